@@ -61,6 +61,11 @@ func Compact(dir string) (before, after int64, err error) {
 
 // copyTo writes all rows in the order of their keys to a new file, which gets the mode of like.
 func (s *Store) copyTo(path, like string) error {
+	return writeDatabase(path, like, func(to *bolt.DB) error { return bolt.Compact(to, s.db, compactTransaction) })
+}
+
+// writeDatabase makes a new file durable that fill writes. It gets the mode of like.
+func writeDatabase(path, like string, fill func(to *bolt.DB) error) error {
 	info, err := os.Stat(like)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (s *Store) copyTo(path, like string) error {
 	}
 	err = os.Chmod(path, info.Mode().Perm()) // whatever the umask
 	if err == nil {
-		err = bolt.Compact(to, s.db, compactTransaction)
+		err = fill(to)
 	}
 	if err == nil {
 		err = to.Sync()

@@ -36,7 +36,9 @@ func againstModel(t *testing.T) {
 		d.open(t)
 		defer func() { d.store.Close() }()
 		for range rapid.IntRange(1, 10).Draw(t, "steps") {
-			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			switch rapid.IntRange(0, 8).Draw(t, "step") {
+			case 8:
+				d.erase(t)
 			case 0:
 				d.fail(t)
 			case 1:

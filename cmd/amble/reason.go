@@ -45,6 +45,8 @@ func reasonTexts() map[string]string {
 		"unsupported":      "the request cannot be sent as it is",
 		"local":            "this machine lacked descriptors, ports or disk space",
 		"canceled":         "the crawl ended meanwhile",
+		"opt_out":          "its site wishes to be left alone: amble optout list says why",
+		"usage":            "consent.policy, by what its site says about the use of its content (docs/CONSENT.md)",
 		"crash":            "amble itself failed on it: a bug, please report it (docs/OPERATING.md)",
 		"wall":             "its host has put up a wall, or the response was a challenge (docs/POLITENESS.md)",
 		"unknown":          "something else went wrong",

@@ -58,6 +58,7 @@ func newRootCommand() *cobra.Command {
 		newAuditCommand(settings),
 		newImportCommand(settings),
 		newRetryCommand(settings),
+		newEraseCommand(settings),
 		newControlCommand(settings),
 		newOptOutCommand(settings),
 		newExportCommand(settings),
@@ -111,7 +112,7 @@ func otherWords() map[string][]string {
 	return map[string][]string{
 		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"},
 		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
-		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"},
+		"retry": {"requeue", "again"}, "erase": {"forget", "delete", "remove", "purge"}, "import": {"add", "feed"}, "export": {"dump"},
 		"control": {"pause", "stop", "drain", "set", "reload"},
 		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}

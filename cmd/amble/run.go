@@ -205,6 +205,9 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	defer redirectStandardLog(k.log)()
 	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
 	defer stop()
+	if err := k.endErasure(ctx); err != nil {
+		return out, err
+	}
 	engine, err := crawl.Open(options, k.log)
 	if err != nil {
 		return out, makeError(ctx, k.config, err)

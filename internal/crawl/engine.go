@@ -80,6 +80,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
+		return nil, errors.Join(err, s.Close())
+	}
 	return open(o, s, log)
 }
 

@@ -30,6 +30,9 @@ func openOffline(o *Options) (*offline, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
+		return nil, errors.Join(err, s.Close())
+	}
 	o.fill()
 	return &offline{store: s, space: newDiskSpace(o), now: o.Now}, nil
 }

@@ -120,8 +120,15 @@ func TestOptOutOfSettings(t *testing.T) {
 	}
 
 	o.OptOuts, o.ExitWhenDone = nil, false
+	o.Frontier.Politeness.Delay = 300 * time.Millisecond
 	live := start(t, o, web, web.URL("a.test", "/"))
-	live.until("a page", func() bool { return live.pages("a.test") > 0 })
+	live.until("all links", func() bool { // those found while the opt-out is in force would be left out
+		known := 0
+		for _, n := range live.Status().URLs {
+			known += n
+		}
+		return known >= 5 // and the page of b.test
+	})
 	changed := o.Live()
 	e.Until = time.Now().Add(1500 * time.Millisecond)
 	changed.OptOuts = []optout.Entry{e}

@@ -45,3 +45,16 @@ func (p *Plan) Restore(b []byte) error {
 
 // Pages returns the number of pages with a planned visit.
 func (p *Plan) Pages() int { return int(p.census.pages + p.census.plain) }
+
+// Without returns the encoded state of a plan without pages that are no longer known. each calls
+// remove with the history of each of them.
+func Without(encoded []byte, each func(remove func(History, Importance)) error) ([]byte, error) {
+	var p Plan
+	if err := p.Restore(encoded); err != nil {
+		return nil, err
+	}
+	if err := each(p.census.remove); err != nil {
+		return nil, err
+	}
+	return p.AppendBinary(nil)
+}

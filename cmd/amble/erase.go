@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/erase"
+	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// eraseFlags are the flags of amble erase.
+type eraseFlags struct {
+	scope          string
+	output, dryRun bool
+	resume, asJSON bool
+}
+
+func newEraseCommand(settings *settingsFlags) *cobra.Command {
+	f := eraseFlags{}
+	command := &cobra.Command{
+		Use:   "erase HOST|DOMAIN",
+		Short: "Remove all that is kept of a host or a domain",
+		Long: `Remove all that is kept of a host and of all names below it, or with --scope host of the host
+alone: its URLs and their outcomes, its robots.txt files, the requests to it in the request log and in the
+start ledger, crash files, and what other hosts' URLs say of its pages. With --output also its records in the
+output files, whose indexes are made again; ` + erase.TombstoneFile + ` in output.dir then says how many records
+went from which file.
+
+The files are written again without it, so that nothing of it is left in free pages either. That needs room
+for a second copy of the largest of them. The crawl must not be running. After an interruption, amble run or
+amble erase --resume goes on. Copies of the database, moved output files and logs are not touched.
+
+A host that is erased is fetched again if a page links to it: amble optout add prevents that.
+
+Exit code 0: done. 1: there is no database, a file cannot be read or written, or the erasure was interrupted.
+2: wrong usage or settings. 3: another process has the database.`,
+		Example: `  amble erase example.org --dry-run
+  amble erase example.org --output
+  amble erase www.example.org --scope host
+  amble erase --resume`,
+		Args: atMostOne("host"),
+		RunE: func(command *cobra.Command, args []string) error { return f.run(command, settings, args) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.scope, "scope", "", "host or domain: the name alone, or all names below it too (default domain; "+
+		"host for an address)")
+	flags.BoolVar(&f.output, "output", false, "erase from the files in output.dir too")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "count and change nothing")
+	flags.BoolVar(&f.resume, "resume", false, "go on with an erasure that was interrupted")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	command.MarkFlagsMutuallyExclusive("resume", "dry-run")
+	command.MarkFlagsMutuallyExclusive("resume", "output")
+	command.MarkFlagsMutuallyExclusive("resume", "scope")
+	offer(command, "scope", []string{string(optout.ScopeHost), string(optout.ScopeDomain)})
+	command.ValidArgsFunction = completeHostArgument(settings)
+	return command
+}
+
+func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args []string) error {
+	if f.resume != (len(args) == 0) {
+		return usagef("%q takes one host or domain, or --resume", command.CommandPath())
+	}
+	names := weburl.Names{}
+	if len(args) == 1 {
+		var err error
+		if names, err = f.names(args[0]); err != nil {
+			return err
+		}
+	}
+	c, err := settings.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(command.Context())
+	defer stop()
+	o, err := eraseOptions(c, func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) })
+	if err != nil {
+		return err
+	}
+	o.Names, o.Output, o.DryRun = names, f.output, f.dryRun
+	var r *erase.Report
+	if f.resume {
+		r, err = erase.Resume(ctx, o)
+	} else {
+		r, err = erase.Run(ctx, o)
+	}
+	if err != nil {
+		return eraseError(ctx, c, err)
+	}
+	if r == nil {
+		_, err = fmt.Fprintln(command.OutOrStdout(), "No erasure was interrupted.")
+		return err
+	}
+	return f.print(command.OutOrStdout(), c, r)
+}
+
+// names returns the names to erase.
+func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
+	scope := optout.Scope(f.scope)
+	if scope == "" {
+		scope = optout.ScopeDomain
+	}
+	if scope != optout.ScopeHost && scope != optout.ScopeDomain {
+		return names, usagef("--scope is %q, should be host or domain", f.scope)
+	}
+	if strings.Contains(text, "*") {
+		return names, usagef("%q is a pattern: name the domain itself, the names below it are erased too", text)
+	}
+	e, err := optout.New(optout.Entry{Scope: scope, Value: text})
+	if err != nil && f.scope == "" { // an address has no names below it
+		scope = optout.ScopeHost
+		e, err = optout.New(optout.Entry{Scope: scope, Value: text})
+	}
+	if err != nil {
+		_, why, _ := strings.Cut(err.Error(), optout.ErrEntry.Error()+" of ")
+		return names, usagef("%s", why)
+	}
+	if scope == optout.ScopeDomain && weburl.IsRegistry(e.Value) {
+		return names, usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
+	}
+	return weburl.Names{Name: e.Value, Below: scope == optout.ScopeDomain}, nil
+}
+
+func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err error) {
+	options, err := c.CrawlOptions(programVersion())
+	if err != nil {
+		return o, exit(exitUsage, err)
+	}
+	return erase.Options{Crawl: options, Now: time.Now, Step: step}, nil
+}
+
+// eraseError gives the error of an erasure an exit code.
+func eraseError(ctx context.Context, c *config.Config, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exit(exitProblem, errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))
+	case errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort):
+		return exit(exitProblem, fmt.Errorf("%w; then amble erase --resume", err))
+	}
+	return databaseError(ctx, c, err)
+}
+
+// endErasure goes on with an erasure that was interrupted, before a crawl opens the data directory.
+func (k *crawling) endErasure(ctx context.Context) error {
+	o, err := eraseOptions(k.config, func(text string) { k.log.Info(text) })
+	if err != nil {
+		return err
+	}
+	r, err := erase.Resume(ctx, o)
+	if err != nil {
+		return makeError(ctx, k.config, fmt.Errorf("go on with an interrupted erasure: %w", err))
+	}
+	if r != nil {
+		k.log.Info("an interrupted erasure has ended", "hosts", r.Database.Hosts, "urls", r.Database.URLs,
+			"requests", r.LoggedRequests(), "output_records", r.Records())
+	}
+	return nil
+}
+
+// print prints what was erased.
+func (f *eraseFlags) print(w io.Writer, c *config.Config, r *erase.Report) error {
+	if f.asJSON {
+		return errors.Join(writeJSON(w, r), unreadable(r))
+	}
+	var b strings.Builder
+	subject := r.Name
+	if r.Below {
+		subject += " and all names below it"
+	}
+	switch {
+	case r.IsEmpty():
+		fmt.Fprintf(&b, "Nothing is kept of %s.\n", subject)
+	case r.DryRun:
+		fmt.Fprintf(&b, "Would erase %s:\n", subject)
+	default:
+		fmt.Fprintf(&b, "Erased %s:\n", subject)
+	}
+	if !r.IsEmpty() {
+		writeTable(&b, erasedRows(r))
+	}
+	writeEraseHints(&b, c, r, f)
+	_, err := io.WriteString(w, b.String())
+	return errors.Join(err, unreadable(r))
+}
+
+// unreadable returns an error if files are damaged.
+func unreadable(r *erase.Report) error {
+	if len(r.Unreadable) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, file := range slices.Sorted(maps.Keys(r.Unreadable)) {
+		lines = append(lines, r.Unreadable[file])
+	}
+	return exit(exitProblem, fmt.Errorf("%s damaged and unchanged, so what it holds is not known: repair it or move it "+
+		"away, and repeat the command: %s", are(len(lines), "file"), strings.Join(lines, "; ")))
+}
+
+func erasedRows(r *erase.Report) [][]string {
+	d := r.Database
+	rows := [][]string{
+		{"hosts", grouped(d.Hosts)},
+		{"URLs", fmt.Sprintf("%s, %s of them with an outcome", grouped(d.URLs), grouped(d.Outcomes))},
+		{"robots.txt", fmt.Sprintf("%s, %s with earlier versions", grouped(d.Robots), grouped(d.History))},
+		{"scope seeds", grouped(d.Seeds)},
+		{"references", fmt.Sprintf("%s from URLs of other hosts, %s in other values", grouped(d.References),
+			grouped(d.Mentions))},
+		{"request log", fmt.Sprintf("%s, of %s", plural(r.LoggedRequests(), "request"), plural(len(r.Requests), "file"))},
+		{"start ledger", plural(r.Ledger, "line")},
+		{"crash files", grouped(r.Crashes)},
+	}
+	if len(r.Output) == 0 {
+		return rows
+	}
+	kinds := make(map[string]int)
+	for _, file := range r.Output {
+		for kind, n := range file.Records {
+			kinds[kind] += n
+		}
+	}
+	var texts []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		texts = append(texts, kind+" "+grouped(kinds[kind]))
+	}
+	return append(rows, []string{"output", fmt.Sprintf("%s of %s: %s", plural(r.Records(), "record"),
+		plural(len(r.Output), "file"), strings.Join(texts, ", "))})
+}
+
+// writeEraseHints says what is left, and what people usually want next.
+func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *eraseFlags) {
+	for _, file := range slices.Sorted(maps.Keys(r.Mentions)) {
+		fmt.Fprintf(b, "%s still names it %s, in what is kept of others.\n", filepath.Join(c.DataDir, file),
+			plural(r.Mentions[file], "time"))
+	}
+	if !f.output && !f.resume {
+		fmt.Fprintf(b, "The output in %s was not searched: --output does that.\n", c.OutputDir())
+	}
+	names, seeds := weburl.Names{Name: r.Name, Below: r.Below}, 0
+	config.VisitSeeds(c, nil, func(s crawl.Seed) {
+		if names.Has(s.URL.Host()) {
+			seeds++
+		}
+	}, func(config.BadSeed) {})
+	if seeds > 0 {
+		fmt.Fprintf(b, "%s of the settings would be fetched again by the next run: remove them.\n", plural(seeds, "seed"))
+	}
+	if r.DryRun {
+		return
+	}
+	scope := optout.ScopeHost
+	if r.Below {
+		scope = optout.ScopeDomain
+	}
+	fmt.Fprintf(b, "Copies of the database and moved output files are not erased. So that it is not fetched again:\n"+
+		"  amble optout add %s --scope %s\n", r.Name, scope)
+}

@@ -1,0 +1,513 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// suffixErase is that of a file which is to replace the one of its name: see Eraser.Erase.
+const suffixErase = ".erase"
+
+// ErrUnreadable means that a file is damaged, so that it is not known what it holds.
+var ErrUnreadable = errors.New("archive: the file cannot be read to its end")
+
+// ErasedFile counts what an erasure removes from one file of the output.
+type ErasedFile struct {
+	File    string         `json:"file"`
+	Records map[string]int `json:"records"` // by WARC type, or by format for lines
+	Bytes   int64          `json:"bytes"`   // by which the file is shorter
+}
+
+// Eraser takes the records of hosts out of the files of an output directory that no process writes.
+// Those are removed whose own URL is of such a host: pages and their text, links from them, and in
+// WARC files also revisit records of other hosts that refer to them. What records of other hosts say
+// of an erased one stays: links to it, redirects, and where a page was found.
+type Eraser struct {
+	dir   string
+	names weburl.Names
+	disk  disk
+}
+
+// NewEraser returns an eraser for a directory.
+func NewEraser(dir string, names weburl.Names) *Eraser {
+	return &Eraser{dir: dir, names: names, disk: osDisk{}}
+}
+
+// Files returns the names of all files that may hold records, those that were set aside included, and
+// those whose end is not committed.
+func (e *Eraser) Files() ([]string, error) {
+	entries, err := os.ReadDir(e.dir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	var files []string
+	for _, f := range entries {
+		if _, _, ok := eraseForm(f.Name()); ok || e.isOrphan(f.Name()) {
+			files = append(files, f.Name())
+		}
+	}
+	return files, nil
+}
+
+// isOrphan reports whether a file is the index of a WARC file that was moved away.
+func (e *Eraser) isOrphan(file string) bool {
+	base, isIndex := strings.CutSuffix(file, indexExtension)
+	for _, extension := range []string{".warc.gz", ".warc.zst"} {
+		if _, err := e.disk.size(e.path(base + extension)); !isIndex || err == nil {
+			return false
+		}
+	}
+	_, _, _, ours := namings()[formWARC].parse(base + ".warc.gz")
+	return ours
+}
+
+// eraseForm returns the form of a file and its name without a suffix.
+func eraseForm(file string) (f form, name string, ok bool) {
+	for f, n := range namings() {
+		if _, name, _, ok := n.parse(file); ok {
+			return f, name, true
+		}
+	}
+	return 0, "", false
+}
+
+// Count counts what Erase would remove from a file. The error wraps [ErrUnreadable] if the file is
+// damaged.
+func (e *Eraser) Count(ctx context.Context, file string) (ErasedFile, error) {
+	s, err := e.scan(ctx, file)
+	return s.n, err
+}
+
+// Erase removes records from a file. It writes a new file, and a new index of a WARC file, reads both
+// to their ends, calls commit, and replaces the old ones. A file without such records stays as it is,
+// and commit is not called. After kill -9 the file is the old one or the new one; the index of a new
+// one may be missing until the next call of Recover. Other records keep all their bytes.
+func (e *Eraser) Erase(ctx context.Context, file string, commit func(ErasedFile) error) error {
+	if strings.HasSuffix(file, suffixOpen) {
+		return fmt.Errorf("archive: erase from %s: its end is not committed", file)
+	}
+	s, err := e.scan(ctx, file)
+	if err != nil || len(s.n.Records) == 0 {
+		return err
+	}
+	fresh := e.path(file) + suffixErase
+	if err := e.rewrite(ctx, s, fresh); err != nil {
+		return errors.Join(fmt.Errorf("archive: erase from %s: %w", file, err),
+			e.remove(e.indexOf(s)+suffixErase), e.remove(fresh))
+	}
+	if err := e.disk.syncDir(e.dir); err != nil {
+		return fmt.Errorf("archive: erase from %s: %w", file, err)
+	}
+	if err := commit(s.n); err != nil {
+		return err
+	}
+	if err := e.replace(s, fresh); err != nil {
+		return fmt.Errorf("archive: erase from %s: %w", file, err)
+	}
+	return nil
+}
+
+// replace puts a new file, and its index, in the place of the old ones. Between the two steps there is
+// no index: it would be that of another file.
+func (e *Eraser) replace(s *eraseScan, fresh string) error {
+	index := e.indexOf(s)
+	if s.indexed {
+		if err := e.remove(index); err != nil {
+			return err
+		}
+	}
+	if err := e.disk.rename(fresh, e.path(s.file)); err != nil {
+		return err
+	}
+	if s.indexed {
+		if err := e.disk.rename(index+suffixErase, index); err != nil {
+			return err
+		}
+	}
+	return e.disk.syncDir(e.dir)
+}
+
+// Recover puts in order what an interrupted Erase has left in the directory: it ends the replacement
+// of a file that was replaced without its index, and drops what had not replaced anything.
+func (e *Eraser) Recover() error {
+	names, err := e.disk.list(e.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var files, indexes []string // what was to replace them, without suffixErase
+	dropped := make(map[string]bool)
+	for _, file := range names {
+		old, ok := strings.CutSuffix(file, suffixErase)
+		switch {
+		case ok && strings.Contains(old, indexExtension):
+			indexes = append(indexes, old)
+		case ok:
+			files = append(files, old)
+			dropped[warcBase(trimSuffix(old))] = true
+		}
+	}
+	for _, index := range indexes { // before the file without which it would be taken for a complete one
+		if base, _, _ := strings.Cut(index, indexExtension); dropped[base] {
+			err = errors.Join(err, e.rebuild(index), e.remove(e.path(index)+suffixErase))
+		} else {
+			err = errors.Join(err, e.disk.rename(e.path(index)+suffixErase, e.path(index)))
+		}
+	}
+	for _, file := range files {
+		err = errors.Join(err, e.remove(e.path(file)+suffixErase))
+	}
+	if err == nil {
+		err = e.disk.syncDir(e.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("archive: recover an erasure: %w", err)
+	}
+	return nil
+}
+
+// rebuild makes the index of a file that was not replaced, because its own may be removed already.
+func (e *Eraser) rebuild(index string) error {
+	base, suffix, _ := strings.Cut(index, indexExtension)
+	for _, extension := range []string{".warc.gz", ".warc.zst"} {
+		name := base + extension
+		if _, err := os.Stat(e.path(name + suffix)); err != nil {
+			continue
+		}
+		fresh := e.path(index) + suffixErase
+		return errors.Join(e.writeIndex(name, e.path(name+suffix), fresh), e.disk.rename(fresh, e.path(index)))
+	}
+	return nil
+}
+
+func (e *Eraser) path(file string) string { return filepath.Join(e.dir, file) }
+
+// trimSuffix returns the name of a file when it is complete.
+func trimSuffix(file string) string { return file[:anySuffix.FindStringIndex(file)[0]] }
+
+// indexOf returns the path of the index of a WARC file.
+func (e *Eraser) indexOf(s *eraseScan) string {
+	return e.path(warcBase(s.name) + indexExtension + strings.TrimPrefix(s.file, s.name))
+}
+
+// remove deletes a file that may not be there.
+func (e *Eraser) remove(path string) error {
+	if err := e.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// eraseScan is what a file holds.
+type eraseScan struct {
+	file string // its name
+	name string // its name when it is complete
+	kind string // its format, or kindIndex
+	kept []span // of a WARC file: the bytes that stay
+	end  int64  // of what can be read
+	n    ErasedFile
+	// indexed means that it has an index, or should have one: that of a file that was set aside may be
+	// missing.
+	indexed bool
+}
+
+// kindIndex is the kind of an index without its WARC file.
+const kindIndex = "index"
+
+// span is a part of a file.
+type span struct{ from, to int64 }
+
+func (s *eraseScan) count(kind string) { s.n.Records[kind]++ }
+
+// scan reads a file.
+func (e *Eraser) scan(ctx context.Context, file string) (*eraseScan, error) {
+	s := &eraseScan{file: file, n: ErasedFile{File: file, Records: make(map[string]int)}}
+	var ok bool
+	var f form
+	if f, s.name, ok = eraseForm(file); ok {
+		s.kind = f.String()
+	} else if s.name, s.kind = file, kindIndex; !e.isOrphan(file) {
+		return s, fmt.Errorf("archive: %q is no file of the output", file)
+	}
+	opened, err := e.disk.open(e.path(file))
+	if err != nil {
+		return s, fmt.Errorf("archive: %w", err)
+	}
+	defer opened.Close()
+	if s.kind == FormatWARC {
+		_, missing := e.disk.size(e.indexOf(s))
+		s.indexed = s.isWhole() || missing == nil
+		err = e.scanRecords(ctx, s, opened)
+	} else {
+		err = e.lines(ctx, s, opened, func([]byte) error { return nil })
+	}
+	if err != nil {
+		return s, fmt.Errorf("archive: read %s: %w", file, err)
+	}
+	return s, nil
+}
+
+// isWhole reports whether a file has no torn end: it got its name when it was complete.
+func (s *eraseScan) isWhole() bool { return s.file == s.name }
+
+// scanRecords reads a WARC file and finds the records that are erased. An end that is torn, of a file
+// that was never completed, is left out.
+func (e *Eraser) scanRecords(ctx context.Context, s *eraseScan, f io.Reader) error {
+	r := warc.NewReader(f)
+	gone := "" // the id of the last response that was erased, whose request and metadata follow it
+	for {
+		rec, err := r.Next()
+		if err == nil {
+			if err = ctx.Err(); err == nil {
+				err = r.Skip()
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, warc.ErrTorn) && !s.isWhole():
+			s.count("torn end")
+			return nil
+		case errors.Is(err, warc.ErrTorn), errors.Is(err, warc.ErrFormat):
+			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+		case err != nil:
+			return err
+		}
+		s.end = r.Offset()
+		switch last := len(s.kept) - 1; {
+		case e.isErased(rec.Header) || gone != "" && rec.Header.Get(warc.FieldConcurrentTo) == gone:
+			if rec.Header.Get(warc.FieldConcurrentTo) == "" {
+				gone = rec.Header.Get(warc.FieldRecordID)
+			}
+			s.count(rec.Type())
+			s.n.Bytes += s.end - rec.Offset
+		case last >= 0 && s.kept[last].to == rec.Offset:
+			s.kept[last].to = s.end
+		default:
+			s.kept = append(s.kept, span{rec.Offset, s.end})
+		}
+	}
+}
+
+// isErased reports whether a record is of a host that is erased, or refers to one that is.
+func (e *Eraser) isErased(h warc.Header) bool {
+	for _, field := range []string{warc.FieldTargetURI, warc.FieldRefersToTargetURI} {
+		if e.names.HasURL(strings.Trim(h.Get(field), "<>")) {
+			return true
+		}
+	}
+	return false
+}
+
+// lines reads a file of lines, finds those that are erased, and passes the others on.
+func (e *Eraser) lines(ctx context.Context, s *eraseScan, f io.Reader, kept func([]byte) error) error {
+	r, release, err := unpack(f, s.name)
+	if err == nil {
+		defer release()
+		err = e.eachLine(ctx, s, r, kept)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !s.isWhole() && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)):
+		s.count("torn end")
+		return nil
+	case errors.Is(err, fs.ErrPermission), ctx.Err() != nil:
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadable, err)
+}
+
+func (e *Eraser) eachLine(ctx context.Context, s *eraseScan, from io.Reader, kept func([]byte) error) error {
+	r := bufio.NewReaderSize(from, bufferBytes)
+	for n := 0; ; n++ {
+		line, err := r.ReadBytes('\n')
+		switch {
+		case err == io.EOF && len(line) == 0:
+			return nil
+		case err == io.EOF && !s.isWhole(): // a line that was not written completely
+			s.count("torn end")
+			return nil
+		case err != nil && err != io.EOF:
+			return err
+		case n%1024 == 0 && ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if e.isErasedLine(s, line) {
+			s.count(s.kind)
+			s.n.Bytes += int64(len(line))
+			continue
+		}
+		if err := kept(line); err != nil {
+			return err
+		}
+	}
+}
+
+// isErasedLine reports whether a line is of a page of a host that is erased. A line that cannot be
+// read is, if it names such a host.
+func (e *Eraser) isErasedLine(s *eraseScan, line []byte) bool {
+	if !e.names.In(line) {
+		return false
+	}
+	if s.kind == kindIndex {
+		entry, err := warc.ParseEntry(line)
+		return err != nil || e.names.HasURL(entry.URL)
+	}
+	var page struct{ URL, From string }
+	if err := json.Unmarshal(line, &page); err != nil {
+		return true
+	}
+	return e.names.HasURL(page.URL) || e.names.HasURL(page.From)
+}
+
+// rewrite writes what stays of a file to another one, and its index, and makes both durable.
+func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err error) {
+	old, err := os.Open(e.path(s.file))
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	before, err := e.disk.size(e.path(s.file))
+	if err != nil {
+		return err
+	}
+	to, err := e.create(fresh)
+	if err != nil {
+		return err
+	}
+	if s.kind == FormatWARC {
+		err = copySpans(to, old, s.kept)
+	} else {
+		err = e.rewriteLines(ctx, s, old, to, fresh)
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	after, err := e.disk.size(fresh)
+	if s.n.Bytes = before - after; err != nil || !s.indexed {
+		return err
+	}
+	return e.writeIndex(s.name, fresh, e.indexOf(s)+suffixErase)
+}
+
+// create makes a file, in the place of one that an interrupted Erase has left.
+func (e *Eraser) create(path string) (file, error) {
+	if err := e.remove(path); err != nil {
+		return nil, err
+	}
+	return e.disk.create(path)
+}
+
+func copySpans(to io.Writer, from io.ReaderAt, spans []span) error {
+	for _, s := range spans {
+		if _, err := io.Copy(to, io.NewSectionReader(from, s.from, s.to-s.from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriteLines compresses lines again, as their file was, and reads them back.
+func (e *Eraser) rewriteLines(ctx context.Context, s *eraseScan, old io.Reader, to io.Writer, fresh string) error {
+	packer, err := packerOf(s.name)
+	if err != nil {
+		return err
+	}
+	buffer := bufio.NewWriterSize(to, bufferBytes)
+	out := io.Writer(buffer)
+	if packer != nil {
+		packer.Reset(buffer)
+		out = packer
+	}
+	written := warc.NewHash()
+	again := &eraseScan{file: s.file, name: s.name, kind: s.kind, n: ErasedFile{Records: make(map[string]int)}}
+	var failed error // to write
+	err = e.lines(ctx, again, old, func(line []byte) error {
+		written.Write(line)
+		_, failed = out.Write(line)
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	if err == nil && packer != nil {
+		err = packer.Close()
+	}
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	return e.readsAs(fresh, s.name, warc.Sum(written))
+}
+
+// readsAs returns an error unless a file of lines has a content.
+func (e *Eraser) readsAs(path, name string, want warc.Digest) error {
+	f, err := e.disk.open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, release, err := unpack(f, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	read := warc.NewHash()
+	if _, err := io.Copy(read, r); err != nil {
+		return err
+	}
+	if warc.Sum(read) != want {
+		return errors.New("what was written reads differently")
+	}
+	return nil
+}
+
+// packerOf returns the packer of a file of lines by its name; nil: it is not compressed.
+func packerOf(name string) (packer, error) {
+	compression := CompressNone
+	switch {
+	case strings.HasSuffix(name, ".gz"):
+		compression = CompressGzip
+	case strings.HasSuffix(name, ".zst"):
+		compression = CompressZstd
+	}
+	p, _, err := newPacker(compression)
+	return p, err
+}
+
+// writeIndex writes the index of a WARC file, all of whose records it reads.
+func (e *Eraser) writeIndex(name, path, index string) error {
+	size, err := e.disk.size(path)
+	if err != nil {
+		return err
+	}
+	lines, err := newIndex(e.disk, e.dir).scan(name, path, nil, 0, size)
+	if err != nil {
+		return err
+	}
+	f, err := e.create(index)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(sortedEntries(lines))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,143 @@
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestNewErasure: every mark that names an erased host, or is about it, goes or is changed; robots
+// records that name it are dropped; the recrawl plan no longer counts its pages; and every host has a
+// restart hold, the erased one too when it is found again.
+func TestNewErasure(t *testing.T) {
+	dir := t.TempDir()
+	s, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := weburl.Names{Name: "b.test", Below: true}
+	plan, err := recrawl.New(recrawl.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var b storage.Batch
+	for _, text := range []string{"http://a.test/", "http://b.test/", "http://b.test/2"} {
+		u := parse(t, text)
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: at})
+	}
+	commit := func(b *storage.Batch) {
+		t.Helper()
+		if _, err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(&b)
+	b = storage.Batch{}
+	for host, ordinals := range map[storage.HostID][]uint32{1: {0}, 2: {0, 1}} {
+		for _, n := range ordinals {
+			m := plan.Answered(&recrawl.Visit{At: at}, &recrawl.Site{})
+			b.Done = append(b.Done, storage.Done{Host: host, Ordinal: n, Outcome: storage.Outcome{
+				State: storage.Fetched, At: at, Due: m.Due, History: m.History,
+			}})
+		}
+	}
+	if plan.Pages() != 3 {
+		t.Fatalf("%d pages are planned", plan.Pages())
+	}
+	encoded, _ := plan.AppendBinary(nil)
+	record := func(body, final string) []byte {
+		r, err := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body),
+			FinalURL: final}.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	history, err := robots.History{{Class: robots.ClassFound, Size: 6, Body: []byte("b.test")},
+		{Class: robots.ClassFound, Size: 6, Body: []byte("a.test")}}.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := func(n int) weburl.Origin { return weburl.Origin{Scheme: "http", Host: "a.test", Port: uint16(n)} }
+	b.Policies = []storage.Policy{
+		{Origin: origin(1), Record: record("Sitemap: http://www.b.test/", "")},
+		{Origin: origin(2), Record: record("", "http://b.test/robots.txt")},
+		{Origin: origin(3), Record: record("Disallow:", "http://a.test/robots.txt")},
+	}
+	b.RobotsHistory = []storage.Policy{{Origin: origin(1), Record: history}, {Origin: origin(2),
+		Record: history[:len(history)-1]}}
+	selection := func(s Selection) []byte {
+		text, _ := json.Marshal(retryCommand{Selection: &s})
+		return text
+	}
+	b.Marks = map[string][]byte{
+		MarkPlan: encoded, markPaused: []byte("x"),
+		markUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
+		retryMark(1): selection(Selection{Host: "B.test"}), retryMark(2): selection(Selection{Host: "a.test"}),
+		markRecheck + "2/0": []byte("1"), markRecheck + "1/0": []byte("1"), markDrop + "2": []byte("1"),
+		crashMark(2): []byte("1"),
+		crashMark(1): []byte("1"), markOffer + "2": []byte("1"),
+	}
+	commit(&b)
+	now := at.Add(time.Hour)
+	e, err := NewErasure(s, names, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Erase(context.Background(), e, func(storage.Erased) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = storage.Open(dir, storage.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	marks, err := s.Marks("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2),
+		markUncommitted}
+	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
+		t.Errorf("marks are %q, want %q", got, want)
+	}
+	if got := fmt.Sprintf("%s|%s", marks[markUncommitted], marks[markDeaths]); got != "1 http://a.test/\n|" {
+		t.Errorf("uncommitted requests and deaths are %q", got)
+	}
+	var held time.Time
+	if err := held.UnmarshalBinary(marks[markHeld]); err != nil || !held.Equal(now) {
+		t.Errorf("all hosts are held since %v: %v", held, err)
+	}
+	after, err := recrawl.New(recrawl.DefaultOptions())
+	if err == nil {
+		err = after.Restore(marks[MarkPlan])
+	}
+	if err != nil || after.Pages() != 1 {
+		t.Errorf("%d pages are planned: %v", after.Pages(), err)
+	}
+	for n, kept := range []bool{1: false, 2: false, 3: true} {
+		if record, err := s.Policy(origin(n)); n > 0 && (err != nil || (len(record) > 0) != kept) {
+			t.Errorf("robots record %d is %q: %v", n, record, err)
+		}
+	}
+	encoded, err = s.RobotsHistory(origin(1))
+	earlier, err2 := robots.DecodeHistory(encoded)
+	if err != nil || err2 != nil || len(earlier) != 1 || string(earlier[0].Body) != "a.test" {
+		t.Errorf("history is %+v: %v", earlier, err)
+	}
+	if encoded, err := s.RobotsHistory(origin(2)); err != nil || len(encoded) > 0 {
+		t.Errorf("a history that cannot be read stays: %q, %v", encoded, err)
+	}
+}

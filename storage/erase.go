@@ -1,0 +1,442 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// Erasure takes hosts out of a database: all rows that are theirs, and all that rows of other hosts
+// say of them. Store.NewErasure makes one. It must not be used concurrently.
+type Erasure struct {
+	// Hosts are those that are erased, by id.
+	Hosts map[HostID]string
+
+	// What stays of a value that is opaque to the store; nil: nothing. If the function is nil, values
+	// stay as they are.
+	Policy  func(record []byte) []byte  // the robots record of an origin of another host
+	History func(encoded []byte) []byte // earlier robots.txt files of such an origin
+	// Marks changes the marks, by name. Nil: they stay as they are.
+	Marks func(marks map[string][]byte)
+
+	names    weburl.Names
+	erased   Erased
+	counters Counters
+}
+
+// Erased counts what an erasure removes.
+type Erased struct {
+	Hosts      int `json:"hosts"`
+	URLs       int `json:"urls"`
+	Outcomes   int `json:"outcomes"`       // of these URLs
+	Robots     int `json:"robots"`         // robots records of their origins
+	History    int `json:"robots_history"` // rows of earlier robots.txt files of their origins
+	Seeds      int `json:"scope_seeds"`
+	References int `json:"references"` // of URLs of other hosts, to the page that they were found on
+	Mentions   int `json:"mentions"`   // values of other origins, and marks, that named them and were changed or removed
+}
+
+// NewErasure finds the hosts of a set of names.
+func (s *Store) NewErasure(names weburl.Names) (*Erasure, error) {
+	e := &Erasure{Hosts: make(map[HostID]string), names: names}
+	domain := names.Name
+	err := s.Names(domain, "", func(name string, id HostID) error {
+		if names.Has(name) {
+			e.Hosts[id] = name
+		}
+		return nil
+	})
+	return e, err
+}
+
+// Count counts what Erase would remove, and changes nothing.
+func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
+	err := s.db.View(func(tx *bolt.Tx) error { return e.copy(ctx, tx, discard{}) })
+	if err != nil {
+		return Erased{}, fmt.Errorf("erase from %s: %w", s.path, err)
+	}
+	return e.erased, nil
+}
+
+// Erase writes all rows that stay to a new file without free pages, calls commit, and replaces the
+// file of the database by the new one, which is durable by then. So no page of the old file, in use
+// or free, is left. After an error, and after kill -9 at any moment, the database is as it was or
+// without the hosts. Erase needs room for both files, and removes what an interrupted Erase or
+// Compact has left. The store still has the old file: the caller closes it after Erase, and nothing
+// may have been committed since NewErasure.
+//
+// An erased host leaves a row without a name and without URLs, so that its id is never another
+// host's.
+func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error) error {
+	dir := filepath.Dir(s.path)
+	fresh := s.path + ".erase"
+	for _, left := range []string{fresh, s.path + ".compact"} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("erase from %s: %w", s.path, err)
+		}
+	}
+	err := writeDatabase(fresh, s.path, func(to *bolt.DB) error {
+		return s.db.View(func(tx *bolt.Tx) error {
+			w := &rowWriter{db: to}
+			if err := e.copy(ctx, tx, w); err != nil {
+				return errors.Join(err, w.drop())
+			}
+			return w.end()
+		})
+	})
+	if err == nil {
+		err = commit(e.erased)
+	}
+	if err == nil {
+		err = os.Rename(fresh, s.path)
+	}
+	if err != nil {
+		return fmt.Errorf("erase from %s: %w", s.path, errors.Join(spaceError(err), os.Remove(fresh)))
+	}
+	return syncDir(dir)
+}
+
+// rowSink takes the rows of a database, bucket by bucket.
+type rowSink interface {
+	begin(bucket []byte) error
+	put(k, v []byte) error
+}
+
+// discard is a rowSink for those who only count.
+type discard struct{}
+
+func (discard) begin([]byte) error    { return nil }
+func (discard) put(_, _ []byte) error { return nil }
+
+// rowWriter writes rows to a new database, in transactions of bounded size.
+type rowWriter struct {
+	db     *bolt.DB
+	tx     *bolt.Tx
+	name   []byte
+	bucket *bolt.Bucket
+	size   int
+}
+
+func (w *rowWriter) begin(bucket []byte) error {
+	w.name = bucket
+	return w.open()
+}
+
+// open opens the bucket at hand in the transaction at hand.
+func (w *rowWriter) open() (err error) {
+	if w.tx == nil {
+		if w.tx, err = w.db.Begin(true); err != nil {
+			return err
+		}
+	}
+	if w.bucket, err = w.tx.CreateBucketIfNotExists(w.name); err == nil {
+		w.bucket.FillPercent = appendFill
+	}
+	return err
+}
+
+func (w *rowWriter) put(k, v []byte) error {
+	if w.size += len(k) + len(v); w.size > compactTransaction {
+		if err := w.end(); err != nil {
+			return err
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
+		w.size = len(k) + len(v)
+	}
+	return w.bucket.Put(k, v)
+}
+
+// end commits the transaction at hand.
+func (w *rowWriter) end() error {
+	if w.tx == nil {
+		return nil
+	}
+	tx := w.tx
+	w.tx = nil
+	return tx.Commit()
+}
+
+// drop ends the transaction at hand without a commit.
+func (w *rowWriter) drop() error {
+	if w.tx == nil {
+		return nil
+	}
+	return w.tx.Rollback()
+}
+
+// copy passes on what stays of all rows.
+func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
+	var ok bool
+	if e.counters, ok = decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters)); !ok {
+		return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
+	}
+	e.erased = Erased{Hosts: len(e.Hosts)}
+	known := make(map[string]bool)
+	for _, name := range buckets() { // meta, which has the counters, is the last one
+		known[string(name)] = true
+		bucket := tx.Bucket(name)
+		if bucket == nil { // the file is of an older version, and becomes one of this
+			if err := to.begin(name); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := e.copyBucket(ctx, name, bucket, to); err != nil {
+			return fmt.Errorf("bucket %s: %w", name, err)
+		}
+	}
+	return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+		if !known[string(name)] {
+			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
+		}
+		return nil
+	})
+}
+
+func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket, to rowSink) error {
+	if err := errors.Join(ctx.Err(), to.begin(name)); err != nil {
+		return err
+	}
+	if string(name) == string(bucketMark) && e.Marks != nil {
+		return e.copyMarks(from, to)
+	}
+	change := e.changes(name)
+	if change == nil {
+		return errors.New("this version does not know what it holds of a host")
+	}
+	n := 0
+	err := from.ForEach(func(k, v []byte) error {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v, err := change(k, v)
+		if err != nil || v == nil {
+			return err
+		}
+		return to.put(k, v)
+	})
+	if err != nil || string(name) != string(bucketName) {
+		return err
+	}
+	for id := range e.Hosts {
+		if err := to.put([]byte(weburl.ReverseHost(erasedName(id))), appendHostKey(nil, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyMarks passes on what stays of the marks.
+func (e *Erasure) copyMarks(from *bolt.Bucket, to rowSink) error {
+	before := make(map[string][]byte)
+	if err := from.ForEach(func(k, v []byte) error {
+		before[string(k)] = v
+		return nil
+	}); err != nil {
+		return err
+	}
+	after := maps.Clone(before)
+	e.Marks(after)
+	for name, value := range before {
+		if string(after[name]) != string(value) && e.names.In(value) {
+			e.erased.Mentions++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if err := to.put([]byte(name), after[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erasedName returns the name that the row of an erased host has in place of its own. No URL has a
+// host of that name.
+func erasedName(id HostID) string { return fmt.Sprintf("<erased-%d>", id) }
+
+// change returns what stays of a row; nil: nothing. The value of a row that stays is not nil.
+type change func(k, v []byte) ([]byte, error)
+
+// changes returns the change for the rows of a bucket; nil: it is not known what they hold.
+func (e *Erasure) changes(bucket []byte) change {
+	switch string(bucket) {
+	case string(bucketName):
+		return func(_, v []byte) ([]byte, error) { return e.unless(hostOfKey(v), v), nil }
+	case string(bucketHost):
+		return e.host
+	case string(bucketURL):
+		return e.urls
+	case string(bucketTrap):
+		return e.traps
+	case string(bucketRobots):
+		return e.robots(e.Policy, &e.erased.Robots, func() { e.counters.Policies-- })
+	case string(bucketRobotsHistory):
+		return e.robots(e.History, &e.erased.History, func() {})
+	case string(bucketScope):
+		return e.seed
+	case string(bucketMeta):
+		return e.meta
+	case string(bucketMark):
+		return func(_, v []byte) ([]byte, error) { return v, nil }
+	case string(bucketSeen), string(bucketState), string(bucketDue), string(bucketRecrawl), string(bucketPayload):
+		return func(k, v []byte) ([]byte, error) { return e.unless(hostOfKey(k), v), nil }
+	}
+	return nil
+}
+
+// unless returns a value unless the host is erased. bbolt returns nil for an empty value of a nested
+// bucket only, and there are none.
+func (e *Erasure) unless(id HostID, v []byte) []byte {
+	if _, erased := e.Hosts[id]; erased {
+		return nil
+	}
+	if v == nil {
+		return []byte{}
+	}
+	return v
+}
+
+// host changes the row of a host.
+func (e *Erasure) host(k, v []byte) ([]byte, error) {
+	var r hostRow
+	id := hostOfKey(k)
+	if !r.decode(id, v) {
+		return nil, fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
+	}
+	if _, erased := e.Hosts[id]; !erased {
+		before := e.erased.References
+		tail, err := e.unlink(r.tail, id)
+		if err != nil || e.erased.References == before {
+			return v, err
+		}
+		head := len(v) - len(r.tail)
+		return append(v[:head:head], tail...), nil
+	}
+	e.erased.URLs += int(r.next)
+	e.erased.Outcomes += int(r.next - r.counts[Queued])
+	e.counters.URLs -= uint64(r.next)
+	e.counters.Requests -= uint64(r.requests)
+	e.counters.Bytes -= r.bytes
+	for s, n := range r.counts {
+		e.counters.States[s] -= uint64(n)
+	}
+	left := hostRow{id: id, name: []byte(erasedName(id))}
+	return left.append(nil), nil
+}
+
+// urls changes a row of url.
+func (e *Erasure) urls(k, v []byte) ([]byte, error) {
+	id := hostOfKey(k)
+	if e.unless(id, v) == nil {
+		return nil, nil
+	}
+	return e.unlink(v, id)
+}
+
+// unlink returns encoded URLs of a host without references to pages of erased hosts.
+func (e *Erasure) unlink(b []byte, host HostID) ([]byte, error) {
+	var changed []byte // as far as b was read; nil: nothing has changed so far
+	for d := wire.NewDecoder(b); d.Len() > 0; {
+		rest := d.Rest()
+		skipEntry(&d)
+		if !d.OK() {
+			return nil, fmt.Errorf("host %d: %w: its URLs cannot be read", host, ErrCorrupt)
+		}
+		entry := rest[:len(rest)-d.Len()]
+		if entry[0]&entryFarVia != 0 {
+			u, _, ok := decodeEntry(entry, host, 0)
+			if _, erased := e.Hosts[u.ViaHost]; ok && erased {
+				if changed == nil {
+					changed = append(make([]byte, 0, len(b)), b[:len(b)-len(rest)]...)
+				}
+				u.ViaHost, u.ViaOrdinal = NoHost, 0
+				changed = appendEntry(changed, host, &u)
+				e.erased.References++
+				continue
+			}
+		}
+		if changed != nil {
+			changed = append(changed, entry...)
+		}
+	}
+	if changed == nil {
+		return b, nil
+	}
+	return changed, nil
+}
+
+// traps removes samples that name an erased host from the refused URLs of another one.
+func (e *Erasure) traps(k, v []byte) ([]byte, error) {
+	if e.unless(hostOfKey(k), v) == nil || !e.names.In(v) {
+		return e.unless(hostOfKey(k), v), nil
+	}
+	counts, ok := decodeTraps(v)
+	if !ok {
+		return nil, fmt.Errorf("host %d: %w: its traps cannot be read", hostOfKey(k), ErrCorrupt)
+	}
+	for i := range counts {
+		kept := counts[i].Samples[:0]
+		for _, text := range counts[i].Samples {
+			if e.names.HasURL(text) {
+				e.erased.Mentions++
+			} else {
+				kept = append(kept, text)
+			}
+		}
+		counts[i].Samples = kept
+	}
+	return appendTraps(nil, counts), nil
+}
+
+// robots changes rows that are keyed by origins.
+func (e *Erasure) robots(stays func([]byte) []byte, count *int, removed func()) change {
+	return func(k, v []byte) ([]byte, error) {
+		if o, err := weburl.ParseOrigin(string(k)); err == nil && e.names.Has(o.Host) {
+			*count++
+			removed()
+			return nil, nil
+		}
+		if stays == nil {
+			return v, nil
+		}
+		kept := stays(v)
+		if string(kept) != string(v) {
+			e.erased.Mentions++
+			if kept == nil {
+				removed()
+			}
+		}
+		return kept, nil
+	}
+}
+
+// seed removes the scope seeds of erased hosts.
+func (e *Erasure) seed(k, v []byte) ([]byte, error) {
+	if e.names.HasURL(string(k)) {
+		e.erased.Seeds++
+		return nil, nil
+	}
+	return v, nil
+}
+
+func (e *Erasure) meta(k, v []byte) ([]byte, error) {
+	switch string(k) {
+	case string(metaCounters):
+		return appendCounters(nil, e.counters), nil
+	case string(metaVersion):
+		return binary.BigEndian.AppendUint32(nil, Version), nil
+	}
+	return v, nil
+}

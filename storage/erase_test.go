@@ -1,0 +1,374 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// eraseNames erases a set of names from a store, which it closes, and returns what that has counted.
+func eraseNames(t tester, s *Store, names weburl.Names) Erased {
+	t.Helper()
+	e, err := s.NewErasure(names)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	want, err := s.Count(context.Background(), e)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	calls := 0
+	err = s.Erase(context.Background(), e, func(got Erased) error {
+		if calls++; got != want {
+			t.Fatalf("%+v were erased, %+v counted", got, want)
+		}
+		return nil
+	})
+	if err != nil || calls != 1 {
+		t.Fatalf("%d calls: %v", calls, err)
+	}
+	mustClose(t, s)
+	return want
+}
+
+// erase erases one host, or all hosts of a domain, from a store and its model.
+func (d *driver) erase(t *rapid.T) {
+	names := weburl.Names{Name: hostName(rapid.IntRange(0, 4).Draw(t, "host"))}
+	if rapid.IntRange(0, 9).Draw(t, "domain") == 0 {
+		names = weburl.Names{Name: "example", Below: true}
+	}
+	kept := rowsOfOthers(t, d.store, names)
+	eraseNames(t, d.store, names)
+	d.model.erase(names)
+	d.open(t)
+	checkClean(t, d.store)
+	d.compare(t)
+	if after := rowsOfOthers(t, d.store, names); !maps.Equal(after, kept) {
+		t.Fatalf("rows of other hosts have changed")
+	}
+	if raw := readFile(t, d.store.Path()); slices.ContainsFunc(namesIn(raw), names.Has) {
+		t.Fatalf("the file still has %s", names.Name)
+	}
+}
+
+// namesIn returns the hosts of the model's that raw bytes name in any form.
+func namesIn(raw []byte) (names []string) {
+	for n := range 12 {
+		for _, form := range []string{hostName(n), weburl.ReverseHost(hostName(n))} {
+			if (weburl.Names{Name: form, Below: true}).In(raw) {
+				names = append(names, hostName(n))
+			}
+		}
+	}
+	return names
+}
+
+// rowsOfOthers returns all rows that belong to no host of a set, except those that refer to one.
+func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
+	t.Helper()
+	e, err := s.NewErasure(names)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	rows := make(map[string]string)
+	err = s.db.View(func(tx *bolt.Tx) error {
+		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload} {
+			b := tx.Bucket(name)
+			if b == nil {
+				continue
+			}
+			if err := b.ForEach(func(k, v []byte) error {
+				if _, erased := e.Hosts[hostOfKey(k)]; erased {
+					return nil
+				}
+				if string(name) == string(bucketURL) { // references are the model's part
+					if v, err = e.unlink(v, hostOfKey(k)); err != nil {
+						return err
+					}
+				}
+				rows[string(name)+" "+string(k)] = string(v)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return rows
+}
+
+func (m *model) erase(names weburl.Names) {
+	erased := make(map[HostID]bool)
+	for i, name := range m.names {
+		id := HostID(i + 1)
+		if !names.Has(name) {
+			continue
+		}
+		erased[id] = true
+		delete(m.ids, name)
+		m.names[i] = erasedName(id)
+		m.hosts[i] = &modelHost{name: m.names[i], known: make(map[string]bool), payloads: make(map[uint64]Payload),
+			modelTraps: newModelTraps()}
+		m.ids[m.names[i]] = id
+	}
+	for _, h := range m.hosts {
+		for i := range h.urls {
+			if u := &h.urls[i]; erased[u.ViaHost] {
+				u.ViaHost, u.ViaOrdinal = NoHost, 0
+			}
+		}
+	}
+	maps.DeleteFunc(m.policies, func(o weburl.Origin, _ string) bool { return names.Has(o.Host) })
+	maps.DeleteFunc(m.scopeSeeds, func(u string, _ bool) bool { return names.HasURL(u) })
+}
+
+// TestErase: what an erasure of the opaque values of others keeps, changes and removes; an id is never
+// given again; and interrupted attempts leave nothing.
+func TestErase(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	far := found(t, s, "http://c.test/1")[0]
+	b := Batch{Found: append(found(t, s, "http://a.test/1", "http://b.test/1", "http://www.b.test/1"), far)}
+	mustCommit(t, s, &b)
+	origin := func(host string) weburl.Origin { return weburl.Origin{Scheme: "http", Host: host, Port: 80} }
+	far.URL, far.ViaHost, far.ViaOrdinal = parse(t, "http://c.test/2"), 2, 0
+	far.Fingerprint = s.Fingerprint(far.URL)
+	mustCommit(t, s, &Batch{
+		Found: []Found{far}, ScopeSeeds: []string{"http://b.test/1", "http://a.test/1"},
+		Policies: []Policy{{origin("a.test"), []byte("a")}, {origin("b.test"), []byte("b")}, {origin("c.test"),
+			[]byte("b.test")}},
+		RobotsHistory: []Policy{{origin("b.test"), []byte("b")}, {origin("c.test"), []byte("x")}},
+		Marks:         map[string][]byte{"one": []byte("http://b.test/"), "two": []byte("2"), "none": {}},
+		Refused: []Refused{
+			{Host: "a.test", Reason: TrapDepth, URL: parse(t, "http://b.test/deep")},
+			{Host: "a.test", Reason: TrapDepth, URL: parse(t, "http://a.test/deep")},
+			{Host: "b.test", Reason: TrapDepth, URL: parse(t, "http://b.test/deep")},
+		},
+	})
+	for _, left := range []string{".erase", ".compact"} {
+		if err := os.WriteFile(s.Path()+left, []byte("b.test"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := weburl.Names{Name: "b.test", Below: true}
+	e, err := s.NewErasure(names)
+	if err != nil || len(e.Hosts) != 2 {
+		t.Fatalf("%v: %v", e.Hosts, err)
+	}
+	e.Policy = func(record []byte) []byte {
+		if names.In(record) {
+			return nil
+		}
+		return record
+	}
+	e.History = func([]byte) []byte { return []byte("y") }
+	e.Marks = func(marks map[string][]byte) {
+		delete(marks, "one")
+		marks["three"] = []byte("3")
+	}
+	want := Erased{Hosts: 2, URLs: 2, Robots: 1, History: 1, Seeds: 1, References: 1, Mentions: 4}
+	stop := errors.New("stop")
+	if err := s.Erase(context.Background(), e, func(Erased) error { return stop }); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	checkClean(t, s)
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("%d files", len(files))
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if err := s.Erase(ended, e, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("an erasure that is interrupted: %v", err)
+	}
+	if err := s.Erase(context.Background(), e, func(got Erased) error {
+		if got != want {
+			t.Errorf("%+v were erased, want %+v", got, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if raw := readFile(t, filepath.Join(dir, FileName)); bytes.Contains(raw, []byte("b.test")) || bytes.Contains(raw,
+		[]byte("test.b")) {
+		t.Error("the file still has the name")
+	}
+	after := mustOpen(t, dir, Options{})
+	defer mustClose(t, after)
+	checkClean(t, after)
+	marks, err := after.Marks("")
+	if err != nil || fmt.Sprint(marks) != "map[none:[] three:[51] two:[50]]" {
+		t.Errorf("marks are %v: %v", marks, err)
+	}
+	history, err := after.RobotsHistory(origin("c.test"))
+	if err != nil || string(history) != "y" {
+		t.Errorf("history is %q: %v", history, err)
+	}
+	traps, err := after.Traps(1)
+	if err != nil || len(traps) != 1 || traps[0].Count != 2 || !slices.Equal(traps[0].Samples,
+		[]string{"http://a.test/deep"}) {
+		t.Errorf("traps are %+v: %v", traps, err)
+	}
+	mustCommit(t, after, &Batch{Found: found(t, after, "http://b.test/again")})
+	if h, err := after.HostByName("b.test"); err != nil || h.ID != 5 || h.Tail != 1 {
+		t.Errorf("found again it is %+v: %v", h, err)
+	}
+	if h, err := after.HostByID(2); err != nil || h.Name != "<erased-2>" || h.Tail != 0 {
+		t.Errorf("the row that is left is %+v: %v", h, err)
+	}
+	checkClean(t, after)
+}
+
+// TestEraseKnowsAllBuckets: an erasure refuses a database with a bucket that it does not know.
+func TestEraseKnowsAllBuckets(t *testing.T) {
+	s := openTemp(t, Options{})
+	if err := s.db.Update(func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("other"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.NewErasure(weburl.Names{Name: "a.test"})
+	if err == nil {
+		err = s.Erase(context.Background(), e, func(Erased) error { return nil })
+	}
+	if err == nil || !strings.Contains(err.Error(), "bucket other") {
+		t.Error(err)
+	}
+}
+
+// TestEraseLedger: what is left of a ledger holds the same hosts back, except those that are erased,
+// and all requests have the offsets that they had.
+func TestEraseLedger(t *testing.T) {
+	names := weburl.Names{Name: "b.test", Below: true}
+	dir := t.TempDir()
+	l, err := OpenLedger(dir, "boot", 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := someTime
+	add := func(host, note string) uint64 {
+		offset, err := l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offset
+	}
+	add("b.test", "page,0,,http://b.test/old")
+	committed := add("a.test", "page,0,,http://a.test/1")
+	add("www.b.test", "page,0,,http://www.b.test/1")
+	add("c.test", "robots,0,http://b.test,http://c.test/robots.txt")
+	last := add("a.test", "page,0,,http://a.test/2")
+	for _, host := range []string{"b.test", "a.test"} {
+		if err := l.AppendWait(Wait{Host: host, At: at, Wait: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AppendEnd(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, LedgerName)
+	whole := readFile(t, path)
+	before, err := ReadUncommitted(dir, committed, "boot", nil)
+	if err != nil || before.Everyone {
+		t.Fatal(before, err)
+	}
+	counted, erased := 0, 0
+	for _, dry := range []bool{true, false} {
+		if err := EraseLedger(dir, committed, names, dry, func(lines int) error {
+			if counted = lines; !dry {
+				erased = lines
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if dry && !bytes.Equal(readFile(t, path), whole) {
+			t.Error("a dry run changes the file")
+		}
+	}
+	if counted != 4 || erased != 4 || names.In(readFile(t, path)) {
+		t.Errorf("%d lines are erased of %d:\n%s", erased, counted, readFile(t, path))
+	}
+	notes := make(map[uint64]string)
+	after, err := ReadUncommitted(dir, committed, "boot", func(offset uint64, s Start) { notes[offset] = s.Note })
+	if err != nil || after.Everyone || after.End != before.End || !after.Ended || after.Died {
+		t.Fatalf("%+v, was %+v: %v", after, before, err)
+	}
+	if len(notes) != 4 || notes[committed] != "page,0,,http://a.test/1" || notes[last] != "page,0,,http://a.test/2" {
+		t.Errorf("requests are %v", notes)
+	}
+	for _, host := range []string{"a.test", "c.test"} {
+		if after.Hosts[host] != before.Hosts[host] {
+			t.Errorf("the delay of %s is %v", host, after.Hosts[host])
+		}
+	}
+	if len(after.Waits) != 2 || after.Waits["a.test"] != before.Waits["a.test"] {
+		t.Errorf("waits are %v", after.Waits)
+	}
+	// A ledger that holds all hosts back still does.
+	for name, text := range map[string]string{
+		"damaged": "amble-starts-1 700 boot\nb.test\n", "no header": "b.test",
+		"a wrong mark": "amble-starts-1 9999 boot\n1 - b.test 1\n",
+		"torn":         string(whole[:len(whole)-3]) + "b.test",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := ReadUncommitted(dir, 700, "boot", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := EraseLedger(dir, 700, names, false, func(int) error { return nil }); err != nil {
+			t.Fatal(name, err)
+		}
+		after, err := ReadUncommitted(dir, 700, "boot", nil)
+		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End ||
+			names.In(readFile(t, path)) {
+			t.Errorf("%s: %+v, was %+v: %v\n%s", name, after, before, err, readFile(t, path))
+		}
+	}
+	if err := EraseLedger(t.TempDir(), 0, names, false, func(int) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEraseOlder: a file of an older version becomes one of this version, since the rows that erased
+// hosts leave are of this one.
+func TestEraseOlder(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/", "http://b.test/")})
+	age(t, s)
+	eraseNames(t, s, weburl.Names{Name: "a.test"})
+	s = mustOpen(t, dir, Options{})
+	defer mustClose(t, s)
+	checkClean(t, s)
+	if err := s.db.View(func(tx *bolt.Tx) error {
+		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
+			t.Errorf("version %d: %v", v, err)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
