@@ -123,7 +123,7 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d%s", c.hosts, c.name), func(b *testing.B) {
 			w := newBusy(b, c.hosts, DefaultOptions().Heads, c.change)
 			f, now := w.f, epoch
-			var spent []time.Duration
+			var durations []time.Duration
 			for b.Loop() {
 				at, ok := f.NextWake()
 				if !ok {
@@ -134,7 +134,7 @@ func BenchmarkNext(b *testing.B) {
 				}
 				start := time.Now()
 				l, ok := f.Next(now)
-				spent = append(spent, time.Since(start))
+				durations = append(durations, time.Since(start))
 				if !ok || l.Kind != Page {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
@@ -149,12 +149,12 @@ func BenchmarkNext(b *testing.B) {
 				w.load(b, now)
 			}
 			var sum time.Duration
-			for _, d := range spent {
+			for _, d := range durations {
 				sum += d
 			}
-			slices.Sort(spent)
-			b.ReportMetric(float64(sum.Nanoseconds())/float64(len(spent)), "ns/decision")
-			b.ReportMetric(float64(spent[len(spent)/2].Nanoseconds()), "median-ns/decision")
+			slices.Sort(durations)
+			b.ReportMetric(float64(sum.Nanoseconds())/float64(len(durations)), "ns/decision")
+			b.ReportMetric(float64(durations[len(durations)/2].Nanoseconds()), "median-ns/decision")
 		})
 	}
 }

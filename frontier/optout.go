@@ -15,7 +15,7 @@ import (
 // each URL, it decides about requests that are for no URL of a queue: those for a robots.txt, and all
 // requests to an address.
 
-// WithOptOuts returns the scope with other opt-outs, all of which are in force.
+// WithOptOuts returns the scope with other opt-outs. All of them must be in force.
 func (s *Scope) WithOptOuts(list *optout.List) *Scope {
 	other := *s
 	other.optOuts = list

@@ -83,7 +83,7 @@ func ParseRateLimit(header map[string][]string, now time.Time) (r RateLimit) {
 }
 
 // readPolicies reads a list of policies: "name";q=100;w=60, or 100;w=60 before draft 08.
-func (r *RateLimit) readPolicies(lines []string, named map[string]Policy) {
+func (r *RateLimit) readPolicies(lines []string, byName map[string]Policy) {
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
 		return
@@ -105,7 +105,7 @@ func (r *RateLimit) readPolicies(lines []string, named map[string]Policy) {
 		}
 		p := Policy{Quota: uint32(min(quota, math.MaxUint32)), Window: seconds(window)}
 		if name := itemName(item); name != "" {
-			named[name] = p
+			byName[name] = p
 		}
 		if p.Delay() > r.Policy.Delay() {
 			r.Policy = p

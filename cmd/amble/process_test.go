@@ -71,16 +71,16 @@ func TestSupervisor(t *testing.T) {
 		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": fetched}})
 	}
 	set("opened", time.Now(), 7)
-	looked := make(chan struct{}, 100)
+	inspected := make(chan struct{}, 100)
 	end := s.watch(func() crawl.Status {
 		select {
-		case looked <- struct{}{}:
+		case inspected <- struct{}{}:
 		default:
 		}
 		return *status.Load()
 	})
 	for range 3 {
-		<-looked
+		<-inspected
 	}
 	set("running", time.Now().Add(time.Hour), 7) // lives on
 	heard("READY=1", "WATCHDOG")

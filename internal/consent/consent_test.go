@@ -157,7 +157,7 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestCombineOrder: the order of statements decides nothing, and more of them never allow more.
+// TestCombineOrder: the sequence of statements decides nothing, and more of them never allow more.
 func TestCombineOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

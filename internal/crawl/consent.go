@@ -31,10 +31,10 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 	if len(of.Preferences) == 0 {
 		return list
 	}
-	said := extract.HeaderDirectives(header, w.o.Frontier.Tokens)
+	stated := extract.HeaderDirectives(header, w.o.Frontier.Tokens)
 	for i, text := range of.Preferences {
 		source := consent.SourceHeader
-		if i >= len(said.Preferences) {
+		if i >= len(stated.Preferences) {
 			source = consent.SourceMeta
 		}
 		s := consent.Statement{Source: source, Text: text}

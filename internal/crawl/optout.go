@@ -74,7 +74,7 @@ func (d *dispatcher) restoreOptOuts() (err error) {
 	return nil
 }
 
-// refreshOptOuts puts the opt-outs in force that are to be: after a change, or when one has ended.
+// refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
 func (d *dispatcher) refreshOptOuts() {
 	now := d.o.Now()
 	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded).InForce(now)

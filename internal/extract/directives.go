@@ -52,7 +52,7 @@ func HeaderDirectives(header http.Header, tokens []string) Directives {
 	return d
 }
 
-// addLinks takes a value of Link (RFC 8288, section 3), of which only targets with rel=license matter.
+// addLinks takes a value of Link (RFC 8288, section 3). Only targets with rel=license matter.
 func (d *Directives) addLinks(value string) {
 	value = clip(value, maxDirectives*maxDirective)
 	for {

@@ -64,9 +64,9 @@ func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.crawl.Status())
 }
 
-// looksAgain waits until the dispatcher has gone through its loop, so that it would have started the
+// inspectsAgain waits until the dispatcher has gone through its loop, so that it would have started the
 // requests that it may start, and for the time that one takes to arrive.
-func (r *running) looksAgain(t *testing.T) {
+func (r *running) inspectsAgain(t *testing.T) {
 	t.Helper()
 	since := time.Now()
 	r.eventually(t, "a newer status", func() bool {
@@ -83,7 +83,7 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 		t.Error(text)
 	}
 	r.add(t, "/new")
-	r.looksAgain(t)
+	r.inspectsAgain(t)
 	if r.requests("/new") > 0 {
 		t.Error("a page was fetched while the crawl was paused")
 	}
@@ -123,7 +123,7 @@ func TestHostCommands(t *testing.T) {
 	r.finished(t)
 	r.command(t, "/api/v1/hosts/A.test/pause", "")
 	r.add(t, "/1?paused")
-	r.looksAgain(t)
+	r.inspectsAgain(t)
 	if h := r.hostStory(t, "a.test"); r.requests("/1?paused") > 0 || !h.Politeness.Paused {
 		t.Errorf("%d requests; %+v", r.requests("/1?paused"), h.Politeness)
 	}
