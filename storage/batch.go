@@ -129,7 +129,7 @@ type HostChange struct {
 // BatchSizer must not be used concurrently.
 type BatchSizer struct {
 	items  int   // 0: firstItems
-	budget int64 // bytes of pages; 0: firstBytes
+	budget int64 // bytes of pages; 0: mostBytes
 }
 
 const (
@@ -137,7 +137,6 @@ const (
 	firstItems = 2_000
 	leastItems = 250
 	mostBytes  = 32 << 20
-	firstBytes = 8 << 20
 	leastBytes = 8 << 20
 	moreBytes  = 512 << 10 // that a quick commit allows the next ones
 
@@ -155,7 +154,7 @@ func (p *BatchSizer) Items() int {
 
 func (p *BatchSizer) bytes() int64 {
 	if p.budget == 0 {
-		return firstBytes
+		return mostBytes
 	}
 	return p.budget
 }
