@@ -1,7 +1,10 @@
 package frontier
 
 import (
+	"math"
 	"net/netip"
+	"strconv"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/recrawl"
@@ -110,4 +113,166 @@ type active struct {
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived
 	dueWanted         int          // due URLs of each queue wanted by the load in flight
 	bytes             int
+}
+
+// View is what the frontier knows of one host at an instant.
+type View struct {
+	Host     storage.HostID
+	Name     string // empty while the host is dormant
+	State    string // its host state, by the name in the API
+	Left     int    // URLs that wait
+	InFlight int    // requests
+	Address  netip.Addr
+	Group    string // of an active host; empty: none, or not known yet
+
+	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
+	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
+	Delay  time.Duration // between requests
+	Finish time.Duration // until the last URL is fetched, at the delay in force; 0: none waits, or it is paused
+
+	Reason  politeness.Reason      // why the host itself waits
+	Polite  politeness.Explanation // the same in detail, with the limits that it shares; of active hosts
+	Active  bool                   // Polite is set; for other hosts the store has it
+	Robots  robots.Reason          // why robots.txt holds all its work; ReasonNone: it does not
+	Parked  bool                   // it demands to be left alone for more than politeness.ParkedAfter
+	Paused  bool                   // by the operator
+	Failing bool                   // it is failing
+	Wall    wall.Kind              // of the wall that it is behind; KindNone: none
+	Budget  bool                   // its budget of pages is spent, or that of its domain
+}
+
+// View returns what is known of a host; false if the frontier does not know it.
+func (f *Frontier) View(id storage.HostID) (View, bool) {
+	h := f.hosts.get(id)
+	if h == nil {
+		return View{}, false
+	}
+	var v View
+	f.view(h, f.instant(f.clock), &v)
+	return v, true
+}
+
+// Waiting calls each for every host that has work.
+func (f *Frontier) Waiting(now time.Time, each func(View)) {
+	t := f.instant(now)
+	for h := range f.hosts.all {
+		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
+		if h.queued+h.due > 0 || !idle {
+			var v View
+			f.view(h, t, &v)
+			each(v)
+		}
+	}
+}
+
+// Walk calls each for the known hosts of n successive ids, with work or without, and returns the id
+// to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given
+// is valid until it returns.
+func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*View)) (next storage.HostID) {
+	var v View
+	t := f.instant(now)
+	end := min(int(from)+n, len(f.hosts.hosts))
+	for _, h := range f.hosts.hosts[min(int(from), end):end] {
+		if h != nil {
+			f.view(h, t, &v)
+			each(&v)
+		}
+	}
+	if end == len(f.hosts.hosts) {
+		return 0
+	}
+	return storage.HostID(end)
+}
+
+// view sets v to the view of a host.
+func (f *Frontier) view(h *host, now instant, v *View) {
+	*v = View{
+		Host: h.id, State: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
+		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
+		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
+		Wall: h.closed.wall(),
+	}
+	if a := h.active; a != nil {
+		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
+		if a.loaded {
+			v.Wall = a.wallKind()
+			e := a.polite.Explain(f.clock)
+			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
+			v.Active, v.Polite = true, f.explainLimits(h, e)
+		}
+	}
+	start := now
+	switch h.state {
+	case waiting, dormant, woken:
+		start = max(f.nextFetch(h), now)
+		v.Until = f.timeOrZero(start)
+		v.Next = v.Until
+	case recrawlOnly:
+		v.Next = f.time(max(h.recrawlAt+lead, f.share.nextAt, 0))
+	case waitingToRecrawl:
+		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
+	}
+	if v.Left > 0 && !v.Paused && start <= never/2 {
+		all := float64(start-now) + float64(max(f.withinBudget(h, v.Left)-1, 0))*float64(v.Delay)
+		v.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
+	}
+}
+
+// nextFetch is when a host that waits is fetched from next, if nothing changes.
+func (f *Frontier) nextFetch(h *host) instant {
+	if h.active == nil {
+		return h.readyAt + lead
+	}
+	return max(h.readyAt, f.politeAt(h))
+}
+
+// robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.
+func (f *Frontier) robotsHold(h *host) robots.Reason {
+	switch {
+	case h.active != nil && len(h.active.jobs) == 0:
+		return h.active.robotsHold()
+	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
+		return h.robotsReason
+	}
+	return robots.ReasonNone
+}
+
+// explainLimits replaces what explains the wait of an active host where a shared limit holds it for
+// longer.
+func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
+	for _, l := range h.active.limits {
+		if l == nil {
+			continue
+		}
+		ready := l.polite.Ready()
+		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+			continue
+		}
+		if ready.Before(f.clock) {
+			ready = f.clock
+		}
+		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}
+		e.Since, e.Until = e.Until, ready
+	}
+	return e
+}
+
+// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the
+// wait.
+func (f *Frontier) timeOrZero(i instant) time.Time {
+	if i > never/2 {
+		return time.Time{}
+	}
+	return f.time(i)
+}
+
+// decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not
+// 200.000003 ms.
+func decimal(seconds float32) time.Duration {
+	if ms := math.Round(float64(seconds) * 1000); float32(ms/1000) == seconds {
+		return time.Duration(ms) * time.Millisecond
+	}
+	text := strconv.FormatFloat(float64(seconds), 'g', -1, 32)
+	exact, _ := strconv.ParseFloat(text, 64) // its error is always nil
+	return time.Duration(exact * float64(time.Second)).Round(time.Microsecond)
 }

@@ -1,17 +1,25 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -157,4 +165,193 @@ func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) err
 		}
 	}
 	return w.progress(), err
+}
+
+// ErasureFile is the name of the file under the data directory that exists while hosts are erased.
+// Until the erasure has ended, Open and the functions for a crawl that does not run refuse the
+// directory with ErrErasing.
+const ErasureFile = "erasing.json"
+
+// ErrErasing says that hosts are being erased, or that this was interrupted.
+var ErrErasing = errors.New("an erasure of hosts has not ended")
+
+// checkErasure returns ErrErasing while an erasure has not ended.
+func checkErasure(dir string) error {
+	path := filepath.Join(dir, ErasureFile)
+	if _, err := os.Stat(path); err != nil {
+		return nil // nor is there one if the directory cannot be read
+	}
+	return fmt.Errorf("%w: %s is there; amble run goes on with it and then crawls, amble erase --resume goes on "+
+		"with it alone", ErrErasing, path)
+}
+
+// NewErasure prepares the erasure of hosts from the database of a crawl that does not run. Their
+// politeness goes too, so every host has a restart hold from now on: an erased one that is found again
+// is left alone for its delay.
+func NewErasure(s *storage.Store, names weburl.Names, now time.Time) (*storage.Erasure, error) {
+	e, err := s.NewErasure(names)
+	if err != nil {
+		return nil, err
+	}
+	m := markEraser{names: names, hosts: e.Hosts, now: now}
+	if m.plan, err = planWithout(s, e.Hosts); err != nil {
+		return nil, err
+	}
+	e.Policy, e.History, e.Marks = policyEraser(names), historyEraser(names), m.erase
+	return e, nil
+}
+
+// policyEraser drops robots records that came from an erased host or name one: they are fetched again
+// before the next page of their origin.
+func policyEraser(names weburl.Names) func([]byte) []byte {
+	return func(encoded []byte) []byte {
+		record, err := robots.DecodeRecord(encoded)
+		if err != nil || names.HasURL(record.FinalURL) || names.In(record.Body) || names.In([]byte(record.ETag)) {
+			return nil
+		}
+		return encoded
+	}
+}
+
+// historyEraser drops the earlier versions of a robots.txt that name an erased host.
+func historyEraser(names weburl.Names) func([]byte) []byte {
+	return func(encoded []byte) []byte {
+		history, err := robots.DecodeHistory(encoded)
+		if err != nil {
+			return nil
+		}
+		var kept robots.History
+		for _, v := range history {
+			if !names.In(v.Body) {
+				kept = append(kept, v)
+			}
+		}
+		if len(kept) == len(history) {
+			return encoded
+		}
+		if b, err := kept.AppendBinary(nil); err == nil && len(kept) > 0 {
+			return b
+		}
+		return nil
+	}
+}
+
+// planWithout returns the mark of the recrawl plan without the pages of hosts; nil: there is none.
+func planWithout(s *storage.Store, hosts map[storage.HostID]string) ([]byte, error) {
+	encoded, err := s.Mark(MarkPlan)
+	if err != nil || len(encoded) == 0 {
+		return nil, err
+	}
+	return recrawl.Without(encoded, func(remove func(recrawl.History, recrawl.Importance)) error {
+		for id := range hosts {
+			h, err := s.HostByID(id)
+			for at := uint32(0); err == nil && at < h.Tail; {
+				at, err = s.URLs(id, at, erasePage, func(u storage.Head) {
+					remove(u.Last.History, recrawl.ImportanceOf(u.Priority, u.Depth))
+				})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// erasePage is how many URLs are read in one transaction.
+const erasePage = 1000
+
+// markEraser takes hosts out of the marks.
+type markEraser struct {
+	names weburl.Names
+	hosts map[storage.HostID]string
+	plan  []byte
+	now   time.Time
+}
+
+func (m *markEraser) erase(marks map[string][]byte) {
+	for name, value := range marks {
+		switch {
+		case name == markUncommitted || name == markDeaths:
+			if kept := m.lines(value); len(kept) < len(value) {
+				marks[name] = kept
+			}
+		case strings.HasPrefix(name, markRetry) && m.isRetry(value), m.isOfHost(name):
+			delete(marks, name)
+		}
+	}
+	if m.plan != nil {
+		marks[MarkPlan] = m.plan
+	}
+	if held, err := m.now.MarshalBinary(); err == nil && len(m.hosts) > 0 {
+		marks[markHeld] = held
+	}
+}
+
+// lines returns the lines that name no erased host.
+func (m *markEraser) lines(value []byte) []byte {
+	kept := []byte{}
+	for line := range bytes.Lines(value) {
+		if !m.names.In(line) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// isRetry reports whether a retry selects URLs of an erased host.
+func (m *markEraser) isRetry(value []byte) bool {
+	var c retryCommand
+	if json.Unmarshal(value, &c) != nil || c.Selection == nil {
+		return false
+	}
+	return m.names.Has(inspect.CanonicalHost(c.Selection.Host)) || m.names.In(value)
+}
+
+// isOfHost reports whether a mark is about an erased host.
+func (m *markEraser) isOfHost(name string) bool {
+	for _, prefix := range []string{markRecheck, markDrop, markOffer, markAdopt, markCrash, markWall} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			var id storage.HostID
+			_, err := fmt.Sscanf(rest, "%d", &id)
+			_, erased := m.hosts[id]
+			return err == nil && erased
+		}
+	}
+	return false
+}
+
+// FinishOutput completes the output files of a crawl that does not run, of all formats that it has
+// ever had, so that none of them has bytes that the database does not know of.
+func FinishOutput(o Options, s *storage.Store) (err error) {
+	if _, err := os.Stat(o.Archive.Dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	encoded, err := s.Mark(MarkOutput)
+	if err != nil {
+		return err
+	}
+	marks, err := decodeMarks(encoded)
+	if err != nil {
+		return err
+	}
+	o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+	w, err := archive.Open(o.Archive, marks)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if marks, err = w.Finish(); err != nil {
+		return err
+	}
+	if marks == nil {
+		marks = w.Marks()
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{MarkOutput: encodeMarks(marks)}}); err != nil {
+		return err
+	}
+	return w.Committed()
 }
