@@ -3,13 +3,16 @@ package crawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // A remote lease is a page lease that leaves the process: a fetcher elsewhere makes the request and
@@ -24,7 +27,9 @@ type LeaseID string
 // Bounds of remote leases.
 const (
 	// MaxLeaseCount is the most leases that one request may ask for.
-	MaxLeaseCount = 10_000
+	MaxLeaseCount = 1000
+	// MinVisibility is the shortest that a lease may last.
+	MinVisibility = time.Second
 	// DefaultVisibility is how long a lease lasts if the request does not say.
 	DefaultVisibility = time.Minute
 	// MaxVisibility is the longest that a lease may last before it is extended.
@@ -39,7 +44,8 @@ const (
 type LeaseRequest struct {
 	Fetcher    string        // its name: 1 to MaxFetcherName letters, digits, dots, dashes and underscores
 	N          int           // the most leases wanted, 1 to MaxLeaseCount
-	Visibility time.Duration // until the deadline; 0: DefaultVisibility; at most MaxVisibility
+	Wait       time.Duration // for the first lease, until there is one; 0: it does not wait
+	Visibility time.Duration // until the deadline; 0: DefaultVisibility
 	// Host is the only host whose URLs are wanted; empty: any.
 	Host string
 	// PerHost is how many requests to one host may be in flight, those of this request and all
@@ -64,6 +70,13 @@ type RemoteLease struct {
 	Given    time.Time
 	Deadline time.Time
 }
+
+// Bounds of reports. One that exceeds them is Invalid.
+const (
+	MaxReportHeader = 64 << 10 // bytes of all fields
+	MaxReportLinks  = 20_000
+	MaxReportBody   = 64 << 20 // bytes
+)
 
 // LeaseReport is the result of a remote lease. Everything in it is taken as hostile: what is out of
 // bounds is refused or bounded to the polite side.
@@ -90,7 +103,7 @@ type LeaseReport struct {
 	// Title and Digest are what is known of the page.
 	Body    []byte
 	HasBody bool
-	Links   []string    // relative or absolute, as on the page
+	Links   []string // relative or absolute, as on the page
 	Title   string
 	Digest  warc.Digest // SHA-256 of the body; zero: not known, so that the page counts as changed
 
@@ -135,18 +148,90 @@ var (
 	ErrCutOff = errors.New("the operator has cut this fetcher off")
 	// ErrLease says that a lease request or a name is out of bounds.
 	ErrLease = errors.New("invalid lease request")
-	// ErrTooManyLeases says that as many leases are out as may be.
-	ErrTooManyLeases = errors.New("too many leases are out")
 )
 
-var errNotBuilt = errors.New("not built yet")
+// isFetcherName reports whether a fetcher may have a name.
+func isFetcherName(name string) bool {
+	if len(name) == 0 || len(name) > MaxFetcherName {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// validate completes a request, and says what is wrong with it.
+func (r *LeaseRequest) validate() error {
+	if r.Visibility == 0 {
+		r.Visibility = DefaultVisibility
+	}
+	switch {
+	case !isFetcherName(r.Fetcher):
+		return fmt.Errorf("%w: the name of the fetcher is %q; use 1 to %d letters, digits, dots, dashes and underscores",
+			ErrLease, r.Fetcher, MaxFetcherName)
+	case r.N < 1 || r.N > MaxLeaseCount:
+		return fmt.Errorf("%w: %d leases, should be 1 to %d", ErrLease, r.N, MaxLeaseCount)
+	case r.PerHost < 0 || r.Hosts < 0 || r.Wait < 0:
+		return fmt.Errorf("%w: PerHost, Hosts and Wait may not be negative", ErrLease)
+	}
+	return validateVisibility(r.Visibility)
+}
+
+func validateVisibility(d time.Duration) error {
+	if d < MinVisibility || d > MaxVisibility {
+		return fmt.Errorf("%w: a lease of %v, should be %v to %v", ErrLease, d, MinVisibility, MaxVisibility)
+	}
+	return nil
+}
 
 // Lease waits until at least one lease can be given, and returns as many as can be given then, up
-// to r.N. A lease that it returns is in the start ledger. The error is that of ctx, whose leases
-// are put back; ErrLease, ErrCutOff, ErrTooManyLeases or ErrNotRunning. A ctx that has ended makes
-// it not wait: it returns what is due now, possibly nothing, and no error. Any goroutine may call it.
+// to r.N; none when r.Wait is over. A lease that it returns is in the start ledger. The error is
+// that of ctx, and leases that were given are put back; ErrLease, ErrCutOff, ErrNotRunning, or
+// inspect.ErrUnknown for an unknown host. Any goroutine may call it.
 func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, error) {
-	return nil, errNotBuilt
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	m, w := e.mailbox.Load(), e.lender.Load()
+	if !m.isOpen() || w == nil {
+		return nil, ErrNotRunning
+	}
+	host := storage.NoHost
+	if r.Host != "" {
+		h, err := e.store.HostByName(r.Host)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("host %s: %w", r.Host, inspect.ErrUnknown)
+		}
+		if err != nil {
+			return nil, err
+		}
+		host = h.ID
+	}
+	waited, cancel := context.WithTimeout(ctx, r.Wait)
+	defer cancel()
+	for {
+		wait := &leaseWait{request: r, host: host, done: make(chan struct{})}
+		if err := wait.run(ctx, waited, m); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			putBack := make([]LeaseReport, len(wait.given))
+			for i, given := range wait.given {
+				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: given.remote.lease.id, NotDone: true}
+			}
+			_, err := e.Report(context.WithoutCancel(ctx), putBack)
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		leases, err := w.lend(ctx, m, wait.given)
+		if len(leases) > 0 || err != nil || waited.Err() != nil {
+			return leases, err
+		}
+	}
 }
 
 // Extend sets the deadline of leases of a fetcher to visibility from now. The new deadlines are in
@@ -154,25 +239,103 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 // may call it.
 func (e *Engine) Extend(
 	ctx context.Context, fetcher string, ids []LeaseID, visibility time.Duration,
-) ([]time.Time, error) {
-	return nil, errNotBuilt
+) (deadlines []time.Time, err error) {
+	if err := validateVisibility(visibility); err != nil {
+		return nil, err
+	}
+	deadlines = make([]time.Time, len(ids))
+	called := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+		if err = d.remote.checkFetcher(fetcher, d.o.Now()); err != nil {
+			return
+		}
+		for i, id := range ids {
+			if deadlines[i], err = d.extend(fetcher, id, visibility); err != nil {
+				return
+			}
+		}
+	})
+	return deadlines, errors.Join(called, err)
 }
 
 // Report takes in the results of leases, and returns when those that were accepted are committed:
-// one result for each report. Bodies are worked on in the caller's goroutine. Any goroutine may
-// call it.
+// one result for each report. Bodies are worked on in the caller's goroutine. The error is
+// ErrCutOff, ErrNotRunning, that of ctx, or why the commit failed; after it, reports may have been
+// accepted. Any goroutine may call it.
 func (e *Engine) Report(ctx context.Context, reports []LeaseReport) ([]ReportResult, error) {
-	return nil, errNotBuilt
+	m, w := e.mailbox.Load(), e.lender.Load()
+	if !m.isOpen() || w == nil {
+		return nil, ErrNotRunning
+	}
+	c := &claims{all: make([]claim, len(reports)), done: make(chan struct{})}
+	for i := range reports {
+		c.all[i] = e.newClaim(&reports[i])
+	}
+	if err := m.call(ctx, func(d *dispatcher) { d.claim(c) }); err != nil {
+		return nil, err
+	}
+	<-c.done
+	results := make([]ReportResult, len(reports))
+	for i := range c.all {
+		results[i] = c.all[i].result
+		if res := c.all[i].res; res != nil {
+			w.serveReport(res, &reports[i])
+			w.results <- res
+		}
+	}
+	for i := range c.all {
+		if c.all[i].committed == nil {
+			continue
+		}
+		select {
+		case err := <-c.all[i].committed:
+			c.err = errors.Join(c.err, err)
+		case <-ctx.Done():
+			return results, ctx.Err()
+		}
+	}
+	return results, c.err
+}
+
+// newClaim finds out which lease a report is for, as far as the store knows it.
+func (e *Engine) newClaim(r *LeaseReport) claim {
+	c := claim{report: r, result: Invalid, at: storage.Position{Host: storage.NoHost}}
+	if !r.isValid() {
+		return c
+	}
+	c.result = Unknown
+	if r.ID == "" {
+		head, host, err := e.store.Lookup(r.URL)
+		if err != nil {
+			return c
+		}
+		c.at = storage.Position{Host: host.ID, Ordinal: head.Ordinal}
+	}
+	c.open = true
+	return c
 }
 
 // Fetchers returns the fetchers of this run and those that are cut off, by name. Any goroutine may
 // call it.
-func (e *Engine) Fetchers(ctx context.Context) ([]Fetcher, error) { return nil, errNotBuilt }
+func (e *Engine) Fetchers(ctx context.Context) (list []Fetcher, err error) {
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.list() })
+	return list, err
+}
 
 // CutOff refuses all further requests and reports of a fetcher, in this run and those to come. Its
 // leases run out at their deadlines, since its requests may still be under way. It returns when
 // that is on disk. Any goroutine may call it.
-func (e *Engine) CutOff(ctx context.Context, fetcher string) error { return errNotBuilt }
+func (e *Engine) CutOff(ctx context.Context, fetcher string) error {
+	return e.setCutOff(ctx, fetcher, true)
+}
 
 // Admit ends a CutOff. It returns when that is on disk. Any goroutine may call it.
-func (e *Engine) Admit(ctx context.Context, fetcher string) error { return errNotBuilt }
+func (e *Engine) Admit(ctx context.Context, fetcher string) error {
+	return e.setCutOff(ctx, fetcher, false)
+}
+
+func (e *Engine) setCutOff(ctx context.Context, fetcher string, on bool) error {
+	if !isFetcherName(fetcher) {
+		return fmt.Errorf("fetcher %q: %w", fetcher, inspect.ErrUnknown)
+	}
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
+}
