@@ -43,7 +43,7 @@ func (k *checker) exposure() {
 		k.conflict("server.fetch_token", "is the same as another token; want one of its own")
 	}
 	if k.c.Crawl.Workers == 0 && s.Listen == "" {
-		k.conflict("crawl.workers", "is 0, so only fetchers with leases fetch pages, and they need server.listen")
+		k.conflict("crawl.workers", "then only fetchers with leases fetch pages, and they need server.listen")
 	}
 	const together = "server.tls_cert and server.tls_key belong together; set both or none"
 	switch {

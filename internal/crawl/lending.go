@@ -624,6 +624,7 @@ func (d *dispatcher) setCutOff(name string, on bool) error {
 	}
 	d.pending.setMark(markCutOff+name, mark)
 	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	d.report("running")
 	return nil
 }
 

@@ -2,10 +2,12 @@ package crawl
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -230,10 +232,21 @@ func (m *leaseModel) finish() {
 // and compares all of it with a plain map. TestSoakLeaseModel does the same for longer.
 func TestLeaseModel(t *testing.T) {
 	t.Parallel()
-	checkLeaseModel(t)
+	checkLeaseModel(t, 12)
 }
 
-func checkLeaseModel(t *testing.T) {
+// checkLeaseModel tries n cases, unless the flag of rapid says how many.
+func checkLeaseModel(t *testing.T, n int) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" {
+		if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := flag.Set(f.Name, "100"); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		var sites []testweb.Site
 		for _, host := range []string{"a.test", "b.test", "c.test"} {
