@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -124,7 +125,7 @@ type Report struct {
 	Headers map[string]string `json:"headers,omitempty" doc:"of the response"`
 
 	Body   *string  `json:"body,omitempty" doc:"as text; amble extracts its links"`
-	Base64 []byte   `json:"body_base64,omitempty" doc:"the body as it is, in place of body"`
+	Base64 *string  `json:"body_base64,omitempty" doc:"the body as it is, in base64, in place of body"`
 	Links  []string `json:"links,omitempty" maxItems:"20000" doc:"in place of the body: the links of the page"`
 	Title  string   `json:"title,omitempty" maxLength:"1000"`
 	SHA256 string   `json:"sha256,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"of the decoded body, in place of it"`
@@ -150,7 +151,10 @@ func (r *Report) report(now time.Time) (c crawl.LeaseReport, err error) {
 	case r.Body != nil:
 		c.Body, c.HasBody = []byte(*r.Body), true
 	case r.Base64 != nil:
-		c.Body, c.HasBody = r.Base64, true
+		if c.Body, err = base64.StdEncoding.DecodeString(*r.Base64); err != nil {
+			return c, errQuery{fmt.Errorf("body_base64: %w", err)}
+		}
+		c.HasBody = true
 	case r.SHA256 != "":
 		if n, err := hex.Decode(c.Digest[:], []byte(r.SHA256)[:min(len(r.SHA256), 64)]); err != nil || n != len(c.Digest) {
 			return c, errQuery{errors.New("sha256 should have 64 hexadecimal digits")}
