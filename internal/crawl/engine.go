@@ -298,7 +298,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
 	sweeps, steps := make(chan *sweep), make(chan *swept)
 	stalls := make(chan error, 1)
-	m, rules, recent := newMailbox(), e.rulesReader(), new(bodies)
+	m, rules, recent := newMailbox(), e.rulesReader(), newBodies(e.store.Counters().Requests == 0)
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,

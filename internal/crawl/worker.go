@@ -119,9 +119,9 @@ type worker struct {
 	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
-// recentBodies finds responses that are not in the store yet.
+// recentBodies finds responses that are not in the store yet, and says whether the store may have one.
 type recentBodies interface {
-	find(host storage.HostID, digest uint64) *archive.Original
+	find(bodyKey) (o *archive.Original, mayBeStored bool)
 }
 
 // newWorker returns a worker without channels.
