@@ -125,12 +125,12 @@ type recentBodies interface {
 }
 
 // newWorker returns a worker without channels.
-func (e *Engine) newWorker(recent recentBodies) *worker {
+func (e *Engine) newWorker() *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: e.bodies,
 		marks: wall.NewMarks(), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
