@@ -120,18 +120,18 @@ type worker struct {
 	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
-// recentBodies finds responses that are not in the store yet.
+// recentBodies finds responses that are not in the store yet, and says whether the store may have one.
 type recentBodies interface {
-	find(host storage.HostID, digest uint64) *archive.Original
+	find(bodyKey) (o *archive.Original, mayBeStored bool)
 }
 
 // newWorker returns a worker without channels.
-func (e *Engine) newWorker(recent recentBodies) *worker {
+func (e *Engine) newWorker() *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: e.bodies,
 		marks: wall.NewMarks(), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
