@@ -55,6 +55,7 @@ type workerStore interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
+	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
 }
 
