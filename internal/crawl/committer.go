@@ -289,7 +289,11 @@ func (b *batch) add(r *result) {
 	if r.history != nil {
 		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
 	}
+	if r.tdm != nil {
+		b.setMark(markTDM+r.tdm.origin.String(), r.tdm.file)
+	}
 	b.rows.Found = append(b.rows.Found, r.found...)
+	b.rows.Done = append(b.rows.Done, r.again...)
 	b.rows.Refused = append(b.rows.Refused, r.refused...)
 	b.size += len(r.found) + len(r.refused)
 }
