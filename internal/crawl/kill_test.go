@@ -72,7 +72,7 @@ func (c chaos) run(t *testing.T) {
 	var killed []remains
 	for over := false; !over; {
 		child, done := startChild(t, dir)
-		life := 2 * time.Minute
+		life := patience
 		if len(killed) < c.kills {
 			life = rand.N(c.life)
 		}
