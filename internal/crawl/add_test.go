@@ -349,15 +349,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	mark, err := e.store.Mark(storage.MarkLedger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	offset, err := storage.DecodeOffset(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, offset, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), storage.BootID(), nil)
 	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}
