@@ -29,10 +29,7 @@ func daemon(t *testing.T, o Options, seeds ...string) (e *Engine, stop func() Su
 
 func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 	t.Helper()
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan Summary, 1)
 	go func() {
@@ -288,16 +285,7 @@ func TestAddWhileItStops(t *testing.T) {
 func TestAddToAFullDisk(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.store = &fullStore{e.store, &d}
-	runDaemon(t, e, web.URL("a.test", "/"))
-	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	e, d := fillable(t, web)
 	d.full.Store(true)
 	ctx, giveUp := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer giveUp()

@@ -31,10 +31,7 @@ func start(t *testing.T, o Options, web *testweb.Web, seeds ...string) *running 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	r := &running{Engine: e, t: t, web: web, cancel: cancel, ended: make(chan error, 1)}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	go func() {
 		_, err := e.Run(ctx, list)
 		r.ended <- errors.Join(err, e.Close())

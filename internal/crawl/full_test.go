@@ -77,6 +77,23 @@ func (s *fullStore) Commit(b *storage.Batch) (storage.Result, error) {
 	return s.store.Commit(b)
 }
 
+// fillable runs a crawl whose database is on a disk that can be full, until the test ends. Its seed is
+// fetched.
+func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
+	t.Helper()
+	o := testOptions(t, web)
+	o.ExitWhenDone = false
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := new(disk)
+	e.store = &fullStore{e.store, d}
+	runDaemon(t, e, web.URL("a.test", "/"))
+	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	return e, d
+}
+
 type fullLedger struct {
 	ledger
 	disk *disk
@@ -111,10 +128,7 @@ func fullWeb(t *testing.T, serve func(...testweb.Site) *testweb.Web) (*testweb.W
 		sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths("/", 24), nil))
 	}
 	web := serve(sites...)
-	var seeds []Seed
-	for _, s := range seedsOf(web, web.Sites()) {
-		seeds = append(seeds, seed(t, s))
-	}
+	seeds := seedList(t, seedsOf(web, web.Sites())...)
 	return web, seeds
 }
 

@@ -68,10 +68,7 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	go func() {
