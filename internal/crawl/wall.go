@@ -144,7 +144,8 @@ func newWallSweep(w frontier.WallBegun) *sweep {
 		}
 		o := frontier.PutBackFromWall(last, now)
 		if last.State == storage.Fetched { // what it has is of the wall, and not of the page
-			o.Bytes, o.Digest, o.Simhash, o.ETag, o.Modified = 0, 0, 0, "", ""
+			o.Bytes, o.Digest, o.Simhash = 0, 0, 0
+			o.ETag, o.Modified, o.Usage = "", "", ""
 		}
 		return changeTo(l, storage.In(last.State), o), true
 	}

@@ -128,7 +128,7 @@ func (c *busyCrawl) port(t *testing.T) string {
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := openBrowser(t)
-	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/fetches"} {
+	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/fetches", "/#/optouts"} {
 		b.show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
 		if wide := b.text(`String(document.documentElement.scrollWidth)`); wide != "360" {
 			t.Errorf("%s is %s wide", page, wide)
@@ -181,6 +181,16 @@ func TestDashboardControls(t *testing.T) {
 	}
 	b.press("Drop queue")
 	b.wait(`document.body.innerText.includes("excluded")`)
+
+	b.show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
+	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Add").click() ?? ""`)
+	b.text(`document.querySelector("#dialog input[name=value]").value = "site-7.test", ""`)
+	b.text(`document.querySelector("#dialog input[name=reason]").value = "<b>mail</b>", ""`)
+	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	b.wait(`document.body.innerText.includes("1 in all") && document.body.innerText.includes("<b>mail</b>")`)
+	c.quiet(t, "site-7.test")
+	b.press("Remove")
+	b.wait(`document.body.innerText.includes("0 in all")`)
 	b.clean(c.url)
 }
 
