@@ -43,7 +43,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockIsSet crawls two hosts, one of which demands some seconds of rest, while the wall clock is
+// TestClockIsSet crawls two hosts, and one demands some seconds of rest, while the wall clock is
 // set back by an hour or forward by a day, or runs on while the machine is suspended. As the server
 // sees it no wait is shorter. None is longer by the step either, or the crawl would not come to its
 // end. The time is real: virtual time has no monotonic clock.
