@@ -80,10 +80,7 @@ func crawlWith(t *testing.T, o Options, b *bomb, log *slog.Logger, seeds ...stri
 
 func runToEnd(t *testing.T, e *Engine, seeds ...string) {
 	t.Helper()
-	var all []Seed
-	for _, s := range seeds {
-		all = append(all, seed(t, s))
-	}
+	all := seedList(t, seeds...)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, all)

@@ -29,22 +29,14 @@ func (h *walling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // storedWall reads what the store knows of the wall of a host.
-func storedWall(t *testing.T, dir, host string) wall.Verdict {
+func storedWall(t *testing.T, dir, host string) (v wall.Verdict) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	h, err := s.HostByName(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := wall.DecodeState(h.Wall)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Verdict()
+	readHost(t, dir, host, func(_ *storage.Store, h *storage.Host) error {
+		state, err := wall.DecodeState(h.Wall)
+		v = state.Verdict()
+		return err
+	})
+	return v
 }
 
 // TestWallSurvivesKill: after kill -9 a host behind a wall is left alone for the rest of its backoff,
