@@ -2,10 +2,13 @@ package crawl
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -218,3 +221,40 @@ func TestOptOutMark(t *testing.T) {
 type markMap map[string][]byte
 
 func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
+
+// TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server of what
+// opted out sees nothing more than what was in flight, while the next process crawls the neighbour.
+func TestOptOutSurvivesKill(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))
+	dir, o := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+		Formats: allFormats, Compress: archive.CompressNone, OptsOut: "out.test",
+	})
+	child, done := startChild(t, dir)
+	deadline, tell := time.Now().Add(patience), filepath.Join(dir, optOutFile)
+	waitFor(t, deadline, func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
+	if err := os.WriteFile(tell, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, deadline, func() bool { return !exists(tell) || len(done) > 0 })
+	if err := child.Process.Kill(); err != nil && len(done) == 0 {
+		t.Fatal(err)
+	}
+	<-done
+	answered(t, web)
+	before := len(web.Requests().Host("out.test"))
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(web.Requests().Host("out.test")); n != before {
+		t.Errorf("%d requests after the kill", n-before)
+	}
+	if n := len(web.Requests().Host("good.test").Pages()); n < 101 {
+		t.Errorf("%d pages of the neighbour", n)
+	}
+	if excluded, waiting := excludedBy(t, o.DataDir, "out.test"); excluded == 0 || waiting > 0 {
+		t.Errorf("%d URLs are excluded, and %d wait", excluded, waiting)
+	}
+}
