@@ -58,6 +58,7 @@ type workerStore interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
+	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
 	Mark(name string) ([]byte, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
@@ -125,18 +126,18 @@ type worker struct {
 	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
-// recentBodies finds responses that are not in the store yet.
+// recentBodies finds responses that are not in the store yet, and says whether the store may have one.
 type recentBodies interface {
-	find(host storage.HostID, digest uint64) *archive.Original
+	find(bodyKey) (o *archive.Original, mayBeStored bool)
 }
 
 // newWorker returns a worker without channels.
-func (e *Engine) newWorker(recent recentBodies) *worker {
+func (e *Engine) newWorker() *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: e.bodies,
 		marks: wall.NewMarks(), tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
