@@ -186,6 +186,7 @@ func TestWallsCostOthersNothing(t *testing.T) {
 	}
 	without, pages := finished("")
 	with, same := finished("refusal")
+	t.Logf("the others: %d requests in %v, without walls %d in %v", same, with, pages, without)
 	if pages != 8*41 || same != pages || with > without+without/50 {
 		t.Errorf("the others have %d requests in %v, and %d in %v without walls", same, with, pages, without)
 	}
