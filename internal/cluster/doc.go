@@ -1,0 +1,2 @@
+// Package cluster decides which node crawls which shard.
+package cluster
