@@ -103,10 +103,10 @@ func (h *holding) allowance(key string) *allowance {
 	return nil
 }
 
-// tickAllowance sends what the granter needs to hear now.
+// tickAllowance sends what the granter needs to hear now. Without trust, slots are of no use.
 func (n *Node) tickAllowance(now Instant, h *holding, a *allowance) {
 	a.expire(now)
-	if a.isDue(now, &n.o) {
+	if n.isTrusted(now) && a.isDue(now, &n.o) {
 		n.out = append(n.out, SendGrantRequest{a.request(now, &n.o, h, n.id())})
 	}
 }
@@ -125,8 +125,8 @@ func (n *Node) tickGrants(now Instant, h *holding) {
 	}
 }
 
-// giveBack returns all slots of a shard whose requests have ended.
-func (n *Node) giveBack(now Instant, h *holding) {
+// returnSlots returns all slots of a shard whose requests have ended.
+func (n *Node) returnSlots(now Instant, h *holding) {
 	for _, a := range h.allowances {
 		if a.slots > 0 {
 			a.want, a.using, a.share, a.used = 0, 0, 0, true

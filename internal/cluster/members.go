@@ -10,6 +10,7 @@ type members struct {
 	byName map[string]int32
 	live   []candidate // the others that take shards
 	heard  Instant     // silence before this instant does not count: the node could not hear
+	next   Instant     // before it, no other member can have been silent for a TTL
 }
 
 // record is the newest message of the register of a member that this node has seen.
@@ -70,10 +71,16 @@ func (r *record) isLive() bool { return r.seq != 0 && !r.sealed && !r.silent && 
 // updateSilence finds the members that have been silent for a TTL, by the clock of this node. Only
 // silence since the node could hear counts.
 func (m *members) updateSilence(now Instant, o *Options) (changed bool) {
+	if now < m.next {
+		return false
+	}
+	m.next = now.Add(o.TTL)
 	for _, r := range m.all {
-		if !r.silent && now.Sub(max(r.seen, m.heard)) >= o.TTL {
-			r.silent = true
-			changed = true
+		at := max(r.seen, m.heard).Add(o.TTL)
+		silent := now >= at
+		changed = changed || silent != r.silent
+		if r.silent = silent; !silent {
+			m.next = min(m.next, at)
 		}
 	}
 	return changed

@@ -43,7 +43,7 @@ func modelRun(t *testing.T, seed uint64) int {
 // live lets faults happen, and then watches how the cluster recovers.
 func (w *world) live() {
 	w.run(faultsFor)
-	w.heal()
+	w.endFaults()
 	w.run(faultsFor + ownersWithin)
 	w.recovered()
 	w.run(faultsFor + ownersWithin + servedWithin)

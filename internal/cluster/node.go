@@ -81,7 +81,7 @@ func (n *Node) Tick(now Instant) {
 func (n *Node) updatePaused(now Instant) {
 	paused := n.self.born != 0 && !n.isTrusted(now)
 	if paused {
-		n.members.heard = now
+		n.members.heard, n.members.next = now, now
 	}
 	if n.self.paused && !paused {
 		n.dirty = true
@@ -93,8 +93,13 @@ func (n *Node) updatePaused(now Instant) {
 func (n *Node) pass(now Instant) {
 	n.dirty, n.nextPass = false, now.Add(passEvery)
 	n.members.updateLive(n.o.Node)
+	mayBeFirst := now >= n.self.since.Add(n.o.Settle)
 	for s := range n.epochs {
 		v := &n.epochs[s]
+		if v.seq == 0 && !mayBeFirst { // other nodes may be about to start as well
+			n.dirty = true
+			continue
+		}
 		if v.isHeld || v.isFree() {
 			n.review(now, Shard(s))
 			continue

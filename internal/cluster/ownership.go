@@ -70,9 +70,13 @@ func (n *Node) isMine(v *epochView) bool {
 // review does for a shard what its epoch, its engine and the members demand. It is called after
 // each change of one of them.
 func (n *Node) review(now Instant, s Shard) {
-	v, h := &n.epochs[s], n.byShard[s]
 	if n.self.born == 0 {
 		return
+	}
+	v := &n.epochs[s]
+	var h *holding
+	if v.isHeld {
+		h = n.byShard[s]
 	}
 	if h != nil && h.engine != stopped {
 		switch {
@@ -115,10 +119,9 @@ func (n *Node) mayClaim(now Instant, v *epochView) bool {
 	return v.isFree() || n.isMine(v) || n.members.all[v.owner].isOver(v.born)
 }
 
-// claim writes an epoch. If too many claims are in flight, or the shard never had an owner and other
-// nodes may be about to start as well, a later pass does it.
+// claim writes an epoch. If too many claims are in flight, a later pass does it.
 func (n *Node) claim(now Instant, s Shard) {
-	if n.claims >= n.o.Claims || n.epochs[s].seq == 0 && now < n.self.since.Add(n.o.Settle) {
+	if n.claims >= n.o.Claims {
 		n.dirty = true
 		return
 	}
@@ -170,7 +173,7 @@ func (n *Node) EngineStopped(now Instant, s Shard) {
 		return
 	}
 	if h.engine == draining {
-		n.giveBack(now, h)
+		n.returnSlots(now, h)
 	}
 	h.engine, h.granter, h.allowances = stopped, nil, nil
 	n.review(now, s)

@@ -17,3 +17,6 @@ func TestSoakModel(t *testing.T) {
 	}
 	t.Logf("%d clusters, seeds 1000 to %d, %d steps", seed-1000, seed-1, steps)
 }
+
+// TestSoakSimulation is TestSimulation with 1,000 nodes and 16,384 shards.
+func TestSoakSimulation(t *testing.T) { simulate(t, newFleet(1000, 16384)) }

@@ -20,13 +20,13 @@ type world struct {
 	down      bool // the log answers nobody
 	processes []*process
 	registers
-	inFlight   []*webRequest
-	lastEnd    map[string]time.Duration // of the requests under a shared limit
-	lastStart  map[string]time.Duration // by shard and key
-	opened     map[OpenEngine]bool
-	violation  string                  // the first that was found
-	alter      func(o *Options, i int) // breaks the options of a process
-	turns      int
+	inFlight  []*webRequest
+	lastEnd   map[string]time.Duration // of the requests under a shared limit
+	lastStart map[string]time.Duration // by shard and key
+	opened    map[OpenEngine]bool
+	violation string                  // the first that was found
+	alter     func(o *Options, i int) // breaks the options of a process
+	turns     int
 }
 
 // registers is the log: conditional writes, and all that ever stood in each register.
@@ -125,10 +125,12 @@ type event struct {
 
 type timeline []event
 
-func (t timeline) Len() int           { return len(t) }
-func (t timeline) Less(i, j int) bool { return t[i].at < t[j].at || t[i].at == t[j].at && t[i].turn < t[j].turn }
-func (t timeline) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
-func (t *timeline) Push(e any)        { *t = append(*t, e.(event)) }
+func (t timeline) Len() int { return len(t) }
+func (t timeline) Less(i, j int) bool {
+	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].turn < t[j].turn
+}
+func (t timeline) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t *timeline) Push(e any)   { *t = append(*t, e.(event)) }
 func (t *timeline) Pop() any {
 	last := len(*t) - 1
 	e := (*t)[last]
@@ -632,9 +634,9 @@ func (p *process) resume(life int) {
 	}
 }
 
-// heal ends all faults. No two processes of a name and none that was drained are left, and in some
+// endFaults ends all faults. No two processes of a name and none that was drained are left, and in some
 // clusters one more is dead for good, or all begin again.
-func (w *world) heal() {
+func (w *world) endFaults() {
 	w.faulty, w.down = false, false
 	last := len(w.processes) - 1
 	for i, p := range w.processes {
