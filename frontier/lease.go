@@ -220,7 +220,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		return err
 	}
 	h, head := out.host, &out.lease.Head
-	behindWall := f.observeWall(h, head.Ordinal, &r)
+	behindWall := f.observeWall(h, &r)
 	f.endRequest(out, &r.Report)
 	now := r.End
 	if out.remote { // what it reports may have ended long ago, even before this process began
