@@ -1,24 +1,16 @@
 package crawl
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -62,21 +54,6 @@ type remoteLease struct {
 	saved      bool      // the mark is as the last line in the start ledger
 	claimed    bool      // its report is being worked on
 	adopted    bool      // an earlier process gave it
-}
-
-// leaseRecord is what is kept of a lease over a restart: in a line of the start ledger, and later in
-// a mark.
-type leaseRecord struct {
-	ID       LeaseID       `json:"id"`
-	Fetcher  string        `json:"fetcher"`
-	URL      string        `json:"url"`
-	Address  string        `json:"address,omitempty"`
-	Given    time.Time     `json:"given"`
-	Deadline time.Time     `json:"deadline"`
-	Delay    time.Duration `json:"delay"`
-	Line     int           `json:"line,omitempty"`
-	Version  string        `json:"version,omitempty"` // of the robots.txt that allowed it
-	Offset   uint64        `json:"offset"`            // in the start ledger
 }
 
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher
@@ -147,47 +124,6 @@ func (r *remoteLeases) nextDeadline() time.Time {
 		return time.Time{}
 	}
 	return r.deadlines[0].deadline
-}
-
-// fetcher returns a fetcher, and makes one that is not known. Of too many, the one that was seen
-// first and holds nothing is forgotten.
-func (r *remoteLeases) fetcher(name string, now time.Time) *Fetcher {
-	f := r.fetchers[name]
-	if f == nil {
-		if len(r.fetchers) >= maxFetchers {
-			var oldest *Fetcher
-			for _, other := range r.fetchers {
-				idle := other.Leases == 0 && !other.CutOff
-				if idle && (oldest == nil || other.LastSeen.Before(oldest.LastSeen)) {
-					oldest = other
-				}
-			}
-			if oldest != nil {
-				delete(r.fetchers, oldest.Name)
-			}
-		}
-		f = &Fetcher{Name: name}
-		r.fetchers[name] = f
-	}
-	f.LastSeen = now.Round(0)
-	return f
-}
-
-// checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
-func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
-	if r.fetcher(name, now).CutOff {
-		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
-	}
-	return nil
-}
-
-// list returns the fetchers by name.
-func (r *remoteLeases) list() []Fetcher {
-	all := make([]Fetcher, 0, len(r.fetchers))
-	for _, name := range slices.Sorted(maps.Keys(r.fetchers)) {
-		all = append(all, *r.fetchers[name])
-	}
-	return all
 }
 
 // leaseWait is a request for leases.
@@ -369,11 +305,6 @@ func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Pos
 	d.flights.pages++
 }
 
-// left is for how long a lease is still out. A clock that was set back does not prolong it.
-func (l *leaseRecord) left(now time.Time) time.Duration {
-	return min(l.Deadline.Sub(now), l.Deadline.Sub(l.Given))
-}
-
 // save makes marks of leases that have been in the ledger for a while. Lines before those that
 // remain need not be remembered.
 func (r *remoteLeases) save(into *batch, now time.Time) {
@@ -497,282 +428,4 @@ func broken(l *frontier.Lease, x *remoteLease, start, end time.Time) *result {
 	res.request = recordOf(&res.lease, start, end)
 	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
 	return res
-}
-
-// claims are reports on their way to their leases.
-type claims struct {
-	all  []claim
-	err  error
-	done chan struct{} // closed by the dispatcher when all have a result
-}
-
-// claim is one report.
-type claim struct {
-	report    *LeaseReport
-	at        storage.Position // of its URL, if it names no lease
-	open      bool             // the dispatcher has not decided about it
-	result    ReportResult
-	res       *result    // to be worked on; nil: nothing is to be done
-	committed chan error // holds one; nil: nothing is committed
-}
-
-// claim finds the leases of reports, or waits until all of their hosts are loaded.
-func (d *dispatcher) claim(c *claims) {
-	for i := range c.all {
-		if x, _ := d.remote.find(&c.all[i]); x != nil {
-			if _, loaded := d.f.LeaseOf(x.frontierID); !loaded {
-				d.remote.parked = append(d.remote.parked, c)
-				return
-			}
-		}
-	}
-	defer close(c.done)
-	now := d.o.Now()
-	d.runOut(now)
-	for i := range c.all {
-		d.claimOne(&c.all[i], now)
-	}
-}
-
-// find returns the lease that a report is for; nil: none is out.
-func (r *remoteLeases) find(c *claim) (x *remoteLease, wasOut bool) {
-	switch {
-	case !c.open:
-		return nil, false
-	case c.report.ID != "":
-		return r.out[c.report.ID], r.ended[c.report.ID]
-	}
-	return r.byURL[c.at], false
-}
-
-// claimOne decides about one report.
-func (d *dispatcher) claimOne(c *claim, now time.Time) {
-	r := &d.remote
-	f := r.fetcher(c.report.Fetcher, now)
-	x, wasOut := r.find(c)
-	switch {
-	case !c.open:
-	case f.CutOff:
-		c.result = Foreign
-	case x == nil && wasOut, x != nil && x.claimed:
-		c.result = Late
-	case x == nil:
-		c.result = Unknown
-	case x.Fetcher != c.report.Fetcher:
-		c.result = Foreign
-	default:
-		c.result = Accepted
-	}
-	if c.open = false; c.result != Accepted {
-		f.Refused++
-		return
-	}
-	l, _ := d.f.LeaseOf(x.frontierID)
-	c.committed = make(chan error, 1)
-	c.report.bound(x, now)
-	if c.report.NotDone {
-		f.NotDone++
-		res := broken(l, x, c.report.Start, c.report.End)
-		if !c.report.Sent {
-			res.page.Report = frontier.Report{End: now}
-		}
-		res.remote.committed = c.committed
-		d.complete(res)
-		return
-	}
-	f.Reported++
-	x.claimed = true
-	r.working++
-	heap.Remove(&r.deadlines, x.index)
-	c.res = &result{lease: *l, remote: &remoteResult{lease: x, report: c.report, committed: c.committed}}
-	c.res.ctx, c.res.end = context.WithCancelCause(d.flights.working)
-}
-
-// bound bounds the times of a report: the request was made after the lease was given and before its
-// report came.
-func (r *LeaseReport) bound(x *remoteLease, now time.Time) {
-	if r.End.IsZero() || r.End.After(now) || r.End.Before(x.given) {
-		r.End = now
-	}
-	if r.Start.IsZero() || r.Start.Before(x.given) || r.Start.After(r.End) {
-		r.Start = x.given
-	}
-}
-
-// unpark claims again what has waited for hosts to be loaded.
-func (d *dispatcher) unpark() {
-	parked := d.remote.parked
-	d.remote.parked = nil
-	for _, c := range parked {
-		d.claim(c)
-	}
-}
-
-// setCutOff cuts a fetcher off, or ends that.
-func (d *dispatcher) setCutOff(name string, on bool) error {
-	now := d.o.Now()
-	f := d.remote.fetcher(name, now)
-	var mark []byte
-	if f.CutOff = on; on {
-		mark = []byte(now.UTC().Format(time.RFC3339))
-		for _, w := range slices.Clone(d.remote.waiters) {
-			if w.request.Fetcher == name {
-				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
-				d.remote.removeWaiter(w)
-			}
-		}
-	}
-	d.pending.setMark(markCutOff+name, mark)
-	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
-	d.report("running")
-	return nil
-}
-
-// restoreCutOffs takes over which fetchers are cut off.
-func (d *dispatcher) restoreCutOffs() error {
-	marks, err := d.store.Marks(markCutOff)
-	for name := range marks {
-		d.remote.fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
-	}
-	return err
-}
-
-// encode returns the value of the mark of a lease.
-func (l *leaseRecord) encode() []byte {
-	text, err := json.Marshal(l)
-	if err != nil {
-		panic(err) // strings, numbers and times can be encoded
-	}
-	return text
-}
-
-// leaseNote begins the note of a lease in the start ledger.
-const leaseNote = "lease"
-
-// lend writes a lease into the start ledger, and returns its offset. Its note is that of startNote
-// with the id, the fetcher and the deadline in Unix milliseconds before the URL.
-func (s startLedger) lend(l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
-	start := storage.Start{Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay}
-	start.Note = fmt.Sprintf("%s,%d,%s,%s/%s/%d,%s", leaseNote, x.Line, x.Version, x.ID, x.Fetcher,
-		x.Deadline.UnixMilli(), x.URL)
-	return s.Append(start)
-}
-
-// parseLease makes a lease of a line of the start ledger; false: its note is not from lend.
-func parseLease(s storage.Start, offset uint64) (l leaseRecord, ok bool) {
-	parts := strings.SplitN(s.Note, ",", 5)
-	if len(parts) != 5 || parts[0] != leaseNote {
-		return l, false
-	}
-	line, lineErr := strconv.Atoi(parts[1])
-	of := strings.Split(parts[3], "/")
-	if len(of) != 3 || lineErr != nil {
-		return l, false
-	}
-	deadline, err := strconv.ParseInt(of[2], 10, 64)
-	if err != nil {
-		return l, false
-	}
-	return leaseRecord{
-		ID: LeaseID(of[0]), Fetcher: of[1], URL: parts[4], Address: s.Address, Given: s.At,
-		Deadline: time.UnixMilli(deadline), Delay: s.Delay, Line: line, Version: parts[2], Offset: offset,
-	}, true
-}
-
-// openLeases reads the leases of the processes before: those with a mark, and those that only the
-// start ledger names. The last line of a URL counts.
-func (r *recovery) openLeases() error {
-	marks, err := r.store.Marks(markLease)
-	if err != nil {
-		return err
-	}
-	r.marked = marks
-	for name, value := range marks {
-		var l leaseRecord
-		if err := json.Unmarshal(value, &l); err != nil || markLease+string(l.ID) != name {
-			return fmt.Errorf("mark %s: %w", name, storage.ErrCorrupt)
-		}
-		r.leases[l.URL] = l
-	}
-	return nil
-}
-
-// settleLeases decides which leases are still out. One that ran out meanwhile is a request whose end
-// nobody saw.
-func (r *recovery) settleLeases() error {
-	for _, url := range slices.Sorted(maps.Keys(r.leases)) {
-		l := r.leases[url]
-		q, ok := l.request()
-		if !ok {
-			continue
-		}
-		open, err := r.isOpen(&q)
-		if err != nil {
-			return err
-		}
-		if !open {
-			continue
-		}
-		if l.left(r.opened) <= 0 {
-			if known, is := r.ledger.Hosts[q.URL.Host()]; !is || known < l.Delay {
-				r.ledger.Hosts[q.URL.Host()] = l.Delay
-			}
-			r.ranOut = append(r.ranOut, q)
-			continue
-		}
-		r.out = append(r.out, l)
-	}
-	return nil
-}
-
-// markLeases adds the marks of the leases that are out to b: the start ledger begins again.
-func (r *recovery) markLeases(b *storage.Batch) {
-	for name := range r.marked {
-		b.Marks[name] = nil
-	}
-	for i := range r.out {
-		b.Marks[markLease+string(r.out[i].ID)] = r.out[i].encode()
-	}
-}
-
-// request is the request of a lease, as far as it is known.
-func (l *leaseRecord) request() (q requestlog.Request, ok bool) {
-	u, err := weburl.Parse(l.URL)
-	if err != nil {
-		return q, false
-	}
-	q = requestlog.Request{URL: u, Sent: true, Start: l.Given, Decided: l.Given, Delay: l.Delay, Line: l.Line, Allowed: true,
-		LedgerOffset: l.Offset, Fetcher: l.Fetcher}
-	if v, err := robots.ParseVersion(l.Version); err == nil {
-		q.Policy = &requestlog.Policy{Version: v}
-	}
-	q.Address, _ = netip.ParseAddr(l.Address) // invalid: none is known
-	return q, true
-}
-
-// adoptLeases gives the frontier the leases that are still out.
-func (d *dispatcher) adoptLeases(list []leaseRecord, s store) error {
-	slices.SortFunc(list, func(a, b leaseRecord) int {
-		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
-	})
-	for _, l := range list {
-		q, _ := l.request()
-		head, host, err := s.Lookup(q.URL)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
-		}
-		now := d.o.Now()
-		id, ok := d.f.Adopt(frontier.Adopted{
-			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
-			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
-		}, now)
-		if ok {
-			d.adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal})
-		}
-	}
-	d.collect()
-	return nil
 }

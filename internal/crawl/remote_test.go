@@ -347,3 +347,57 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 		})
 	}
 }
+
+// TestLeasesWithoutLookups: with neither robots.txt files nor lookups, URLs of hosts that do not exist are
+// leased, as many of a host at a time as are wanted and allowed, and reports say when they are due again.
+func TestLeasesWithoutLookups(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		o := testOptions(t, web)
+		o.Workers, o.ExitWhenDone = 0, false
+		o.Frontier.NoRobots, o.Frontier.NoLookups = true, true
+		o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 3
+		r := startRemote(t, o, "http://no.such.host.test/1", "http://no.such.host.test/2", "http://no.such.host.test/3",
+			"http://no.such.host.test/4", "http://another.test/1")
+		time.Sleep(time.Second)
+		ask := LeaseRequest{Fetcher: "x", N: 10, PerHost: 2, Visibility: time.Hour}
+		of := make(map[string]int)
+		var leases []RemoteLease
+		for len(leases) < 3 { // a host that is not in memory yet comes with the next ones
+			leases = append(leases, r.lease(ask)...)
+		}
+		for i := range leases {
+			of[leases[i].Host]++
+		}
+		if of["no.such.host.test"] != 2 || of["another.test"] != 1 {
+			t.Errorf("leases by host: %v", of)
+		}
+		next, never := time.Now().Add(time.Hour), time.Time{}
+		for i := range leases {
+			report := LeaseReport{Fetcher: "x", ID: leases[i].ID, Status: 200, Next: &never}
+			if leases[i].Host == "another.test" {
+				report.Next = &next
+			}
+			r.report(report, Accepted)
+		}
+		ask.PerHost, ask.Host = 5, "no.such.host.test"
+		if leases = r.lease(ask); len(leases) != 2 {
+			t.Errorf("%d leases of the host, want the 2 that are left", len(leases))
+		}
+		for i := range leases {
+			r.report(LeaseReport{Fetcher: "x", ID: leases[i].ID, Status: 404}, Accepted)
+		}
+		ask.Host, ask.Wait = "", 59*time.Minute
+		if early := r.lease(ask); len(early) > 0 {
+			t.Errorf("%s was leased before it is due", early[0].URL)
+		}
+		if due := r.lease(LeaseRequest{Fetcher: "x", N: 10}); len(due) != 1 || due[0].Host != "another.test" {
+			t.Errorf("leased %v, want the URL that is due again", due)
+		}
+		r.end()
+		if log := web.Requests(); len(log) > 0 {
+			t.Errorf("%s%s was requested", log[0].Host, log[0].Path)
+		}
+	})
+}

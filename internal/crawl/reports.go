@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // remoteResult is what a result has besides if its request was made by a fetcher.
@@ -176,3 +178,112 @@ func (w *worker) takeReported(res *result, page *archive.Page, directives *extra
 
 // maxReportTitle bounds a reported title, in bytes.
 const maxReportTitle = 1000
+
+// claims are reports on their way to their leases.
+type claims struct {
+	all  []claim
+	err  error
+	done chan struct{} // closed by the dispatcher when all have a result
+}
+
+// claim is one report.
+type claim struct {
+	report    *LeaseReport
+	at        storage.Position // of its URL, if it names no lease
+	open      bool             // the dispatcher has not decided about it
+	result    ReportResult
+	res       *result    // to be worked on; nil: nothing is to be done
+	committed chan error // holds one; nil: nothing is committed
+}
+
+// claim finds the leases of reports, or waits until all of their hosts are loaded.
+func (d *dispatcher) claim(c *claims) {
+	for i := range c.all {
+		if x, _ := d.remote.find(&c.all[i]); x != nil {
+			if _, loaded := d.f.LeaseOf(x.frontierID); !loaded {
+				d.remote.parked = append(d.remote.parked, c)
+				return
+			}
+		}
+	}
+	defer close(c.done)
+	now := d.o.Now()
+	d.runOut(now)
+	for i := range c.all {
+		d.claimOne(&c.all[i], now)
+	}
+}
+
+// find returns the lease that a report is for; nil: none is out.
+func (r *remoteLeases) find(c *claim) (x *remoteLease, wasOut bool) {
+	switch {
+	case !c.open:
+		return nil, false
+	case c.report.ID != "":
+		return r.out[c.report.ID], r.ended[c.report.ID]
+	}
+	return r.byURL[c.at], false
+}
+
+// claimOne decides about one report.
+func (d *dispatcher) claimOne(c *claim, now time.Time) {
+	r := &d.remote
+	f := r.fetcher(c.report.Fetcher, now)
+	x, wasOut := r.find(c)
+	switch {
+	case !c.open:
+	case f.CutOff:
+		c.result = Foreign
+	case x == nil && wasOut, x != nil && x.claimed:
+		c.result = Late
+	case x == nil:
+		c.result = Unknown
+	case x.Fetcher != c.report.Fetcher:
+		c.result = Foreign
+	default:
+		c.result = Accepted
+	}
+	if c.open = false; c.result != Accepted {
+		f.Refused++
+		return
+	}
+	l, _ := d.f.LeaseOf(x.frontierID)
+	c.committed = make(chan error, 1)
+	c.report.bound(x, now)
+	if c.report.NotDone {
+		f.NotDone++
+		res := broken(l, x, c.report.Start, c.report.End)
+		if !c.report.Sent {
+			res.page.Report = frontier.Report{End: now}
+		}
+		res.remote.committed = c.committed
+		d.complete(res)
+		return
+	}
+	f.Reported++
+	x.claimed = true
+	r.working++
+	heap.Remove(&r.deadlines, x.index)
+	c.res = &result{lease: *l, remote: &remoteResult{lease: x, report: c.report, committed: c.committed}}
+	c.res.ctx, c.res.end = context.WithCancelCause(d.flights.working)
+}
+
+// bound bounds the times of a report: the request was made after the lease was given and before its
+// report came.
+func (r *LeaseReport) bound(x *remoteLease, now time.Time) {
+	if r.End.IsZero() || r.End.After(now) || r.End.Before(x.given) {
+		r.End = now
+	}
+	if r.Start.IsZero() || r.Start.Before(x.given) || r.Start.After(r.End) {
+		r.Start = x.given
+	}
+}
+
+// unpark claims again what has waited for hosts to be loaded.
+func (d *dispatcher) unpark() {
+	parked := d.remote.parked
+	d.remote.parked = nil
+	for _, c := range parked {
+		d.claim(c)
+	}
+}
