@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
@@ -248,6 +250,8 @@ func TestRemoteFetchers(t *testing.T) {
 			}
 		}
 		checkOutput(t, o)
+		checkAudit(t, o)
+		checkFetchers(t, o, "bodies", "links", "")
 	})
 }
 
@@ -343,6 +347,8 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 				}
 				checkPolite(t, web.Requests(), time.Second)
 				checkOutput(t, o)
+				checkAudit(t, o)
+				checkFetchers(t, o, "x", "")
 			})
 		})
 	}
@@ -400,4 +406,26 @@ func TestLeasesWithoutLookups(t *testing.T) {
 			t.Errorf("%s%s was requested", log[0].Host, log[0].Path)
 		}
 	})
+}
+
+// checkFetchers checks who made the requests of the request log; empty: amble itself did.
+func checkFetchers(t *testing.T, o Options, want ...string) {
+	t.Helper()
+	got := make(map[string]bool)
+	_, err := requestlog.Read(filepath.Join(o.DataDir, requestlog.DirName), requestlog.Query{},
+		func(q *requestlog.Request) error {
+			got[q.Fetcher] = true
+			return nil
+		})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range want {
+		if !got[name] {
+			t.Errorf("no request of %q is in the request log: %v", name, got)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("the request log names %v, want %q", got, want)
+	}
 }

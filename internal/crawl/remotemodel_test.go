@@ -319,6 +319,7 @@ func checkFetcherChaos(t *testing.T, hosts, pages int) {
 		wg.Wait()
 		log := web.Requests()
 		checkPolite(t, log, 2*time.Second)
+		checkAudit(t, o)
 		seen := make(map[string]bool)
 		for _, q := range log.Pages() {
 			seen[q.Host+q.Path] = true

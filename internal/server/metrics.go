@@ -172,7 +172,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
 		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
 			"bandwidth, in total."),
-		optOuts: d("opt_outs", "Opt-outs in force."),
+		optOuts:  d("opt_outs", "Opt-outs in force."),
 		fetchers: d("fetchers", "Fetchers outside of amble that took or reported leases in this run, or are cut off."),
 		leases:   d("remote_leases", "Leases that fetchers have."),
 		leasesEnded: d("remote_leases_ended_total", "Leases of fetchers that ended in this run, by how: reported, "+
