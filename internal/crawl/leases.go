@@ -293,6 +293,7 @@ func (d *dispatcher) complete(res *result) {
 	l := &res.lease
 	d.flights.take(res)
 	d.requests.complete(res)
+	d.reporter.observe(res)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
