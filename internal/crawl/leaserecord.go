@@ -143,8 +143,8 @@ func (l *leaseRecord) request() (q requestlog.Request, ok bool) {
 	if err != nil {
 		return q, false
 	}
-	q = requestlog.Request{URL: u, Sent: true, Start: l.Given, Decided: l.Given, Delay: l.Delay, Line: l.Line, Allowed: true,
-		LedgerOffset: l.Offset, Fetcher: l.Fetcher}
+	q = requestlog.Request{URL: u, Sent: true, Start: l.Given, Decided: l.Given, Delay: l.Delay, Line: l.Line,
+		Allowed: true, LedgerOffset: l.Offset, Fetcher: l.Fetcher}
 	if v, err := robots.ParseVersion(l.Version); err == nil {
 		q.Policy = &requestlog.Policy{Version: v}
 	}

@@ -269,7 +269,8 @@ func TestLeaseRunsOut(t *testing.T) {
 		if len(first) != 1 {
 			t.Fatalf("%d leases, want 1", len(first))
 		}
-		if none, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1, Wait: 59 * time.Second}); len(none) > 0 || err != nil {
+		none, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1, Wait: 59 * time.Second})
+		if len(none) > 0 || err != nil {
 			t.Fatalf("leased %v, %v while the host has a request in flight", none, err)
 		}
 		second := r.lease(LeaseRequest{Fetcher: "b", N: 1})[0]
@@ -297,7 +298,8 @@ func TestLeaseRunsOut(t *testing.T) {
 		r.report(done, Accepted)
 		r.report(done, Late)
 		fetchers, err := r.Fetchers(t.Context())
-		if err != nil || len(fetchers) != 2 || fetchers[1].RanOut != 1 || fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
+		if err != nil || len(fetchers) != 2 || fetchers[1].RanOut != 1 ||
+			fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
 			t.Errorf("fetchers: %+v, %v", fetchers, err)
 		}
 		if err := r.CutOff(t.Context(), "b"); err != nil {
