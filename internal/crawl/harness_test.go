@@ -57,6 +57,7 @@ func testOptions(t testing.TB, web *testweb.Web) Options {
 	o.Frontier.RetryDelay = 50 * time.Millisecond
 	if web.Virtual() {
 		o.Fetch.Dial = web.Dial
+		o.Uptime = func() (time.Time, time.Duration) { return time.Now(), time.Since(time.Time{}.AddDate(1998, 0, 0)) }
 		o.Storage.NoSync = true // a commit takes no virtual time, so there is one for each page
 	}
 	return o

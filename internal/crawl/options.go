@@ -68,6 +68,10 @@ type Options struct {
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
 	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time
+
+	// Uptime reads the clock and, at the same moment, the one that runs since the start of the machine,
+	// by which requests of different processes are compared; 0: there is none. nil: the system's.
+	Uptime func() (now time.Time, uptime time.Duration)
 }
 
 // DefaultOptions returns the options of an empty configuration. It guesses no sitemaps. The caller
@@ -118,6 +122,9 @@ func (o Options) Validate() error {
 func (o *Options) fill() {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Uptime == nil {
+		o.Uptime = systemClock
 	}
 	if o.Frontier.Jitter == nil {
 		o.Frontier.Jitter = rand.Float64

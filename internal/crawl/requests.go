@@ -200,7 +200,7 @@ func (r *recovery) openRequestLog(boot string, committed uint64) (l *requestLog,
 		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
 			"error", err)
 	}}
-	now, uptime := systemClock()
+	now, uptime := r.o.Uptime()
 	if uptime > 0 {
 		uptime -= now.Sub(r.opened)
 	}
