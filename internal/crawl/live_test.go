@@ -121,7 +121,7 @@ func TestChangeOfWorkers(t *testing.T) {
 		defer r.end()
 		r.until("requests", func() bool { return len(web.Requests()) > 8 })
 		if n := r.parallel(time.Time{}); n > 1 {
-			t.Errorf("%d requests at a time by one worker", n)
+			t.Fatalf("%d requests at a time by one worker", n)
 		}
 		l := o.Live()
 		for _, workers := range []int{6, 2, 5} {
@@ -137,7 +137,7 @@ func TestChangeOfWorkers(t *testing.T) {
 			before := len(r.web.Requests())
 			r.until("more of them", func() bool { return len(r.web.Requests()) > before+5*workers })
 			if n := r.parallel(changed); n > workers {
-				t.Errorf("%d requests at a time by %d workers", n, workers)
+				t.Fatalf("%d requests at a time by %d workers", n, workers)
 			}
 		}
 	})

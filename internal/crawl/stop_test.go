@@ -45,13 +45,18 @@ func TestBreakOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
+		var stopped time.Time
 		go func() {
 			<-requested
+			stopped = time.Now()
 			cancel()
 		}()
 		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
 		if err != nil || !sum.Stopped {
 			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		}
+		if took := time.Since(stopped); took < o.ShutdownGrace || took > 2*o.ShutdownGrace {
+			t.Errorf("the crawl ended after %v of virtual time, the grace is %v", took, o.ShutdownGrace)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
