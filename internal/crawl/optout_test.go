@@ -226,6 +226,7 @@ func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
 
 // TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server of what
 // opted out sees nothing more than what was in flight, while the next process crawls the neighbour.
+// In real time: a process is killed.
 func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))

@@ -143,6 +143,7 @@ func TestRequestLogFailures(t *testing.T) {
 
 // TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is
 // marked, even if a process between them was killed too. What ended and was committed is neither.
+// In real time: processes are killed.
 func TestRequestLogAfterKill(t *testing.T) {
 	t.Parallel()
 	requested := make(chan struct{}, 10)

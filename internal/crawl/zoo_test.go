@@ -231,6 +231,7 @@ func TestZooOfStalls(t *testing.T) {
 
 // TestZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in
 // the state that says what happened. The test runs alone, because the memory is that of the process.
+// In real time, over the real network: what the kernel makes of broken connections counts.
 func TestZoo(t *testing.T) {
 	z := newZoo(t, nil)
 	if n := len(z.Names()); n < 100 {
