@@ -59,10 +59,10 @@ func ExampleHost_Ended() {
 
 	now := host.Ready(noon)
 	host.Ended(now, politeness.Result{Signal: politeness.SignalThrottled})
-	fmt.Println(host.Ready(now).Sub(now), host.Reason(now))
+	fmt.Println(host.Ready(now).Sub(now), host.Reason(now) == politeness.ReasonBackoff)
 	// Output:
 	// true 2m0s retry-after
-	// 1m0s back-off
+	// 1m0s true
 }
 
 // The state of a host outlives the process. A wait goes on in the next one.

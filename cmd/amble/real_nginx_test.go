@@ -130,7 +130,7 @@ func tryServe(t *testing.T, sites []site, pace int) (*nginx, error) {
 // listening waits until every host answers.
 func (n *nginx) listening() error {
 	for address := range n.hosts {
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			connection, err := net.DialTimeout("tcp", address, time.Second)
 			if err == nil {
 				connection.Close()

@@ -211,7 +211,7 @@ func (s *secureServer) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.process = start(t, s.start[0], append(s.start[1:], file)...)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		connection, err := net.DialTimeout("tcp", s.address, time.Second)
 		if err == nil {
 			connection.Close()

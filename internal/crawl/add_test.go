@@ -120,121 +120,127 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 // TestAddToARunningCrawl gives URLs to a crawl: they are on disk when Add returns, and fetched like any others.
 func TestAddToARunningCrawl(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "User-agent: *\nDisallow: /no/\n", nil, testweb.Routes{"/given": testweb.Page("given")}))
-	o := testOptions(t, web)
-	o.Frontier.MaxDepth = 3
-	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	given := additions(t, web.URL("a.test", "/given"), web.URL("a.test", "/no/1"), web.URL("a.test", "/given"),
-		web.URL("a.test", "/"), web.URL("foreign.test", "/"))
-	given = append(given, Addition{URL: given[0].URL, Depth: 4})
-	sum, err := e.Add(context.Background(), given)
-	if want := (Added{Added: 2, Known: 2, Outside: 2}); err != nil || sum != want {
-		t.Errorf("%+v, %v, want %+v", sum, err, want)
-	}
-	for _, a := range given[:2] {
-		if u, err := e.View().URL(context.Background(), a.URL); err != nil || u.Depth != 1 {
-			t.Errorf("%+v, %v", u, err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "User-agent: *\nDisallow: /no/\n", nil, testweb.Routes{"/given": testweb.Page("given")}))
+		o := testOptions(t, web)
+		o.Frontier.MaxDepth = 3
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		given := additions(t, web.URL("a.test", "/given"), web.URL("a.test", "/no/1"), web.URL("a.test", "/given"),
+			web.URL("a.test", "/"), web.URL("foreign.test", "/"))
+		given = append(given, Addition{URL: given[0].URL, Depth: 4})
+		sum, err := e.Add(context.Background(), given)
+		if want := (Added{Added: 2, Known: 2, Outside: 2}); err != nil || sum != want {
+			t.Errorf("%+v, %v, want %+v", sum, err, want)
 		}
-	}
-	eventually(t, "both are allDone", func() bool {
-		u, err := e.View().URL(context.Background(), given[0].URL)
-		v, err2 := e.View().URL(context.Background(), given[1].URL)
-		return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
+		for _, a := range given[:2] {
+			if u, err := e.View().URL(context.Background(), a.URL); err != nil || u.Depth != 1 {
+				t.Errorf("%+v, %v", u, err)
+			}
+		}
+		eventually(t, "both are allDone", func() bool {
+			u, err := e.View().URL(context.Background(), given[0].URL)
+			v, err2 := e.View().URL(context.Background(), given[1].URL)
+			return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
+		})
+		stop()
+		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/given": storage.Fetched, "a.test/no/1": storage.Denied})
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		checkOutput(t, o)
+		if _, err := e.Add(context.Background(), given); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("a crawl that has ended: %v", err)
+		}
 	})
-	stop()
-	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/given": storage.Fetched, "a.test/no/1": storage.Denied})
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-	checkOutput(t, o)
-	if _, err := e.Add(context.Background(), given); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("a crawl that has ended: %v", err)
-	}
 }
 
 // TestAddAgain puts known URLs back that failed, were denied or excluded, once each; the rules decide about them as before. A crawl that does not
 // run takes them in the same way.
 func TestAddAgain(t *testing.T) {
 	t.Parallel()
-	routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/gone", "/no/1", "/fine"), "/fine": testweb.Page("fine")}
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
-	o := testOptions(t, web)
-	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	allDone := func() bool {
-		c := e.store.Counters()
-		return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
-	}
-	eventually(t, "all is allDone", allDone)
-	list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
-	for i := range list {
-		list[i].Again = true
-	}
-	ctx := context.Background()
-	if sum, results, err := e.addWithResults(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
-		t.Errorf("%+v, %v: %+v", sum, err, list)
-	}
-	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
-	stop()
-	i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, err := i.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) {
-		t.Errorf("%+v, %v", sum, err)
-	}
-	if err := i.Close(); err != nil {
-		t.Fatal(err)
-	}
-	crawl(t, o)
-	if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 || requested["/no/1"] != 0 {
-		t.Errorf("requests: %v", requested)
-	}
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/gone", "/no/1", "/fine"), "/fine": testweb.Page("fine")}
+		web := serve(testweb.Site{Host: "a.test", Handler: routes})
+		o := testOptions(t, web)
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		allDone := func() bool {
+			c := e.store.Counters()
+			return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
+		}
+		eventually(t, "all is allDone", allDone)
+		list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
+		for i := range list {
+			list[i].Again = true
+		}
+		ctx := context.Background()
+		if sum, results, err := e.addWithResults(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
+			t.Errorf("%+v, %v: %+v", sum, err, list)
+		}
+		eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
+		stop()
+		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := i.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) {
+			t.Errorf("%+v, %v", sum, err)
+		}
+		if err := i.Close(); err != nil {
+			t.Fatal(err)
+		}
+		crawl(t, o)
+		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 || requested["/no/1"] != 0 {
+			t.Errorf("requests: %v", requested)
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	})
 }
 
 // TestManyAddAtOnce adds from many goroutines while pages are fetched, and counts.
 func TestManyAddAtOnce(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/p/", 40), nil))
-	o := testOptions(t, web)
-	o.Mode = frontier.ModeAny
-	o.Frontier.Politeness.Delay = time.Millisecond
-	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var all Added
-	const adders = 4
-	for i := range adders {
-		wg.Go(func() {
-			var urls []Addition
-			for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
-				urls = append(urls, Addition{URL: mustParse(fmt.Sprintf("http://none.test/%d", i*(MaxAdditions+500)/2+n))})
-			}
-			sum, err := e.Add(context.Background(), urls)
-			if err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = all.Plus(sum)
-		})
-	}
-	wg.Wait()
-	const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
-	if want := (Added{Added: different, Known: adders*each - different}); all != want {
-		t.Errorf("%+v, want %+v", all, want)
-	}
-	eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
-	stop()
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if n := s.Counters().URLs; n != different+41 {
-		t.Errorf("%d URLs in the store", n)
-	}
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/p/", 40), nil))
+		o := testOptions(t, web)
+		o.Mode = frontier.ModeAny
+		o.Frontier.Politeness.Delay = time.Millisecond
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var all Added
+		const adders = 4
+		for i := range adders {
+			wg.Go(func() {
+				var urls []Addition
+				for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
+					urls = append(urls, Addition{URL: mustParse(fmt.Sprintf("http://none.test/%d", i*(MaxAdditions+500)/2+n))})
+				}
+				sum, err := e.Add(context.Background(), urls)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all = all.Plus(sum)
+			})
+		}
+		wg.Wait()
+		const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
+		if want := (Added{Added: different, Known: adders*each - different}); all != want {
+			t.Errorf("%+v, want %+v", all, want)
+		}
+		eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
+		stop()
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if n := s.Counters().URLs; n != different+41 {
+			t.Errorf("%d URLs in the store", n)
+		}
+		if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func mustParse(text string) weburl.URL {

@@ -164,54 +164,58 @@ func TestPauseUntil(t *testing.T) {
 // The delay that is set counts from the next request on, and 0 takes it back.
 func TestSetDelayOfAHost(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 600), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"))
-	defer r.end()
-	r.until("the first page", func() bool { return r.pages("a.test") > 3 })
-	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: 400 * time.Millisecond})
-	from := r.pages("a.test")
-	r.until("pages with the delay", func() bool { return r.pages("a.test") >= from+4 })
-	host := testweb.Log(web.Requests()).Host("a.test")
-	for _, g := range host[len(host)-3:].ShortGaps(400 * time.Millisecond) {
-		t.Errorf("a gap of %v, set to 400ms", g.Length)
-	}
-	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay})
-	from = r.pages("a.test")
-	began := time.Now()
-	r.until("pages without it", func() bool { return r.pages("a.test") >= from+12 })
-	if took := time.Since(began); took > 12*400*time.Millisecond {
-		t.Errorf("12 pages took %v after the delay was taken back", took)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 600), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"))
+		defer r.end()
+		r.until("the first page", func() bool { return r.pages("a.test") > 3 })
+		r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: 400 * time.Millisecond})
+		from := r.pages("a.test")
+		r.until("pages with the delay", func() bool { return r.pages("a.test") >= from+4 })
+		host := testweb.Log(web.Requests()).Host("a.test")
+		for _, g := range host[len(host)-3:].ShortGaps(400 * time.Millisecond) {
+			t.Errorf("a gap of %v, set to 400ms", g.Length)
+		}
+		r.must("a.test", frontier.Command{Kind: frontier.CommandDelay})
+		from = r.pages("a.test")
+		began := time.Now()
+		r.until("pages without it", func() bool { return r.pages("a.test") >= from+12 })
+		if took := time.Since(began); took > 12*400*time.Millisecond {
+			t.Errorf("12 pages took %v after the delay was taken back", took)
+		}
+	})
 }
 
 // The robots.txt of a forgotten host is requested again, and its backoff is over.
 func TestForgetAHost(t *testing.T) {
 	t.Parallel()
-	var healthy atomic.Bool
-	refuse := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if healthy.Load() {
-			testweb.Page("a").ServeHTTP(w, q)
-			return
-		}
-		testweb.Status(http.StatusTooManyRequests).ServeHTTP(w, q)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var healthy atomic.Bool
+		refuse := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if healthy.Load() {
+				testweb.Page("a").ServeHTTP(w, q)
+				return
+			}
+			testweb.Status(http.StatusTooManyRequests).ServeHTTP(w, q)
+		})
+		web := serve(site("a.test", "", paths("/", 5), testweb.Routes{"/": refuse}))
+		o := testOptions(t, web)
+		o.ExitWhenDone = false
+		r := start(t, o, web, web.URL("a.test", "/"))
+		defer r.end()
+		r.until("a backoff", func() bool {
+			h, err := r.View().Host(t.Context(), "a.test")
+			return err == nil && h.Politeness.Backoff > 0
+		})
+		healthy.Store(true)
+		before := r.robots("a.test")
+		r.must("a.test", frontier.Command{Kind: frontier.CommandForget})
+		r.until("robots.txt to be requested again, and the page", func() bool {
+			return r.robots("a.test") > before && r.pages("a.test") > 1
+		})
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	})
-	web := startWeb(t, site("a.test", "", paths("/", 5), testweb.Routes{"/": refuse}))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	r := start(t, o, web, web.URL("a.test", "/"))
-	defer r.end()
-	r.until("a backoff", func() bool {
-		h, err := r.View().Host(t.Context(), "a.test")
-		return err == nil && h.Politeness.Backoff > 0
-	})
-	healthy.Store(true)
-	before := r.robots("a.test")
-	r.must("a.test", frontier.Command{Kind: frontier.CommandForget})
-	r.until("robots.txt to be requested again, and the page", func() bool {
-		return r.robots("a.test") > before && r.pages("a.test") > 1
-	})
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 }
 
 // A pause of the whole crawl holds over a restart, and orders to hosts are taken meanwhile.

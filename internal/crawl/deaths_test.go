@@ -303,7 +303,7 @@ func TestDeathsAtRobots(t *testing.T) {
 }
 
 // TestPageThatKills: a page that ends the process each time it is fetched is set aside after three
-// times, and all others are fetched.
+// times, and all others are fetched. In real time: processes die.
 func TestPageThatKills(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", append(paths("/", 8), "/kills"), nil),

@@ -8,7 +8,7 @@ import (
 )
 
 // TestDemoWeb crawls the web of the demo and compares what the web saw with
-// what a correct crawler does there.
+// what a correct crawler does there. In real time: the demo serves real loopback addresses.
 func TestDemoWeb(t *testing.T) {
 	t.Parallel()
 	sites, facts := testweb.Demo()

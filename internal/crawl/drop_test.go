@@ -8,41 +8,44 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestDropQueue drops the queue of a host of a running crawl.
 func TestDropQueue(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 200), nil), site("b.test", "", paths("/", 10), nil))
-	o := testOptions(t, web)
-	e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	ctx := context.Background()
-	if _, err := e.DropQueue(ctx, "c.test"); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("drop of an unknown host: %v", err)
-	}
-	eventually(t, "some pages are fetched", func() bool { return len(web.Requests().Host("a.test").Pages()) > 10 })
-	waiting, err := e.DropQueue(ctx, "a.test")
-	if err != nil || waiting < 100 {
-		t.Fatalf("drop of %d URLs: %v", waiting, err)
-	}
-	before := len(web.Requests().Host("a.test").Pages())
-	eventually(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
-	if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/later"))); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
-	eventually(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
-	stop()
-	if _, err := e.DropQueue(ctx, "a.test"); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("drop after the end: %v", err)
-	}
-	after := len(web.Requests().Host("a.test").Pages())
-	if after > before+2 { // one that was under way, and the later one
-		t.Errorf("%d pages before the drop, %d after", before, after)
-	}
-	checkDropped(t, o, 201-before-1)
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 200), nil), site("b.test", "", paths("/", 10), nil))
+		o := testOptions(t, web)
+		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		ctx := context.Background()
+		if _, err := e.DropQueue(ctx, "c.test"); !errors.Is(err, inspect.ErrUnknown) {
+			t.Errorf("drop of an unknown host: %v", err)
+		}
+		eventually(t, "some pages are fetched", func() bool { return len(web.Requests().Host("a.test").Pages()) > 10 })
+		waiting, err := e.DropQueue(ctx, "a.test")
+		if err != nil || waiting < 100 {
+			t.Fatalf("drop of %d URLs: %v", waiting, err)
+		}
+		before := len(web.Requests().Host("a.test").Pages())
+		eventually(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
+		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/later"))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
+		eventually(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
+		stop()
+		if _, err := e.DropQueue(ctx, "a.test"); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("drop after the end: %v", err)
+		}
+		after := len(web.Requests().Host("a.test").Pages())
+		if after > before+2 { // one that was under way, and the later one
+			t.Errorf("%d pages before the drop, %d after", before, after)
+		}
+		checkDropped(t, o, 201-before-1)
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	})
 }
 
 func waits(t *testing.T, e *Engine, name string) uint32 {
@@ -84,30 +87,32 @@ func checkDropped(t *testing.T, o Options, least int) {
 // TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it is requested.
 func TestDropGoesOn(t *testing.T) {
 	t.Parallel()
-	const all, below = 2600, 2500
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = time.Millisecond
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b storage.Batch
-	for n := range all {
-		u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
-		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-	}
-	drop := newDrop(1, below)
-	b.Marks = map[string][]byte{drop.mark: drop.encode()}
-	if _, err = s.Commit(&b); err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	crawl(t, o, web.URL("a.test", "/2599"))
-	if n := len(web.Requests().Pages()); n != all-below {
-		t.Errorf("%d pages were requested, want %d", n, all-below)
-	}
-	checkDropped(t, o, below)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const all, below = 2600, 2500
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = time.Millisecond
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b storage.Batch
+		for n := range all {
+			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
+			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
+		}
+		drop := newDrop(1, below)
+		b.Marks = map[string][]byte{drop.mark: drop.encode()}
+		if _, err = s.Commit(&b); err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		crawl(t, o, web.URL("a.test", "/2599"))
+		if n := len(web.Requests().Pages()); n != all-below {
+			t.Errorf("%d pages were requested, want %d", n, all-below)
+		}
+		checkDropped(t, o, below)
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// TestFullFileSystem is TestFullDisk with a file system that really is full.
+// TestFullFileSystem is TestFullDisk with a file system that really is full, in real time.
 func TestFullFileSystem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -174,31 +175,33 @@ func TestHostOrderFails(t *testing.T) {
 // TestHostOrderPutsBackOnce: a URL that a list names in two batches is put back by the first of them.
 func TestHostOrderPutsBackOnce(t *testing.T) {
 	t.Parallel()
-	sorter, _ := testSorter(t, hostsort.Options{Memory: 1 << 20})
-	var back atomic.Bool
-	h := hostOrder{store: noFingerprints{}, sorter: sorter}
-	h.commit = func(_ context.Context, a *addition) (added, error) {
-		time.Sleep(time.Millisecond) // the next batch would look too early
-		back.Store(back.Load() || len(a.again) > 0)
-		return added{results: make([]storage.InsertResult, len(a.found))}, nil
-	}
-	h.retrieve = func(weburl.URL, time.Time) (storage.Done, bool, error) {
-		return storage.Done{Host: 1}, !back.Load(), nil
-	}
-	u := mustParse("http://a.test/")
-	lines := 3 * h.size.Items()
-	for n := range lines {
-		if err := h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		sorter, _ := testSorter(t, hostsort.Options{Memory: 1 << 20})
+		var back atomic.Bool
+		h := hostOrder{store: noFingerprints{}, sorter: sorter}
+		h.commit = func(_ context.Context, a *addition) (added, error) {
+			time.Sleep(time.Millisecond) // of virtual time: the next batch would look too early
+			back.Store(back.Load() || len(a.again) > 0)
+			return added{results: make([]storage.InsertResult, len(a.found))}, nil
 		}
-	}
-	batches, puts, found := 0, 0, 0
-	err := h.commitAll(t.Context(), storage.Found{}, func(b *hostBatch) {
-		batches, puts, found = batches+1, puts+len(b.back), found+len(b.indexes)
+		h.retrieve = func(weburl.URL, time.Time) (storage.Done, bool, error) {
+			return storage.Done{Host: 1}, !back.Load(), nil
+		}
+		u := mustParse("http://a.test/")
+		lines := 3 * h.size.Items()
+		for n := range lines {
+			if err := h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batches, puts, found := 0, 0, 0
+		err := h.commitAll(t.Context(), storage.Found{}, func(b *hostBatch) {
+			batches, puts, found = batches+1, puts+len(b.back), found+len(b.indexes)
+		})
+		if err != nil || batches < 3 || puts != 1 || found != lines-1 {
+			t.Errorf("%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
+		}
 	})
-	if err != nil || batches < 3 || puts != 1 || found != lines-1 {
-		t.Errorf("%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
-	}
 }
 
 // TestListItem: what is encoded is decoded as it was.

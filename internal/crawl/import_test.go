@@ -319,7 +319,7 @@ func importAsChild(dir string) error {
 }
 
 // TestKillImport kills an import at random moments and begins it again: what it reported is in the store, no file is
-// left, and in the end each URL is there once.
+// left, and in the end each URL is there once. In real time: processes are killed.
 func TestKillImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,14 +23,15 @@ type chaos struct {
 }
 
 // TestKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay to keep, so that
-// commits, output and discoveries are under way at every moment.
+// commits, output and discoveries are under way at every moment. In real time: processes are killed.
 func TestKillInHaste(t *testing.T) {
 	t.Parallel()
 	chaos{hosts: 3, pages: 120, delay: 5 * time.Millisecond, kills: 4, life: 400 * time.Millisecond}.run(t)
 }
 
 // TestKillBeforeRules: a host whose robots.txt was requested by a process that was
-// killed is left alone for ten seconds, because its robots.txt may demand as much.
+// killed is left alone for ten seconds, because its robots.txt may demand as much. In real time: a process is
+// killed.
 func TestKillBeforeRules(t *testing.T) {
 	t.Parallel()
 	requested := make(chan struct{}, 10)

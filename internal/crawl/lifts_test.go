@@ -228,30 +228,32 @@ func TestLongLists(t *testing.T) {
 // TestSettingsOfferAgain: what a run could not reach is fetched by the next, once a setting allows it, and nothing is fetched twice.
 func TestSettingsOfferAgain(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 5), nil))
-	o := testOptions(t, web)
-	o.Fetch.AllowPrivate = false
-	sum := crawl(t, o, web.URL("a.test", "/"))
-	if sum.Status.URLs["failed"] != 1 || len(web.Requests()) > 0 {
-		t.Fatalf("URLs: %v, %d requests", sum.Status.URLs, len(web.Requests()))
-	}
-	if sum = crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 || sum.Fresh {
-		t.Fatalf("with the same settings: %+v", sum)
-	}
-	o.Fetch.AllowPrivate = true
-	if sum = crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 6 {
-		t.Fatalf("URLs: %v", sum.Status.URLs)
-	}
-	crawl(t, o, web.URL("a.test", "/"))
-	o.Fetch.AllowPrivate = false
-	crawl(t, o, web.URL("a.test", "/"))
-	for path, n := range pagesOf(web, "a.test") {
-		if n != 1 {
-			t.Errorf("%s was requested %d times", path, n)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Fetch.AllowPrivate = false
+		sum := crawl(t, o, web.URL("a.test", "/"))
+		if sum.Status.URLs["failed"] != 1 || len(web.Requests()) > 0 {
+			t.Fatalf("URLs: %v, %d requests", sum.Status.URLs, len(web.Requests()))
 		}
-	}
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-	checkNoMarks(t, o)
+		if sum = crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 || sum.Fresh {
+			t.Fatalf("with the same settings: %+v", sum)
+		}
+		o.Fetch.AllowPrivate = true
+		if sum = crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 6 {
+			t.Fatalf("URLs: %v", sum.Status.URLs)
+		}
+		crawl(t, o, web.URL("a.test", "/"))
+		o.Fetch.AllowPrivate = false
+		crawl(t, o, web.URL("a.test", "/"))
+		for path, n := range pagesOf(web, "a.test") {
+			if n != 1 {
+				t.Errorf("%s was requested %d times", path, n)
+			}
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		checkNoMarks(t, o)
+	})
 }
 
 // TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was not allowed is requested as soon as it is, and not

@@ -103,69 +103,73 @@ func (r *running) parallel(after time.Time) (most int) {
 
 func TestChangeOfWorkers(t *testing.T) {
 	t.Parallel()
-	var sites []testweb.Site
-	var seeds []string
-	for i := range 8 {
-		s := site(fmt.Sprintf("h%d.test", i), "", paths("/", 200), nil)
-		s.Handler = testweb.Slow(30*time.Millisecond, s.Handler)
-		sites = append(sites, s)
-	}
-	web := startWeb(t, sites...)
-	for _, s := range sites {
-		seeds = append(seeds, web.URL(s.Host, "/"))
-	}
-	o := testOptions(t, web)
-	o.Workers, o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 1, time.Millisecond, 100
-	r := start(t, o, web, seeds...)
-	defer r.end()
-	r.until("requests", func() bool { return len(web.Requests()) > 8 })
-	if n := r.parallel(time.Time{}); n > 1 {
-		t.Errorf("%d requests at a time by one worker", n)
-	}
-	l := o.Live()
-	for _, workers := range []int{6, 2, 5} {
-		l.Workers = workers
-		r.change(l)
-		changed := time.Now()
-		r.until("no more requests under way than workers", func() bool {
-			s := r.Status()
-			return s.At.After(changed) && s.InFlight <= workers
-		})
-		changed = time.Now()
-		r.until("requests side by side", func() bool { return r.parallel(changed) > workers/2 })
-		before := len(r.web.Requests())
-		r.until("more of them", func() bool { return len(r.web.Requests()) > before+5*workers })
-		if n := r.parallel(changed); n > workers {
-			t.Errorf("%d requests at a time by %d workers", n, workers)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var sites []testweb.Site
+		var seeds []string
+		for i := range 8 {
+			s := site(fmt.Sprintf("h%d.test", i), "", paths("/", 200), nil)
+			s.Handler = testweb.Slow(30*time.Millisecond, s.Handler)
+			sites = append(sites, s)
 		}
-	}
+		web := serve(sites...)
+		for _, s := range sites {
+			seeds = append(seeds, web.URL(s.Host, "/"))
+		}
+		o := testOptions(t, web)
+		o.Workers, o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 1, time.Millisecond, 100
+		r := start(t, o, web, seeds...)
+		defer r.end()
+		r.until("requests", func() bool { return len(web.Requests()) > 8 })
+		if n := r.parallel(time.Time{}); n > 1 {
+			t.Fatalf("%d requests at a time by one worker", n)
+		}
+		l := o.Live()
+		for _, workers := range []int{6, 2, 5} {
+			l.Workers = workers
+			r.change(l)
+			changed := time.Now()
+			r.until("no more requests under way than workers", func() bool {
+				s := r.Status()
+				return s.At.After(changed) && s.InFlight <= workers
+			})
+			changed = time.Now()
+			r.until("requests side by side", func() bool { return r.parallel(changed) > workers/2 })
+			before := len(r.web.Requests())
+			r.until("more of them", func() bool { return len(r.web.Requests()) > before+5*workers })
+			if n := r.parallel(changed); n > workers {
+				t.Fatalf("%d requests at a time by %d workers", n, workers)
+			}
+		}
+	})
 }
 
 // URLs that are queued already are checked when their turn comes.
 func TestChangeOfTheScope(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", append(paths("/in/", 30), paths("/out/", 200)...), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"))
-	r.until("requests", func() bool { return r.pages("a.test") > 3 })
-	l := o.Live()
-	l.Exclude = []*regexp.Regexp{regexp.MustCompile("/out/")}
-	r.change(l)
-	if err := <-r.ended; err != nil {
-		t.Fatal(err)
-	}
-	excluded := 0
-	for url, outcome := range stored(t, o.DataDir) {
-		if outcome.State == storage.Excluded && outcome.Reason == storage.ReasonScope {
-			excluded++
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", append(paths("/in/", 30), paths("/out/", 200)...), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"))
+		r.until("requests", func() bool { return r.pages("a.test") > 3 })
+		l := o.Live()
+		l.Exclude = []*regexp.Regexp{regexp.MustCompile("/out/")}
+		r.change(l)
+		if err := <-r.ended; err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(url, "/in/") && outcome.State != storage.Fetched {
-			t.Errorf("%s is %s", url, outcome.State)
+		excluded := 0
+		for url, outcome := range stored(t, o.DataDir) {
+			if outcome.State == storage.Excluded && outcome.Reason == storage.ReasonScope {
+				excluded++
+			}
+			if strings.Contains(url, "/in/") && outcome.State != storage.Fetched {
+				t.Errorf("%s is %s", url, outcome.State)
+			}
 		}
-	}
-	if excluded < 150 {
-		t.Errorf("%d URLs are excluded", excluded)
-	}
+		if excluded < 150 {
+			t.Errorf("%d URLs are excluded", excluded)
+		}
+	})
 }
 
 func TestChangesThatMakeNoSense(t *testing.T) {

@@ -86,27 +86,29 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 // TestRedirectsKeepTheGap: a page that redirects to another host makes no request there out of turn, nor does a chain between two hosts.
 func TestRedirectsKeepTheGap(t *testing.T) {
 	t.Parallel()
-	const delay = 100 * time.Millisecond
-	there, back := make(testweb.Routes), make(testweb.Routes)
-	web := startWeb(t, site("a.test", "", paths("/", 8), there), site("b.test", "", paths("/", 8), back))
-	for i, p := range paths("/", 8) {
-		there[p] = testweb.Redirect(302, web.URL("b.test", p))
-		if i%2 == 0 {
-			back[p] = testweb.Redirect(302, web.URL("a.test", p+"x"))
-			there[p+"x"] = testweb.Page("end")
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const delay = 100 * time.Millisecond
+		there, back := make(testweb.Routes), make(testweb.Routes)
+		web := serve(site("a.test", "", paths("/", 8), there), site("b.test", "", paths("/", 8), back))
+		for i, p := range paths("/", 8) {
+			there[p] = testweb.Redirect(302, web.URL("b.test", p))
+			if i%2 == 0 {
+				back[p] = testweb.Redirect(302, web.URL("a.test", p+"x"))
+				there[p+"x"] = testweb.Page("end")
+			}
 		}
-	}
-	web.SetHandler("a.test", site("a.test", "", paths("/", 8), there).Handler)
-	web.SetHandler("b.test", site("b.test", "", paths("/", 8), back).Handler)
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = delay
-	crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	log := web.Requests()
-	checkPolite(t, log, delay)
-	if a, b := len(log.Host("a.test")), len(log.Host("b.test")); a != 1+1+8+4 || b != 1+1+8 {
-		t.Errorf("%d requests to one host and %d to the other, want 14 and 10", a, b)
-	}
-	checkLogged(t, o.DataDir, log)
+		web.SetHandler("a.test", site("a.test", "", paths("/", 8), there).Handler)
+		web.SetHandler("b.test", site("b.test", "", paths("/", 8), back).Handler)
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = delay
+		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		log := web.Requests()
+		checkPolite(t, log, delay)
+		if a, b := len(log.Host("a.test")), len(log.Host("b.test")); a != 1+1+8+4 || b != 1+1+8 {
+			t.Errorf("%d requests to one host and %d to the other, want 14 and 10", a, b)
+		}
+		checkLogged(t, o.DataDir, log)
+	})
 }
 
 // TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which failures make slower; other pages keep the distance too. A kept
@@ -127,31 +129,33 @@ func TestRetriesKeepTheGap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, site("a.test", "", paths("/", 4), testweb.Routes{"/ab": testweb.Flaky(2, c.bad, testweb.Page("ab"))}))
-			o := testOptions(t, web)
-			o.GiveUpAfter = 20 * time.Second
-			if !c.keep {
-				o.Fetch.MaxIdleConns = 0
-			}
-			crawl(t, o, web.URL("a.test", "/"))
-			log := web.Requests()
-			checkPolite(t, log, o.Frontier.Politeness.Delay)
-			failures, slow := 0, 0
-			for _, g := range log.Gaps() {
-				if g.Before.Path != "/ab" || g.Before.Status == 200 && failures == 2 {
-					continue
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(site("a.test", "", paths("/", 4), testweb.Routes{"/ab": testweb.Flaky(2, c.bad, testweb.Page("ab"))}))
+				o := testOptions(t, web)
+				o.GiveUpAfter = 20 * time.Second
+				if !c.keep {
+					o.Fetch.MaxIdleConns = 0
 				}
-				failures++
-				if g.Length >= time.Second {
-					slow++
+				crawl(t, o, web.URL("a.test", "/"))
+				log := web.Requests()
+				checkPolite(t, log, o.Frontier.Politeness.Delay)
+				failures, slow := 0, 0
+				for _, g := range log.Gaps() {
+					if g.Before.Path != "/ab" || g.Before.Status == 200 && failures == 2 {
+						continue
+					}
+					failures++
+					if g.Length >= time.Second {
+						slow++
+					}
 				}
-			}
-			if failures != 2 || slow != c.slow {
-				t.Errorf("%d failures, , which %d slowed the host down, want 2 and %d: %+v", failures, slow, c.slow, log.Gaps())
-			}
-			if n := len(log.Path("/ab")); n != 3 {
-				t.Errorf("/ab was requested %d times, want 3", n)
-			}
+				if failures != 2 || slow != c.slow {
+					t.Errorf("%d failures, %d of them slowed the host down, want 2 and %d: %+v", failures, slow, c.slow, log.Gaps())
+				}
+				if n := len(log.Path("/ab")); n != 3 {
+					t.Errorf("/ab was requested %d times, want 3", n)
+				}
+			})
 		})
 	}
 }
@@ -159,26 +163,28 @@ func TestRetriesKeepTheGap(t *testing.T) {
 // TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time requests nothing of a host earlier than one that runs through.
 func TestStopsKeepTheGap(t *testing.T) {
 	t.Parallel()
-	const delay = 300 * time.Millisecond
-	rules := fmt.Sprintf("User-agent: *\nCrawl-delay: %g\n", delay.Seconds())
-	var sites []testweb.Site
-	var hosts []string
-	for i := range 5 {
-		host := fmt.Sprintf("h%d.test", i)
-		sites, hosts = append(sites, site(host, rules, paths("/", 6), nil)), append(hosts, host)
-	}
-	web := startWeb(t, sites...)
-	o := testOptions(t, web)
-	for i := range 8 {
-		if _, err := crawlFor(t, o, time.Duration(100+37*i)*time.Millisecond, seedsOf(web, hosts)...); err != nil {
-			t.Fatal(err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const delay = 300 * time.Millisecond
+		rules := fmt.Sprintf("User-agent: *\nCrawl-delay: %g\n", delay.Seconds())
+		var sites []testweb.Site
+		var hosts []string
+		for i := range 5 {
+			host := fmt.Sprintf("h%d.test", i)
+			sites, hosts = append(sites, site(host, rules, paths("/", 6), nil)), append(hosts, host)
 		}
-	}
-	crawl(t, o, seedsOf(web, hosts)...)
-	log := web.Requests()
-	checkPolite(t, log, delay)
-	if n := len(log.Pages()); n != 5*7 {
-		t.Errorf("%d pages were requested, want 35", n)
-	}
-	checkLogged(t, o.DataDir, log)
+		web := serve(sites...)
+		o := testOptions(t, web)
+		for i := range 8 {
+			if _, err := crawlFor(t, o, time.Duration(100+37*i)*time.Millisecond, seedsOf(web, hosts)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		crawl(t, o, seedsOf(web, hosts)...)
+		log := web.Requests()
+		checkPolite(t, log, delay)
+		if n := len(log.Pages()); n != 5*7 {
+			t.Errorf("%d pages were requested, want 35", n)
+		}
+		checkLogged(t, o.DataDir, log)
+	})
 }

@@ -106,42 +106,44 @@ func removeOptOut(t *testing.T, o Options, e optout.Entry) {
 // host that redirects its own there. One that ends brings the URLs back.
 func TestOptOutOfSettings(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 3), nil), site("b.test", "", []string{"/p"}, testweb.Routes{
-		"/robots.txt": testweb.Redirect(301, "http://a.test/robots.txt"),
-	}))
-	o := testOptions(t, web)
-	e := optOut(t, optout.ScopeHost, "a.test")
-	o.OptOuts = []optout.Entry{e}
-	sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	r := &running{t: t, web: web}
-	if n := r.pages("a.test") + r.robots("a.test") + r.pages("b.test"); n > 0 {
-		t.Errorf("%d requests: %v", n, web.Requests())
-	}
-	if sum.Status.OptOuts != 1 {
-		t.Errorf("%d opt-outs in force", sum.Status.OptOuts)
-	}
-	if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
-		t.Error("a seed that opted out was added")
-	}
-
-	o.OptOuts, o.ExitWhenDone = nil, false
-	o.Frontier.Politeness.Delay = 300 * time.Millisecond
-	live := start(t, o, web, web.URL("a.test", "/"))
-	live.until("all links", func() bool { // those found while the opt-out is in force would be left out
-		known := 0
-		for _, n := range live.Status().URLs {
-			known += n
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil), site("b.test", "", []string{"/p"}, testweb.Routes{
+			"/robots.txt": testweb.Redirect(301, "http://a.test/robots.txt"),
+		}))
+		o := testOptions(t, web)
+		e := optOut(t, optout.ScopeHost, "a.test")
+		o.OptOuts = []optout.Entry{e}
+		sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		r := &running{t: t, web: web}
+		if n := r.pages("a.test") + r.robots("a.test") + r.pages("b.test"); n > 0 {
+			t.Errorf("%d requests: %v", n, web.Requests())
 		}
-		return known >= 5 // and the page of b.test
+		if sum.Status.OptOuts != 1 {
+			t.Errorf("%d opt-outs in force", sum.Status.OptOuts)
+		}
+		if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
+			t.Error("a seed that opted out was added")
+		}
+
+		o.OptOuts, o.ExitWhenDone = nil, false
+		o.Frontier.Politeness.Delay = 300 * time.Millisecond
+		live := start(t, o, web, web.URL("a.test", "/"))
+		live.until("all links", func() bool { // those found while the opt-out is in force would be left out
+			known := 0
+			for _, n := range live.Status().URLs {
+				known += n
+			}
+			return known >= 5 // and the page of b.test
+		})
+		changed := o.Live()
+		e.Until = time.Now().Add(1500 * time.Millisecond)
+		changed.OptOuts = []optout.Entry{e}
+		if err := live.Change(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
+		live.end()
 	})
-	changed := o.Live()
-	e.Until = time.Now().Add(1500 * time.Millisecond)
-	changed.OptOuts = []optout.Entry{e}
-	if err := live.Change(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-	live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
-	live.end()
 }
 
 // TestOptOutThatEnds: links to what opted out until some time are kept, and fetched when it has ended,
@@ -224,6 +226,7 @@ func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
 
 // TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server of what
 // opted out sees nothing more than what was in flight, while the next process crawls the neighbour.
+// In real time: a process is killed.
 func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))

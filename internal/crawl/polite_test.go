@@ -55,31 +55,33 @@ func TestGaps(t *testing.T) {
 // a time as allowed, and by no more. The first answers wait until so many requests are there, however slow the machine.
 func TestRequestsSideBySide(t *testing.T) {
 	t.Parallel()
-	pages := paths("/", 40)
-	routes := testweb.Routes{}
-	together := make(chan struct{})
-	var came atomic.Int64
-	for _, p := range pages {
-		slow := testweb.Slow(20*time.Millisecond, testweb.Page(p))
-		routes[p] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if came.Add(1) == 3 {
-				close(together)
-			}
-			select {
-			case <-together:
-			case <-time.After(patience):
-			}
-			slow.ServeHTTP(w, r)
-		})
-	}
-	web := startWeb(t, site("a.test", "", pages, routes))
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 100
-	crawl(t, o, web.URL("a.test", "/"))
-	if n := web.Requests().MaxInFlight(); n != 3 {
-		t.Errorf("%d requests were in flight at a time, want 3", n)
-	}
-	checkPolite(t, web.Requests(), -time.Hour)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		pages := paths("/", 40)
+		routes := testweb.Routes{}
+		together := make(chan struct{})
+		var came atomic.Int64
+		for _, p := range pages {
+			slow := testweb.Slow(20*time.Millisecond, testweb.Page(p))
+			routes[p] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if came.Add(1) == 3 {
+					close(together)
+				}
+				select {
+				case <-together:
+				case <-time.After(patience):
+				}
+				slow.ServeHTTP(w, r)
+			})
+		}
+		web := serve(site("a.test", "", pages, routes))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 100
+		crawl(t, o, web.URL("a.test", "/"))
+		if n := web.Requests().MaxInFlight(); n != 3 {
+			t.Errorf("%d requests were in flight at a time, want 3", n)
+		}
+		checkPolite(t, web.Requests(), -time.Hour)
+	})
 }
 
 // TestRetryAfter: 429 and 503 with Retry-After hold the whole host for so long, and
@@ -219,17 +221,19 @@ func seedsOf(web *testweb.Web, hosts []string) (seeds []string) {
 // of that address.
 func TestHostMoves(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 3), nil), site("b.test", "", nil, nil))
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	web.SetAnswer("a.test", web.Address("b.test"))
-	web.SetHandler("a.test", site("a.test", "", []string{"/aa"}, nil).Handler)
-	crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/new"))
-	got := web.Requests().Path("/new")
-	if len(got) != 1 || got[0].Address != web.Address("b.test").String() {
-		t.Errorf("/new was requested like this: %+v", got)
-	}
-	if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
-		t.Errorf("addresses requested: %v", addresses)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil), site("b.test", "", nil, nil))
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"))
+		web.SetAnswer("a.test", web.Address("b.test"))
+		web.SetHandler("a.test", site("a.test", "", []string{"/aa"}, nil).Handler)
+		crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/new"))
+		got := web.Requests().Path("/new")
+		if len(got) != 1 || got[0].Address != web.Address("b.test").String() {
+			t.Errorf("/new was requested like this: %+v", got)
+		}
+		if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
+			t.Errorf("addresses requested: %v", addresses)
+		}
+	})
 }

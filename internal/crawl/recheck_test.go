@@ -13,70 +13,68 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestDeniedURLsAreAskedAboutAgain changes a robots.txt between two fetches of
+// TestDeniedURLsAreCheckedAgain changes a robots.txt between two fetches of
 // it: what was denied and is now allowed must be fetched, what was allowed and
 // is now denied and still queued must not.
 func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
-	links := []string{"/closed/1", "/closed/2", "/private/1"}
-	for _, c := range "abcdefghijklmnopqrstuvwxyz" {
-		links = append(links, "/open/"+string(c))
-	}
-	routes := testweb.Routes{
-		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /closed/\nDisallow: /private/\n"),
-		"/":           testweb.Page("root", links...),
-	}
-	for _, l := range links {
-		routes[l] = testweb.Page(l)
-	}
-	later := testweb.Routes{}
-	for path, h := range routes {
-		later[path] = h
-	}
-	later["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private/\nDisallow: /open/z\n")
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer web.Close()
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = 100 * time.Millisecond
-	o.Frontier.Robots.MinLifetime = time.Second
-	o.Frontier.Robots.MaxLifetime = time.Second
-	o.Frontier.Robots.NotRobotsLifetime = time.Second
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	go func() {
-		for len(web.Requests()) < 4 {
-			time.Sleep(5 * time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		links := []string{"/closed/1", "/closed/2", "/private/1"}
+		for _, c := range "abcdefghijklmnopqrstuvwxyz" {
+			links = append(links, "/open/"+string(c))
 		}
-		web.SetHandler("a.test", later)
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range web.Requests().Pages() {
-		got = append(got, r.Path)
-	}
-	for _, want := range []string{"/closed/1", "/closed/2", "/open/y"} {
-		if !slices.Contains(got, want) {
-			t.Errorf("%s was not fetched", want)
+		routes := testweb.Routes{
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /closed/\nDisallow: /private/\n"),
+			"/":           testweb.Page("root", links...),
 		}
-	}
-	for _, never := range []string{"/private/1", "/open/z"} {
-		if slices.Contains(got, never) {
-			t.Errorf("%s was fetched", never)
+		for _, l := range links {
+			routes[l] = testweb.Page(l)
 		}
-	}
-	if marks, err := e.store.Marks(markRecheck); err != nil || len(marks) > 0 {
-		t.Errorf("marks %v are left (%v)", marks, err)
-	}
+		later := testweb.Routes{}
+		for path, h := range routes {
+			later[path] = h
+		}
+		later["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private/\nDisallow: /open/z\n")
+		web := serve(testweb.Site{Host: "a.test", Handler: routes})
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = 100 * time.Millisecond
+		o.Frontier.Robots.MinLifetime = time.Second
+		o.Frontier.Robots.MaxLifetime = time.Second
+		o.Frontier.Robots.NotRobotsLifetime = time.Second
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		go func() {
+			for len(web.Requests()) < 4 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			web.SetHandler("a.test", later)
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range web.Requests().Pages() {
+			got = append(got, r.Path)
+		}
+		for _, want := range []string{"/closed/1", "/closed/2", "/open/y"} {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s was not fetched", want)
+			}
+		}
+		for _, never := range []string{"/private/1", "/open/z"} {
+			if slices.Contains(got, never) {
+				t.Errorf("%s was fetched", never)
+			}
+		}
+		if marks, err := e.store.Marks(markRecheck); err != nil || len(marks) > 0 {
+			t.Errorf("marks %v are left (%v)", marks, err)
+		}
+	})
 }
 
 // TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a step nor the end of

@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls.
+// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are killed.
 func TestKillKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	killRecrawls(t, 6)

@@ -49,79 +49,82 @@ func checkLogged(t testing.TB, dir string, web testweb.Log) {
 // TestRequestLog: every request of a crawl is in the log, with the delay in force and why, and with the rules that allowed it.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
-	const rules = "User-agent: *\nDisallow: /no\nAllow: /\nCrawl-delay: 0.03\n"
-	web := startWeb(t,
-		site("a.test", rules, []string{"/aa", "/ab", "/no"}, testweb.Routes{
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const rules = "User-agent: *\nDisallow: /no\nAllow: /\nCrawl-delay: 0.03\n"
+		web := serve(site("a.test", rules, []string{"/aa", "/ab", "/no"}, testweb.Routes{
 			"/aa": testweb.Flaky(1, testweb.RetryAfter(503, "1"), testweb.Page("aa")),
 			"/ab": testweb.Redirect(302, "http://outside.test/"),
 		}),
-		testweb.Site{Host: "c.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("c")}},
-	)
-	o := testOptions(t, web)
-	o.GiveUpAfter = 10 * time.Second
-	crawl(t, o, web.URL("a.test", "/"), web.URL("c.test", "/"))
-	checkLogged(t, o.DataDir, web.Requests())
-	seen := map[string]int{}
-	for _, r := range logged(t, o.DataDir) {
-		key := r.URL.Host() + r.URL.RequestURI()
-		seen[key]++
-		if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) || r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
-			r.Address != web.Address(r.URL.Host()) {
-			t.Errorf("%+v", r)
+			testweb.Site{Host: "c.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("c")}},
+		)
+		o := testOptions(t, web)
+		o.GiveUpAfter = 10 * time.Second
+		crawl(t, o, web.URL("a.test", "/"), web.URL("c.test", "/"))
+		checkLogged(t, o.DataDir, web.Requests())
+		seen := map[string]int{}
+		for _, r := range logged(t, o.DataDir) {
+			key := r.URL.Host() + r.URL.RequestURI()
+			seen[key]++
+			if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) || r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
+				r.Address != web.Address(r.URL.Host()) {
+				t.Errorf("%+v", r)
+			}
+			wantVersion, wantLine := robots.VersionOf([]byte(rules)), 3
+			if r.URL.Host() == "c.test" {
+				wantVersion, wantLine = robots.Version{}, 0
+			}
+			if r.Policy == nil || r.Policy.Version != wantVersion {
+				t.Fatalf("%s: policy %+v, want version %s", key, r.Policy, wantVersion)
+			}
+			if body, kept := r.Policy.Body(); kept && string(body) != rules || kept == wantVersion.IsZero() {
+				t.Errorf("%s: its robots.txt is %q", key, body)
+			}
+			if r.Kind == requestlog.Robots {
+				continue
+			}
+			if !r.Allowed || r.Line != wantLine {
+				t.Errorf("%s: allowed %t by line %d, want line %d", key, r.Allowed, r.Line, wantLine)
+			}
+			delay, why := 30*time.Millisecond, politeness.ReasonCrawlDelay
+			if r.URL.Host() == "c.test" {
+				delay, why = 20*time.Millisecond, politeness.ReasonDelay
+			}
+			if key == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
+				t.Errorf("%s requested %v", key, r.RetryAfter)
+			}
+			if r.DelayReason == politeness.ReasonErrors {
+				delay, why = r.Delay, r.DelayReason
+			}
+			if r.Delay != delay || r.DelayReason != why {
+				t.Errorf("%s: delay %v (%s), want %v (%s)", key, r.Delay, r.DelayReason, delay, why)
+			}
 		}
-		wantVersion, wantLine := robots.VersionOf([]byte(rules)), 3
-		if r.URL.Host() == "c.test" {
-			wantVersion, wantLine = robots.Version{}, 0
+		want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1, "c.test/robots.txt": 1, "c.test/": 1}
+		if !maps.Equal(seen, want) {
+			t.Errorf("in the log: %v, want %v", seen, want)
 		}
-		if r.Policy == nil || r.Policy.Version != wantVersion {
-			t.Fatalf("%s: policy %+v, want version %s", key, r.Policy, wantVersion)
-		}
-		if body, kept := r.Policy.Body(); kept && string(body) != rules || kept == wantVersion.IsZero() {
-			t.Errorf("%s: its robots.txt is %q", key, body)
-		}
-		if r.Kind == requestlog.Robots {
-			continue
-		}
-		if !r.Allowed || r.Line != wantLine {
-			t.Errorf("%s: allowed %t by line %d, want line %d", key, r.Allowed, r.Line, wantLine)
-		}
-		delay, why := 30*time.Millisecond, politeness.ReasonCrawlDelay
-		if r.URL.Host() == "c.test" {
-			delay, why = 20*time.Millisecond, politeness.ReasonDelay
-		}
-		if key == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
-			t.Errorf("%s requested %v", key, r.RetryAfter)
-		}
-		if r.DelayReason == politeness.ReasonErrors {
-			delay, why = r.Delay, r.DelayReason
-		}
-		if r.Delay != delay || r.DelayReason != why {
-			t.Errorf("%s: delay %v (%s), want %v (%s)", key, r.Delay, r.DelayReason, delay, why)
-		}
-	}
-	want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1, "c.test/robots.txt": 1, "c.test/": 1}
-	if !maps.Equal(seen, want) {
-		t.Errorf("in the log: %v, want %v", seen, want)
-	}
+	})
 }
 
 // TestRequestLogGaps: what the log says of the gaps of a host is what the server saw, but for what is on its way: a gap is never longer in the log.
 func TestRequestLogGaps(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 12), nil))
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	gaps := web.Requests().Gaps()
-	all := logged(t, o.DataDir)
-	if len(gaps) != len(all)-1 {
-		t.Fatalf("%d gaps at the server, %d requests in the log", len(gaps), len(all))
-	}
-	for i, g := range gaps {
-		d, exact := all[i+1].StartedAt().Sub(all[i].EndedAt())
-		if !exact || d > g.Length || d < 20*time.Millisecond {
-			t.Errorf("before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 12), nil))
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"))
+		gaps := web.Requests().Gaps()
+		all := logged(t, o.DataDir)
+		if len(gaps) != len(all)-1 {
+			t.Fatalf("%d gaps at the server, %d requests in the log", len(gaps), len(all))
 		}
-	}
+		for i, g := range gaps {
+			d, exact := all[i+1].StartedAt().Sub(all[i].EndedAt())
+			if !exact || d > g.Length || d < 20*time.Millisecond {
+				t.Errorf("before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
+			}
+		}
+	})
 }
 
 // TestRequestLogFailures: requests without an answer are in it too, with the kind of failure.
@@ -140,6 +143,7 @@ func TestRequestLogFailures(t *testing.T) {
 
 // TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is
 // marked, even if a process between them was killed too. What ended and was committed is neither.
+// In real time: processes are killed.
 func TestRequestLogAfterKill(t *testing.T) {
 	t.Parallel()
 	requested := make(chan struct{}, 10)
@@ -209,18 +213,20 @@ func TestStartNote(t *testing.T) {
 // TestRatesCountEveryRequest: the counts of a run are those of the web: robots.txt files count, and so does what fails.
 func TestRatesCountEveryRequest(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "User-agent: *\n", paths("/", 3), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Reset()}),
-		testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}})
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts = 1
-	o.GiveUpAfter = 20 * time.Second // two failures in a row slow a host down
-	sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	log := web.Requests()
-	// The 500, the 503 and the resets: the one of a kept connection is made again.
-	if got := sum.Status.Run; got.Requests != uint64(len(log)) || got.Errors != 2+uint64(len(log.Path("/ab"))) || len(log.Path("/ab")) != 2 || got.Pages != 2 {
-		t.Errorf("%+v; the web has seen %d requests: %v", got, len(log), log.CountByPath())
-	}
-	if got := sum.Status.Requests; got != uint64(len(log)) {
-		t.Errorf("the store has counted %d requests, the web %d", got, len(log))
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "User-agent: *\n", paths("/", 3), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Reset()}),
+			testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}})
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts = 1
+		o.GiveUpAfter = 20 * time.Second // two failures in a row slow a host down
+		sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		log := web.Requests()
+		// The 500, the 503 and the resets: the one of a kept connection is made again.
+		if got := sum.Status.Run; got.Requests != uint64(len(log)) || got.Errors != 2+uint64(len(log.Path("/ab"))) || len(log.Path("/ab")) != 2 || got.Pages != 2 {
+			t.Errorf("%+v; the web has seen %d requests: %v", got, len(log), log.CountByPath())
+		}
+		if got := sum.Status.Requests; got != uint64(len(log)) {
+			t.Errorf("the store has counted %d requests, the web %d", got, len(log))
+		}
+	})
 }

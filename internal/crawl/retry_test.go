@@ -30,52 +30,54 @@ func pagesOf(web *testweb.Web, host string) map[string]int {
 // and robots.txt decides as before.
 func TestRetryOfARunningCrawl(t *testing.T) {
 	t.Parallel()
-	gone := paths("/gone/", 20)
-	links := append(slices.Clone(gone), "/no/1", "/fine", "/other")
-	routes := testweb.Routes{"/": testweb.Page("root", links...), "/fine": testweb.Page("fine"), "/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes}, site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
-	o := testOptions(t, web)
-	e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	eventually(t, "all is settled", func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
-	later := testweb.Routes{}
-	for path, h := range routes {
-		later[path] = h
-	}
-	for _, path := range append(gone, "/no/1", "/other") {
-		later[path] = testweb.Page(path)
-	}
-	web.SetHandler("a.test", later)
-	ctx := context.Background()
-	if _, err := e.Retry(ctx, Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("a host that is not known: %v", err)
-	}
-	s := Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
-	counted, err := e.CountRetries(ctx, s, noProgress)
-	if err != nil || counted.Back != 21 {
-		t.Errorf("a dry run counts %+v, %v", counted, err)
-	}
-	if n := e.Status().URLs["failed"]; n != 22 {
-		t.Errorf("after a dry run %d URLs are failed", n)
-	}
-	done, err := e.Retry(ctx, s, noProgress)
-	if err != nil || done != counted {
-		t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
-	}
-	eventually(t, "they are fetched", func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
-	stop()
-	requested := pagesOf(web, "a.test")
-	for _, path := range gone {
-		if requested[path] != 2 {
-			t.Errorf("%s was requested %d times, want 2", path, requested[path])
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		gone := paths("/gone/", 20)
+		links := append(slices.Clone(gone), "/no/1", "/fine", "/other")
+		routes := testweb.Routes{"/": testweb.Page("root", links...), "/fine": testweb.Page("fine"), "/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
+		web := serve(testweb.Site{Host: "a.test", Handler: routes}, site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
+		o := testOptions(t, web)
+		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		eventually(t, "all is settled", func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
+		later := testweb.Routes{}
+		for path, h := range routes {
+			later[path] = h
 		}
-	}
-	if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
-		t.Errorf("requests: %v", requested)
-	}
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-	if _, err := e.Retry(ctx, s, noProgress); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after the end: %v", err)
-	}
+		for _, path := range append(gone, "/no/1", "/other") {
+			later[path] = testweb.Page(path)
+		}
+		web.SetHandler("a.test", later)
+		ctx := context.Background()
+		if _, err := e.Retry(ctx, Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
+			t.Errorf("a host that is not known: %v", err)
+		}
+		s := Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
+		counted, err := e.CountRetries(ctx, s, noProgress)
+		if err != nil || counted.Back != 21 {
+			t.Errorf("a dry run counts %+v, %v", counted, err)
+		}
+		if n := e.Status().URLs["failed"]; n != 22 {
+			t.Errorf("after a dry run %d URLs are failed", n)
+		}
+		done, err := e.Retry(ctx, s, noProgress)
+		if err != nil || done != counted {
+			t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
+		}
+		eventually(t, "they are fetched", func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
+		stop()
+		requested := pagesOf(web, "a.test")
+		for _, path := range gone {
+			if requested[path] != 2 {
+				t.Errorf("%s was requested %d times, want 2", path, requested[path])
+			}
+		}
+		if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
+			t.Errorf("requests: %v", requested)
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		if _, err := e.Retry(ctx, s, noProgress); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
 }
 
 // failedStore makes a store with so many URLs of a host that have failed.
@@ -104,34 +106,36 @@ func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 // a second time.
 func TestRetryGoesOn(t *testing.T) {
 	t.Parallel()
-	const all, from = 60, 25
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = time.Millisecond
-	failedStore(t, o, web, all)
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
-	if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	crawl(t, o)
-	requested := pagesOf(web, "a.test")
-	for i := range all {
-		path, want := fmt.Sprintf("/%d", i), 0
-		if i >= from {
-			want = 1
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const all, from = 60, 25
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = time.Millisecond
+		failedStore(t, o, web, all)
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if requested[path] != want {
-			t.Fatalf("%s was requested %d times, want %d", path, requested[path], want)
+		order := retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
+		if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
+			err = s.Close()
 		}
-	}
-	checkNoMarks(t, o, markRetry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crawl(t, o)
+		requested := pagesOf(web, "a.test")
+		for i := range all {
+			path, want := fmt.Sprintf("/%d", i), 0
+			if i >= from {
+				want = 1
+			}
+			if requested[path] != want {
+				t.Fatalf("%s was requested %d times, want %d", path, requested[path], want)
+			}
+		}
+		checkNoMarks(t, o, markRetry)
+	})
 }
 
 // dyingStore is a store whose process dies at a commit: before it or right after.

@@ -301,42 +301,44 @@ func shortLived(t *testing.T, web *testweb.Web, lifetime time.Duration) Options 
 // requested again, with its validators, once in each.
 func TestRobotsFetchedOnceALifetime(t *testing.T) {
 	t.Parallel()
-	const lifetime = 400 * time.Millisecond
-	routes := testweb.Routes{"/robots.txt": validated(`"one"`, "0", closePrivate)}
-	var paths []string
-	for i := range 30 {
-		paths = append(paths, fmt.Sprintf("/open/%d", i), fmt.Sprintf("/private/%d", i))
-	}
-	for _, p := range paths {
-		routes[p] = testweb.Page(p)
-	}
-	web := startRobotsWeb(t, testweb.Site{Host: "site.test", Handler: routes})
-	o := shortLived(t, web, lifetime)
-	o.Frontier.Politeness.Delay = 40 * time.Millisecond
-	var seeds []Seed
-	for _, p := range paths {
-		seeds = append(seeds, seed(t, web.URL("site.test", p)))
-	}
-	crawlOnce(t, o, seeds...)
-	log := web.Requests()
-	files := log.Path("/robots.txt")
-	if len(files) < 2 {
-		t.Fatalf("robots.txt was requested %d times, want several", len(files))
-	}
-	if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
-		t.Errorf("robots.txt was requested again after %v of %v", short[0].Length, lifetime)
-	}
-	for _, q := range files[1:] {
-		if q.IfNoneMatch != `"one"` || q.Status != 304 {
-			t.Errorf("requested again without the validators: %+v", q)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const lifetime = 400 * time.Millisecond
+		routes := testweb.Routes{"/robots.txt": validated(`"one"`, "0", closePrivate)}
+		var paths []string
+		for i := range 30 {
+			paths = append(paths, fmt.Sprintf("/open/%d", i), fmt.Sprintf("/private/%d", i))
 		}
-	}
-	if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
-		t.Errorf("requested %q", got)
-	}
-	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was requested before robots.txt was read", early[0].Path)
-	}
+		for _, p := range paths {
+			routes[p] = testweb.Page(p)
+		}
+		web := serve(testweb.Site{Host: "site.test", Handler: routes})
+		o := shortLived(t, web, lifetime)
+		o.Frontier.Politeness.Delay = 40 * time.Millisecond
+		var seeds []Seed
+		for _, p := range paths {
+			seeds = append(seeds, seed(t, web.URL("site.test", p)))
+		}
+		crawlOnce(t, o, seeds...)
+		log := web.Requests()
+		files := log.Path("/robots.txt")
+		if len(files) < 2 {
+			t.Fatalf("robots.txt was requested %d times, want several", len(files))
+		}
+		if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
+			t.Errorf("robots.txt was requested again after %v of %v", short[0].Length, lifetime)
+		}
+		for _, q := range files[1:] {
+			if q.IfNoneMatch != `"one"` || q.Status != 304 {
+				t.Errorf("requested again without the validators: %+v", q)
+			}
+		}
+		if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
+			t.Errorf("requested %q", got)
+		}
+		if early := log.BeforeRobots(); len(early) > 0 {
+			t.Errorf("%s was requested before robots.txt was read", early[0].Path)
+		}
+	})
 }
 
 // TestRobotsClosedSite crawls a site that closes itself to all crawlers and

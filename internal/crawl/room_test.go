@@ -71,68 +71,70 @@ func TestImportNeedsRoom(t *testing.T) {
 // is there, and with a higher limit it goes on.
 func TestMaxSize(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 5), nil))
-	o := testOptions(t, web)
-	o.Storage.MaxBytes, o.ShutdownGrace, o.ExitWhenDone = 8<<20, 100*time.Millisecond, false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	running, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() {
-		_, err := e.Run(running, []Seed{seed(t, web.URL("a.test", "/"))})
-		ended <- err
-	}()
-	eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	acknowledged := make(chan int, 1)
-	go func() {
-		total := 0
-		for n := 0; ; n++ {
-			list := make([]Addition, MaxAdditions)
-			for i := range list {
-				list[i] = Addition{URL: parse(t, web.URL("a.test", fmt.Sprintf("/no/%d/%d/%s", n, i, strings.Repeat("x", 200))))}
-			}
-			sum, err := e.Add(ctx, list)
-			if total += sum.Added; err != nil {
-				acknowledged <- total
-				return
-			}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Storage.MaxBytes, o.ShutdownGrace, o.ExitWhenDone = 8<<20, 100*time.Millisecond, false
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
-	eventually(t, "the crawl stands still", func() bool {
-		s := e.Status()
-		return s.State == "stalled" && strings.Contains(s.Reason, "storage.max_size") && s.InFlight == 0
+		ended := make(chan error, 1)
+		running, stop := context.WithCancel(context.Background())
+		defer stop()
+		go func() {
+			_, err := e.Run(running, []Seed{seed(t, web.URL("a.test", "/"))})
+			ended <- err
+		}()
+		eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		acknowledged := make(chan int, 1)
+		go func() {
+			total := 0
+			for n := 0; ; n++ {
+				list := make([]Addition, MaxAdditions)
+				for i := range list {
+					list[i] = Addition{URL: parse(t, web.URL("a.test", fmt.Sprintf("/no/%d/%d/%s", n, i, strings.Repeat("x", 200))))}
+				}
+				sum, err := e.Add(ctx, list)
+				if total += sum.Added; err != nil {
+					acknowledged <- total
+					return
+				}
+			}
+		}()
+		eventually(t, "the crawl stands still", func() bool {
+			s := e.Status()
+			return s.State == "stalled" && strings.Contains(s.Reason, "storage.max_size") && s.InFlight == 0
+		})
+		served := web.Served()
+		beats(t, e, 1)
+		if n := web.Served(); n != served {
+			t.Errorf("%d requests while the database is full", n-served)
+		}
+		cancel()
+		total := <-acknowledged
+		if total < 10_000 {
+			t.Errorf("only %d URLs went in", total)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, storage.ErrNoSpace) {
+			t.Errorf("the end of a crawl that cannot write: %v", err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Counters().URLs; n < uint64(total) || s.Close() != nil {
+			t.Errorf("%d URLs are there, %d were acknowledged", n, total)
+		}
+		o.Storage.MaxBytes = 0
+		e, end := daemon(t, o, web.URL("a.test", "/"))
+		eventually(t, "it goes on", func() bool { return web.Served() > served && e.Status().State == "running" })
+		end()
 	})
-	served := web.Served()
-	beats(t, e, 1)
-	if n := web.Served(); n != served {
-		t.Errorf("%d requests while the database is full", n-served)
-	}
-	cancel()
-	total := <-acknowledged
-	if total < 10_000 {
-		t.Errorf("only %d URLs went in", total)
-	}
-	stop()
-	if err := <-ended; !errors.Is(err, storage.ErrNoSpace) {
-		t.Errorf("the end of a crawl that cannot write: %v", err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := s.Counters().URLs; n < uint64(total) || s.Close() != nil {
-		t.Errorf("%d URLs are there, %d were acknowledged", n, total)
-	}
-	o.Storage.MaxBytes = 0
-	e, end := daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "it goes on", func() bool { return web.Served() > served && e.Status().State == "running" })
-	end()
 }

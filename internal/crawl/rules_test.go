@@ -43,26 +43,28 @@ func TestRulesBeforePages(t *testing.T) {
 // TestRulesExpire: rules are not used beyond their lifetime.
 func TestRulesExpire(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 60), nil))
-	o := testOptions(t, web)
-	const lifetime = 300 * time.Millisecond
-	o.Frontier.Robots.MinLifetime, o.Frontier.Robots.MaxLifetime, o.Frontier.Robots.NotRobotsLifetime = lifetime, lifetime, lifetime
-	crawl(t, o, web.URL("a.test", "/"))
-	// At least a delay apart, no more pages than this have room in a lifetime that
-	// is stretched by the delay in force.
-	room := int((lifetime+o.Frontier.Politeness.Delay)/o.Frontier.Politeness.Delay) + 1
-	files, row := 0, 0
-	for _, q := range web.Requests() {
-		if row++; q.Robots() {
-			files, row = files+1, 0
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 60), nil))
+		o := testOptions(t, web)
+		const lifetime = 300 * time.Millisecond
+		o.Frontier.Robots.MinLifetime, o.Frontier.Robots.MaxLifetime, o.Frontier.Robots.NotRobotsLifetime = lifetime, lifetime, lifetime
+		crawl(t, o, web.URL("a.test", "/"))
+		// At least a delay apart, no more pages than this have room in a lifetime that
+		// is stretched by the delay in force.
+		room := int((lifetime+o.Frontier.Politeness.Delay)/o.Frontier.Politeness.Delay) + 1
+		files, row := 0, 0
+		for _, q := range web.Requests() {
+			if row++; q.Robots() {
+				files, row = files+1, 0
+			}
+			if row > room {
+				t.Fatalf("%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d", q.Path, row, room)
+			}
 		}
-		if row > room {
-			t.Fatalf("%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d", q.Path, row, room)
+		if files < 3 {
+			t.Errorf("robots.txt was requested %d times in a crawl of several lifetimes", files)
 		}
-	}
-	if files < 3 {
-		t.Errorf("robots.txt was requested %d times in a crawl of several lifetimes", files)
-	}
+	})
 }
 
 // TestHeldHosts: a host whose robots.txt answers 5xx, or disallows everything, is
@@ -101,12 +103,14 @@ func TestHeldHosts(t *testing.T) {
 // fetched, and its Crawl-delay counts.
 func TestRulesNotObeyed(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "User-agent: *\nDisallow: /\nCrawl-delay: 0.3\n", paths("/", 3), nil))
-	o := testOptions(t, web)
-	o.Frontier.Obey = false
-	crawl(t, o, web.URL("a.test", "/"))
-	checkPolite(t, web.Requests(), 300*time.Millisecond)
-	if got := len(web.Requests().Pages()); got != 4 {
-		t.Errorf("%d pages were requested, want 4", got)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "User-agent: *\nDisallow: /\nCrawl-delay: 0.3\n", paths("/", 3), nil))
+		o := testOptions(t, web)
+		o.Frontier.Obey = false
+		crawl(t, o, web.URL("a.test", "/"))
+		checkPolite(t, web.Requests(), 300*time.Millisecond)
+		if got := len(web.Requests().Pages()); got != 4 {
+			t.Errorf("%d pages were requested, want 4", got)
+		}
+	})
 }

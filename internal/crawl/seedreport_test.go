@@ -92,44 +92,48 @@ func TestGivenUpByReason(t *testing.T) {
 // TestCrawlWithoutSeeds waits, says for what, and takes URLs.
 func TestCrawlWithoutSeeds(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	if _, err := crawlFor(t, o, time.Minute); !errors.Is(err, ErrNothing) {
-		t.Errorf("one that is to end: %v", err)
-	}
-	o.Mode = 3 // any
-	e, stop := daemon(t, o)
-	eventually(t, "it waits", func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
-	if sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil || sum.Added != 1 {
-		t.Fatal(sum, err)
-	}
-	eventually(t, "the page is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
-	eventually(t, "it waits again", func() bool { return e.Status().Reason == waitsForURLs })
-	if sum := stop(); sum.Seeds.Failed {
-		t.Errorf("%+v", sum.Seeds)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		if _, err := crawlFor(t, o, time.Minute); !errors.Is(err, ErrNothing) {
+			t.Errorf("one that is to end: %v", err)
+		}
+		o.Mode = 3 // any
+		e, stop := daemon(t, o)
+		eventually(t, "it waits", func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
+		if sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil || sum.Added != 1 {
+			t.Fatal(sum, err)
+		}
+		eventually(t, "the page is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+		eventually(t, "it waits again", func() bool { return e.Status().Reason == waitsForURLs })
+		if sum := stop(); sum.Seeds.Failed {
+			t.Errorf("%+v", sum.Seeds)
+		}
+	})
 }
 
 // TestStallHasABegin: the status of a crawl that stands still says since when it does.
 func TestStallHasABegin(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	e, d := fillable(t, web)
-	eventually(t, "it is reported to run", func() bool { return e.Status().State == "running" })
-	before := time.Now()
-	d.full.Store(true)
-	go func() { _, _ = e.Add(t.Context(), additions(t, web.URL("a.test", "/1"))) }()
-	eventually(t, "it stands still", func() bool { return e.Status().State == "stalled" })
-	first := e.Status()
-	if first.Since.Before(before) || !first.Since.After(first.Started) {
-		t.Errorf("started %v, full %v, stalled since %v", first.Started, before, first.Since)
-	}
-	eventually(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
-	if s := e.Status(); !s.Since.Equal(first.Since) {
-		t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
-	}
-	d.full.Store(false)
-	eventually(t, "it runs again", func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		e, d := fillable(t, web)
+		eventually(t, "it is reported to run", func() bool { return e.Status().State == "running" })
+		before := time.Now()
+		d.full.Store(true)
+		go func() { _, _ = e.Add(t.Context(), additions(t, web.URL("a.test", "/1"))) }()
+		eventually(t, "it stands still", func() bool { return e.Status().State == "stalled" })
+		first := e.Status()
+		if first.Since.Before(before) || !first.Since.After(first.Started) {
+			t.Errorf("started %v, full %v, stalled since %v", first.Started, before, first.Since)
+		}
+		eventually(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
+		if s := e.Status(); !s.Since.Equal(first.Since) {
+			t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
+		}
+		d.full.Store(false)
+		eventually(t, "it runs again", func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })
+	})
 }
 
 // TestFullOutputNamesItself: what is said of an output file that cannot be written does not speak of the database.
@@ -145,58 +149,62 @@ func TestFullOutputNamesItself(t *testing.T) {
 // TestWhyAHostIsBusy: a host whose name is looked up says so, and one that cannot be reached says why.
 func TestWhyAHostIsBusy(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.Fetch.ResolveTimeout = time.Hour
-	hang, err := net.ListenPacket("udp", "127.0.0.1:0") // answers nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hang.Close()
-	o.Fetch.Resolver = hang.LocalAddr().String()
-	o.ShutdownGrace = 0
-	e, _ := daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "the name is looked up", func() bool {
-		h, err := e.View().Host(t.Context(), "a.test")
-		return err == nil && h.State == inspect.HostBusy && h.Reason == "lookup"
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.Fetch.ResolveTimeout = time.Hour
+		hang, err := net.ListenPacket("udp", "127.0.0.1:0") // answers nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hang.Close()
+		o.Fetch.Resolver = hang.LocalAddr().String()
+		o.ShutdownGrace = 0
+		e, _ := daemon(t, o, web.URL("a.test", "/"))
+		eventually(t, "the name is looked up", func() bool {
+			h, err := e.View().Host(t.Context(), "a.test")
+			return err == nil && h.State == inspect.HostBusy && h.Reason == "lookup"
+		})
+		o = testOptions(t, web)
+		e, stop := daemon(t, o, "http://nowhere.invalid/")
+		failing := func(v *inspect.View) bool {
+			h, err := v.Host(t.Context(), "nowhere.invalid")
+			return err == nil && h.LastFailure == "dns_not_found" && !h.FailingSince.IsZero()
+		}
+		eventually(t, "the lookup failed", func() bool { return failing(e.View()) })
+		eventually(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
+		stop()
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		fo := o.Frontier
+		if v := inspect.New(s, inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true, Now: time.Now}); !failing(v) {
+			t.Error("the database does not say why")
+		}
 	})
-	o = testOptions(t, web)
-	e, stop := daemon(t, o, "http://nowhere.invalid/")
-	failing := func(v *inspect.View) bool {
-		h, err := v.Host(t.Context(), "nowhere.invalid")
-		return err == nil && h.LastFailure == "dns_not_found" && !h.FailingSince.IsZero()
-	}
-	eventually(t, "the lookup failed", func() bool { return failing(e.View()) })
-	eventually(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
-	stop()
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	fo := o.Frontier
-	if v := inspect.New(s, inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true, Now: time.Now}); !failing(v) {
-		t.Error("the database does not say why")
-	}
 }
 
 // TestRecrawlsAreCounted apart from pages that are new.
 func TestRecrawlsAreCounted(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 3), nil))
-	o := recrawling(t, web)
-	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "pages are requested again", func() bool { return e.tally.recrawls.Load() >= 4 })
-	sum := stop()
-	pages := web.Requests().Pages()
-	first := slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, q := range pages {
-			if !yield(q.Path) {
-				return
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil))
+		o := recrawling(t, web)
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		eventually(t, "pages are requested again", func() bool { return e.tally.recrawls.Load() >= 4 })
+		sum := stop()
+		pages := web.Requests().Pages()
+		first := slices.Compact(slices.Sorted(func(yield func(string) bool) {
+			for _, q := range pages {
+				if !yield(q.Path) {
+					return
+				}
 			}
+		}))
+		if want := len(pages) - len(first); int(sum.Status.Run.Recrawls) != want {
+			t.Errorf("%d recrawls, the web saw %d", sum.Status.Run.Recrawls, want)
 		}
-	}))
-	if want := len(pages) - len(first); int(sum.Status.Run.Recrawls) != want {
-		t.Errorf("%d recrawls, the web saw %d", sum.Status.Run.Recrawls, want)
-	}
+	})
 }

@@ -163,7 +163,8 @@ func TestGroupOfHosts(t *testing.T) {
 	})
 }
 
-// TestKilledInGroup: the limits of a group hold over kill -9, seen at the servers.
+// TestKilledInGroup: the limits of a group hold over kill -9, seen at the servers. In real time:
+// processes are killed.
 func TestKilledInGroup(t *testing.T) {
 	t.Parallel()
 	const delay = 150 * time.Millisecond

@@ -74,57 +74,59 @@ func entries(t testing.TB, dir string) map[string]storage.Head {
 // A site whose pages nobody links to is found by its sitemaps, of every sort, under the rules of its host.
 func TestSitemaps(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
-		"/robots.txt":   testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /index.xml\nSitemap: /list.txt\nSitemap: http://other.test/map.xml\nSitemap: /gone.xml"),
-		"/":             testweb.Page("home"),
-		"/index.xml":    indexOf("/one.xml", "/two.xml.gz", "/index.xml", "/private/map.xml", "http://other.test/map.xml"),
-		"/one.xml":      sitemapOf("/late <priority>0.1</priority>", "/a <changefreq>weekly</changefreq><lastmod>2024-01-01</lastmod>", "/early <priority>1.0</priority>", "http://other.test/x", "/private/p"),
-		"/two.xml.gz":   zippedFile("<urlset><url><loc>/b</loc></url></urlset>"),
-		"/list.txt":     testweb.Content("text/plain", []byte("http://maps.test/no-such-port\n/c\n")),
-		"/private/p":    testweb.Page("never"),
-		"/no-such-port": testweb.Page("never"),
-	}, "/a", "/b", "/c", "/late", "/early")}, testweb.Site{Host: "other.test", Handler: testweb.Routes{}})
-	o := testOptions(t, web)
-	o.Frontier.MaxDepth = 1
-	crawl(t, o, web.URL("maps.test", "/"))
-	all := entries(t, o.DataDir)
-	want := map[string]struct {
-		state     storage.State
-		depth     uint16
-		priority  int8
-		sitemap   bool
-		frequency storage.Frequency
-	}{
-		"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0}, "/list.txt": {storage.Fetched, 0, sitemapPriority, true, 0},
-		"/gone.xml": {storage.Failed, 0, sitemapPriority, true, 0}, "/one.xml": {storage.Fetched, 1, sitemapPriority, true, 0},
-		"/two.xml.gz": {storage.Fetched, 1, sitemapPriority, true, 0}, "/private/map.xml": {storage.Denied, 1, sitemapPriority, true, 0},
-		"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
-		"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
-	}
-	for key, w := range want {
-		h, known := all["maps.test"+key]
-		if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority || h.Sitemap != w.sitemap || h.Frequency != w.frequency {
-			t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
+			"/robots.txt":   testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /index.xml\nSitemap: /list.txt\nSitemap: http://other.test/map.xml\nSitemap: /gone.xml"),
+			"/":             testweb.Page("home"),
+			"/index.xml":    indexOf("/one.xml", "/two.xml.gz", "/index.xml", "/private/map.xml", "http://other.test/map.xml"),
+			"/one.xml":      sitemapOf("/late <priority>0.1</priority>", "/a <changefreq>weekly</changefreq><lastmod>2024-01-01</lastmod>", "/early <priority>1.0</priority>", "http://other.test/x", "/private/p"),
+			"/two.xml.gz":   zippedFile("<urlset><url><loc>/b</loc></url></urlset>"),
+			"/list.txt":     testweb.Content("text/plain", []byte("http://maps.test/no-such-port\n/c\n")),
+			"/private/p":    testweb.Page("never"),
+			"/no-such-port": testweb.Page("never"),
+		}, "/a", "/b", "/c", "/late", "/early")}, testweb.Site{Host: "other.test", Handler: testweb.Routes{}})
+		o := testOptions(t, web)
+		o.Frontier.MaxDepth = 1
+		crawl(t, o, web.URL("maps.test", "/"))
+		all := entries(t, o.DataDir)
+		want := map[string]struct {
+			state     storage.State
+			depth     uint16
+			priority  int8
+			sitemap   bool
+			frequency storage.Frequency
+		}{
+			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0}, "/list.txt": {storage.Fetched, 0, sitemapPriority, true, 0},
+			"/gone.xml": {storage.Failed, 0, sitemapPriority, true, 0}, "/one.xml": {storage.Fetched, 1, sitemapPriority, true, 0},
+			"/two.xml.gz": {storage.Fetched, 1, sitemapPriority, true, 0}, "/private/map.xml": {storage.Denied, 1, sitemapPriority, true, 0},
+			"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
+			"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
 		}
-		delete(all, "maps.test"+key)
-	}
-	for key := range all {
-		if key != "maps.test/no-such-port" {
-			t.Errorf("not expected: %s", key)
+		for key, w := range want {
+			h, known := all["maps.test"+key]
+			if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority || h.Sitemap != w.sitemap || h.Frequency != w.frequency {
+				t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
+			}
+			delete(all, "maps.test"+key)
 		}
-	}
-	log := web.Requests().Host("maps.test")
-	order := func(path string) int {
-		return slices.IndexFunc(log, func(q testweb.Request) bool { return q.Path == path })
-	}
-	if order("/early") > order("/late") || order("/index.xml") > order("/a") {
-		t.Errorf("order of requests: %v", log)
-	}
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-	checkOutput(t, o)
-	if served := web.ServedBy("other.test"); served > 0 {
-		t.Errorf("%d requests to a host out of scope", served)
-	}
+		for key := range all {
+			if key != "maps.test/no-such-port" {
+				t.Errorf("not expected: %s", key)
+			}
+		}
+		log := web.Requests().Host("maps.test")
+		order := func(path string) int {
+			return slices.IndexFunc(log, func(q testweb.Request) bool { return q.Path == path })
+		}
+		if order("/early") > order("/late") || order("/index.xml") > order("/a") {
+			t.Errorf("order of requests: %v", log)
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		checkOutput(t, o)
+		if served := web.ServedBy("other.test"); served > 0 {
+			t.Errorf("%d requests to a host out of scope", served)
+		}
+	})
 }
 
 // What is not wanted is not requested, and what comes as a page is then an ordinary one.
@@ -278,91 +280,97 @@ func TestSitemapOfLongURLs(t *testing.T) {
 // A crawl that is stopped in the middle of a long sitemap reads it again later, and then has all of it.
 func TestStopWithinSitemap(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"), "/": testweb.Page("home"),
-		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(12_000))),
-	}})
-	o := testOptions(t, web)
-	o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
-	for limit := 100 * time.Millisecond; ; limit *= 2 {
-		sum, err := crawlFor(t, o, limit, web.URL("maps.test", "/"))
-		if err != nil {
-			t.Fatal(err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"), "/": testweb.Page("home"),
+			"/map.xml": testweb.Content("text/xml", []byte(manyURLs(12_000))),
+		}})
+		o := testOptions(t, web)
+		o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
+		for limit := 100 * time.Millisecond; ; limit *= 2 {
+			sum, err := crawlFor(t, o, limit, web.URL("maps.test", "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sum.Stopped {
+				break
+			}
 		}
-		if !sum.Stopped {
-			break
+		if n := len(entries(t, o.DataDir)); n != 12_002 {
+			t.Errorf("%d URLs, want 12,002", n)
 		}
-	}
-	if n := len(entries(t, o.DataDir)); n != 12_002 {
-		t.Errorf("%d URLs, want 12,002", n)
-	}
-	checkOutput(t, o)
+		checkOutput(t, o)
+	})
 }
 
 // Nofollow and its kin are obeyed, recorded, and can be switched off.
 func TestNoFollow(t *testing.T) {
 	t.Parallel()
-	tagged := func(tag string, h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Robots-Tag", tag)
-			h.ServeHTTP(w, r)
-		})
-	}
-	home := `<link rel=canonical href=/canonical><a rel=nofollow href=/ugly>x</a><a href=/meta>x</a><a href=/header>x</a><a href=/list>x</a><a href=/late>x</a>`
-	web := startWeb(t, testweb.Site{Host: "wishes.test", Handler: pagesFor(testweb.Routes{
-		"/robots.txt": testweb.Robots(""), "/": testweb.Content("text/html", []byte(home)),
-		"/meta":   testweb.Content("text/html", []byte(`<meta name=robots content="nofollow, noai"><a href=/by-meta>x</a>`)),
-		"/header": tagged("amble: none", testweb.Page("header", "/by-header")),
-		"/list":   tagged("nofollow", sitemapOf("/by-list")),
-		"/late":   tagged("unavailable_after: 2020-01-01", testweb.Page("late", "/by-late")),
-	}, "/canonical", "/ugly", "/by-meta", "/by-header", "/by-list", "/by-late")})
-	for _, obey := range []bool{true, false} {
-		o := testOptions(t, web)
-		o.NoFollow = obey
-		crawl(t, o, web.URL("wishes.test", "/"))
-		want := map[string]storage.State{}
-		for _, p := range []string{"/", "/canonical", "/meta", "/header", "/list", "/late", "/by-late"} {
-			want["wishes.test"+p] = storage.Fetched
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		tagged := func(tag string, h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Robots-Tag", tag)
+				h.ServeHTTP(w, r)
+			})
 		}
-		if !obey {
-			for _, p := range []string{"/ugly", "/by-meta", "/by-header", "/by-list"} {
+		home := `<link rel=canonical href=/canonical><a rel=nofollow href=/ugly>x</a><a href=/meta>x</a><a href=/header>x</a><a href=/list>x</a><a href=/late>x</a>`
+		web := serve(testweb.Site{Host: "wishes.test", Handler: pagesFor(testweb.Routes{
+			"/robots.txt": testweb.Robots(""), "/": testweb.Content("text/html", []byte(home)),
+			"/meta":   testweb.Content("text/html", []byte(`<meta name=robots content="nofollow, noai"><a href=/by-meta>x</a>`)),
+			"/header": tagged("amble: none", testweb.Page("header", "/by-header")),
+			"/list":   tagged("nofollow", sitemapOf("/by-list")),
+			"/late":   tagged("unavailable_after: 1999-01-01", testweb.Page("late", "/by-late")),
+		}, "/canonical", "/ugly", "/by-meta", "/by-header", "/by-list", "/by-late")})
+		for _, obey := range []bool{true, false} {
+			o := testOptions(t, web)
+			o.NoFollow = obey
+			crawl(t, o, web.URL("wishes.test", "/"))
+			want := map[string]storage.State{}
+			for _, p := range []string{"/", "/canonical", "/meta", "/header", "/list", "/late", "/by-late"} {
 				want["wishes.test"+p] = storage.Fetched
 			}
+			if !obey {
+				for _, p := range []string{"/ugly", "/by-meta", "/by-header", "/by-list"} {
+					want["wishes.test"+p] = storage.Fetched
+				}
+			}
+			checkStates(t, o, want)
+			lines := outputLines(t, o.Archive.Dir)
+			at := func(path string) line { return lines[web.URL("wishes.test", path)][0] }
+			if c := at("/").Canonical; c != web.URL("wishes.test", "/canonical") {
+				t.Errorf("canonical %q", c)
+			}
+			if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex || !slices.Equal(l.Preferences, []string{"robots: noai"}) {
+				t.Errorf("/meta: %+v", l)
+			}
+			if l := at("/header"); !slices.Equal(l.Robots, []string{"none"}) || !l.NoIndex {
+				t.Errorf("/header: %+v", l)
+			}
+			if l := at("/late"); !l.NoIndex || l.UnavailableAfter != "1999-01-01T00:00:00Z" {
+				t.Errorf("/late: %+v", l)
+			}
+			if l := at("/list"); l.Kind != "sitemap" {
+				t.Errorf("/list: %+v", l)
+			}
 		}
-		checkStates(t, o, want)
-		lines := outputLines(t, o.Archive.Dir)
-		at := func(path string) line { return lines[web.URL("wishes.test", path)][0] }
-		if c := at("/").Canonical; c != web.URL("wishes.test", "/canonical") {
-			t.Errorf("canonical %q", c)
-		}
-		if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex || !slices.Equal(l.Preferences, []string{"robots: noai"}) {
-			t.Errorf("/meta: %+v", l)
-		}
-		if l := at("/header"); !slices.Equal(l.Robots, []string{"none"}) || !l.NoIndex {
-			t.Errorf("/header: %+v", l)
-		}
-		if l := at("/late"); !l.NoIndex || l.UnavailableAfter != "2020-01-01T00:00:00Z" {
-			t.Errorf("/late: %+v", l)
-		}
-		if l := at("/list"); l.Kind != "sitemap" {
-			t.Errorf("/list: %+v", l)
-		}
-	}
+	})
 }
 
 // The rules for URLs change what is found. A redirect between two forms of a URL is followed all the same.
 func TestURLRules(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "rules.test", Handler: pagesFor(testweb.Routes{
-		"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/a?utm_source=x", "/a?utm_source=y", "/b?utm_id=1", "/"+strings.Repeat("long", 20)),
-		"/map.xml": sitemapOf("/a?utm_medium=map", "/c?utm_medium=map"), "/b": testweb.Redirect(302, "/b?utm_source=own"), "/b?utm_source=own": testweb.Page("b"),
-	}, "/a", "/c", "/d")})
-	o := testOptions(t, web)
-	o.URLs = weburl.Rules{StripParameters: []string{"utm_*"}, MaxLength: 64}
-	crawl(t, o, web.URL("rules.test", "/"), web.URL("rules.test", "/d?utm_source=seed"))
-	want := map[string]storage.State{"rules.test/b": storage.Redirected}
-	for _, p := range []string{"/", "/map.xml", "/a", "/c", "/d?utm_source=seed", "/b?utm_source=own"} {
-		want["rules.test"+p] = storage.Fetched
-	}
-	checkStates(t, o, want)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "rules.test", Handler: pagesFor(testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/a?utm_source=x", "/a?utm_source=y", "/b?utm_id=1", "/"+strings.Repeat("long", 20)),
+			"/map.xml": sitemapOf("/a?utm_medium=map", "/c?utm_medium=map"), "/b": testweb.Redirect(302, "/b?utm_source=own"), "/b?utm_source=own": testweb.Page("b"),
+		}, "/a", "/c", "/d")})
+		o := testOptions(t, web)
+		o.URLs = weburl.Rules{StripParameters: []string{"utm_*"}, MaxLength: 64}
+		crawl(t, o, web.URL("rules.test", "/"), web.URL("rules.test", "/d?utm_source=seed"))
+		want := map[string]storage.State{"rules.test/b": storage.Redirected}
+		for _, p := range []string{"/", "/map.xml", "/a", "/c", "/d?utm_source=seed", "/b?utm_source=own"} {
+			want["rules.test"+p] = storage.Fetched
+		}
+		checkStates(t, o, want)
+	})
 }

@@ -16,87 +16,90 @@ import (
 // answers mean, and in the output if it was requested.
 func TestEveryURLEnds(t *testing.T) {
 	t.Parallel()
-	routes := testweb.Routes{
-		"/gone": testweb.Status(410), "/file": testweb.Content("application/pdf", []byte("%PDF")),
-		"/nowhere": testweb.Redirect(302, ""), "/self": testweb.Redirect(302, "/self"),
-		"/away": testweb.Redirect(301, "//other.test/"), "/permanent": testweb.Redirect(308, "/target"),
-		"/target": testweb.Page("target", "/from-target"), "/from-target": testweb.Page("end"),
-		"/flaky": testweb.Flaky(1, testweb.Status(500), testweb.Page("flaky", "/from-flaky")), "/from-flaky": testweb.Page("end"),
-	}
-	for i := range 7 {
-		routes[fmt.Sprintf("/chain/%d", i)] = testweb.Redirect(302, fmt.Sprintf("/chain/%d", i+1))
-	}
-	root := testweb.Page("a.test", "/missing", "/no/1", "//other.test/out", "/gone", "/file", "/nowhere", "/self", "/away", "/permanent", "/flaky", "/chain/0")
-	routes["/"] = root
-	web := startWeb(t,
-		site("a.test", "User-agent: *\nDisallow: /no/\n", nil, routes),
-		site("error.test", "", nil, testweb.Routes{"/": testweb.Status(500)}),
-		site("other.test", "", nil, nil),
-	)
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts = 2
-	o.GiveUpAfter = 20 * time.Second
-	crawl(t, o, web.URL("a.test", "/"), web.URL("error.test", "/"))
-	checkStates(t, o, map[string]storage.State{
-		"a.test/": storage.Fetched, "a.test/missing": storage.Failed, "a.test/gone": storage.Failed, "a.test/file": storage.Fetched,
-		"a.test/no/1": storage.Denied, "a.test/nowhere": storage.Failed, "a.test/self": storage.Failed,
-		"a.test/away": storage.Redirected, "a.test/permanent": storage.Redirected, "a.test/target": storage.Fetched,
-		"a.test/from-target": storage.Fetched, "a.test/flaky": storage.Fetched, "a.test/from-flaky": storage.Fetched,
-		"a.test/chain/0": storage.Redirected, "a.test/chain/1": storage.Redirected, "a.test/chain/2": storage.Redirected,
-		"a.test/chain/3": storage.Redirected, "a.test/chain/4": storage.Redirected, "a.test/chain/5": storage.Failed,
-		"error.test/": storage.Failed,
-	})
-	checkOutput(t, o)
-	all := stored(t, o.DataDir)
-	for path, want := range map[string]storage.Outcome{
-		web.URL("a.test", "/chain/5"): {Reason: storage.ReasonRedirects, Status: 302},
-		web.URL("a.test", "/self"):    {Reason: storage.ReasonLoop, Status: 302},
-		web.URL("a.test", "/nowhere"): {Reason: storage.ReasonLocation, Status: 302},
-		web.URL("a.test", "/away"):    {Reason: storage.ReasonScope, Status: 301},
-		web.URL("a.test", "/no/1"):    {Reason: storage.ReasonRobots, Line: 2},
-		web.URL("a.test", "/gone"):    {Reason: storage.ReasonStatus, Status: 410},
-		web.URL("error.test", "/"):    {Reason: storage.ReasonStatus, Status: 500, Attempts: 2},
-	} {
-		if got := all[path]; got.Reason != want.Reason || got.Status != want.Status || got.Line != want.Line || got.Attempts != want.Attempts {
-			t.Errorf("%s: %+v, want %+v", path, got, want)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		routes := testweb.Routes{
+			"/gone": testweb.Status(410), "/file": testweb.Content("application/pdf", []byte("%PDF")),
+			"/nowhere": testweb.Redirect(302, ""), "/self": testweb.Redirect(302, "/self"),
+			"/away": testweb.Redirect(301, "//other.test/"), "/permanent": testweb.Redirect(308, "/target"),
+			"/target": testweb.Page("target", "/from-target"), "/from-target": testweb.Page("end"),
+			"/flaky": testweb.Flaky(1, testweb.Status(500), testweb.Page("flaky", "/from-flaky")), "/from-flaky": testweb.Page("end"),
 		}
-	}
-	if requested := web.Requests().Host("other.test"); len(requested) > 0 {
-		t.Errorf("other.test is out of scope and was requested: %v", requested.CountByPath())
-	}
-	if n := len(web.Requests().Host("error.test").Path("/")); n != 2 {
-		t.Errorf("error.test was requested %d times, want 2", n)
-	}
-	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		for i := range 7 {
+			routes[fmt.Sprintf("/chain/%d", i)] = testweb.Redirect(302, fmt.Sprintf("/chain/%d", i+1))
+		}
+		root := testweb.Page("a.test", "/missing", "/no/1", "//other.test/out", "/gone", "/file", "/nowhere", "/self", "/away", "/permanent", "/flaky", "/chain/0")
+		routes["/"] = root
+		web := serve(site("a.test", "User-agent: *\nDisallow: /no/\n", nil, routes),
+			site("error.test", "", nil, testweb.Routes{"/": testweb.Status(500)}),
+			site("other.test", "", nil, nil),
+		)
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts = 2
+		o.GiveUpAfter = 20 * time.Second
+		crawl(t, o, web.URL("a.test", "/"), web.URL("error.test", "/"))
+		checkStates(t, o, map[string]storage.State{
+			"a.test/": storage.Fetched, "a.test/missing": storage.Failed, "a.test/gone": storage.Failed, "a.test/file": storage.Fetched,
+			"a.test/no/1": storage.Denied, "a.test/nowhere": storage.Failed, "a.test/self": storage.Failed,
+			"a.test/away": storage.Redirected, "a.test/permanent": storage.Redirected, "a.test/target": storage.Fetched,
+			"a.test/from-target": storage.Fetched, "a.test/flaky": storage.Fetched, "a.test/from-flaky": storage.Fetched,
+			"a.test/chain/0": storage.Redirected, "a.test/chain/1": storage.Redirected, "a.test/chain/2": storage.Redirected,
+			"a.test/chain/3": storage.Redirected, "a.test/chain/4": storage.Redirected, "a.test/chain/5": storage.Failed,
+			"error.test/": storage.Failed,
+		})
+		checkOutput(t, o)
+		all := stored(t, o.DataDir)
+		for path, want := range map[string]storage.Outcome{
+			web.URL("a.test", "/chain/5"): {Reason: storage.ReasonRedirects, Status: 302},
+			web.URL("a.test", "/self"):    {Reason: storage.ReasonLoop, Status: 302},
+			web.URL("a.test", "/nowhere"): {Reason: storage.ReasonLocation, Status: 302},
+			web.URL("a.test", "/away"):    {Reason: storage.ReasonScope, Status: 301},
+			web.URL("a.test", "/no/1"):    {Reason: storage.ReasonRobots, Line: 2},
+			web.URL("a.test", "/gone"):    {Reason: storage.ReasonStatus, Status: 410},
+			web.URL("error.test", "/"):    {Reason: storage.ReasonStatus, Status: 500, Attempts: 2},
+		} {
+			if got := all[path]; got.Reason != want.Reason || got.Status != want.Status || got.Line != want.Line || got.Attempts != want.Attempts {
+				t.Errorf("%s: %+v, want %+v", path, got, want)
+			}
+		}
+		if requested := web.Requests().Host("other.test"); len(requested) > 0 {
+			t.Errorf("other.test is out of scope and was requested: %v", requested.CountByPath())
+		}
+		if n := len(web.Requests().Host("error.test").Path("/")); n != 2 {
+			t.Errorf("error.test was requested %d times, want 2", n)
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	})
 }
 
 // TestNamesThatLeadNowhere: a name that does not exist, and one whose addresses
 // are out of reach, end in a final state that says so, and nothing is requested.
 func TestNamesThatLeadNowhere(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil), site("private.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts = 2
-	o.GiveUpAfter = 20 * time.Second
-	o.Fetch.ResolveCache = 0 // each lookup is an answer of its own
-	o.Fetch.AllowPrivate = false
-	web.SetAnswer("ten.test", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("169.254.169.254"))
-	urls := []string{web.URL("missing.test", "/"), web.URL("missing.test", "/2"), web.URL("private.test", "/"), web.URL("ten.test", "/"), "http://127.0.0.1/"}
-	crawl(t, o, urls...)
-	all := stored(t, o.DataDir)
-	for i, u := range urls {
-		want := fetch.KindBlockedAddress
-		if i < 2 {
-			want = fetch.KindDNSNotFound
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil), site("private.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts = 2
+		o.GiveUpAfter = 20 * time.Second
+		o.Fetch.ResolveCache = 0 // each lookup is an answer of its own
+		o.Fetch.AllowPrivate = false
+		web.SetAnswer("ten.test", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("169.254.169.254"))
+		urls := []string{web.URL("missing.test", "/"), web.URL("missing.test", "/2"), web.URL("private.test", "/"), web.URL("ten.test", "/"), "http://127.0.0.1/"}
+		crawl(t, o, urls...)
+		all := stored(t, o.DataDir)
+		for i, u := range urls {
+			want := fetch.KindBlockedAddress
+			if i < 2 {
+				want = fetch.KindDNSNotFound
+			}
+			if got := all[u]; got.State != storage.Failed || got.Reason != reasonOf(want) || got.At.IsZero() {
+				t.Errorf("%s: %+v, want failed because of %s", u, got, want)
+			}
 		}
-		if got := all[u]; got.State != storage.Failed || got.Reason != reasonOf(want) || got.At.IsZero() {
-			t.Errorf("%s: %+v, want failed because of %s", u, got, want)
+		if n := web.Served(); n != 0 {
+			t.Errorf("%d requests were made", n)
 		}
-	}
-	if n := web.Served(); n != 0 {
-		t.Errorf("%d requests were made", n)
-	}
-	checkOutput(t, o)
+		checkOutput(t, o)
+	})
 }
 
 // TestOneAnswerIsNoSecond: that a name does not exist counts once for each time that a name server says so, not for each time that

@@ -34,63 +34,72 @@ func signal(c chan<- struct{}, h http.Handler) http.Handler {
 // again by the next process, not sooner than the host allows.
 func TestBreakOff(t *testing.T) {
 	t.Parallel()
-	routes, requested := stuck()
-	web := startWeb(t, site("a.test", "", []string{"/stuck", "/aa"}, routes))
-	o := testOptions(t, web)
-	o.ShutdownGrace = 50 * time.Millisecond
-	o.Frontier.Politeness.Delay = 500 * time.Millisecond
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-requested
-		cancel()
-	}()
-	sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-	if err != nil || !sum.Stopped {
-		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	web.SetHandler("a.test", site("a.test", "", []string{"/stuck", "/aa"}, nil).Handler)
-	crawl(t, o, web.URL("a.test", "/"))
-	log := web.Requests()
-	if n := len(log.Path("/stuck")); n != 2 {
-		t.Errorf("/stuck was requested %d times, want 2", n)
-	}
-	checkPolite(t, log, o.Frontier.Politeness.Delay)
-	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched, "a.test/aa": storage.Fetched})
-	checkOutput(t, o)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		routes, requested := stuck()
+		web := serve(site("a.test", "", []string{"/stuck", "/aa"}, routes))
+		o := testOptions(t, web)
+		o.ShutdownGrace = 50 * time.Millisecond
+		o.Frontier.Politeness.Delay = 500 * time.Millisecond
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var stopped time.Time
+		go func() {
+			<-requested
+			stopped = time.Now()
+			cancel()
+		}()
+		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+		if err != nil || !sum.Stopped {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		}
+		if took := time.Since(stopped); took < o.ShutdownGrace || took > 2*o.ShutdownGrace {
+			t.Errorf("the crawl ended after %v of virtual time, the grace is %v", took, o.ShutdownGrace)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		web.SetHandler("a.test", site("a.test", "", []string{"/stuck", "/aa"}, nil).Handler)
+		crawl(t, o, web.URL("a.test", "/"))
+		log := web.Requests()
+		if n := len(log.Path("/stuck")); n != 2 {
+			t.Errorf("/stuck was requested %d times, want 2", n)
+		}
+		checkPolite(t, log, o.Frontier.Politeness.Delay)
+		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched, "a.test/aa": storage.Fetched})
+		checkOutput(t, o)
+	})
 }
 
 // TestStopLetsRequestsFinish: within the grace what is in flight is fetched and
 // committed.
 func TestStopLetsRequestsFinish(t *testing.T) {
 	t.Parallel()
-	began := make(chan struct{}, 10)
-	slow := signal(began, testweb.Slow(300*time.Millisecond, testweb.Page("slow")))
-	web := startWeb(t, site("a.test", "", []string{"/slow", "/later"}, testweb.Routes{"/slow": slow}))
-	o := testOptions(t, web)
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-began
-		cancel()
-	}()
-	if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
-		t.Error(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched, "a.test/later": storage.Queued})
-	checkOutput(t, o)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		began := make(chan struct{}, 10)
+		slow := signal(began, testweb.Slow(300*time.Millisecond, testweb.Page("slow")))
+		web := serve(site("a.test", "", []string{"/slow", "/later"}, testweb.Routes{"/slow": slow}))
+		o := testOptions(t, web)
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			<-began
+			cancel()
+		}()
+		if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched, "a.test/later": storage.Queued})
+		checkOutput(t, o)
+	})
 }
 
 // TestStoppedBeforeItBegan: a Run under a context that has ended is no error and

@@ -145,7 +145,7 @@ func TestTraps(t *testing.T) {
 }
 
 // TestTrapsSwitchedOff: without the checks the same site has no end, and a limit of
-// its host stops it.
+// its host stops it. In real time: without a delay, nothing waits.
 func TestTrapsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	site := newEndless()

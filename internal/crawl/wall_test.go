@@ -365,24 +365,26 @@ func TestWallSweepIsRestored(t *testing.T) {
 // TestWallSweepGoesOn: a sweep whose mark a killed process left is made by the next one.
 func TestWallSweepGoesOn(t *testing.T) {
 	t.Parallel()
-	refusing := site("a.test", "", []string{"/x", "/y"}, testweb.Routes{"/x": answerWith(403), "/y": answerWith(404)})
-	web := startWeb(t, refusing)
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sweep := newWallSweep(frontier.WallBegun{Host: 1, Kind: wall.KindRefusal, Since: time.Unix(1, 0)})
-	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{sweep.mark: sweep.encode()}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	web.SetHandler("a.test", site("a.test", "", []string{"/x", "/y"}, nil).Handler)
-	crawl(t, o)
-	checkStates(t, o, map[string]storage.State{
-		"a.test/": storage.Fetched, "a.test/x": storage.Fetched, "a.test/y": storage.Failed,
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		refusing := site("a.test", "", []string{"/x", "/y"}, testweb.Routes{"/x": answerWith(403), "/y": answerWith(404)})
+		web := serve(refusing)
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"))
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweep := newWallSweep(frontier.WallBegun{Host: 1, Kind: wall.KindRefusal, Since: time.Unix(1, 0)})
+		if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{sweep.mark: sweep.encode()}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		web.SetHandler("a.test", site("a.test", "", []string{"/x", "/y"}, nil).Handler)
+		crawl(t, o)
+		checkStates(t, o, map[string]storage.State{
+			"a.test/": storage.Fetched, "a.test/x": storage.Fetched, "a.test/y": storage.Failed,
+		})
 	})
 }

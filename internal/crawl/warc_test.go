@@ -104,73 +104,75 @@ func page(t testing.TB, dir, url string) (head, body string, s *archive.Stored) 
 // TestArchive crawls into all formats at once, and reads what was stored.
 func TestArchive(t *testing.T) {
 	t.Parallel()
-	same := strings.Repeat("<p>the same words</p>", 100)
-	routes := testweb.Routes{
-		"/same1": testweb.Content("text/html", []byte(same)), "/same2": testweb.Content("text/html", []byte(same)),
-		"/chunked": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			for i := range 3 {
-				fmt.Fprintf(w, "part %d. ", i)
-				w.(http.Flusher).Flush()
-			}
-		}),
-		"/moved": testweb.Redirect(301, "/same1"), "/missing": testweb.Status(404),
-		"/signs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Usage", "train-ai=n")
-			testweb.Page("signs", "/same2").ServeHTTP(w, r) // found, so requested, when /same1 has been committed
-		}),
-	}
-	pages := []string{"/same1", "/chunked", "/moved", "/missing", "/signs"}
-	web := startWeb(t, site("a.test", "User-agent: *\nAllow: /\nDisallow: /no\n", append(pages, "/no"), routes),
-		site("b.test", "", nil, testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
-	o := testOptions(t, web)
-	o.GiveUpAfter = 20 * time.Second
-	o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Outlinks = allFormats, 8<<10, true
-	crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/later"))
-	checkOutput(t, o)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		same := strings.Repeat("<p>the same words</p>", 100)
+		routes := testweb.Routes{
+			"/same1": testweb.Content("text/html", []byte(same)), "/same2": testweb.Content("text/html", []byte(same)),
+			"/chunked": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for i := range 3 {
+					fmt.Fprintf(w, "part %d. ", i)
+					w.(http.Flusher).Flush()
+				}
+			}),
+			"/moved": testweb.Redirect(301, "/same1"), "/missing": testweb.Status(404),
+			"/signs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Usage", "train-ai=n")
+				testweb.Page("signs", "/same2").ServeHTTP(w, r) // found, so requested, when /same1 has been committed
+			}),
+		}
+		pages := []string{"/same1", "/chunked", "/moved", "/missing", "/signs"}
+		web := serve(site("a.test", "User-agent: *\nAllow: /\nDisallow: /no\n", append(pages, "/no"), routes),
+			site("b.test", "", nil, testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
+		o := testOptions(t, web)
+		o.GiveUpAfter = 20 * time.Second
+		o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Outlinks = allFormats, 8<<10, true
+		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/later"))
+		checkOutput(t, o)
 
-	captures := archived(t, o.Archive.Dir)
-	for path, want := range map[string][]int{
-		"/": {200}, "/robots.txt": {200}, "/moved": {301}, "/missing": {404}, "/chunked": {200}, "/no": nil,
-	} {
-		var got []int
-		for _, e := range captures[web.URL("a.test", path)] {
-			got = append(got, e.Status)
+		captures := archived(t, o.Archive.Dir)
+		for path, want := range map[string][]int{
+			"/": {200}, "/robots.txt": {200}, "/moved": {301}, "/missing": {404}, "/chunked": {200}, "/no": nil,
+		} {
+			var got []int
+			for _, e := range captures[web.URL("a.test", path)] {
+				got = append(got, e.Status)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s is stored with status %v, want %v", path, got, want)
+			}
 		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("%s is stored with status %v, want %v", path, got, want)
+		if got := captures[web.URL("b.test", "/later")]; len(got) != 2 || got[0].Status+got[1].Status != 700 {
+			t.Errorf("a page that was there at the second attempt is stored as %+v", got)
 		}
-	}
-	if got := captures[web.URL("b.test", "/later")]; len(got) != 2 || got[0].Status+got[1].Status != 700 {
-		t.Errorf("a page that was there at the second attempt is stored as %+v", got)
-	}
-	if _, body, _ := page(t, o.Archive.Dir, web.URL("a.test", "/chunked")); body != "part 0. part 1. part 2. " {
-		t.Errorf("the body in chunks is %q", body)
-	}
-	revisits := 0
-	for _, path := range []string{"/same1", "/same2"} {
-		_, body, s := page(t, o.Archive.Dir, web.URL("a.test", path))
-		if body != same {
-			t.Errorf("%s has %d bytes", path, len(body))
+		if _, body, _ := page(t, o.Archive.Dir, web.URL("a.test", "/chunked")); body != "part 0. part 1. part 2. " {
+			t.Errorf("the body in chunks is %q", body)
 		}
-		if s.Entry.Mime == warc.MimeRevisit {
-			revisits++
+		revisits := 0
+		for _, path := range []string{"/same1", "/same2"} {
+			_, body, s := page(t, o.Archive.Dir, web.URL("a.test", path))
+			if body != same {
+				t.Errorf("%s has %d bytes", path, len(body))
+			}
+			if s.Entry.Mime == warc.MimeRevisit {
+				revisits++
+			}
 		}
-	}
-	if revisits != 1 {
-		t.Errorf("of two equal pages %d are revisits", revisits)
-	}
-	facts := metadata(t, o.Archive.Dir)
-	for _, want := range []string{
-		"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n", "robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
-		"preference: content-usage: train-ai=n\r\n", "seed: true\r\n",
-	} {
-		if !strings.Contains(facts[web.URL("a.test", "/signs")]+facts[web.URL("a.test", "/")], want) {
-			t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
+		if revisits != 1 {
+			t.Errorf("of two equal pages %d are revisits", revisits)
 		}
-	}
-	if want := "outlink: " + web.URL("a.test", "/same1") + "\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
-		t.Errorf("the facts of the root do not have %q:\n%s", want, facts[web.URL("a.test", "/")])
-	}
+		facts := metadata(t, o.Archive.Dir)
+		for _, want := range []string{
+			"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n", "robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
+			"preference: content-usage: train-ai=n\r\n", "seed: true\r\n",
+		} {
+			if !strings.Contains(facts[web.URL("a.test", "/signs")]+facts[web.URL("a.test", "/")], want) {
+				t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
+			}
+		}
+		if want := "outlink: " + web.URL("a.test", "/same1") + "\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
+			t.Errorf("the facts of the root do not have %q:\n%s", want, facts[web.URL("a.test", "/")])
+		}
+	})
 }
 
 // metadata are the blocks of the metadata records by URL.
@@ -320,84 +322,86 @@ func TestEqualBodiesInARow(t *testing.T) {
 // why there is no more.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
-	const begin = "<p>as far as it goes</p>"
-	raw := func(text string, waits bool) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			c, _, err := w.(http.Hijacker).Hijack()
-			if err != nil {
-				t.Error(err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const begin = "<p>as far as it goes</p>"
+		raw := func(text string, waits bool) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				c, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				_, _ = io.WriteString(c, text)
+				if waits { // until nobody waits for it any more
+					_, _ = c.Read(make([]byte, 1))
+				}
+			})
+		}
+		const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+		want := map[string]string{
+			"/short": "disconnect", "/chunks": "disconnect", "/malformed": "disconnect", "/stalls": "time",
+			"/packed": "", // is there as a whole, though it is no gzip
+			"/coded":  "unspecified", "/robots.txt": "disconnect",
+		}
+		routes := testweb.Routes{
+			"/short":     raw(head+"Content-Length: 1000\r\n\r\n"+begin, false),
+			"/chunks":    raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\n100\r\n", false),
+			"/malformed": raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\nzz\r\n", false),
+			"/stalls":    raw(head+"Content-Length: 1000\r\n\r\n"+begin, true),
+			"/coded":     raw(head+"Content-Encoding: gzip, gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
+			"/packed":    raw(head+"Content-Encoding: gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
+		}
+		broken := testweb.Routes{"/robots.txt": raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+begin, false)}
+		sites := []testweb.Site{{Host: "robots.test", Handler: broken}}
+		seeds := []string{"robots.test/"}
+		for path, h := range routes { // each on a host of its own: they hold theirs up
+			host := path[1:] + ".test"
+			sites, seeds = append(sites, site(host, "", nil, testweb.Routes{path: h})), append(seeds, host+path)
+		}
+		web := serve(sites...)
+		for i, seed := range seeds {
+			host, path, _ := strings.Cut(seed, "/")
+			seeds[i] = web.URL(host, "/"+path)
+		}
+		o := testOptions(t, web)
+		o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
+		o.Fetch.BodyIdleTimeout, o.Frontier.MaxAttempts, o.GiveUpAfter = time.Second, 1, time.Second
+		crawl(t, o, seeds...)
+		checkOutput(t, o)
+		got := make(map[string]string)
+		eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
+			if rec.Type() != warc.TypeResponse {
 				return
 			}
-			defer c.Close()
-			_, _ = io.WriteString(c, text)
-			if waits { // until nobody waits for it any more
-				_, _ = c.Read(make([]byte, 1))
+			why := rec.Header.Get(warc.FieldTruncated)
+			path := parse(t, rec.Header.Get(warc.FieldTargetURI)).RequestURI()
+			if _, odd := want[path]; !odd || path == "/robots.txt" && why == "" {
+				return
 			}
+			block, err := io.ReadAll(rec.Block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			kept := begin
+			if why == "unspecified" {
+				kept = "" // refused unread
+			}
+			if err != nil || string(body) != kept || answer.ContentLength != int64(len(kept)) ||
+				len(answer.TransferEncoding) > 0 {
+				t.Errorf("%s: %q (%v)", rec.Header.Get(warc.FieldTargetURI), block, err)
+			}
+			got[path] = why
 		})
-	}
-	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-	want := map[string]string{
-		"/short": "disconnect", "/chunks": "disconnect", "/malformed": "disconnect", "/stalls": "time",
-		"/packed": "", // is there as a whole, though it is no gzip
-		"/coded":  "unspecified", "/robots.txt": "disconnect",
-	}
-	routes := testweb.Routes{
-		"/short":     raw(head+"Content-Length: 1000\r\n\r\n"+begin, false),
-		"/chunks":    raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\n100\r\n", false),
-		"/malformed": raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\nzz\r\n", false),
-		"/stalls":    raw(head+"Content-Length: 1000\r\n\r\n"+begin, true),
-		"/coded":     raw(head+"Content-Encoding: gzip, gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
-		"/packed":    raw(head+"Content-Encoding: gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
-	}
-	broken := testweb.Routes{"/robots.txt": raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+begin, false)}
-	sites := []testweb.Site{{Host: "robots.test", Handler: broken}}
-	seeds := []string{"robots.test/"}
-	for path, h := range routes { // each on a host of its own: they hold theirs up
-		host := path[1:] + ".test"
-		sites, seeds = append(sites, site(host, "", nil, testweb.Routes{path: h})), append(seeds, host+path)
-	}
-	web := startWeb(t, sites...)
-	for i, seed := range seeds {
-		host, path, _ := strings.Cut(seed, "/")
-		seeds[i] = web.URL(host, "/"+path)
-	}
-	o := testOptions(t, web)
-	o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
-	o.Fetch.BodyIdleTimeout, o.Frontier.MaxAttempts, o.GiveUpAfter = time.Second, 1, time.Second
-	crawl(t, o, seeds...)
-	checkOutput(t, o)
-	got := make(map[string]string)
-	eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
-		if rec.Type() != warc.TypeResponse {
-			return
+		if !maps.Equal(got, want) {
+			t.Errorf("records of answers that broke off: %v, want %v", got, want)
 		}
-		why := rec.Header.Get(warc.FieldTruncated)
-		path := parse(t, rec.Header.Get(warc.FieldTargetURI)).RequestURI()
-		if _, odd := want[path]; !odd || path == "/robots.txt" && why == "" {
-			return
-		}
-		block, err := io.ReadAll(rec.Block)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(answer.Body)
-		kept := begin
-		if why == "unspecified" {
-			kept = "" // refused unread
-		}
-		if err != nil || string(body) != kept || answer.ContentLength != int64(len(kept)) ||
-			len(answer.TransferEncoding) > 0 {
-			t.Errorf("%s: %q (%v)", rec.Header.Get(warc.FieldTargetURI), block, err)
-		}
-		got[path] = why
 	})
-	if !maps.Equal(got, want) {
-		t.Errorf("records of answers that broke off: %v, want %v", got, want)
-	}
 }
 
 // TestEndlessPage: a page of 1 GB with a limit of 10 MiB is stored as far as that, and says so.

@@ -231,6 +231,7 @@ func TestZooOfStalls(t *testing.T) {
 
 // TestZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in
 // the state that says what happened. The test runs alone, because the memory is that of the process.
+// In real time, over the real network: what the kernel makes of broken connections counts.
 func TestZoo(t *testing.T) {
 	z := newZoo(t, nil)
 	if n := len(z.Names()); n < 100 {
@@ -309,68 +310,73 @@ func TestZoo(t *testing.T) {
 // nobody to loopback: what was checked is what is dialled. In a later run the new answer is refused.
 func TestNameThatChangesItsAnswer(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "first.test"}, site("rebind.test", "", paths("/", 5), nil))
-	o := testOptions(t, web)
-	o.Fetch.AllowPrivate = false
-	public := web.Address("rebind.test") // stands for an address of the internet
-	o.Fetch.AllowRanges = []netip.Prefix{netip.PrefixFrom(public, 32)}
-	if public == web.Address("first.test") {
-		t.Skip("this system has one loopback address only")
-	}
-	flipped := make(chan struct{})
-	go func() {
-		defer close(flipped)
-		for web.Lookups("rebind.test") < 2 { // A and AAAA
-			time.Sleep(time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "first.test"}, site("rebind.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Fetch.AllowPrivate = false
+		public := web.Address("rebind.test") // stands for an address of the internet
+		o.Fetch.AllowRanges = []netip.Prefix{netip.PrefixFrom(public, 32)}
+		if public == web.Address("first.test") {
+			t.Skip("this system has one loopback address only")
 		}
-		web.SetAnswer("rebind.test", web.Address("first.test"))
-	}()
-	crawl(t, o, web.URL("rebind.test", "/"))
-	<-flipped
-	for _, q := range web.Requests() {
-		if q.Address != public.String() {
-			t.Errorf("%s%s was requested of %s", q.Host, q.Path, q.Address)
+		flipped := make(chan struct{})
+		go func() {
+			defer close(flipped)
+			for web.Lookups("rebind.test") < 2 { // A and AAAA
+				time.Sleep(time.Millisecond)
+			}
+			web.SetAnswer("rebind.test", web.Address("first.test"))
+		}()
+		crawl(t, o, web.URL("rebind.test", "/"))
+		<-flipped
+		for _, q := range web.Requests() {
+			if q.Address != public.String() {
+				t.Errorf("%s%s was requested of %s", q.Host, q.Path, q.Address)
+			}
 		}
-	}
-	if n := len(web.Requests().Pages()); n != 6 {
-		t.Errorf("%d pages, want 6", n)
-	}
-	before := web.Served()
-	crawl(t, o, web.URL("rebind.test", "/later"))
-	if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got, false) != "failed blocked_address" {
-		t.Errorf("%q", ended(got, false))
-	}
-	if web.Served() != before {
-		t.Error("an address that may not be reached was requested")
-	}
+		if n := len(web.Requests().Pages()); n != 6 {
+			t.Errorf("%d pages, want 6", n)
+		}
+		before := web.Served()
+		crawl(t, o, web.URL("rebind.test", "/later"))
+		if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got, false) != "failed blocked_address" {
+			t.Errorf("%q", ended(got, false))
+		}
+		if web.Served() != before {
+			t.Error("an address that may not be reached was requested")
+		}
+	})
 }
 
 // TestLostConnectionsCostNothing: requests that a kept connection lost, or a server gave back, cost neither an attempt at their URL nor the host
 // its good name: with one attempt for each, all pages are fetched.
 func TestLostConnectionsCostNothing(t *testing.T) {
 	t.Parallel()
-	z, web := newZoo(t, nil), startWeb(t, testweb.Site{Host: "good.test"})
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
-	o.Frontier.Politeness.Delay = 5 * time.Millisecond
-	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
-	names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice", "tls-length-too-small"}
-	var seeds, hosts []string
-	for _, name := range names {
-		web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
-		seeds, hosts = append(seeds, z.URL(name)), append(hosts, z.Host(name))
-	}
-	crawl(t, o, seeds...)
-	fetched := make(map[string]int)
-	for u, outcome := range stored(t, o.DataDir) {
-		if got := ended(outcome, false); got != "fetched 200" {
-			t.Errorf("%s is %s", u, got)
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		z := newZoo(t, network)
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "good.test"}}})
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
+		o.Frontier.Politeness.Delay = 5 * time.Millisecond
+		o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
+		names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice", "tls-length-too-small"}
+		var seeds, hosts []string
+		for _, name := range names {
+			web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
+			seeds, hosts = append(seeds, z.URL(name)), append(hosts, z.Host(name))
 		}
-		fetched[seed(t, u).URL.Host()]++
-	}
-	for i, counts := range hostErrors(t, o.DataDir, hosts...) {
-		if fetched[hosts[i]] != 21 || len(counts) != 0 {
-			t.Errorf("%s: %d pages, errors %v", hosts[i], fetched[hosts[i]], counts)
+		crawl(t, o, seeds...)
+		fetched := make(map[string]int)
+		for u, outcome := range stored(t, o.DataDir) {
+			if got := ended(outcome, false); got != "fetched 200" {
+				t.Errorf("%s is %s", u, got)
+			}
+			fetched[seed(t, u).URL.Host()]++
 		}
-	}
+		for i, counts := range hostErrors(t, o.DataDir, hosts...) {
+			if fetched[hosts[i]] != 21 || len(counts) != 0 {
+				t.Errorf("%s: %d pages, errors %v", hosts[i], fetched[hosts[i]], counts)
+			}
+		}
+	})
 }

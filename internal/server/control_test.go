@@ -44,13 +44,20 @@ func (r *running) add(t *testing.T, paths ...string) {
 }
 
 // requests counts the requests for a path, at the server.
-func (r *running) requests(path string) (n int) {
-	for _, q := range r.web.Requests() {
-		if q.Path == path {
-			n++
-		}
+func (r *running) requests(path string) int {
+	return len(r.web.Requests().Path(path))
+}
+
+// resumes sends a command that ends a pause, and waits for the page that the pause has held back. The
+// server must not see a request for it before the command.
+func (r *running) resumes(t *testing.T, command, path string) {
+	t.Helper()
+	resumed := time.Now()
+	r.command(t, command, "")
+	r.eventually(t, "the page", func() bool { return r.requests(path) == 1 })
+	if q := r.web.Requests().Path(path)[0]; q.Start.Before(resumed) {
+		t.Errorf("%s was requested %v before the end of the pause", path, resumed.Sub(q.Start))
 	}
-	return n
 }
 
 func (r *running) eventually(t *testing.T, what string, ok func() bool) {
@@ -62,14 +69,14 @@ func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// inspectsAgain waits until the dispatcher has gone through its loop, so that it would have started the
-// requests that it may start, and for the time that one takes to arrive.
+// inspectsAgain waits until the dispatcher has reported its status again, which it does each second, and
+// no request is in flight.
 func (r *running) inspectsAgain(t *testing.T) {
 	t.Helper()
 	since := time.Now()
 	r.eventually(t, "a newer status", func() bool {
 		at := r.server.crawl.Status()
-		return at.At.After(since.Add(100*time.Millisecond)) && at.InFlight == 0
+		return at.At.After(since) && at.InFlight == 0
 	})
 }
 
@@ -89,8 +96,7 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 	if response, body := r.read(t, "GET", "/readyz", nil); response.StatusCode != 200 {
 		t.Errorf("a paused crawl is not ready: %s", body)
 	}
-	r.command(t, "/api/v1/crawl/resume", "")
-	r.eventually(t, "the page", func() bool { return r.requests("/new") == 1 })
+	r.resumes(t, "/api/v1/crawl/resume", "/new")
 }
 
 func TestDrainAndStopTheCrawl(t *testing.T) {
@@ -125,8 +131,7 @@ func TestHostCommands(t *testing.T) {
 	if h := r.hostStory(t, "a.test"); r.requests("/1?paused") > 0 || !h.Politeness.Paused {
 		t.Errorf("%d requests; %+v", r.requests("/1?paused"), h.Politeness)
 	}
-	r.command(t, "/api/v1/hosts/a.test/resume", "")
-	r.eventually(t, "the page", func() bool { return r.requests("/1?paused") == 1 })
+	r.resumes(t, "/api/v1/hosts/a.test/resume", "/1?paused")
 
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	r.command(t, "/api/v1/hosts/a.test/pause", `{"until": "`+until.Format(time.RFC3339)+`"}`)

@@ -19,7 +19,7 @@ import (
 // finished waits until the server has finished all that it recorded.
 func finished(t *testing.T, web *Web) Log {
 	t.Helper()
-	for range 1000 {
+	for range 60_000 { // five minutes: the machine may be busy
 		log := web.Requests()
 		if len(log.Filter(func(q Request) bool { return !q.Done })) == 0 {
 			return log

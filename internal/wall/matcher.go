@@ -7,7 +7,7 @@ import "encoding/binary"
 // text, its window. Where a window may begin, the automaton of Aho and Corasick (CACM 18, 1975) reads
 // on, one step a byte. So the time is linear, whatever the body.
 type matcher struct {
-	places [1 << placeBits]uint8 // by the hash of a block: where windows have it, one bit for each place
+	offsets [1 << hashBits]uint8 // by the hash of a block: where windows have it, one bit for each offset
 
 	class [256]uint8 // of a byte; 0: in no text
 	width int        // the number of classes
@@ -19,15 +19,15 @@ type matcher struct {
 const (
 	window     = shortestMark
 	block      = 4
-	stride     = window - block + 1 // from a block to the next, and the places of a block in a window
-	placeBits  = 13
+	stride     = window - block + 1 // from a block to the next, and the offsets of a block in a window
+	hashBits   = 13
 	leastSteps = window // of the automaton, before the search goes on by strides
 )
 
 // hashAt returns the hash of the block at b[i]. Bytes that differ in one bit, as the two cases of a letter
 // do, are the same to it.
 func hashAt(b []byte, i int) uint32 {
-	return (binary.LittleEndian.Uint32(b[i:]) | 0x20202020) * 2654435761 >> (32 - placeBits)
+	return (binary.LittleEndian.Uint32(b[i:]) | 0x20202020) * 2654435761 >> (32 - hashBits)
 }
 
 type pattern struct {
@@ -80,8 +80,8 @@ func newMatcher(patterns []pattern) *matcher {
 	}
 	m.link()
 	for _, p := range patterns {
-		for place := range stride {
-			m.places[hashAt([]byte(p.text), place)] |= 1 << place
+		for offset := range stride {
+			m.offsets[hashAt([]byte(p.text), offset)] |= 1 << offset
 		}
 	}
 	return m
@@ -122,8 +122,8 @@ func (m *matcher) link() {
 // find returns the strongest mark in a body.
 func (m *matcher) find(body []byte) (best Mark) {
 	for i := stride - 1; i+block <= len(body); i += stride {
-		places := m.places[hashAt(body, i)]
-		if places == 0 || !m.hasWindow(body, i, places) {
+		offsets := m.offsets[hashAt(body, i)]
+		if offsets == 0 || !m.hasWindow(body, i, offsets) {
 			continue
 		}
 		at, state := i-(stride-1), 0
@@ -143,13 +143,13 @@ func (m *matcher) find(body []byte) (best Mark) {
 	return best
 }
 
-// hasWindow reports whether the block at body[i] may be at one of its places in a window, by the first
+// hasWindow reports whether the block at body[i] may be at one of its offsets in a window, by the first
 // and the last block of that.
-func (m *matcher) hasWindow(body []byte, i int, places uint8) bool {
-	for place := range stride {
-		begin := i - place
-		if places>>place&1 != 0 && begin+window <= len(body) && m.places[hashAt(body, begin)]&1 != 0 &&
-			m.places[hashAt(body, begin+stride-1)]>>(stride-1) != 0 {
+func (m *matcher) hasWindow(body []byte, i int, offsets uint8) bool {
+	for offset := range stride {
+		begin := i - offset
+		if offsets>>offset&1 != 0 && begin+window <= len(body) && m.offsets[hashAt(body, begin)]&1 != 0 &&
+			m.offsets[hashAt(body, begin+stride-1)]>>(stride-1) != 0 {
 			return true
 		}
 	}
