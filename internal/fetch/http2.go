@@ -18,10 +18,6 @@ import (
 // http2Window bounds the body bytes that a server may send ahead of the reader.
 const http2Window = 1 << 20
 
-// http2Frame bounds the frames that a server may send. It is the least bound that HTTP/2 allows (RFC
-// 9113, section 6.5.2): a connection keeps a buffer as large as its largest frame.
-const http2Frame = 16 << 10
-
 // connOfContext is the context key under which overHTTP2 passes its connection to the transport.
 type connOfContext struct{}
 
@@ -40,7 +36,6 @@ func newHTTP2(maxHeader int64) *http.Transport {
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerConnection: http2Window,
 			MaxReceiveBufferPerStream:     http2Window,
-			MaxReadFrameSize:              http2Frame,
 			WriteByteTimeout:              time.Minute,
 		},
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
