@@ -424,6 +424,9 @@ func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	if l.RetryAfter > 0 {
 		answer += ", Retry-After " + gapText(l.RetryAfter)
 	}
+	if l.Fetcher != "" {
+		answer += ", to the fetcher " + printable(l.Fetcher)
+	}
 	if l.Again {
 		answer += "; fetched again, because the first response was lost in a crash"
 	}

@@ -18,6 +18,7 @@ type Line struct {
 	Status     int       `json:"status,omitempty"`    // of the response; 0: there was none
 	Failure    string    `json:"failure,omitempty"`   // why there was no response
 	NoEnd      bool      `json:"no_end,omitempty"`    // its end is unknown: the process was killed
+	Fetcher    string    `json:"fetcher,omitempty"`   // outside of amble, that made it
 	Again      bool      `json:"again,omitempty"`     // made again because a killed process could not commit it
 	Seconds    float64   `json:"seconds"`             // duration
 	Bytes      uint64    `json:"bytes"`               // received
@@ -46,7 +47,7 @@ func NewLine(q *requestlog.Request, f *Finding) Line {
 	l := Line{
 		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(),
 		Kind: q.Kind.String(),
-		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Bytes: q.Bytes,
+		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Fetcher: q.Fetcher, Bytes: q.Bytes,
 		Agent:      q.Process.Agent,
 		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(),
 		Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),

@@ -15,6 +15,9 @@
 //	sweeper     one goroutine; makes the steps of sweeps, which walk over many URLs and decide which
 //	            of them change.
 //
+// Page leases may also go to fetchers outside of the process (Engine.Lease, Engine.Report). The
+// dispatcher keeps them; the goroutines of callers do the work of a worker.
+//
 // What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
 // space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens
 // and closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by

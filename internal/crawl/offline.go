@@ -272,6 +272,8 @@ type markEraser struct {
 func (m *markEraser) erase(marks map[string][]byte) {
 	for name, value := range marks {
 		switch {
+		case strings.HasPrefix(name, markLease) && m.names.In(value):
+			delete(marks, name)
 		case name == markUncommitted || name == markDeaths:
 			if kept := m.lines(value); len(kept) < len(value) {
 				marks[name] = kept

@@ -39,3 +39,9 @@ func TestSoakZoo(t *testing.T) { TestZoo(t) }
 func TestSoakParkedWall(t *testing.T) {
 	crawlThroughWall(t, 20*time.Hour, 1, 90*time.Second, 10*time.Minute, 30*time.Minute, 2*time.Hour)
 }
+
+// TestSoakLeaseModel is TestLeaseModel with more cases.
+func TestSoakLeaseModel(t *testing.T) { checkLeaseModel(t, 300) }
+
+// TestSoakFetcherChaos is TestFetcherChaos with more hosts and pages.
+func TestSoakFetcherChaos(t *testing.T) { checkFetcherChaos(t, 20, 50) }

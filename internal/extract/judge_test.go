@@ -168,6 +168,7 @@ func judgedSeeds() []string {
 		`<template shadowrootmode=Closed><a href=1></template><template shadowrootmode=x><a href=2></template>`,
 		`<table><tr><td><a href=1><tr><td><a href=2></table><a href=3>`, `<table><a href=1><tr><td><a href=2></table>`,
 		`<select><a href=1><option><a href=2></select><a href=3>`, `<select><input src=i type=image><a href=1>`,
+		`<object><select><math></object><base href=20>`, `<p><select></p><a href=1></select><a href=2>`,
 		`<noscript><a href=1></noscript>`, `<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
 		`</head><noscript><iframe src=1></iframe></noscript>`, `<html lang=a><html lang=b>`, `<p><html lang=b>`,
 		`<textarea><a href=1></textarea><xmp><a href=2></xmp><noembed><a href=3></noembed><plaintext><a href=4>`,

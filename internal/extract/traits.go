@@ -65,14 +65,12 @@ func traitsOf(a atom.Atom) traits {
 		return special | scope | tableEnd | content
 	case atom.Html:
 		return special | scope | tableEnd
-	case atom.Applet, atom.Marquee, atom.Object:
+	case atom.Applet, atom.Marquee, atom.Object, atom.Select:
 		return special | scope | content
 	case atom.Button:
 		return special | noButton | content
 	case atom.Textarea, atom.Iframe, atom.Xmp:
 		return special | content | rawText
-	case atom.Select:
-		return special | content
 	case atom.Noembed:
 		return special | rawText
 	case atom.Head, atom.Body, atom.Frameset, atom.Noscript, atom.Plaintext:

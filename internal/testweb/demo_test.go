@@ -251,7 +251,8 @@ func TestFactsCheck(t *testing.T) {
 		MayUnder: []Ref{{"a", "/month/"}},
 		Never:    []Ref{{"a", "/private"}, {"b", "/"}},
 	}
-	good := []string{"a/robots.txt", "a/", "a/flaky", "a/flaky", "b/robots.txt", "a/month/7", "a/may"}
+	good := []string{"a/robots.txt", "a/", "a/flaky", "a/flaky", "b/robots.txt", "a/month/7", "a/may",
+		"a/.well-known/tdmrep.json"}
 	for name, c := range map[string]struct{ fetched, want []string }{
 		"right":   {good, nil},
 		"missed":  {[]string{"a/flaky", "a/flaky"}, []string{"a/: fetched 0 times, must be 1"}},

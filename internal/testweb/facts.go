@@ -50,6 +50,9 @@ func (f Facts) Pages() int {
 	return n
 }
 
+// tdmFile is fetched without a link, if the settings ask for it.
+const tdmFile = "/.well-known/tdmrep.json"
+
 // Check compares the requests of a finished crawl with the facts and returns the differences, in
 // words and sorted. It ignores times; see Log for those.
 func (f Facts) Check(log Log) []string {
@@ -73,7 +76,7 @@ func (f Facts) Check(log Log) []string {
 		case r.Path == "/robots.txt":
 		case r.under(f.Never):
 			wrong = append(wrong, fmt.Sprintf("%s: fetched, must never be", r))
-		case !allowed[r] && !r.under(f.MayUnder):
+		case !allowed[r] && !r.under(f.MayUnder) && r.Path != tdmFile:
 			wrong = append(wrong, fmt.Sprintf("%s: fetched, but nothing leads there", r))
 		}
 	}
