@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/httpfield"
@@ -32,6 +33,7 @@ type Client struct {
 	benches     chan *bench // those that decode no body now
 	line        *line
 	bandwidth   *bandwidth
+	readers     sync.Pool // of *bufio.Reader: see lendReader
 
 	proxy   *proxyServer // nil: none
 	cookies *cookies     // nil: no cookies are kept
@@ -175,6 +177,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
+		c.takeReader(cn)
 		if cn.frames != nil {
 			cn.frames.end()
 		}

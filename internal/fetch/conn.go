@@ -22,7 +22,7 @@ type conn struct {
 
 	tap  *tap             // over rw; nil unless Options.Capture
 	head *headReader      // over rw or tap
-	br   *bufio.Reader    // over head; HTTP/1.1 only
+	br   *bufio.Reader    // over head; nil for HTTP/2 and while idle
 	h2   *http.ClientConn // over frames; nil for HTTP/1.1
 
 	frames *frames // over rw; HTTP/2 only
@@ -37,7 +37,7 @@ func (c *conn) alive() bool {
 	if c.h2 != nil {
 		return c.h2.Err() == nil && c.h2.Available() > 0
 	}
-	return c.br.Buffered() == 0 && c.silent()
+	return c.silent()
 }
 
 // silent reports whether nothing has followed the last response: no end, no reset and no

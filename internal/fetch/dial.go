@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -136,7 +135,6 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 			c.tap = &tap{Conn: c.rw}
 			c.head.Conn = c.tap
 		}
-		c.br = bufio.NewReader(c.head)
 	}
 	return c, release, nil
 }

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,10 +37,35 @@ func (c *Client) requestHead(r Request, fields []field) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
+// readerSize is the size of the buffers of responses: a page of usual size needs one read of the
+// connection, and over TLS one record fits.
+const readerSize = 16 << 10
+
+// lendReader gives cn a buffer for the response. An idle connection has none: nothing may arrive.
+func (c *Client) lendReader(cn *conn) {
+	br, ok := c.readers.Get().(*bufio.Reader)
+	if !ok {
+		br = bufio.NewReaderSize(nil, readerSize)
+	}
+	br.Reset(cn.head)
+	cn.br = br
+}
+
+// takeReader takes the buffer back. Nobody may read the body of the response after it.
+func (c *Client) takeReader(cn *conn) {
+	if cn.br == nil {
+		return
+	}
+	cn.br.Reset(nil)
+	c.readers.Put(cn.br)
+	cn.br, cn.head.pace = nil, nil
+}
+
 // exchange1 sends one request over HTTP/1.1 and reads the header of the response. limit is the
 // bound of the body.
 func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field,
 	limit int64) (resp *http.Response, firstByte time.Time, err error) {
+	c.lendReader(cn)
 	w.enter(phaseSend, c.o.HeaderTimeout)
 	if _, err := cn.rw.Write(c.requestHead(r, fields)); err != nil {
 		return nil, firstByte, err

@@ -372,7 +372,7 @@ func arrived(c *Client) bool {
 	defer c.pool.mu.Unlock()
 	for _, idle := range c.pool.idle {
 		for _, cn := range idle {
-			for tries := 0; cn.br.Buffered() == 0 && cn.silent(); tries++ {
+			for tries := 0; cn.silent(); tries++ {
 				if tries == 300_000 {
 					return false
 				}

@@ -34,6 +34,13 @@ func TestConnectionsAreReused(t *testing.T) {
 	if s.accepted() != 1 || requests.Load() != 5 {
 		t.Errorf("%d connections for %d requests", s.accepted(), requests.Load())
 	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	for e := c.pool.lru.Front(); e != nil; e = e.Next() {
+		if cn := e.Value.(*conn); cn.br != nil || cn.head.pace != nil {
+			t.Error("an idle connection holds the buffer of its last request")
+		}
+	}
 }
 
 // net/http would send such a GET twice.
