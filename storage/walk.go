@@ -111,6 +111,7 @@ func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, n
 			if _, ok := rd.row.decodeHead(id, v); !ok {
 				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
 			}
+			at.Ordinal = max(at.Ordinal, rd.row.first)
 			if at.Ordinal < rd.row.next && rd.row.has(states) {
 				break
 			}

@@ -166,6 +166,9 @@ func (v *View) chain(from *storage.Entry) (steps []Step, err error) {
 	host, ordinal := from.ViaHost, from.ViaOrdinal
 	for len(steps) < maxSteps && host != storage.NoHost {
 		u, err := v.store.URL(host, ordinal)
+		if errors.Is(err, storage.ErrNotFound) {
+			return steps, nil // the page was deleted
+		}
 		if err != nil {
 			return steps, fmt.Errorf("how it was found: %w", err)
 		}

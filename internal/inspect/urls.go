@@ -158,6 +158,9 @@ func (w *walk) viaOf(e *storage.Entry) (string, error) {
 		return text, nil
 	}
 	u, err := w.view.store.URL(e.ViaHost, e.ViaOrdinal)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil // the page was deleted
+	}
 	if err != nil {
 		return "", err
 	}
