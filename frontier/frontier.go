@@ -25,6 +25,8 @@ type Frontier struct {
 	traffic         traffic
 	share           share
 	limits          map[limitKey]*limit
+	allowAll        *robots.Rules // of all origins, with Options.NoRobots
+	noLimit         limit         // in place of that of an address, with Options.NoLookups
 	overrides       *overrides
 	groups          *groups
 	clock           time.Time     // last reading; its wall clock says which hours are in force
@@ -37,6 +39,7 @@ type Frontier struct {
 	matchLine []matchTurn
 
 	leases    map[uint64]*outstanding
+	remote    bool // LeaseRemote runs
 	lastLease uint64
 	spare     []*outstanding // ended leases, for reuse
 
@@ -81,6 +84,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		domains:         make([]domain, 1),
 		domainIDs:       make(map[string]uint32),
 		matchWork:       matchWork,
+		allowAll:        robots.Compile(nil),
 	}
 	for l := range lanes {
 		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
@@ -211,20 +215,27 @@ func (f *Frontier) spreadNew(h *host, now instant) {
 // NextWake returns the earliest instant at which Next may have a lease that it has not now; false
 // if only an event can change that.
 func (f *Frontier) NextWake() (time.Time, bool) {
+	at := f.nextWake(f.laneOpen)
+	return at, !at.IsZero()
+}
+
+// nextWake is the earliest instant at which a host of an open lane may be due; zero: only an event
+// can change that.
+func (f *Frontier) nextWake(isOpen func(lane) bool) time.Time {
 	at := never
 	for l := range lanes {
-		if f.laneOpen(l) {
+		if isOpen(l) {
 			at = min(at, f.ready[l].nextAt())
 		}
 		if f.canActivate() && f.laneMayActivate(l) {
 			at = min(at, f.dormant[l].nextAt())
 		}
 	}
-	at = min(at, f.woken.nextAt(), f.nextRecrawlWake())
+	at = min(at, f.woken.nextAt(), f.nextRecrawlWake(isOpen))
 	if at == never {
-		return time.Time{}, false
+		return time.Time{}
 	}
-	return f.time(max(at, 0)), true
+	return f.time(max(at, 0))
 }
 
 // Finished reports whether nothing can be fetched soon: no lease is in flight, and every host with

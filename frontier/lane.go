@@ -149,6 +149,11 @@ func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
 	if !f.laneOpen(l) {
 		return nil, never
 	}
+	return f.firstInLane(l, now)
+}
+
+// firstInLane is dueInLane of a lane that is open.
+func (f *Frontier) firstInLane(l lane, now instant) (h *host, since instant) {
 	since = f.ready[l].nextAt()
 	if recrawl := f.activeRecrawls[l].top(); recrawl != nil && recrawl.recrawlAt <= now && f.recrawlAllowed(now) &&
 		(since > now || f.recrawlsFirst()) {
@@ -179,6 +184,10 @@ func (f *Frontier) releaseSlot(h *host) {
 // beginInLane counts a request that begins.
 func (f *Frontier) beginInLane(out *outstanding, now instant) {
 	h := out.host
+	if out.remote {
+		f.releaseSlot(h)
+		return
+	}
 	out.lane = h.lane
 	out.beforeQuick = h.lane != quick && f.ready[quick].due(now, 1) > 0
 	if !h.active.hasSlot {
@@ -192,6 +201,9 @@ func (f *Frontier) beginInLane(out *outstanding, now instant) {
 
 // endInLane counts a request that ended.
 func (f *Frontier) endInLane(out *outstanding, end instant) {
+	if out.remote {
+		return
+	}
 	f.traffic.inFlight[out.lane]--
 	if out.beforeQuick {
 		f.traffic.credit -= max(end-f.instant(out.lease.At), 0)
@@ -256,7 +268,7 @@ func (f *Frontier) Stalled(
 	var stalled [lanes][]*outstanding
 	all := 0
 	for id, out := range f.leases {
-		if out.lease.Kind != Page && out.lease.Kind != Robots {
+		if out.remote || out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
 		lasts, stallTime := t-f.instant(out.lease.At), out.host.stallTime()

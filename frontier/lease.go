@@ -81,6 +81,7 @@ type outstanding struct {
 	beforeQuick bool       // it began while a quick host was due
 	urlKind     queue.Kind // of Page and Match leases
 	unproven    bool       // of a lookup: no earlier lookup of the name found an address
+	remote      bool       // a fetcher outside of this process has it
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -112,6 +113,7 @@ func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
 		}
 	}
 	out := f.lease(t.host, kind)
+	out.remote = f.remote && kind == Page
 	f.beginInLane(out, t.at)
 	l := &out.lease
 	l.URL, l.Address = u, a.pinned
@@ -163,6 +165,7 @@ type PageReport struct {
 	Report
 	Outcome storage.Outcome
 	Wall    wall.Answer // what the response says about a wall; zero without a response
+	Next    *time.Time  // replaces the plan for the URL: due again then; zero: never. nil: it stays as planned
 	Refused bool        // nothing was sent, and Outcome says why; the URL does not go back to its queue
 
 	// Of a response with the page, or that says that it has not changed.
@@ -186,7 +189,9 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	if !r.Sent {
 		return
 	}
-	f.recordLatency(h, r)
+	if !out.remote {
+		f.recordLatency(h, r)
+	}
 	if out.lease.Kind == Robots && r.Signal == politeness.SignalOK && h.active.wall.Walled() {
 		r.Signal = politeness.SignalRefused // a wall seldom stands before robots.txt
 	}
@@ -199,7 +204,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, f.instant(r.End))
 	}
-	if r.Signal == politeness.SignalUnreachable {
+	if r.Signal == politeness.SignalUnreachable && !f.o.NoLookups {
 		h.addressTurn++
 		h.active.expires = always // look its addresses up again, and try another
 	}
@@ -226,6 +231,9 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 			outcome = f.attempted(head, outcome, r.End)
 		}
 		f.planRecrawl(h, head, &outcome, &r)
+		if r.Next != nil && !behindWall {
+			f.replan(&outcome, *r.Next)
+		}
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
 	} else if r.Refused {
@@ -247,9 +255,23 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	return nil
 }
 
+// replan sets when a URL is fetched again; zero: never.
+func (f *Frontier) replan(o *storage.Outcome, next time.Time) {
+	switch {
+	case !next.IsZero():
+		o.State, o.Due, o.Attempts = storage.Retrying, f.dueTime(next), 0
+	case o.State == storage.Retrying:
+		o.State, o.Due = storage.Failed, time.Time{}
+	default:
+		o.Due = time.Time{}
+	}
+}
+
 // putBack returns the URL of a lease without a result to its queue.
 func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
-	q.Return(out.lease.Head, out.urlKind)
+	if out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo() { // else it was adopted, and is loaded in its turn
+		q.Return(out.lease.Head, out.urlKind)
+	}
 	h.active.busy.Remove(out.lease.Head.Ordinal)
 	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
 		f.refundRecrawl()

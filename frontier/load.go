@@ -157,6 +157,10 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
 		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
+		if f.o.NoLookups {
+			f.setLimit(h, byAddress, &f.noLimit)
+			a.expires = never
+		}
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}
@@ -204,6 +208,9 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	}
 	q := &a.queues[i]
 	if !q.known {
+		if f.o.NoRobots {
+			got.Record, got.Rules = robots.Record{}, f.allowAll
+		}
 		q.setRules(got.Record, got.Rules)
 		q.known = got.Rules != nil
 	}

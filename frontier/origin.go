@@ -28,7 +28,7 @@ type originQueue struct {
 // decide is the robots decision about a queue. Until a record expires or has to be refreshed the
 // decision is to match, whatever the delay in force is, so the record need not be read again.
 func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
-	if t.at < q.matchUntil {
+	if t.at < q.matchUntil || f.o.NoRobots {
 		return robots.Decision{Kind: robots.DecisionMatch}
 	}
 	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)

@@ -118,13 +118,13 @@ func (f *Frontier) recrawlersSoon(at instant, enough int) int {
 }
 
 // nextRecrawlWake is the earliest instant at which a recrawl may begin; never: there is none.
-func (f *Frontier) nextRecrawlWake() instant {
+func (f *Frontier) nextRecrawlWake(isOpen func(lane) bool) instant {
 	at := never
 	if f.o.Recrawl == nil {
 		return at
 	}
 	for l := range lanes {
-		if h := f.activeRecrawls[l].top(); h != nil && f.laneOpen(l) {
+		if h := f.activeRecrawls[l].top(); h != nil && isOpen(l) {
 			at = min(at, max(h.recrawlAt, f.share.nextAt))
 		}
 	}

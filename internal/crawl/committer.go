@@ -393,7 +393,8 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
-	d.pending.offset = d.flights.completedOffset(d.ledger.Offset())
+	d.remote.save(d.pending, d.o.Now())
+	d.pending.offset = d.remote.settledOffset(d.flights.completedOffset(d.ledger.Offset()))
 	return d.toCommit, d.pending
 }
 

@@ -20,6 +20,7 @@ type dispatcherStore interface {
 	sweepStore
 	rulesStore
 	Mark(name string) ([]byte, error)
+	Marks(prefix string) (map[string][]byte, error)
 }
 
 // connections is what the dispatcher needs of the client.
@@ -63,6 +64,7 @@ type dispatcher struct {
 	phase            // how far the run has come
 	batching         // what gathers for the next commit
 	flights  flights // leases that workers have
+	remote   remoteLeases
 	maxRate  maxRate // of the requests of the whole crawl
 	stall    stall   // why nothing can be dispatched
 	loads    loadQueue
@@ -145,12 +147,13 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 func (d *dispatcher) shutDown() {
 	d.enterEnd()
 	d.turnAway(d.mailbox)
+	d.remote.turnAway()
 	d.shuttingDown = true
 	d.space.useReserve()
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.flights.count()+d.loads.active > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
+	for d.flights.count()+d.remote.working+d.loads.active > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
 		case res := <-d.results:
@@ -193,6 +196,10 @@ func (d *dispatcher) setTimer() {
 		}
 		at = earliest(at, next)
 	}
+	at = earliest(at, d.remote.nextDeadline())
+	if !d.isPaused() {
+		at = earliest(at, d.remote.wake)
+	}
 	if at.IsZero() {
 		d.timer.Stop()
 	} else {
@@ -213,6 +220,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 	if !d.pauseEnd.IsZero() && !now.Before(d.pauseEnd) {
 		d.pauseEnd = time.Time{}
 	}
+	d.runOut(now)
 	if at := d.flights.checkAt; !at.IsZero() && !now.Before(at) {
 		d.flights.breakOffStalled(d.f, d.connections, d.isPaused(), now)
 	}
@@ -251,7 +259,7 @@ func (d *dispatcher) hasMaxPages() bool {
 
 // isDone reports whether the crawl is over.
 func (d *dispatcher) isDone() bool {
-	if d.flights.count() > 0 || d.committing || d.addition != nil || !d.pending.rows.Empty() ||
+	if d.flights.count()+len(d.remote.out) > 0 || d.committing || d.addition != nil || !d.pending.rows.Empty() ||
 		!d.loads.isEmpty() || !d.sweeps.isEmpty() {
 		return false
 	}
@@ -279,6 +287,7 @@ func (d *dispatcher) takeLoad(l *load) {
 		d.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))
 	}
 	d.collect()
+	d.unpark()
 }
 
 // restore goes on with what an earlier process did not finish: sweeps, and the pause of the
@@ -295,6 +304,9 @@ func (d *dispatcher) restore() error {
 		return err
 	}
 	if err := d.restoreOptOuts(); err != nil {
+		return err
+	}
+	if err := d.restoreCutOffs(); err != nil {
 		return err
 	}
 	mark, err := d.store.Mark(markPaused)

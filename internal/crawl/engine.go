@@ -56,14 +56,16 @@ type Engine struct {
 	live    atomic.Pointer[inForce]
 	scope   atomic.Pointer[frontier.Scope]
 	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status  atomic.Pointer[Status]
 	table   *hostTable
 	tally   tally
 	copying sync.Mutex // held while a copy of the database is made
 
 	opened    time.Time
-	heldSince time.Time // since when every host has a restart hold; zero: none has
-	suspects  bool      // the database has a mark of URLs that were in flight at deaths
+	heldSince time.Time     // since when every host has a restart hold; zero: none has
+	lent      []leaseRecord // remote leases of earlier processes that are out
+	suspects  bool          // the database has a mark of URLs that were in flight at deaths
 }
 
 // Open opens the data directory and settles what an earlier process left: it cuts the output to
@@ -215,6 +217,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return Summary{}, err
 	}
 	e.mailbox.Store(d.mailbox)
+	e.lender.Store(c.worker)
 	err = c.run(ctx, d)
 	after := e.store.Counters()
 	s := d.summary(ctx, e.Status)
@@ -255,7 +258,10 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if e.plan != nil {
 		d.sweeps.adopter = &adopter{store: e.store, plan: e.plan, rule: &e.o.Recrawl.Rule, hosts: adoptions}
 	}
-	return d, c, d.restore()
+	if err := d.restore(); err != nil {
+		return nil, nil, err
+	}
+	return d, c, d.adoptLeases(e.lent, e.store)
 }
 
 // newFrontier makes the frontier and gives it every host that the store knows. adoptions are the
@@ -308,6 +314,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		suspects: e.suspects,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
+		remote:   newRemoteLeases(),
 		maxRate:  newMaxRate(e.live.Load().MaxRate),
 		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},

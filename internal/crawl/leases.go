@@ -243,6 +243,7 @@ func (f *flights) breakOffStalled(from *frontier.Frontier, slow slowRequests, pa
 func (d *dispatcher) handOut() {
 	d.lookUpNames()
 	defer d.lookUpNames() // of hosts whose turn came
+	d.lendPages()
 	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()
 		l, ok := d.maxRate.nextLease(d.f, now)
@@ -291,7 +292,11 @@ func (d *dispatcher) lookUpNames() {
 // complete applies the result of a lease.
 func (d *dispatcher) complete(res *result) {
 	l := &res.lease
-	d.flights.take(res)
+	if res.remote == nil {
+		d.flights.take(res)
+	} else {
+		d.endRemote(res.remote.lease)
+	}
 	d.requests.complete(res)
 	var err error
 	switch l.Kind {
@@ -328,6 +333,9 @@ func (d *dispatcher) completePage(res *result) error {
 	}
 	err := d.f.CompletePage(l.ID, res.page)
 	d.pending.add(res)
+	if res.remote != nil && res.remote.committed != nil {
+		d.pending.waiting = append(d.pending.waiting, res.remote.committed)
+	}
 	d.bodies.add(res)
 	return err
 }

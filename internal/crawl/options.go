@@ -28,7 +28,7 @@ type Options struct {
 	// Version is that of the program. URLs at which another version crashed are fetched again.
 	Version       string
 	DataDir       string
-	Workers       int           // requests in flight, all hosts together
+	Workers       int           // requests in flight, all hosts together; 0: remote fetchers fetch the pages
 	MaxRate       float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
 	Bandwidth     int64         // bytes a second received, see fetch.Client.SetBandwidth; 0: no limit
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
@@ -92,8 +92,8 @@ func (o Options) Validate() error {
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("crawl: DataDir is empty"))
 	}
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be at least 1", o.Workers))
+	if o.Workers < 0 {
+		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should not be negative", o.Workers))
 	}
 	if o.Bandwidth < 0 {
 		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))

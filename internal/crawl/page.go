@@ -34,6 +34,12 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 	})
 	defer closePartial(failure)
 	res.page.Report = report
+	w.takePage(ctx, res, resp, failure)
+}
+
+// takePage takes what a request for a page has brought.
+func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
+	l, report := &res.lease, &res.page.Report
 	if !report.Sent || report.Broken {
 		return
 	}
@@ -88,7 +94,7 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
 	}
 	if resp.Status/100 == 2 {
-		sum, err := digest(resp.Body)
+		sum, err := res.digestOf(resp.Body)
 		if err != nil {
 			res.page.Outcome = w.unreadable(page, err)
 			return
@@ -105,7 +111,7 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 		if resp.Status == 304 {
 			o.Digest = res.lease.Head.Last.Digest
-		} else {
+		} else if res.body != (warc.Digest{}) {
 			o.Digest, page.Digest = binary.BigEndian.Uint64(res.body[:]), res.body.String()
 		}
 		if err := w.read(ctx, res, resp, page); err != nil {
@@ -205,6 +211,10 @@ func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, pa
 	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
 	note(res, page, &wishes)
 	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
+	if !res.hasBody() {
+		w.takeReported(res, page, &wishes)
+		return nil
+	}
 	kind := w.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
@@ -263,12 +273,16 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	w.sum(res, &doc)
 	note(res, page, &doc.Robots)
 	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
-	deepest := w.o.Frontier.MaxDepth > 0 && l.Head.Depth >= w.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16
-	if deepest || w.forbidsLinks(&doc.Robots) {
-		return nil
+	if w.followsLinks(&l.Head, &doc.Robots) {
+		w.takeDocument(res, &doc)
 	}
-	w.takeDocument(res, &doc)
 	return nil
+}
+
+// followsLinks reports whether the links of a page are followed, by its depth and its directives.
+func (w *worker) followsLinks(h *storage.Head, d *extract.Directives) bool {
+	deepest := w.o.Frontier.MaxDepth > 0 && h.Depth >= w.o.Frontier.MaxDepth || h.Depth == math.MaxUint16
+	return !deepest && !w.forbidsLinks(d)
 }
 
 // takeDocument makes discoveries of the links of a document.

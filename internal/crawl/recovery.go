@@ -41,6 +41,11 @@ type recovery struct {
 	ledger  storage.UncommittedRequests
 	started map[uint64]requestlog.Request
 
+	leases map[string]leaseRecord // remote ones, by URL
+	marked map[string][]byte      // the marks of leases
+	out    []leaseRecord          // those that are still out
+	ranOut []requestlog.Request   // those of the others that have no outcome
+
 	heldSince time.Time // since when every host has a restart hold; zero: none has
 	suspects  bool      // URLs that were in flight at deaths are in the database
 }
@@ -51,6 +56,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
+		leases: make(map[string]leaseRecord),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {
@@ -61,7 +67,13 @@ func (e *Engine) settleLastProcess() error {
 		return err
 	}
 	boot := storage.BootID()
+	if err := r.openLeases(); err != nil {
+		return err
+	}
 	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, boot, r.addStarted); err != nil {
+		return err
+	}
+	if err := r.settleLeases(); err != nil {
 		return err
 	}
 	if e.requests, err = r.openRequestLog(boot, committed); err != nil {
@@ -70,7 +82,7 @@ func (e *Engine) settleLastProcess() error {
 	if err := r.commit(e.requests.uncommitted); err != nil {
 		return fmt.Errorf("store restart holds: %w", err)
 	}
-	e.heldSince, e.suspects = r.heldSince, r.suspects
+	e.heldSince, e.suspects, e.lent = r.heldSince, r.suspects, r.out
 	if err := e.files.Committed(); err != nil {
 		return err
 	}
@@ -84,7 +96,12 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if q, ok := parseStart(s); ok {
+	if l, ok := parseLease(s, offset); ok {
+		r.leases[l.URL] = l
+	} else if q, ok := parseStart(s); ok {
+		if q.Kind == requestlog.Page {
+			delete(r.leases, q.URL.String()) // it had ended
+		}
 		q.LedgerOffset = offset
 		r.started[offset] = q
 	}
@@ -106,6 +123,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), markUncommitted: uncommitted.encode(),
 		MarkOutput: encodeMarks(r.files.marks),
 	}}
+	r.markLeases(&b)
 	if r.ledger.Everyone {
 		r.heldSince = r.opened
 		if b.Marks[markHeld], err = r.opened.MarshalBinary(); err != nil {

@@ -3,8 +3,10 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +47,9 @@ func (l *requestLog) complete(res *result) {
 		}
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
+		if res.remote != nil {
+			res.remote.lease.describe(q)
+		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
 	default:
 		return
@@ -85,7 +90,10 @@ type startLedger struct{ ledger }
 // start writes the start of a request, and returns its offset.
 func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err error) {
 	start := storage.Start{
-		Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(l),
+		Host: l.HostName, At: now, Delay: -1, Note: startNote(l),
+	}
+	if l.Address.IsValid() {
+		start.Address = l.Address.String()
 	}
 	if l.Learned {
 		start.Delay = l.Delay
@@ -201,7 +209,7 @@ func (r *recovery) openRequestLog(boot string, committed uint64) (l *requestLog,
 	if err != nil {
 		return nil, err
 	}
-	if l.uncommitted, err = r.openUncommitted(); err == nil && len(r.started) > 0 {
+	if l.uncommitted, err = r.openUncommitted(); err == nil && len(r.started)+len(r.ranOut) > 0 {
 		err = r.logStarted(l, dir, committed)
 	}
 	return l, err
@@ -218,8 +226,9 @@ func (r *recovery) logStarted(l *requestLog, dir string, committed uint64) error
 	if err != nil {
 		return err
 	}
-	for offset, q := range r.started {
-		if logged[offset] {
+	unseen := append(slices.Collect(maps.Values(r.started)), r.ranOut...)
+	for _, q := range unseen {
+		if logged[q.LedgerOffset] {
 			continue
 		}
 		if err := r.findPolicy(&q); err != nil {
@@ -230,7 +239,7 @@ func (r *recovery) logStarted(l *requestLog, dir string, committed uint64) error
 		q.For = weburl.Origin{} // the log has none of a request without an end
 		l.write(&q)
 	}
-	for _, q := range r.started {
+	for _, q := range unseen {
 		l.uncommitted[q.URL.String()] = q.Start
 	}
 	return nil

@@ -44,6 +44,8 @@ type Status struct {
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
+	Fetchers []Fetcher `json:"fetchers,omitempty"` // remote ones, by name
+
 	Pace         Pace           `json:"pace"`
 	Limits       Limits         `json:"limits"`
 	OptOuts      int            `json:"opt_outs"`         // in force
@@ -177,7 +179,7 @@ func (d *dispatcher) report(state string) {
 		d.surveyor.all(d.postponedAfter())
 	}
 	now := d.o.Now()
-	s := Status{State: state, InFlight: d.flights.busy}
+	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
 	s.Limits = Limits{MaxRate: d.maxRate.perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
@@ -210,7 +212,7 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy > 0 || !d.sweeps.isEmpty() || d.surveyor.found.states == nil {
+	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() || d.surveyor.found.states == nil {
 		return false
 	}
 	for state := range d.surveyor.found.states {

@@ -28,6 +28,7 @@ type result struct {
 	findings
 	request  requestlog.Request
 	response *fetch.Response // while it is worked on
+	remote   *remoteResult   // of a request that a fetcher made; nil: a worker did
 }
 
 // findings are what the work of a lease brings, unless it panics.
@@ -185,6 +186,13 @@ func (w *worker) request(
 ) (resp *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	req.Progress = &res.progress
 	resp, err := w.client.Do(ctx, req)
+	return w.ended(res, req.URL, resp, err)
+}
+
+// ended takes the end of a request, and returns what request returns.
+func (w *worker) ended(
+	res *result, u weburl.URL, resp *fetch.Response, err error,
+) (_ *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	if err == nil {
 		res.response = resp
 		q := responseRecord(&res.lease, resp)
@@ -200,7 +208,7 @@ func (w *worker) request(
 	}
 	if !errors.As(err, &failure) {
 		now := w.o.Now()
-		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
+		failure = &fetch.Error{Op: "request", URL: u.String(), Start: now, End: now, Err: err}
 	}
 	q := failureRecord(&res.lease, failure)
 	w.observe(&q)

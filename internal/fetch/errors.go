@@ -112,6 +112,19 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind_%d", uint8(k))
 }
 
+// IsKnown reports whether k is one of the kinds.
+func (k Kind) IsKnown() bool { return k < kindCount }
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(name string) (k Kind, ok bool) {
+	for k, known := range kindNames() {
+		if name == known {
+			return Kind(k), true
+		}
+	}
+	return KindUnknown, false
+}
+
 // Temporary reports whether the same request may well succeed later without a change: networks,
 // name servers and overloaded hosts recover; a bad certificate or a malformed response usually does
 // not.

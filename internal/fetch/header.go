@@ -72,6 +72,25 @@ func fixedFields(o Options) []field {
 	return fs
 }
 
+// PlainHeader returns the header that another program sends in place of this client, with the
+// validators of a stored response unless they are empty. It has no secrets, no cookies, and no
+// Accept-Encoding, which depends on what the program can decode.
+func (c *Client) PlainHeader(etag, lastModified string) http.Header {
+	header := make(http.Header, len(c.fixed)+2)
+	for _, f := range c.fixed {
+		if f.name != "Accept-Encoding" {
+			header.Add(f.name, f.value)
+		}
+	}
+	if etag != "" && validHeaderValue(etag) {
+		header.Set("If-None-Match", etag)
+	}
+	if lastModified != "" && validHeaderValue(lastModified) {
+		header.Set("If-Modified-Since", lastModified)
+	}
+	return header
+}
+
 // fields returns the header of a request, without Host.
 func (c *Client) fields(r Request) []field {
 	fs := append(make([]field, 0, len(c.fixed)+4), c.fixed...)

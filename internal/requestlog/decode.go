@@ -246,6 +246,9 @@ func (f *fileDecoder) takeRequest(q *requestFields) bool {
 	r.Start = r.End.Add(-q.duration)
 	r.Decided = r.Start.Add(-q.waited)
 	r.ends, r.starts = f.process.instant(r.End, f.last), f.process.instant(r.Start, f.last-q.duration)
+	if q.flags&flagFetcher != 0 {
+		r.Fetcher = q.fetcher
+	}
 	var err error
 	if q.flags&flagFor != 0 {
 		r.For, err = weburl.ParseOrigin(q.origin)
@@ -267,6 +270,9 @@ func (f *fileDecoder) takeOpen(q *openFields) bool {
 		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0,
 		Process:      f.process,
 		LedgerOffset: q.ledgerOffset, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
+	}
+	if q.flags&flagFetcher != 0 {
+		r.Fetcher = q.fetcher
 	}
 	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)

@@ -67,7 +67,7 @@ func (e *encoder) header(b []byte, p *Process, now time.Time, room int) []byte {
 	e.began, e.ledgerBase, e.losts = p.Began, e.ledgerEnd, 0
 	return e.frame(b, frameHeader, &headerFields{
 		version: version, began: p.Began.UnixNano(), uptime: p.Uptime, boot: p.Boot, agent: p.Agent, tokens: p.Tokens,
-		obey: flag(p.Obey, 1), begun: now.UnixNano(), ledgerBase: e.ledgerBase,
+		obey: flag(p.Obey, byte(1)), begun: now.UnixNano(), ledgerBase: e.ledgerBase,
 	})
 }
 
@@ -106,7 +106,7 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
-		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line,
+		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line, fetcher: r.Fetcher,
 		target: r.URL.RequestURI(),
 	}
 	if q.flags&flagFor != 0 {
@@ -120,10 +120,10 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 func requestFlags(r *Request) uint64 {
 	return uint64(flag(r.Kind == Robots, flagRobots) | flag(r.Again, flagAgain) | flag(r.Sent, flagSent) |
 		flag(r.Status <= 0, flagFailed) | flag(r.RetryAfter > 0, flagRetryAfter) | flag(r.Allowed, flagAllowed) |
-		flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine))
+		flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine) | flag(r.Fetcher != "", flagFetcher))
 }
 
-func flag(set bool, bit byte) byte {
+func flag[T byte | int](set bool, bit T) T {
 	if set {
 		return bit
 	}
@@ -188,6 +188,6 @@ func (e *encoder) open(b []byte, r *Request) []byte {
 	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
 	return e.frame(b, frameOpen, &openFields{
 		flags: requestFlags(r), ledgerOffset: r.LedgerOffset, start: r.Start.UnixNano(), delay: int64(r.Delay),
-		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, url: r.URL.String(),
+		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, fetcher: r.Fetcher, url: r.URL.String(),
 	})
 }

@@ -20,8 +20,9 @@ const (
 	flagFailed     // a kind of failure replaces the status
 	flagRetryAfter // Retry-After follows
 	flagAllowed
-	flagFor  // the origin whose rules are needed follows
-	flagLine // the line that decided follows
+	flagFor     // the origin whose rules are needed follows
+	flagLine    // the line that decided follows
+	flagFetcher // the name of the fetcher follows
 	flagsEnd
 )
 
@@ -79,6 +80,7 @@ type requestFields struct {
 	retryAfter       time.Duration
 	origin           string
 	line             int
+	fetcher          string
 	target           string // path and query
 }
 
@@ -108,6 +110,9 @@ func (q *requestFields) code(c *coder) {
 	}
 	if q.flags&flagLine != 0 {
 		c.number(&q.line, maxNumber)
+	}
+	if q.flags&flagFetcher != 0 {
+		c.text(&q.fetcher)
 	}
 	c.text(&q.target)
 }
@@ -165,6 +170,7 @@ type openFields struct {
 	address      string
 	policy       int // its number, from 1; 0: none
 	line         int
+	fetcher      string
 	url          string
 }
 
@@ -176,6 +182,9 @@ func (q *openFields) code(c *coder) {
 	c.text(&q.address)
 	c.number(&q.policy, maxNumber)
 	c.number(&q.line, maxNumber)
+	if q.flags&flagFetcher != 0 {
+		c.text(&q.fetcher)
+	}
 	c.text(&q.url)
 }
 

@@ -67,6 +67,8 @@ type Request struct {
 	DelayReason politeness.Reason // the source of that delay
 	Reason      politeness.Reason // the reason for which the host last had to wait
 
+	Fetcher string // that made it, outside of this process; empty: amble did
+
 	Policy  *Policy // of Page: the policy that allowed it; of Robots: the new policy; nil: none
 	Allowed bool    // of Page: the verdict
 	Line    int     // of Page: the line of the robots.txt that gave the verdict; 0: none did

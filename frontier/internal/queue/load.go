@@ -20,11 +20,26 @@ func (q *Queue) LowRecrawls(most int) bool { return len(q.recrawls) <= most/4 &&
 // fewer mean that there are no more.
 func (q *Queue) Load(got *storage.Heads, busy Ordinals, most, wanted int) {
 	if got.Next > q.next {
-		q.fresh.insert(got.Queued...)
+		q.fresh.insert(q.withoutBusy(got.Queued, busy)...)
 		q.next = got.Next
 	}
 	q.loadRecrawls(got.Recrawls, busy, most, wanted)
 	q.loadDue(got.Due, busy, most, wanted)
+}
+
+// withoutBusy leaves out new URLs that are leased since before they were loaded: an earlier process
+// gave them to a remote fetcher. They count as taken.
+func (q *Queue) withoutBusy(got []storage.Head, busy Ordinals) []storage.Head {
+	if len(busy) == 0 {
+		return got
+	}
+	return slices.DeleteFunc(got, func(head storage.Head) bool {
+		is := busy.Has(head.Ordinal)
+		if is {
+			q.inFlight.Add(head.Ordinal)
+		}
+		return is
+	})
 }
 
 func (q *Queue) loadDue(got []storage.Head, busy Ordinals, most, wanted int) {

@@ -1,0 +1,213 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A page lease can go to a fetcher outside of this process instead of a worker. It takes no worker,
+// so it counts in no lane, and what its fetcher says of its duration does not decide the lane of
+// its host. Everything else is as for any other lease.
+
+// Want says which pages a remote fetcher may have.
+type Want struct {
+	Host    storage.HostID // the only host; storage.NoHost: any
+	PerHost int            // requests to one host in flight, those of others included; 0: one
+	Hosts   int            // the most hosts; 0: any number
+}
+
+// LeaseRemote gives leases to take for a remote fetcher, as long as pages that it wants are due
+// and take returns true. A Page lease is the fetcher's. Others, which the pages of a host wait for,
+// are for workers. wake is when there may be more, if nothing was due any more; zero: only an event
+// can change that. take may complete leases.
+func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (wake time.Time) {
+	f.readClock(now)
+	turn := remoteTurn{f: f, now: now, want: w, most: max(w.PerHost, 1)}
+	f.remote = true
+	defer func() { f.remote = false }()
+	defer turn.restore()
+	if w.Host != storage.NoHost {
+		return turn.leaseOf(w.Host, take)
+	}
+	for hosts := 0; w.Hosts == 0 || hosts < w.Hosts; {
+		out := f.nextOf(now, turn.due)
+		if out == nil {
+			return f.nextWake(func(lane) bool { return true })
+		}
+		if !take(&out.lease) {
+			return time.Time{}
+		}
+		if out.lease.Kind != Page {
+			continue
+		}
+		hosts++
+		if turn.more(out.host, take) {
+			return time.Time{}
+		}
+	}
+	return time.Time{}
+}
+
+// remoteTurn is one call of LeaseRemote.
+type remoteTurn struct {
+	f     *Frontier
+	now   time.Time
+	want  Want
+	most  int     // requests in flight to one host
+	aside []*host // in no heap: due, but with as many requests in flight as are wanted
+}
+
+// due is the host of all lanes that has been due longest and has room for a request.
+func (r *remoteTurn) due(now instant) *host {
+	for {
+		var first *host
+		since := never
+		for l := range lanes {
+			if h, at := r.f.firstInLane(l, now); h != nil && at < since {
+				first, since = h, at
+			}
+		}
+		if first == nil || first.active.inFlight < r.most {
+			return first
+		}
+		r.f.unschedule(first)
+		r.aside = append(r.aside, first)
+	}
+}
+
+// restore schedules the hosts again that were set aside.
+func (r *remoteTurn) restore() {
+	for _, h := range r.aside {
+		r.f.schedule(h, r.f.instant(r.now))
+	}
+}
+
+// more gives further leases of a host, as many as are wanted of one. It reports whether take
+// returned false.
+func (r *remoteTurn) more(h *host, take func(*Lease) bool) (ended bool) {
+	t := r.f.instant(r.now)
+	for r.isDue(h, t) {
+		out := r.f.serve(h, r.now)
+		if out == nil {
+			return false
+		}
+		if !take(&out.lease) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDue reports whether a host may have a lease as far as its heap says.
+func (r *remoteTurn) isDue(h *host, now instant) bool {
+	if h == nil || h.active == nil || !h.active.loaded || h.active.inFlight >= r.most {
+		return false
+	}
+	return h.state == waiting && h.readyAt <= now ||
+		h.state == waitingToRecrawl && h.recrawlAt <= now && r.f.recrawlAllowed(now)
+}
+
+// leaseOf gives leases of one host. A dormant one becomes active.
+func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake time.Time) {
+	f, t := r.f, r.f.instant(r.now)
+	f.activateDue(t)
+	h := f.hosts.get(id)
+	if h == nil {
+		return time.Time{}
+	}
+	if h.active == nil && (h.queued+h.due > 0 || h.recrawls > 0) && !f.isOverBudget(h) && f.hasRoom() {
+		if h.ready-lead > t {
+			return f.time(h.ready - lead)
+		}
+		f.activate(h)
+	}
+	if r.more(h, take) || h.active == nil || h.active.inFlight >= r.most {
+		return time.Time{}
+	}
+	switch {
+	case h.state == waiting && h.readyAt > t:
+		return f.time(h.readyAt)
+	case h.state == waitingToRecrawl:
+		return f.time(max(h.recrawlAt, f.share.nextAt, t+1))
+	}
+	return time.Time{}
+}
+
+// LeaseOf returns a page lease that is out, and whether its host is loaded, so that it can be
+// completed. The lease is read-only, and valid until it is completed.
+func (f *Frontier) LeaseOf(id uint64) (l *Lease, loaded bool) {
+	out := f.leases[id]
+	if out == nil {
+		return nil, false
+	}
+	if !out.host.active.loaded {
+		return &out.lease, false
+	}
+	if l = &out.lease; l.Rules == nil { // it was adopted
+		q := &out.host.active.queues[l.Head.Origin]
+		l.Rules, l.Policy = q.rules, q.record
+		l.Verdict, _ = f.match(q, &l.Head)
+	}
+	return l, true
+}
+
+// Adopted is a page lease that an earlier process gave to a remote fetcher.
+type Adopted struct {
+	Host    storage.HostID
+	Name    string // of the host
+	URL     weburl.URL
+	Head    storage.Head
+	Address netip.Addr
+	At      time.Time
+	Delay   time.Duration
+}
+
+// Adopt takes over a lease: its host becomes active, with a request in flight. It has to be called
+// after Restore and before the first lease is given out. False: the host is not known, or a lease
+// of the URL is out.
+func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
+	f.readClock(now)
+	h := f.hosts.get(l.Host)
+	if h == nil || h.active != nil && h.active.busy.Has(l.Head.Ordinal) {
+		return 0, false
+	}
+	if h.active == nil {
+		f.activate(h)
+		h.active.name = l.Name
+	}
+	a := h.active
+	a.busy.Add(l.Head.Ordinal)
+	a.inFlight++
+	a.served++
+	f.countPage(h, &l.Head)
+	out := f.lease(h, Page)
+	out.remote, out.urlKind = true, kindOf(&l.Head)
+	out.limits = [limitClasses]*limit{byDomain: f.ofDomain(l.Name), byGroup: f.ofGroup(l.Name, nil)}
+	if l.Address.IsValid() {
+		out.limits[byAddress] = f.ofAddress(l.Address)
+	}
+	for _, limit := range out.limits {
+		if limit != nil {
+			limit.polite.Begin()
+		}
+	}
+	out.lease.URL, out.lease.Address, out.lease.Head = l.URL, l.Address, l.Head
+	out.lease.At, out.lease.Delay, out.lease.DelayReason = l.At, l.Delay, politeness.ReasonRestart
+	return out.lease.ID, true
+}
+
+// kindOf is the kind that a URL has in its queue.
+func kindOf(head *storage.Head) queue.Kind {
+	switch {
+	case head.Last.State == storage.Queued && head.Priority == 0:
+		return queue.New
+	case head.Last.State == storage.Queued || head.Last.State == storage.Retrying:
+		return queue.Due
+	}
+	return queue.Recrawl
+}

@@ -1,0 +1,776 @@
+package crawl
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+const (
+	// robotsWorkers is how many workers there may be besides Live.Workers for what the pages of
+	// fetchers wait for: robots.txt files, and long matches.
+	robotsWorkers = 64
+	// maxLeases bounds the remote leases that are out. Each takes about 1 KB.
+	maxLeases = 200_000
+	// maxWaiters bounds the requests that wait for leases.
+	maxWaiters = 1024
+	// maxFetchers bounds the fetchers that are known and hold nothing.
+	maxFetchers = 1000
+	// maxEnded is how many ended leases are remembered, so that a late report can be told from an
+	// unknown one.
+	maxEnded = 10_000
+	// saveLeasesAfter is how long a lease is in the start ledger only. One that is out for longer
+	// gets a mark in the database, so that the ledger does not grow.
+	saveLeasesAfter = 2 * time.Second
+)
+
+const (
+	// markLease begins the names of the marks of leases, and markCutOff those of fetchers that are
+	// cut off.
+	markLease, markCutOff = "lease/", "cutoff/"
+)
+
+// remoteLease is a lease that a fetcher has.
+type remoteLease struct {
+	leaseRecord
+	id         LeaseID
+	frontierID uint64
+	offset     uint64 // of its last line in the start ledger
+	at         storage.Position
+	given      time.Time // with a monotonic reading
+	deadline   time.Time // with a monotonic reading
+	index      int       // in the heap of deadlines
+	saved      bool      // it has a mark, in the database or the batch
+	claimed    bool      // its report is being worked on
+	adopted    bool      // an earlier process gave it
+}
+
+// leaseRecord is what is kept of a lease over a restart: in a line of the start ledger, and later in
+// a mark.
+type leaseRecord struct {
+	ID       LeaseID       `json:"id"`
+	Fetcher  string        `json:"fetcher"`
+	URL      string        `json:"url"`
+	Address  string        `json:"address,omitempty"`
+	Given    time.Time     `json:"given"`
+	Deadline time.Time     `json:"deadline"`
+	Delay    time.Duration `json:"delay"`
+	Line     int           `json:"line,omitempty"`
+	Version  string        `json:"version,omitempty"` // of the robots.txt that allowed it
+	Offset   uint64        `json:"offset"`            // in the start ledger
+}
+
+// remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher
+// owns them.
+type remoteLeases struct {
+	out       map[LeaseID]*remoteLease
+	byURL     map[storage.Position]*remoteLease
+	deadlines deadlines
+	unsaved   []savedLater // in the order of their offsets
+	ended     map[LeaseID]bool
+	endedList []LeaseID // a ring
+	endedNext int
+	fetchers  map[string]*Fetcher
+	waiters   []*leaseWait
+	wake      time.Time // when there may be a lease for a waiter; zero: only an event can change that
+	parked    []*claims // wait until the hosts of adopted leases are loaded
+	working   int       // claimed leases
+}
+
+// savedLater is a line of the start ledger whose lease may need a mark later.
+type savedLater struct {
+	lease  *remoteLease
+	offset uint64
+}
+
+func newRemoteLeases() remoteLeases {
+	return remoteLeases{
+		out: make(map[LeaseID]*remoteLease), byURL: make(map[storage.Position]*remoteLease),
+		ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
+	}
+}
+
+// deadlines is a heap of leases by their deadline.
+type deadlines []*remoteLease
+
+// Len is part of heap.Interface.
+func (h deadlines) Len() int { return len(h) }
+
+// Less is part of heap.Interface.
+func (h deadlines) Less(i, j int) bool { return h[i].deadline.Before(h[j].deadline) }
+
+// Swap is part of heap.Interface.
+func (h deadlines) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is part of heap.Interface.
+func (h *deadlines) Push(x any) {
+	l := x.(*remoteLease)
+	l.index = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop is part of heap.Interface.
+func (h *deadlines) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	l.index = -1
+	return l
+}
+
+// nextDeadline is when the next lease runs out; zero: none is out.
+func (r *remoteLeases) nextDeadline() time.Time {
+	if len(r.deadlines) == 0 {
+		return time.Time{}
+	}
+	return r.deadlines[0].deadline
+}
+
+// fetcher returns a fetcher, and makes one that is not known. Of too many, the one that was seen
+// first and holds nothing is forgotten.
+func (r *remoteLeases) fetcher(name string, now time.Time) *Fetcher {
+	f := r.fetchers[name]
+	if f == nil {
+		if len(r.fetchers) >= maxFetchers {
+			var oldest *Fetcher
+			for _, other := range r.fetchers {
+				idle := other.Leases == 0 && !other.CutOff
+				if idle && (oldest == nil || other.LastSeen.Before(oldest.LastSeen)) {
+					oldest = other
+				}
+			}
+			if oldest != nil {
+				delete(r.fetchers, oldest.Name)
+			}
+		}
+		f = &Fetcher{Name: name}
+		r.fetchers[name] = f
+	}
+	f.LastSeen = now.Round(0)
+	return f
+}
+
+// checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
+func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
+	if r.fetcher(name, now).CutOff {
+		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+	}
+	return nil
+}
+
+// list returns the fetchers by name.
+func (r *remoteLeases) list() []Fetcher {
+	all := make([]Fetcher, 0, len(r.fetchers))
+	for _, name := range slices.Sorted(maps.Keys(r.fetchers)) {
+		all = append(all, *r.fetchers[name])
+	}
+	return all
+}
+
+// leaseWait is a request for leases.
+type leaseWait struct {
+	request LeaseRequest
+	host    storage.HostID
+	given   []*result     // set before done is closed, as is err
+	err     error         //
+	done    chan struct{} // closed by the dispatcher when it is through with the request
+}
+
+// run waits until the request is answered, or waited or ctx end. The error is ErrCutOff,
+// ErrNotRunning or ErrLease.
+func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
+	uncancelled := context.WithoutCancel(ctx)
+	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-waited.Done():
+	}
+	// After an error the dispatcher has turned the request away.
+	_ = m.call(uncancelled, func(d *dispatcher) { d.remote.removeWaiter(w) })
+	<-w.done
+	return w.err
+}
+
+// addWaiter takes in a request for leases.
+func (d *dispatcher) addWaiter(w *leaseWait) {
+	r := &d.remote
+	w.err = r.checkFetcher(w.request.Fetcher, d.o.Now())
+	if w.err == nil && len(r.waiters) >= maxWaiters {
+		w.err = fmt.Errorf("%w: %d requests wait already", ErrLease, maxWaiters)
+	}
+	if w.err != nil || d.lend(w) {
+		close(w.done)
+		return
+	}
+	r.waiters = append(r.waiters, w)
+}
+
+// removeWaiter ends a request, whether it has leases or not.
+func (r *remoteLeases) removeWaiter(w *leaseWait) {
+	if i := slices.Index(r.waiters, w); i >= 0 {
+		r.waiters = slices.Delete(r.waiters, i, i+1)
+		close(w.done)
+	}
+}
+
+// turnAway ends all that waits for leases, and the reports that wait for hosts to be loaded.
+func (r *remoteLeases) turnAway() {
+	for _, w := range r.waiters {
+		w.err = ErrNotRunning
+		close(w.done)
+	}
+	for _, c := range r.parked {
+		c.err = ErrNotRunning
+		close(c.done)
+	}
+	r.waiters, r.parked = nil, nil
+}
+
+// lendPages gives leases to those who wait for some.
+func (d *dispatcher) lendPages() {
+	r := &d.remote
+	if r.wake = (time.Time{}); len(r.waiters) == 0 {
+		return
+	}
+	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
+		served := d.lend(w)
+		if served {
+			close(w.done)
+		}
+		return served
+	})
+}
+
+// canLend reports whether another lease may be given out.
+func (d *dispatcher) canLend(now time.Time) bool {
+	if d.isPaused() || len(d.remote.out) >= maxLeases || d.flights.busy >= d.live.Load().Workers+robotsWorkers {
+		return false
+	}
+	if !d.maxRate.allows(now) {
+		d.remote.wake = earliest(d.remote.wake, d.maxRate.next)
+		return false
+	}
+	return true
+}
+
+// lend gives leases to one who waits for some. It reports whether there were any.
+func (d *dispatcher) lend(w *leaseWait) bool {
+	now := d.o.Now()
+	if !d.canLend(now) {
+		return false
+	}
+	want := frontier.Want{Host: w.host, PerHost: w.request.PerHost, Hosts: w.request.Hosts}
+	wake := d.f.LeaseRemote(now, want, func(l *frontier.Lease) bool {
+		if l.Kind != frontier.Page {
+			return d.serveInside(*l, now) && d.canLend(now)
+		}
+		given, err := d.give(*l, &w.request, now)
+		if err != nil {
+			d.notSent(l, now)
+			d.fail(d.stall.startFailed(err, now))
+			return false
+		}
+		w.given = append(w.given, given)
+		return len(w.given) < w.request.N && d.canLend(now)
+	})
+	d.remote.wake = earliest(d.remote.wake, wake)
+	d.collect()
+	return len(w.given) > 0
+}
+
+// serveInside gives a lease that a page of a fetcher waits for to a worker.
+func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
+	offset, entered := d.enter(&l, now)
+	if !entered {
+		return false
+	}
+	d.maxRate.took(&l, now)
+	d.flights.startWorkers(d.flights.busy + 1)
+	d.flights.give(&l, offset, now)
+	return true
+}
+
+// give makes a remote lease of a page lease, and writes it to the start ledger.
+func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*result, error) {
+	id := LeaseID(rand.Text())
+	x := &remoteLease{
+		id: id, frontierID: l.ID, at: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, given: now,
+		deadline: now.Add(to.Visibility),
+		leaseRecord: leaseRecord{
+			ID: id, Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0), Deadline: now.Add(to.Visibility).Round(0),
+			Delay: l.Delay, Line: l.Verdict.Line,
+		},
+	}
+	if l.Address.IsValid() {
+		x.Address = l.Address.String()
+	}
+	if l.Rules != nil && !l.Rules.Version().IsZero() {
+		x.Version = l.Rules.Version().String()
+	}
+	offset, err := d.ledger.lend(&l, x)
+	if err != nil {
+		return nil, err
+	}
+	d.stall.started()
+	d.maxRate.took(&l, now)
+	d.remote.enter(x, offset)
+	d.remote.fetchers[x.Fetcher].Taken++
+	d.flights.pages++
+	return &result{lease: l, remote: &remoteResult{lease: x}}, nil
+}
+
+// enter takes note of a lease that is out.
+func (r *remoteLeases) enter(x *remoteLease, offset uint64) {
+	x.offset, x.Offset = offset, offset
+	r.out[x.id], r.byURL[x.at] = x, x
+	heap.Push(&r.deadlines, x)
+	r.fetcher(x.Fetcher, x.given).Leases++
+	r.unsaved = append(r.unsaved, savedLater{x, offset})
+}
+
+// adopt takes over a lease of an earlier process. It has a mark.
+func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Position) {
+	now := d.o.Now()
+	x := &remoteLease{
+		leaseRecord: record, id: record.ID, frontierID: frontierID, at: at, given: now.Add(-max(now.Sub(record.Given), 0)),
+		deadline: now.Add(record.left(now)), saved: true, adopted: true, offset: record.Offset,
+	}
+	r := &d.remote
+	r.out[x.id], r.byURL[x.at] = x, x
+	heap.Push(&r.deadlines, x)
+	f := r.fetcher(x.Fetcher, now)
+	f.Leases++
+	d.flights.pages++
+}
+
+// left is for how long a lease is still out. A clock that was set back does not prolong it.
+func (l *leaseRecord) left(now time.Time) time.Duration {
+	return min(l.Deadline.Sub(now), l.Deadline.Sub(l.Given))
+}
+
+// save makes marks of leases that have been in the ledger for a while. Lines before those that
+// remain need not be remembered.
+func (r *remoteLeases) save(into *batch, now time.Time) {
+	n := 0
+	for _, entry := range r.unsaved {
+		x := entry.lease
+		if isOut := r.out[x.id] == x && !x.saved && x.offset == entry.offset; isOut {
+			if now.Sub(x.given) < saveLeasesAfter {
+				break
+			}
+			into.setMark(markLease+string(x.id), x.leaseRecord.encode())
+			x.saved = true
+		}
+		n++
+	}
+	r.unsaved = r.unsaved[n:]
+}
+
+// settledOffset returns the offset in the ledger before which every lease has ended or has a mark,
+// given that of other requests.
+func (r *remoteLeases) settledOffset(others uint64) uint64 {
+	if len(r.unsaved) == 0 {
+		return others
+	}
+	return min(others, r.unsaved[0].offset)
+}
+
+// end takes a lease back that has ended.
+func (d *dispatcher) endRemote(x *remoteLease) {
+	r := &d.remote
+	delete(r.out, x.id)
+	delete(r.byURL, x.at)
+	if x.index >= 0 {
+		heap.Remove(&r.deadlines, x.index)
+	}
+	if x.saved {
+		d.pending.setMark(markLease+string(x.id), nil)
+	}
+	if f := r.fetchers[x.Fetcher]; f != nil {
+		f.Leases--
+	}
+	if x.claimed {
+		r.working--
+	}
+	d.flights.pages--
+	if len(r.endedList) < maxEnded {
+		r.endedList = append(r.endedList, x.id)
+	} else {
+		delete(r.ended, r.endedList[r.endedNext])
+		r.endedList[r.endedNext] = x.id
+		r.endedNext = (r.endedNext + 1) % maxEnded
+	}
+	r.ended[x.id] = true
+}
+
+// extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
+func (d *dispatcher) extend(fetcher string, id LeaseID, visibility time.Duration) (time.Time, error) {
+	now := d.o.Now()
+	x := d.remote.out[id]
+	if x == nil || x.claimed || x.Fetcher != fetcher || !now.Before(x.deadline) {
+		return time.Time{}, nil
+	}
+	l, _ := d.f.LeaseOf(x.frontierID)
+	until := now.Add(visibility)
+	if longest := x.given.Add(MaxLeaseLife); until.After(longest) {
+		until = longest
+	}
+	before := x.Deadline
+	x.Deadline = until.Round(0)
+	offset, err := d.ledger.lend(l, x)
+	if err != nil {
+		x.Deadline = before
+		return time.Time{}, err
+	}
+	x.deadline, x.offset, x.Offset, x.saved = until, offset, offset, false
+	heap.Fix(&d.remote.deadlines, x.index)
+	d.remote.unsaved = append(d.remote.unsaved, savedLater{x, offset})
+	return x.Deadline, nil
+}
+
+// runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and
+// the URL goes back to its queue.
+func (d *dispatcher) runOut(now time.Time) {
+	r := &d.remote
+	for len(r.deadlines) > 0 && !now.Before(r.deadlines[0].deadline) {
+		x := r.deadlines[0]
+		l, loaded := d.f.LeaseOf(x.frontierID)
+		if !loaded { // its host is being read
+			x.deadline = now.Add(time.Second)
+			heap.Fix(&r.deadlines, 0)
+			continue
+		}
+		if f := r.fetchers[x.Fetcher]; f != nil {
+			f.RanOut++
+		}
+		d.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
+		d.complete(broken(l, x, x.given, x.deadline))
+	}
+}
+
+// describe adds to the record of a request what the lease says of it. An adopted lease was allowed by
+// the robots.txt of its time.
+func (x *remoteLease) describe(q *requestlog.Request) {
+	q.Fetcher = x.Fetcher
+	if !x.adopted {
+		return
+	}
+	q.Allowed, q.Line = true, x.Line
+	if v, err := robots.ParseVersion(x.Version); err == nil && v != q.Policy.Version {
+		q.Policy = &requestlog.Policy{Version: v}
+	}
+}
+
+// broken returns the result of a lease without a result: the host is charged, and the URL is fetched
+// again.
+func broken(l *frontier.Lease, x *remoteLease, start, end time.Time) *result {
+	res := &result{lease: *l, remote: &remoteResult{lease: x}}
+	res.page.Report = frontier.Report{
+		Sent: true, Broken: true, End: end, Duration: end.Sub(start), Signal: politeness.SignalAborted,
+	}
+	res.request = recordOf(&res.lease, start, end)
+	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
+	return res
+}
+
+// claims are reports on their way to their leases.
+type claims struct {
+	all  []claim
+	err  error
+	done chan struct{} // closed by the dispatcher when all have a result
+}
+
+// claim is one report.
+type claim struct {
+	report    *LeaseReport
+	at        storage.Position // of its URL, if it names no lease
+	open      bool             // the dispatcher has not decided about it
+	result    ReportResult
+	res       *result    // to be worked on; nil: nothing is to be done
+	committed chan error // holds one; nil: nothing is committed
+}
+
+// claim finds the leases of reports, or waits until all of their hosts are loaded.
+func (d *dispatcher) claim(c *claims) {
+	for i := range c.all {
+		if x, _ := d.remote.find(&c.all[i]); x != nil {
+			if _, loaded := d.f.LeaseOf(x.frontierID); !loaded {
+				d.remote.parked = append(d.remote.parked, c)
+				return
+			}
+		}
+	}
+	defer close(c.done)
+	now := d.o.Now()
+	d.runOut(now)
+	for i := range c.all {
+		d.claimOne(&c.all[i], now)
+	}
+}
+
+// find returns the lease that a report is for; nil: none is out.
+func (r *remoteLeases) find(c *claim) (x *remoteLease, wasOut bool) {
+	switch {
+	case !c.open:
+		return nil, false
+	case c.report.ID != "":
+		return r.out[c.report.ID], r.ended[c.report.ID]
+	}
+	return r.byURL[c.at], false
+}
+
+// claimOne decides about one report.
+func (d *dispatcher) claimOne(c *claim, now time.Time) {
+	r := &d.remote
+	f := r.fetcher(c.report.Fetcher, now)
+	x, wasOut := r.find(c)
+	switch {
+	case !c.open:
+	case f.CutOff:
+		c.result = Foreign
+	case x == nil && wasOut, x != nil && x.claimed:
+		c.result = Late
+	case x == nil:
+		c.result = Unknown
+	case x.Fetcher != c.report.Fetcher:
+		c.result = Foreign
+	default:
+		c.result = Accepted
+	}
+	if c.open = false; c.result != Accepted {
+		f.Refused++
+		return
+	}
+	l, _ := d.f.LeaseOf(x.frontierID)
+	c.committed = make(chan error, 1)
+	c.report.bound(x, now)
+	if c.report.NotDone {
+		f.NotDone++
+		res := broken(l, x, c.report.Start, c.report.End)
+		if !c.report.Sent {
+			res.page.Report = frontier.Report{End: now}
+		}
+		res.remote.committed = c.committed
+		d.complete(res)
+		return
+	}
+	f.Reported++
+	x.claimed = true
+	r.working++
+	heap.Remove(&r.deadlines, x.index)
+	c.res = &result{lease: *l, remote: &remoteResult{lease: x, report: c.report, committed: c.committed}}
+	c.res.ctx, c.res.end = context.WithCancelCause(d.flights.working)
+}
+
+// bound bounds the times of a report: the request was made after the lease was given and before its
+// report came.
+func (r *LeaseReport) bound(x *remoteLease, now time.Time) {
+	if r.End.IsZero() || r.End.After(now) || r.End.Before(x.given) {
+		r.End = now
+	}
+	if r.Start.IsZero() || r.Start.Before(x.given) || r.Start.After(r.End) {
+		r.Start = x.given
+	}
+}
+
+// unpark claims again what has waited for hosts to be loaded.
+func (d *dispatcher) unpark() {
+	parked := d.remote.parked
+	d.remote.parked = nil
+	for _, c := range parked {
+		d.claim(c)
+	}
+}
+
+// setCutOff cuts a fetcher off, or ends that.
+func (d *dispatcher) setCutOff(name string, on bool) error {
+	now := d.o.Now()
+	f := d.remote.fetcher(name, now)
+	var mark []byte
+	if f.CutOff = on; on {
+		mark = []byte(now.UTC().Format(time.RFC3339))
+		for _, w := range slices.Clone(d.remote.waiters) {
+			if w.request.Fetcher == name {
+				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+				d.remote.removeWaiter(w)
+			}
+		}
+	}
+	d.pending.setMark(markCutOff+name, mark)
+	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	return nil
+}
+
+// restoreCutOffs takes over which fetchers are cut off.
+func (d *dispatcher) restoreCutOffs() error {
+	marks, err := d.store.Marks(markCutOff)
+	for name := range marks {
+		d.remote.fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+	}
+	return err
+}
+
+// encode returns the value of the mark of a lease.
+func (l *leaseRecord) encode() []byte {
+	text, err := json.Marshal(l)
+	if err != nil {
+		panic(err) // strings, numbers and times can be encoded
+	}
+	return text
+}
+
+// leaseNote begins the note of a lease in the start ledger.
+const leaseNote = "lease"
+
+// lend writes a lease into the start ledger, and returns its offset. Its note is that of startNote
+// with the id, the fetcher and the deadline in Unix milliseconds before the URL.
+func (s startLedger) lend(l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
+	start := storage.Start{Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay}
+	start.Note = fmt.Sprintf("%s,%d,%s,%s/%s/%d,%s", leaseNote, x.Line, x.Version, x.ID, x.Fetcher,
+		x.Deadline.UnixMilli(), x.URL)
+	return s.Append(start)
+}
+
+// parseLease makes a lease of a line of the start ledger; false: its note is not from lend.
+func parseLease(s storage.Start, offset uint64) (l leaseRecord, ok bool) {
+	parts := strings.SplitN(s.Note, ",", 5)
+	if len(parts) != 5 || parts[0] != leaseNote {
+		return l, false
+	}
+	line, lineErr := strconv.Atoi(parts[1])
+	of := strings.Split(parts[3], "/")
+	if len(of) != 3 || lineErr != nil {
+		return l, false
+	}
+	deadline, err := strconv.ParseInt(of[2], 10, 64)
+	if err != nil {
+		return l, false
+	}
+	return leaseRecord{
+		ID: LeaseID(of[0]), Fetcher: of[1], URL: parts[4], Address: s.Address, Given: s.At,
+		Deadline: time.UnixMilli(deadline), Delay: s.Delay, Line: line, Version: parts[2], Offset: offset,
+	}, true
+}
+
+// openLeases reads the leases of the processes before: those with a mark, and those that only the
+// start ledger names. The last line of a URL counts.
+func (r *recovery) openLeases() error {
+	marks, err := r.store.Marks(markLease)
+	if err != nil {
+		return err
+	}
+	r.marked = marks
+	for name, value := range marks {
+		var l leaseRecord
+		if err := json.Unmarshal(value, &l); err != nil || markLease+string(l.ID) != name {
+			return fmt.Errorf("mark %s: %w", name, storage.ErrCorrupt)
+		}
+		r.leases[l.URL] = l
+	}
+	return nil
+}
+
+// settleLeases decides which leases are still out. One that ran out meanwhile is a request whose end
+// nobody saw.
+func (r *recovery) settleLeases() error {
+	for _, url := range slices.Sorted(maps.Keys(r.leases)) {
+		l := r.leases[url]
+		q, ok := l.request()
+		if !ok {
+			continue
+		}
+		open, err := r.isOpen(&q)
+		if err != nil {
+			return err
+		}
+		if !open {
+			continue
+		}
+		if l.left(r.opened) <= 0 {
+			if known, is := r.ledger.Hosts[q.URL.Host()]; !is || known < l.Delay {
+				r.ledger.Hosts[q.URL.Host()] = l.Delay
+			}
+			r.ranOut = append(r.ranOut, q)
+			continue
+		}
+		r.out = append(r.out, l)
+	}
+	return nil
+}
+
+// markLeases adds the marks of the leases that are out to b: the start ledger begins again.
+func (r *recovery) markLeases(b *storage.Batch) {
+	for name := range r.marked {
+		b.Marks[name] = nil
+	}
+	for i := range r.out {
+		b.Marks[markLease+string(r.out[i].ID)] = r.out[i].encode()
+	}
+}
+
+// request is the request of a lease, as far as it is known.
+func (l *leaseRecord) request() (q requestlog.Request, ok bool) {
+	u, err := weburl.Parse(l.URL)
+	if err != nil {
+		return q, false
+	}
+	q = requestlog.Request{URL: u, Sent: true, Start: l.Given, Decided: l.Given, Delay: l.Delay, Line: l.Line, Allowed: true,
+		LedgerOffset: l.Offset, Fetcher: l.Fetcher}
+	if v, err := robots.ParseVersion(l.Version); err == nil {
+		q.Policy = &requestlog.Policy{Version: v}
+	}
+	q.Address, _ = netip.ParseAddr(l.Address) // invalid: none is known
+	return q, true
+}
+
+// adoptLeases gives the frontier the leases that are still out.
+func (d *dispatcher) adoptLeases(list []leaseRecord, s store) error {
+	slices.SortFunc(list, func(a, b leaseRecord) int {
+		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
+	})
+	for _, l := range list {
+		q, _ := l.request()
+		head, host, err := s.Lookup(q.URL)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
+		}
+		now := d.o.Now()
+		id, ok := d.f.Adopt(frontier.Adopted{
+			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
+			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
+		}, now)
+		if ok {
+			d.adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal})
+		}
+	}
+	d.collect()
+	return nil
+}

@@ -1,0 +1,342 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// remoteRun is a crawl that runs until it is stopped.
+type remoteRun struct {
+	*Engine
+	t     testing.TB
+	ended chan struct{} // closed at the end of the run
+	err   error         // of the run
+	stop  context.CancelFunc
+}
+
+// startRemote opens and runs a crawl.
+func startRemote(t testing.TB, o Options, seeds ...string) *remoteRun {
+	t.Helper()
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := &remoteRun{Engine: e, t: t, ended: make(chan struct{}), stop: stop}
+	var list []Seed
+	for _, s := range seeds {
+		list = append(list, seed(t, s))
+	}
+	go func() {
+		_, r.err = e.Run(ctx, list)
+		close(r.ended)
+	}()
+	return r
+}
+
+// wait returns when the crawl is done.
+func (r *remoteRun) wait() {
+	r.t.Helper()
+	<-r.ended
+	if err := errors.Join(r.err, r.Close()); err != nil {
+		r.t.Error(err)
+	}
+	r.stop()
+}
+
+// end stops the crawl.
+func (r *remoteRun) end() {
+	r.t.Helper()
+	r.stop()
+	r.wait()
+}
+
+// lease takes leases, and waits for some.
+func (r *remoteRun) lease(request LeaseRequest) []RemoteLease {
+	r.t.Helper()
+	for {
+		if request.Wait == 0 {
+			request.Wait = time.Hour
+		}
+		leases, err := r.Lease(r.t.Context(), request)
+		if errors.Is(err, ErrNotRunning) { // it is starting
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return leases
+	}
+}
+
+// report reports one result and checks what becomes of it.
+func (r *remoteRun) report(report LeaseReport, want ReportResult) {
+	r.t.Helper()
+	results, err := r.Report(r.t.Context(), []LeaseReport{report})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if results[0] != want {
+		r.t.Errorf("the report of %s: %s, want %s", report.ID, results[0], want)
+	}
+}
+
+// testFetcher fetches what it leases from a web.
+type testFetcher struct {
+	name   string
+	client *http.Client
+	links  bool // it reports links and digests, not bodies
+}
+
+func newTestFetcher(name string, web *testweb.Web) *testFetcher {
+	f := &testFetcher{name: name, client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DisableKeepAlives: true},
+	}}
+	if web.Virtual() {
+		f.client.Transport = &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return web.Dial(ctx, network, address)
+			}}
+	}
+	return f
+}
+
+// fetch makes the request of a lease.
+func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
+	report := LeaseReport{Fetcher: f.name, ID: l.ID, Start: time.Now()}
+	target := l.URL.String()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		report.NotDone = true
+		return report
+	}
+	request.Header = l.Header.Clone()
+	request.Host = request.URL.Host
+	if l.Address.IsValid() {
+		request.URL.Host = net.JoinHostPort(l.Address.String(), request.URL.Port())
+	}
+	response, err := f.client.Do(request)
+	if err != nil {
+		report.Failure, report.End = fetch.KindReset, time.Now()
+		return report
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	report.End = time.Now()
+	if err != nil {
+		report.Failure = fetch.KindIncompleteBody
+		return report
+	}
+	report.Status, report.Header = response.StatusCode, response.Header
+	if !f.links {
+		report.Body, report.HasBody = body, true
+		return report
+	}
+	report.Digest = warc.DigestOf(body)
+	doc, err := extract.HTML(body, response.Header, l.URL, []string{"amble"}, extract.DefaultOptions())
+	if err == nil {
+		for _, link := range doc.Links {
+			report.Links = append(report.Links, link.URL.String())
+		}
+	}
+	return report
+}
+
+// work leases, fetches and reports until the crawl ends.
+func (f *testFetcher) work(r *remoteRun, request LeaseRequest) {
+	request.Fetcher, request.Wait = f.name, time.Hour
+	for r.t.Context().Err() == nil {
+		leases, err := r.Lease(r.t.Context(), request)
+		if errors.Is(err, ErrNotRunning) {
+			select {
+			case <-r.ended:
+				return
+			case <-time.After(time.Millisecond):
+				continue
+			}
+		}
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		reports := make([]LeaseReport, len(leases))
+		var wg sync.WaitGroup
+		for i := range leases {
+			wg.Go(func() { reports[i] = f.fetch(r.t.Context(), &leases[i]) })
+		}
+		wg.Wait()
+		results, err := r.Report(r.t.Context(), reports)
+		if err != nil && !errors.Is(err, ErrNotRunning) {
+			r.t.Error(err)
+		}
+		for i, result := range results {
+			if result != Accepted {
+				r.t.Errorf("%s: %s", leases[i].URL, result)
+			}
+		}
+	}
+}
+
+// TestRemoteFetchers: a crawl without workers of its own is done by fetchers, as politely and as
+// completely as by workers, whether they report bodies or links.
+func TestRemoteFetchers(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+			site("a.test", "User-agent: *\nDisallow: /secret\n", append(paths("/", 20), "/secret/a"), nil),
+			site("b.test", "User-agent: *\nCrawl-delay: 3\n", paths("/", 10), testweb.Routes{
+				"/aa": testweb.Redirect(301, "/moved"), "/moved": testweb.Page("moved"), "/ab": testweb.Status(404)}),
+			site("c.test", "", paths("/", 30), nil),
+		}})
+		o := testOptions(t, web)
+		o.GiveUpAfter = time.Hour
+		o.Workers = 0
+		o.Frontier.Politeness.Delay = time.Second
+		r := startRemote(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/"))
+		var wg sync.WaitGroup
+		for _, f := range []*testFetcher{newTestFetcher("bodies", web), newTestFetcher("links", web)} {
+			f.links = f.name == "links"
+			wg.Go(func() { f.work(r, LeaseRequest{N: 4, PerHost: 4}) })
+		}
+		r.wait()
+		wg.Wait()
+		log := web.Requests()
+		checkPolite(t, log, time.Second)
+		if n := len(log.Pages()); n != 21+12+31 {
+			t.Errorf("%d pages, want 64", n)
+		}
+		if repeats := log.Repeats(); len(repeats) > 0 {
+			t.Errorf("requested more than once: %v", repeats)
+		}
+		for _, q := range log.Host("a.test").Path("/secret/a") {
+			t.Errorf("%s%s was requested", q.Host, q.Path)
+		}
+		states := stored(t, o.DataDir)
+		want := map[string]storage.State{"/secret/a": storage.Denied, "/ac": storage.Fetched}
+		for path, state := range want {
+			if got := states[web.URL("a.test", path)].State; got != state {
+				t.Errorf("a.test%s is %s, want %s", path, got, state)
+			}
+		}
+		for path, state := range map[string]storage.State{
+			"/aa": storage.Redirected, "/moved": storage.Fetched, "/ab": storage.Failed,
+		} {
+			if got := states[web.URL("b.test", path)].State; got != state {
+				t.Errorf("b.test%s is %s, want %s", path, got, state)
+			}
+		}
+		checkOutput(t, o)
+	})
+}
+
+// TestLeaseRunsOut: a lease that nobody reports charges the host until its deadline, and its URL is
+// leased again. Reports that come late, twice, or for somebody else's lease change nothing.
+func TestLeaseRunsOut(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 1), nil)}})
+		o := testOptions(t, web)
+		o.Workers, o.ExitWhenDone = 0, false
+		o.Frontier.Politeness.Delay = 5 * time.Second
+		r := startRemote(t, o, web.URL("a.test", "/"))
+		first := r.lease(LeaseRequest{Fetcher: "hangs", N: 3, Visibility: time.Minute})
+		if len(first) != 1 {
+			t.Fatalf("%d leases, want 1", len(first))
+		}
+		if none, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1, Wait: 59 * time.Second}); len(none) > 0 || err != nil {
+			t.Fatalf("leased %v, %v while the host has a request in flight", none, err)
+		}
+		second := r.lease(LeaseRequest{Fetcher: "b", N: 1})[0]
+		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second || gap > 6*time.Second {
+			t.Errorf("%s was leased %v after the deadline of the first lease", second.URL, gap)
+		}
+		late := LeaseReport{Fetcher: "hangs", ID: first[0].ID, Status: 200, HasBody: true}
+		r.report(late, Late)
+		r.report(LeaseReport{Fetcher: "hangs", ID: second.ID, Status: 200}, Foreign)
+		r.report(LeaseReport{Fetcher: "b", ID: "guessed", Status: 200}, Unknown)
+		r.report(LeaseReport{Fetcher: "b", ID: second.ID, Status: 42}, Invalid)
+		deadlines, err := r.Extend(t.Context(), "b", []LeaseID{second.ID, first[0].ID}, time.Hour)
+		if err != nil || !deadlines[1].IsZero() || time.Until(deadlines[0]) < 59*time.Minute {
+			t.Errorf("extended to %v, %v", deadlines, err)
+		}
+		time.Sleep(30 * time.Minute)
+		r.report(LeaseReport{Fetcher: "b", ID: second.ID, NotDone: true}, Accepted)
+		r.report(LeaseReport{Fetcher: "b", ID: second.ID, Status: 200}, Late)
+		third := r.lease(LeaseRequest{Fetcher: "b", N: 1, Wait: time.Second})
+		if len(third) != 1 || third[0].URL != second.URL {
+			t.Fatalf("leased %v, want the URL that was given back, at once", third)
+		}
+		f := newTestFetcher("b", web)
+		done := f.fetch(t.Context(), &third[0])
+		r.report(done, Accepted)
+		r.report(done, Late)
+		fetchers, err := r.Fetchers(t.Context())
+		if err != nil || len(fetchers) != 2 || fetchers[1].RanOut != 1 || fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
+			t.Errorf("fetchers: %+v, %v", fetchers, err)
+		}
+		if err := r.CutOff(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1}); !errors.Is(err, ErrCutOff) {
+			t.Errorf("a fetcher that is cut off: %v", err)
+		}
+		r.end()
+	})
+}
+
+// TestLeaseSurvivesRestart: a lease of an earlier process is reported to the next one, and its host is
+// not fetched from before that.
+func TestLeaseSurvivesRestart(t *testing.T) {
+	t.Parallel()
+	for name, out := range map[string]time.Duration{"in the ledger": 0, "with a mark": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+					site("a.test", "", paths("/", 3), nil), site("b.test", "", paths("/", 60), nil),
+				}})
+				o := testOptions(t, web)
+				o.Workers, o.ExitWhenDone = 1, false
+				o.Frontier.Politeness.Delay = time.Second
+				r := startRemote(t, o, web.URL("a.test", "/"))
+				r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Second}) // and runs out
+				reported := r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Hour})[0]
+				time.Sleep(out)
+				r.end()
+				f := newTestFetcher("x", web)
+				r = startRemote(t, o, web.URL("b.test", "/"))
+				time.Sleep(10 * time.Minute)
+				if pages := web.Requests().Host("a.test").Pages(); len(pages) > 0 {
+					t.Fatalf("%s was requested while a fetcher had the lease", pages[0].Path)
+				}
+				r.report(LeaseReport{Fetcher: "y", ID: reported.ID, Status: 200}, Foreign)
+				r.report(f.fetch(t.Context(), &reported), Accepted)
+				time.Sleep(time.Minute)
+				r.end()
+				if n := len(web.Requests().Host("a.test").Pages()); n != 4 {
+					t.Errorf("%d pages of a.test, want 4", n)
+				}
+				if repeats := web.Requests().Repeats(); len(repeats) > 0 {
+					t.Errorf("requested more than once: %v", repeats)
+				}
+				checkPolite(t, web.Requests(), time.Second)
+				checkOutput(t, o)
+			})
+		})
+	}
+}
