@@ -72,6 +72,7 @@ func appendRecrawlKey(b []byte, host HostID, origin uint8, due, ordinal uint32) 
 const (
 	hostKeySize    = 4
 	blockKeySize   = 4 + 4
+	urlKeySize     = 4 + 4
 	seenKeySize    = 4 + 8
 	dueKeySize     = 4 + 1 + 1 + 4 + 4
 	recrawlKeySize = 4 + 1 + 4 + 4

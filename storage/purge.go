@@ -62,34 +62,6 @@ func (s *Store) PurgeRange(host HostID, from uint64) (to uint64, err error) {
 	return to, err
 }
 
-// FirstSince returns the ordinal of the first URL of a host that was discovered at a time or later,
-// given in Unix seconds; the host's tail if there is none. URLs are numbered in the order of their
-// discovery.
-func (s *Store) FirstSince(host HostID, since uint32) (ordinal uint32, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		rd := reader{tx: tx}
-		if err := getRow(tx, host, &rd.row); err != nil {
-			return err
-		}
-		lo, hi := rd.row.first, rd.row.next
-		for lo < hi {
-			mid := lo + (hi-lo)/2
-			e, err := rd.entry(mid)
-			if err != nil {
-				return err
-			}
-			if seconds(e.FirstSeen) < since {
-				lo = mid + 1
-			} else {
-				hi = mid
-			}
-		}
-		ordinal = lo
-		return nil
-	})
-	return ordinal, err
-}
-
 // purge deletes URLs of the host at hand.
 func (w *writer) purge(r *hostRow, p *Purge) error {
 	if below := min(p.Below, r.next); below > r.first {

@@ -128,22 +128,6 @@ func TestPurgeHost(t *testing.T) {
 	mustClose(t, s)
 }
 
-// TestFirstSince finds the URLs that are older than a time.
-func TestFirstSince(t *testing.T) {
-	s := openTemp(t, Options{NoSync: true})
-	grownHosts(t, s, 100)
-	mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 20}}})
-	for age, want := range map[time.Duration]uint32{-time.Hour: 20, 0: 20, 20 * time.Second: 20, 33 * time.Second: 33,
-		time.Hour: 100} {
-		if got, err := s.FirstSince(1, seconds(someTime.Add(age))); got != want || err != nil {
-			t.Errorf("first URL since %v is %d, %v, want %d", age, got, err, want)
-		}
-	}
-	if _, err := s.FirstSince(3, 0); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an unknown host: %v", err)
-	}
-}
-
 // TestMetadata puts metadata with new and with known URLs.
 func TestMetadata(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})

@@ -17,8 +17,10 @@ import (
 
 // Deletion selects URLs to delete. The zero value is all URLs.
 type Deletion struct {
-	Host   string    // canonical name; empty: all hosts
-	Before time.Time // those discovered before; zero: all of them
+	Host string // canonical name; empty: all hosts
+	// Before selects those that were discovered before a time; zero: all of them. Of a host these are
+	// its first URLs, up to the first that is younger.
+	Before time.Time
 }
 
 // Delete deletes URLs, whatever their state, so that they are new when they are found again. What
@@ -69,6 +71,14 @@ func unixSeconds(t time.Time) uint32 {
 	return uint32(min(max(t.Unix(), 1), math.MaxUint32))
 }
 
+// fromUnixSeconds is the inverse of unixSeconds.
+func fromUnixSeconds(s uint64) time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(min(s, math.MaxUint32)), 0)
+}
+
 // delete begins to delete URLs of a host.
 func (d *dispatcher) delete(s *sweep) {
 	d.sweeps.add(s, d.pending)
@@ -93,7 +103,6 @@ func (d *dispatcher) takeSwept(p *swept) {
 type deletionStore interface {
 	HostsFrom(storage.HostID, int, func(*storage.Host) error) (storage.HostID, error)
 	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
-	FirstSince(storage.HostID, uint32) (uint32, error)
 	PurgeRange(storage.HostID, uint64) (uint64, error)
 }
 
@@ -201,7 +210,7 @@ func (a *deleteAll) of(store deletionStore, h *storage.Host) (*sweep, error) {
 	below := h.Tail
 	if a.Before != 0 && h.First < h.Tail {
 		var err error
-		if below, err = store.FirstSince(h.ID, a.Before); err != nil {
+		if below, err = firstSince(store, h, a.Before); err != nil {
 			return nil, err
 		}
 	}
@@ -217,6 +226,25 @@ func (a *deleteAll) of(store deletionStore, h *storage.Host) (*sweep, error) {
 		a.endIfDone()
 	}
 	return s, nil
+}
+
+// firstSince returns the ordinal of the first URL of a host that was discovered at a time or later,
+// in Unix seconds; the host's tail if there is none. URLs are numbered in the order of their
+// discovery, except for imported ones.
+func firstSince(store deletionStore, h *storage.Host, since uint32) (uint32, error) {
+	for at := h.First; at < h.Tail; {
+		found := false
+		next, err := store.URLs(h.ID, at, forgetPage, func(u storage.Head) {
+			if !found && unixSeconds(u.FirstSeen) >= since {
+				at, found = u.Ordinal, true
+			}
+		})
+		if found || err != nil {
+			return at, err
+		}
+		at = next
+	}
+	return h.Tail, nil
 }
 
 func (a *deleteAll) endIfDone() {

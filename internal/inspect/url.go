@@ -35,6 +35,8 @@ type URL struct {
 	RobotsLine   int       `json:"robots_line,omitempty"`
 	Note         string    `json:"note,omitempty"`     // what a 402 or a 451 said: the price, who withholds the page
 	Position     string    `json:"position,omitempty"` // position in the walk over all URLs
+
+	Metadata map[string][]string `json:"metadata,omitempty"` // of lists of URLs: what clients attached to it
 }
 
 // newURL makes a URL from the store's data. The caller sets Via.
