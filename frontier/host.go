@@ -105,7 +105,6 @@ type active struct {
 	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy
 	recrawlsRead uint32 // Unix seconds; recrawls that were due by then are in memory or busy
 	read         uint32 // tail as of the last load
-	calmTail     uint32 // tail when no wall was suspected last
 
 	wall              wall.State   // what its responses say about a wall
 	uncommitted       int          // host updates in a batch that is not committed

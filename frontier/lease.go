@@ -220,7 +220,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		return err
 	}
 	h, head := out.host, &out.lease.Head
-	behindWall := f.observeWall(h, head.Ordinal, &r)
+	behindWall := f.observeWall(h, &r)
 	f.endRequest(out, &r.Report)
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last

@@ -167,7 +167,6 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		if a.wall, err = wall.DecodeState(l.Host.Wall); err != nil {
 			return err
 		}
-		a.calmTail = l.Host.Tail
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
 	a.recrawlsRead = a.dueRead

@@ -34,21 +34,15 @@ func (f *Frontier) TakeWalls() []WallBegun {
 
 // observeWall takes what a response says about a wall, and sets what the signal of a response of a
 // wall, or of what may be one, is. It reports whether the response is that of a wall.
-//
-// A wall hides pages that were found before. URLs that were found since the first of several short
-// documents came are of a trap rather, whose pages all look the same.
-func (f *Frontier) observeWall(h *host, ordinal uint32, r *PageReport) bool {
+func (f *Frontier) observeWall(h *host, r *PageReport) bool {
 	a := h.active
-	if !f.o.Walls || !r.answered() || a.wall.Suspects() && r.Wall.Sign() == wall.SignShort && ordinal >= a.calmTail {
+	if !f.o.Walls || !r.answered() {
 		return false
 	}
 	if last := a.polite.LastEnd(); !last.IsZero() {
 		r.Wall.Gap = r.End.Sub(last)
 	}
 	v := a.wall.Observe(r.End, r.Wall)
-	if !a.wall.Suspects() {
-		a.calmTail = a.tail
-	}
 	switch {
 	case v.Stand == wall.Begins:
 		f.walls = append(f.walls, WallBegun{Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document()})

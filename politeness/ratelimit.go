@@ -84,6 +84,9 @@ func ParseRateLimit(header map[string][]string, now time.Time) (r RateLimit) {
 
 // readPolicies reads a list of policies: "name";q=100;w=60, or 100;w=60 before draft 08.
 func (r *RateLimit) readPolicies(lines []string, byName map[string]Policy) {
+	if len(lines) == 0 { // as most responses
+		return
+	}
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
 		return
@@ -122,6 +125,9 @@ func ofRequests(policy httpsfv.Item) bool {
 // readQuotas reads the quotas that are left: "name";r=0;t=30, or remaining=0, reset=30 in draft 07.
 // Without a time, the window of the policy with this name counts.
 func (r *RateLimit) readQuotas(lines []string, policies map[string]Policy) {
+	if len(lines) == 0 {
+		return
+	}
 	if list, err := httpsfv.UnmarshalList(lines); err == nil {
 		for _, member := range list {
 			item, ok := member.(httpsfv.Item)

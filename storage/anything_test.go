@@ -43,7 +43,7 @@ func TestAnyOutcome(t *testing.T) {
 			Bytes: rapid.Uint64().Draw(t, "bytes"), Digest: rapid.Uint64().Draw(t, "digest"),
 			Line: rapid.Uint32().Draw(t, "line"),
 			ETag: anyText().Draw(t, "etag"), Modified: anyText().Draw(t, "modified"),
-			Simhash: rapid.Uint64().Draw(t, "simhash"), Note: anyText().Draw(t, "note"),
+			Simhash: rapid.Uint64().Draw(t, "simhash"), Note: anyText().Draw(t, "note"), Usage: anyText().Draw(t, "usage"),
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
 		got, rest, ok := decodeOutcome(append(appendOutcome(nil, &o), "rest"...))
@@ -57,6 +57,9 @@ func TestAnyOutcome(t *testing.T) {
 		}
 		if len(o.Note) > 255 {
 			want.Note = ""
+		}
+		if len(o.Usage) > 255 {
+			want.Usage = ""
 		}
 		if len(o.Modified) > 255 {
 			want.Modified = ""

@@ -170,7 +170,7 @@ func (p *BatchSizer) bytes() int64 {
 // Committed records a commit of a number of items whose Result.Changed is changed, and how long it
 // took. The pages of a small commit do not predict those of a large one, nor does its time. So the
 // batch size shrinks only after a commit that changed or took too much, and grows only after a
-// large one.
+// large one: by an eighth, or to twice the size after a commit that cost little.
 func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
 	if items <= 0 || changed <= 0 {
 		return
@@ -182,10 +182,14 @@ func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
 		p.budget = min(mostBytes, budget+moreBytes)
 	}
 	now, fits := p.Items(), int(int64(items)*p.bytes()/changed)
+	more := now / 8
+	if took < goodCommit/8 && changed < p.bytes()/8 {
+		more = now
+	}
 	switch {
 	case changed > p.bytes():
 		p.items = max(leastItems, min(now, fits))
 	case items >= now/4*3:
-		p.items = max(now, min(now+now/8, fits, mostItems))
+		p.items = max(now, min(now+more, fits, mostItems))
 	}
 }

@@ -198,3 +198,14 @@ func stateTop(t *testing.T, s *Store, id HostID) uint32 {
 	}
 	return r.stateTop
 }
+
+// TestBatchSizerOfCheapItems: a list in the order of its hosts is in large batches soon.
+func TestBatchSizerOfCheapItems(t *testing.T) {
+	var p BatchSizer
+	for range 4 {
+		slowStore{pagesEach: 0.03, rate: quietDisk}.commit(&p, p.Items())
+	}
+	if p.Items() != mostItems {
+		t.Errorf("batch size %d after 4 commits, want %d", p.Items(), mostItems)
+	}
+}

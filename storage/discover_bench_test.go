@@ -1,8 +1,12 @@
 package storage
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -99,6 +103,64 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	}
 	all.report(b, size, "urls")
 	reportSize(b, s.Path(), size)
+}
+
+// BenchmarkBusyDisk commits new URLs of 10,000 hosts for 8 seconds, while something else writes up to 512 MiB to the same
+// disk, and syncs them: with batches that follow the bytes of commits alone, and their time as well.
+func BenchmarkBusyDisk(b *testing.B) {
+	for _, follows := range []string{"bytes", "time"} {
+		b.Run("follows="+follows, func(b *testing.B) {
+			for range b.N {
+				discoverOnBusyDisk(b, follows == "time")
+			}
+		})
+	}
+}
+
+func discoverOnBusyDisk(b *testing.B, followTime bool) {
+	dir := b.TempDir()
+	s := benchOpen(b, dir, Options{})
+	ctx, stop := context.WithTimeout(b.Context(), 8*time.Second)
+	written := make(chan int, 1)
+	go func() { written <- keepBusy(ctx, b, dir) }()
+	g, all := &benchURLs{hosts: benchHosts}, newCommits()
+	var batch Batch
+	var batchSize BatchSizer
+	var changed int64
+	for ctx.Err() == nil {
+		fillBatch(s, g, batchSize.Items(), &batch)
+		var result Result
+		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
+		if !followTime {
+			took = 0
+		}
+		batchSize.Committed(len(batch.Found), result.Changed, took)
+		changed = max(changed, result.Changed)
+	}
+	stop()
+	b.ReportMetric(float64(<-written)/(1<<20), "others-MiB")
+	b.ReportMetric(float64(changed)/(1<<20), "most-page-MiB")
+	all.report(b, g.n, "urls")
+	benchClose(b, s)
+}
+
+// keepBusy writes a file over and over and syncs it every 8 MiB. It returns how many bytes it wrote, 512 MiB at most.
+func keepBusy(ctx context.Context, b *testing.B, dir string) (written int) {
+	f, err := os.Create(filepath.Join(dir, "others"))
+	if err != nil {
+		b.Error(err)
+		return 0
+	}
+	defer f.Close()
+	piece := bytes.Repeat([]byte("others"), 8<<20/6)
+	for ; ctx.Err() == nil && written < 512<<20; written += len(piece) {
+		_, err := f.WriteAt(piece, int64(written%(64<<20)))
+		if err = errors.Join(err, f.Sync()); err != nil {
+			b.Error(err)
+			return written
+		}
+	}
+	return written
 }
 
 // rowsLimit bounds the time for plain rows: from some size on they need hours for what takes

@@ -248,7 +248,7 @@ func (w *writer) spill(r *hostRow) error {
 		}
 		o := r.origins[t.origin]
 		w.items = append(w.items, seenItem{
-			fingerprint: w.store.fingerprint(o.secure, o.port, w.tail[t.uri:t.uri+t.length]),
+			fingerprint: fingerprint(w.store, o.secure, o.port, w.tail[t.uri:t.uri+t.length]),
 			ordinal:     r.spilled + uint32(i),
 		})
 	}

@@ -18,12 +18,14 @@ const keySize = 16
 // host. It is keyed with a secret of this store, so that nobody can prepare URLs that collide. A
 // collision only costs time, since texts decide. Any goroutine may call it.
 func (s *Store) Fingerprint(u weburl.URL) uint64 {
-	var buf [weburl.MaxLength]byte
-	return s.fingerprint(u.Scheme() == "https", u.Port(), append(buf[:0], u.RequestURI()...))
+	return fingerprint(s, u.Scheme() == "https", u.Port(), u.RequestURI())
 }
 
-func (s *Store) fingerprint(secure bool, port uint16, uri []byte) uint64 {
-	var buf [keySize + 3 + weburl.MaxLength]byte
+// usualURI is the length of the request URIs whose fingerprints take no memory but the stack's.
+const usualURI = 256
+
+func fingerprint[T string | []byte](s *Store, secure bool, port uint16, uri T) uint64 {
+	var buf [keySize + 3 + usualURI]byte
 	b := append(buf[:0], s.key[:]...)
 	if secure {
 		b = append(b, 's')

@@ -84,6 +84,7 @@ func goldenOutcomes() []Done {
 	o.ETag, o.Modified, o.History = `"tag"`, someTime.UTC().Format(httpDate), [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 	all[3].Outcome.Modified = "yesterday"
 	all[4].Outcome = Outcome{State: Failed, Reason: ReasonWall, Status: 402, At: someTime, Note: "crawler-price: USD 1"}
+	all[5].Outcome.Usage = "\x48\x03"
 	all[17].Outcome.State, all[17].Outcome.Status = Redirected, 301
 	return all
 }
@@ -141,6 +142,8 @@ func TestSizes(t *testing.T) {
 	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1d1d1d1d1d1d1d1}
 	validated := fetched
 	validated.ETag, validated.Modified = strings.Repeat("e", 20), "Mon, 02 Jan 2006 15:04:05 GMT"
+	stated := fetched
+	stated.Usage = "\x48\x03\x49\x03"
 	recrawled := fetched
 	recrawled.Due, recrawled.History, recrawled.Simhash = someTime, [8]byte{1}, 1
 	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
@@ -157,6 +160,7 @@ func TestSizes(t *testing.T) {
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
 		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
 		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &recrawled)), 42},
+		{"the same, with two preferences of a robots.txt", len(appendOutcome(nil, &stated)), 27},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 89},
 		{"a payload in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},

@@ -109,7 +109,7 @@ func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 		return err
 	}
 	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
-	o.History, o.Simhash = last.History, last.Simhash
+	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
 	d := Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Priority: e.Priority, Outcome: o}
 	if err := w.done(r, &d); err != nil {
 		return err

@@ -197,7 +197,7 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 func (h *modelHost) set(u *Head, f *Found, l limits) {
 	o, last := *f.Outcome, &u.Last
 	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
-	o.History, o.Simhash = last.History, last.Simhash
+	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
 	h.settle(&Done{Ordinal: u.Ordinal, Outcome: o}, l)
 	if h.metadata[u.Ordinal] = string(f.Metadata); len(f.Metadata) == 0 {
 		delete(h.metadata, u.Ordinal)

@@ -29,6 +29,7 @@ const outcomeMore = 0x80
 const (
 	outcomeSimhash = 1 << iota
 	outcomeNote
+	outcomeUsage
 )
 
 // maxRecent is how many outcomes the host's row may hold.
@@ -72,7 +73,8 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 		b = append(b, o.History[:]...)
 	}
 	b[at] = flags
-	if hasNote := o.Note != "" && len(o.Note) < 256; hasNote || o.Simhash != 0 {
+	hasNote, hasUsage := o.Note != "" && len(o.Note) < 256, o.Usage != "" && len(o.Usage) < 256
+	if hasNote || hasUsage || o.Simhash != 0 {
 		b[at+1] |= outcomeMore
 		more := len(b)
 		b = append(b, 0)
@@ -83,6 +85,10 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 		if hasNote {
 			b[more] |= outcomeNote
 			b = appendShort(b, o.Note)
+		}
+		if hasUsage {
+			b[more] |= outcomeUsage
+			b = appendShort(b, o.Usage)
 		}
 	}
 	return b
@@ -120,12 +126,15 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	}
 	if state&outcomeMore != 0 {
 		more := d.Byte()
-		d.Require(0 < more && more < outcomeNote<<1)
+		d.Require(0 < more && more < outcomeUsage<<1)
 		if more&outcomeSimhash != 0 {
 			o.Simhash = d.Uint64()
 		}
 		if more&outcomeNote != 0 {
 			o.Note = string(d.Short())
+		}
+		if more&outcomeUsage != 0 {
+			o.Usage = string(d.Short())
 		}
 	}
 	return o, d.Rest(), d.OK() && o.State < numStates

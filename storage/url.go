@@ -127,6 +127,7 @@ type Outcome struct {
 	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
 	Note     string    // what the response said of the refusal: a price, who withholds it; at most 255 bytes
+	Usage    string    // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
 }
 
 // Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero

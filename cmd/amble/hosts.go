@@ -214,6 +214,7 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	s.line("state", "%s", state)
 	s.line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
 	s.text("opted out", h.OptOut)
+	s.text("slower", h.Slowdown)
 	s.politeness(&h.Politeness)
 	s.wall(h.Wall)
 	if h.InFlight > 0 {

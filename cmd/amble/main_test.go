@@ -119,6 +119,9 @@ func addScriptPages(mux *http.ServeMux) {
 	page("/other")
 	page("/many/", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	page("/hanging", "/hang")
+	mux.HandleFunc("/stated/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Usage", "train-ai=n, search=y")
+	})
 	mux.HandleFunc("/whoami", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, "<title>agent %s, from %s</title>", r.UserAgent(), r.Header.Get("From"))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -201,6 +203,12 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 		s.line("due", "%s", s.at(u.Due))
 	}
 	s.text("note", u.Note)
+	label := "usage"
+	for _, category := range slices.Sorted(maps.Keys(u.Usage)) {
+		p := u.Usage[category]
+		s.line(label, "%s=%s, by %s", category, p.Preference, p.From)
+		label = ""
+	}
 	s.text("digest", u.Digest)
 	s.text("etag", u.ETag)
 	s.text("modified", u.LastModified)

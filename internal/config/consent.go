@@ -15,6 +15,7 @@ type Consent struct {
 	OptOut string `mapstructure:"optout"` // file of opt-outs; empty: none
 	// what is done about pages whose use is refused: category=action; others are recorded
 	Policy []string `mapstructure:"policy"`
+	TDMRep bool     `mapstructure:"tdmrep"` // fetch TDM files also if Policy does not depend on them
 }
 
 // consent checks the section.

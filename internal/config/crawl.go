@@ -46,6 +46,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	return crawl.Options{
 		Version:       version,
 		Consent:       policy,
+		TDMFiles:      c.Consent.TDMRep,
 		OptOuts:       optOuts,
 		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,

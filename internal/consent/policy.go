@@ -60,6 +60,10 @@ func (p Policy) Action(e Effective) (Action, Category) {
 	return action, because
 }
 
+// ReadsTDM reports whether a TDM file may decide what the policy does: it refuses mining, and so
+// training.
+func (p Policy) ReadsTDM() bool { return max(p[Mining], p[TrainAI], p[TrainImages]) > Record }
+
 // Fetches reports whether the policy fetches all pages, so that nothing has to be decided before a
 // request.
 func (p Policy) Fetches() bool {

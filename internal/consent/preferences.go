@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Category is a kind of use. The numbers are not stored.
+// Category is a kind of use. The numbers are stored; new ones are added at the end.
 type Category uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 )
 
 // Source is where a statement stands. Of the TDM Reservation Protocol, a later source supersedes an
-// earlier one.
+// earlier one. The numbers are stored.
 type Source uint8
 
 const (
@@ -32,14 +32,17 @@ type Statement struct {
 }
 
 // String returns the statement with its source, such as "robots.txt line 3: Content-Usage: search=n".
-func (s Statement) String() string {
+func (s Statement) String() string { return s.From() + ": " + s.Text }
+
+// From returns where the statement stands, such as "robots.txt line 3".
+func (s Statement) From() string {
 	switch {
 	case s.Line > 0 && s.Source == SourceTDMFile:
-		return fmt.Sprintf("%s rule %d: %s", s.Source, s.Line, s.Text)
+		return fmt.Sprintf("%s rule %d", s.Source, s.Line)
 	case s.Line > 0:
-		return fmt.Sprintf("%s line %d: %s", s.Source, s.Line, s.Text)
+		return fmt.Sprintf("%s line %d", s.Source, s.Line)
 	}
-	return fmt.Sprintf("%s: %s", s.Source, s.Text)
+	return s.Source.String()
 }
 
 // maxValue bounds the octets that are read of one value. A longer one states nothing.

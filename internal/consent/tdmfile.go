@@ -20,6 +20,7 @@ type TDMFile struct {
 }
 
 type tdmRule struct {
+	location  string
 	pattern   robots.Pattern
 	statement Statement
 }
@@ -49,11 +50,37 @@ func ParseTDMFile(body []byte) (TDMFile, error) {
 		if p == (Preferences{}) {
 			continue
 		}
-		f.rules = append(f.rules, tdmRule{robots.NewPattern(rule.Location), Statement{
+		f.rules = append(f.rules, tdmRule{rule.Location, robots.NewPattern(rule.Location), Statement{
 			Preferences: p, Source: SourceTDMFile, Line: i + 1, Text: "tdm-reservation: " + value,
 		}})
 	}
 	return f, nil
+}
+
+// Size returns about how many octets the rules take that count; 0: there are none.
+func (f TDMFile) Size() (n int) {
+	for i := range f.rules {
+		n += 2 * len(f.rules[i].location)
+	}
+	return n
+}
+
+// Encode returns a TDM file with the rules that count, at their numbers: ParseTDMFile reads the same from
+// it. Nothing else of the file is in it.
+func (f TDMFile) Encode() []byte {
+	list := []any{}
+	for _, r := range f.rules {
+		for len(list) < r.statement.Line-1 {
+			list = append(list, 0)
+		}
+		reservation := 0
+		if r.statement.Preferences[Mining] == Disallowed {
+			reservation = 1
+		}
+		list = append(list, map[string]any{"location": r.location, "tdm-reservation": reservation})
+	}
+	b, _ := json.Marshal(list) // of texts and numbers
+	return b
 }
 
 // Statement returns what the file says about a URL, given as request URI: the first rule that matches

@@ -32,6 +32,40 @@ func TestGathers(t *testing.T) {
 	}
 }
 
+// Additions follow each other while the crawl's own work gathers, and take turns with it when it is ready. The commit of
+// an addition does not make the crawl's own work wait longer.
+func TestAdditionsTakeTurns(t *testing.T) {
+	for name, test := range map[string]struct {
+		lastAdded, paused, empty bool
+		want                     bool
+	}{
+		"while own work gathers":              {lastAdded: true, paused: true, want: true},
+		"when own work is ready":              {lastAdded: true, want: false},
+		"after own work":                      {want: true},
+		"after own work, while more gathers":  {paused: true, want: true},
+		"after an addition, without own work": {lastAdded: true, empty: true, want: true},
+	} {
+		d := testDispatcher(t)
+		if !test.empty {
+			d.pending.rows.Found = make([]storage.Found, 1)
+		}
+		d.flights.busy, d.lastAdded = 1, test.lastAdded
+		if test.paused {
+			d.pauseEnd = time.Now().Add(time.Hour)
+		}
+		d.addition = &addition{answer: make(chan added, 1)}
+		_, b := d.nextBatch()
+		if got := b != nil && b.addition != nil; got != test.want {
+			t.Errorf("%s: an addition is offered: %v, want %v", name, got, test.want)
+		}
+		before := d.pauseEnd
+		d.takeCommitted(&batch{addition: d.addition, took: time.Second})
+		if d.pauseEnd != before {
+			t.Errorf("%s: the addition moved the end of the pause", name)
+		}
+	}
+}
+
 // A crawl of many pages makes fewer commits than requests, and what one commit held is not in the next.
 func TestGatheredOnce(t *testing.T) {
 	m := testweb.Mesh{Hosts: 8, Pages: 60, Links: 8}

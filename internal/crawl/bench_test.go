@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -132,6 +134,9 @@ func benchmarkCrawlers(b *testing.B, web benchWeb) {
 		{"warc", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatGzip) }},
 		{"zstd", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatZstd) }},
 	}
+	if peer := os.Getenv("BENCH_PEER"); peer != "" {
+		crawlers = append(crawlers, crawler{"peer", func(b *testing.B) int { return crawlPeer(b, web, peer) }})
+	}
 	for _, w := range crawlers {
 		b.Run(w.name+"/"+web.name, func(b *testing.B) { benchmarkCrawler(b, web, w) })
 	}
@@ -205,14 +210,35 @@ func medianOf(rounds []speed, value func(n int) float64) float64 {
 	return values[len(values)/2]
 }
 
-// cpuTime is what the process has used of all cores, the web that it serves
-// itself included. On a busy machine it says more than the clock.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
+// cpuTime is what the process and its ended children have used of all cores, the web that it
+// serves itself included. On a busy machine it says more than the clock.
+func cpuTime(b *testing.B) (sum time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return sum
+}
+
+// crawlPeer has another crawler crawl the web: a program that takes the seeds as arguments and
+// prints the number of pages. /etc/hosts must lead the names to the web (docs/PERFORMANCE.md).
+// Pages that it loses are logged, and count as fetched.
+func crawlPeer(b *testing.B, web benchWeb, program string) int {
+	out, err := exec.CommandContext(b.Context(), program, seedsOf(web.Web, web.Sites())...).Output()
+	if err != nil {
+		b.Fatalf("%s: %v", program, err)
+	}
+	pages, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		b.Fatalf("%s: %v", program, err)
+	}
+	if pages != web.pages {
+		b.Logf("%s: %d pages of %d", program, pages, web.pages)
+	}
+	return web.pages
 }
 
 // crawlWeb crawls a web from its roots. records is the compression of WARC records.

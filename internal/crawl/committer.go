@@ -289,7 +289,11 @@ func (b *batch) add(r *result) {
 	if r.history != nil {
 		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
 	}
+	if r.tdm != nil {
+		b.setMark(markTDM+r.tdm.origin.String(), r.tdm.file)
+	}
 	b.rows.Found = append(b.rows.Found, r.found...)
+	b.rows.Done = append(b.rows.Done, r.again...)
 	b.rows.Refused = append(b.rows.Refused, r.refused...)
 	b.size += len(r.found) + len(r.refused)
 }
@@ -328,7 +332,7 @@ type batching struct {
 	pending     *batch // gathers for the next commit
 	spare       *batch // to be used again; nil: none
 	batchSize   storage.BatchSizer
-	pauseEnd    time.Time // of the pause between two commits; zero: there is none
+	pauseEnd    time.Time // of the pause between two commits of the crawl's own work; zero: there is none
 	committing  bool      // the committer has a batch
 	broken      bool      // a commit failed for good
 	uncommitted int       // pages fetched and not yet committed
@@ -351,10 +355,11 @@ func (b *batching) gathers() bool {
 }
 
 // nextAddition returns the addition that waits, as a batch of its own so that its result is counted
-// apart, or nil if it is not its turn. Additions take turns with the crawl's own work.
-func (b *batching) nextAddition() *batch {
+// apart, or nil if it is not its turn. Additions take turns with the crawl's own work if that is
+// ready.
+func (b *batching) nextAddition(ready bool) *batch {
 	a := b.addition
-	if a == nil || b.lastAdded && !b.pending.isEmpty() {
+	if a == nil || b.lastAdded && ready {
 		return nil
 	}
 	return &batch{
@@ -386,10 +391,11 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	if d.committing || d.broken {
 		return nil, nil
 	}
-	if b := d.nextAddition(); b != nil {
+	ready := !d.pending.isEmpty() && (d.shuttingDown || d.flights.busy == 0 || !d.gathers())
+	if b := d.nextAddition(ready); b != nil {
 		return d.toCommit, b
 	}
-	if d.pending.isEmpty() || !d.shuttingDown && d.flights.busy > 0 && d.gathers() {
+	if !ready {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
@@ -411,7 +417,6 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	}
 	d.stall.committed()
 	now := d.o.Now()
-	d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
 	d.batchSize.Committed(b.size, b.result.Changed, b.took)
 	d.f.Committed(&b.rows, b.result, now)
 	d.bodies.committed(b.rows.Payloads)
@@ -422,6 +427,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.collect()
 	d.tally.committed(b)
 	if b.addition == nil {
+		d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
 		d.spare = b.reuse()
 	}
 	// Without room for a new ledger the old one goes on growing.

@@ -25,10 +25,8 @@ import (
 // statementsOf returns what the robots.txt of a page, the header of its response and the page itself
 // say about its use. of has the directives of the header, or those of the header and the page. Most
 // pages have none, and cost no allocation.
-func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract.Directives) (list []consent.Statement) {
-	if l.Rules != nil {
-		list = robotsStatements(l.Rules, l.Head.RequestURI)
-	}
+func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract.Directives) []consent.Statement {
+	list := w.originStatements(l)
 	if usage := header.Values("Content-Usage"); len(usage) > 0 {
 		list = addStatement(list, consent.Statement{
 			Preferences: consent.ParseUsage(usage...), Source: consent.SourceHeader,
@@ -52,6 +50,19 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 			s.Preferences = consent.ParseReservation(value)
 		}
 		list = addStatement(list, s)
+	}
+	return list
+}
+
+// originStatements returns what the robots.txt and the TDM file of its origin say about the use of a page.
+func (w *worker) originStatements(l *frontier.Lease) (list []consent.Statement) {
+	if l.Rules != nil {
+		list = robotsStatements(l.Rules, l.Head.RequestURI)
+	}
+	if w.readsTDM() {
+		if s, ok := w.tdmFile(l.URL.Origin()).Statement(l.Head.RequestURI); ok {
+			list = append(list, s)
+		}
 	}
 	return list
 }
@@ -100,20 +111,21 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 	return usage, effective
 }
 
-// refusesUse reports whether a page is not to be fetched for what its robots.txt says about its use,
-// and makes that its outcome.
+// refusesUse reports whether a page is not to be fetched for what its origin says about its use, and makes
+// that its outcome. The TDM file itself is always fetched.
 func (w *worker) refusesUse(res *result) bool {
 	policy := w.live().Consent
-	if policy.Fetches() || res.lease.Rules == nil || !res.lease.Rules.HasUsage() {
+	if policy.Fetches() || w.isTDMFile(res.lease.URL) {
 		return false
 	}
-	effective := consent.Combine(robotsStatements(res.lease.Rules, res.lease.Head.RequestURI))
+	list := w.originStatements(&res.lease)
+	effective := consent.Combine(list)
 	if action, _ := policy.Action(effective); action < consent.SkipFetching {
 		return false
 	}
 	res.page = frontier.PageReport{
 		Report: frontier.Report{End: w.o.Now()}, Refused: true,
-		Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage},
+		Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage, Usage: effective.Keep(list)},
 	}
 	return true
 }
@@ -132,7 +144,12 @@ func (s *liftSource) consentLift() lift {
 
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
 func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL) {
-	page.Usage, res.usage = usageOf(w.statementsOf(&res.lease, header, d))
+	list := w.statementsOf(&res.lease, header, d)
+	if page.Status == http.StatusNotModified {
+		list = append(list, keptOfPage(&res.lease.Head.Last)...)
+	}
+	page.Usage, res.usage = usageOf(list)
+	res.keptUsage = res.usage.Keep(list)
 	if res.lease.Rules != nil {
 		page.Licenses = slices.Clip(res.lease.Rules.Licenses())
 	}
@@ -141,6 +158,19 @@ func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, 
 			page.Licenses = append(page.Licenses, u.String())
 		}
 	}
+}
+
+// keptOfPage returns what the last whole response of a page said about its use. A 304 leaves it in force.
+func keptOfPage(last *storage.Outcome) []consent.Statement {
+	list, err := consent.Kept(last.Usage)
+	if err != nil {
+		return nil // it was fetched by a later version of amble
+	}
+	list = slices.DeleteFunc(list, func(s consent.Statement) bool { return s.Source < consent.SourceHeader })
+	for i := range list {
+		list[i].Text = "as of an earlier response"
+	}
+	return list
 }
 
 // Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in

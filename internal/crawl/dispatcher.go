@@ -230,6 +230,7 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.tick(now, d.tally.load())
 	d.endOptOuts(now)
+	d.findSlowdowns(d.log, now)
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
 		d.f.Sweep(now)

@@ -14,7 +14,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable()}
+	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable(), bodies: newBodies(true)}
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
 	if err != nil {

@@ -48,6 +48,7 @@ type Engine struct {
 	spool    *spool.Pool
 	room     *hostsort.Room // of long lists
 	client   *fetch.Client
+	bodies   *bodies     // that the store does not know of yet
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
 	plan     *recrawl.Plan
@@ -94,6 +95,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		bodies:  newBodies(s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
@@ -305,11 +307,11 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
 	sweeps, steps := make(chan *sweep), make(chan *swept)
 	stalls := make(chan error, 1)
-	m, rules, recent := newMailbox(), e.rulesReader(), new(bodies)
+	m, rules := newMailbox(), e.rulesReader()
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
-		connections: e.client, bodies: recent, space: e.space, plan: e.plan, mailbox: m,
+		connections: e.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
 		suspects: e.suspects,
@@ -327,7 +329,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},
 		},
 	}
-	w := e.newWorker(recent)
+	w := e.newWorker()
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls

@@ -87,6 +87,8 @@ func TestNewErasure(t *testing.T) {
 		markRecheck + "2/0": []byte("1"), markRecheck + "1/0": []byte("1"), markDrop + "2": []byte("1"),
 		crashMark(2): []byte("1"),
 		crashMark(1): []byte("1"), markOffer + "2": []byte("1"),
+		markTDM + "http://b.test": []byte("[]"), markTDM + "http://a.test": []byte("[]"),
+		markTDM + "http://a.test:81": []byte(`[{"location":"http://b.test/","tdm-reservation":1}]`),
 	}
 	commit(&b)
 	now := at.Add(time.Hour)
@@ -109,7 +111,7 @@ func TestNewErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2),
-		markUncommitted}
+		markTDM + "http://a.test", markUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}

@@ -298,6 +298,7 @@ func (d *dispatcher) complete(res *result) {
 		d.endRemote(res.remote.lease)
 	}
 	d.requests.complete(res)
+	d.reporter.observe(res)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:

@@ -276,7 +276,7 @@ func (m *markEraser) erase(marks map[string][]byte) {
 			if kept := m.lines(value); len(kept) < len(value) {
 				marks[name] = kept
 			}
-		case strings.HasPrefix(name, markRetry) && m.isRetry(value), m.isOfHost(name):
+		case strings.HasPrefix(name, markRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value):
 			delete(marks, name)
 		}
 	}
@@ -306,6 +306,13 @@ func (m *markEraser) isRetry(value []byte) bool {
 		return false
 	}
 	return m.names.Has(inspect.CanonicalHost(c.Selection.Host)) || m.names.In(value)
+}
+
+// isTDMFile reports whether a mark is the TDM file of an erased host or names one. It is fetched again with
+// the robots.txt of its origin.
+func (m *markEraser) isTDMFile(name string, value []byte) bool {
+	origin, is := strings.CutPrefix(name, markTDM)
+	return is && (m.names.HasURL(origin+"/") || m.names.In(value))
 }
 
 // isOfHost reports whether a mark is about an erased host.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
@@ -131,7 +132,8 @@ func (w *worker) stored(host storage.HostID, digest uint64) *archive.Original {
 	if digest == 0 {
 		return nil
 	}
-	if o := w.recent.find(host, digest); o != nil {
+	o, mayBeStored := w.recent.find(bodyKey{host, digest})
+	if o != nil || !mayBeStored {
 		return o
 	}
 	p, ok, err := w.store.Payload(host, digest)
@@ -299,27 +301,47 @@ func (w *worker) via(head *storage.Head) string {
 // know of them yet, and the next response of the host may have the same. A response that points to
 // one of them is added to the same batch or a later one, so it is never committed without it. The
 // dispatcher adds and removes; workers find. It is safe for concurrent use.
-type bodies struct{ originals sync.Map } // bodyKey to *archive.Original
+type bodies struct {
+	originals sync.Map // bodyKey to *archive.Original
+	// stored has every body of the output, so that a body that no page had before is not looked up
+	// in the store. Nil: the run began with a store that has bodies, and any may be there.
+	stored *bodyFilter
+}
 
 type bodyKey struct {
 	host   storage.HostID
 	digest uint64
 }
 
+// newBodies returns the bodies of a run. isNew says that the store has none.
+func newBodies(isNew bool) *bodies {
+	if !isNew {
+		return &bodies{}
+	}
+	return &bodies{stored: new(bodyFilter)}
+}
+
 // add takes note of the body that a result brings.
 func (b *bodies) add(res *result) {
 	if p := res.payload; p != nil {
-		b.originals.Store(bodyKey{p.Host, p.Digest},
-			&archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+		key := bodyKey{p.Host, p.Digest}
+		if b.stored != nil {
+			b.stored.add(key)
+		}
+		b.originals.Store(key, &archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
 	}
 }
 
-// find returns the response with a body; nil if there is none.
-func (b *bodies) find(host storage.HostID, digest uint64) *archive.Original {
-	if o, ok := b.originals.Load(bodyKey{host, digest}); ok {
-		return o.(*archive.Original)
+// find returns the response with a body. If that is nil, mayBeStored says whether the store may know
+// one.
+func (b *bodies) find(key bodyKey) (o *archive.Original, mayBeStored bool) {
+	if b.stored != nil && !b.stored.has(key) {
+		return nil, false
 	}
-	return nil
+	if o, ok := b.originals.Load(key); ok {
+		return o.(*archive.Original), true
+	}
+	return nil, true
 }
 
 // committed forgets bodies that the store knows of from now on.
@@ -327,4 +349,24 @@ func (b *bodies) committed(payloads []storage.Payload) {
 	for i := range payloads {
 		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
 	}
+}
+
+// bodyFilter is a Bloom filter of 1 MiB: of a million bodies in it, some 3 in 100 others seem to be
+// there too. It is safe for concurrent use.
+type bodyFilter [1 << 17]atomic.Uint64
+
+// place returns the word of a body, and the four bits of it that the body sets. Digests are random.
+func (f *bodyFilter) place(key bodyKey) (word *atomic.Uint64, mask uint64) {
+	h := (key.digest ^ uint64(key.host)) * 0x9e3779b97f4a7c15
+	return &f[h>>47], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
+}
+
+func (f *bodyFilter) add(key bodyKey) {
+	word, mask := f.place(key)
+	word.Or(mask)
+}
+
+func (f *bodyFilter) has(key bodyKey) bool {
+	word, mask := f.place(key)
+	return word.Load()&mask == mask
 }

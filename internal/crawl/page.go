@@ -105,6 +105,7 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		res.page.Outcome = wallOutcome(resp, page)
 		return
 	}
+	w.readTDMFile(res, resp)
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
@@ -122,7 +123,7 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
 		}
-		o.Simhash = res.simhash
+		o.Simhash, o.Usage = res.simhash, res.keptUsage
 		w.compare(res, &o, resp.Header)
 	case httpfield.IsRedirect(resp.Status):
 		o.State, o.Reason = w.redirect(res, resp, page)
@@ -208,6 +209,10 @@ const sniffBytes = 1445
 // read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
 // The error is one of reading the body back.
 func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	if w.isTDMFile(res.lease.URL) {
+		page.Kind = kindTDM
+		return nil
+	}
 	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
 	note(res, page, &wishes)
 	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)

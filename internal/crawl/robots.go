@@ -62,6 +62,7 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	res.robots.Record, res.robots.Rules = record, rules
 	w.keepHistory(job, &record, res)
 	w.takeAnnounced(job, sitemaps, res)
+	w.announceTDM(job, &record, res)
 	w.tally.robots.Add(1)
 	w.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -55,6 +57,7 @@ type Status struct {
 	Slowest      []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
 	Parked       int            `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week, or are behind a wall that did not end
 	Walls        map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
+	Slowdowns    []Slowdown     `json:"slowdowns,omitempty"`     // addresses whose hosts got slower together; the first 50
 	DataDir      string         `json:"data_dir"`
 	OutputDir    string         `json:"output_dir,omitempty"`
 	ProductToken string         `json:"product_token"`
@@ -100,6 +103,77 @@ type SlowHost struct {
 	Host   string  `json:"host"`
 	URLs   int     `json:"urls"`           // that wait
 	Finish float64 `json:"finish_seconds"` // until the last of them is fetched, at the delay in force
+}
+
+// Slowdown is an address whose hosts have become slower together: they probably share a server. Nothing
+// is done about it.
+type Slowdown struct {
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
+	Hosts   []string  `json:"hosts"` // that are slower, the first 10
+	Slow    int       `json:"slow"`  // how many are slower
+	Of      int       `json:"of"`    // the hosts of the address that responded lately
+	Factor  float64   `json:"factor"`
+}
+
+// String returns the slowdown for people.
+func (s *Slowdown) String() string {
+	return fmt.Sprintf("%d of %d hosts of %s became slower together, %.1f times, since %s UTC", s.Slow, s.Of, s.Address,
+		s.Factor, s.Since.UTC().Format(time.DateTime))
+}
+
+// The bounds of the slowdowns in a status.
+const maxSlowdowns, maxSlowdownHosts = 50, 10
+
+// slowdownsEvery is how often they are looked for.
+const slowdownsEvery = 10 * time.Second
+
+// observe takes how long a response took to begin.
+func (r *reporter) observe(res *result) {
+	if q := &res.request; !q.FirstByte.IsZero() {
+		r.slow.Observe(q.Address, res.lease.HostName, q.FirstByte.Sub(q.Connected), q.End)
+	}
+}
+
+// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that are new.
+func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
+	if now.Before(r.nextSlow) {
+		return
+	}
+	r.nextSlow = now.Add(slowdownsEvery)
+	found, ended := r.slow.Found(now)
+	r.slowdowns = nil
+	for _, f := range found {
+		s := Slowdown{
+			Address: f.Address.String(), Since: f.Since.UTC(), Hosts: f.Hosts[:min(len(f.Hosts), maxSlowdownHosts)],
+			Slow: len(f.Hosts), Of: f.Of, Factor: math.Round(10*f.Factor) / 10,
+		}
+		if f.Since.Equal(now) {
+			log.Warn("hosts of one address became slower together: they may share a server; politeness.groups can "+
+				"limit them together", "address", s.Address, "hosts", s.Hosts, "slow", s.Slow, "of", s.Of, "factor", s.Factor)
+		}
+		if len(r.slowdowns) < maxSlowdowns {
+			r.slowdowns = append(r.slowdowns, s)
+		}
+	}
+	for _, address := range ended {
+		log.Info("the hosts of an address are not slower together any more", "address", address.String())
+	}
+}
+
+// slowdownOf returns the slowdown of the address of a host, for people; empty: there is none.
+func (s *Status) slowdownOf(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return ""
+	}
+	network := politeness.AddressOf(a).String()
+	for i := range s.Slowdowns {
+		if s.Slowdowns[i].Address == network {
+			return s.Slowdowns[i].String()
+		}
+	}
+	return ""
 }
 
 // Postponed is a host with URLs that could not be fetched in this run.
@@ -153,6 +227,9 @@ type reporter struct {
 	state      string // as last reported
 	stateSince time.Time
 	meter      meter
+	slow       politeness.Slowdowns
+	slowdowns  []Slowdown // as last found
+	nextSlow   time.Time  // when they are looked for again
 }
 
 // publish publishes a snapshot of the run, with what the last survey found.
@@ -160,7 +237,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	survey := &r.surveyor.found
 	s.Started, s.HostStates, s.Held = r.started, survey.states, survey.held
 	s.Finish, s.Slowest, s.Parked = survey.finishIn(s.Limits.MaxRate), survey.slowest, survey.parked
-	s.Walls = survey.walls
+	s.Walls, s.Slowdowns = survey.walls, r.slowdowns
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}
@@ -294,6 +371,10 @@ func (e *Engine) View() *inspect.View {
 		Group:  e.live.Load().group,
 		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },
+		Slowdown: func(address string) string {
+			s := e.Status()
+			return s.slowdownOf(address)
+		},
 	})
 }
 

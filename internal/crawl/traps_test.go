@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -78,7 +79,6 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func trapOptions(t testing.TB, web *testweb.Web) Options {
 	o := testOptions(t, web)
 	o.Frontier.Politeness.Delay = 0
-	o.Frontier.Walls = false // a trap of equal documents looks like one
 	o.Storage.MaxQueries, o.Storage.MaxSameDigest = 30, 10
 	return o
 }
@@ -169,6 +169,38 @@ func TestTrapsSwitchedOff(t *testing.T) {
 	refused := refusals(t, o.DataDir, "trap.test")
 	if len(refused) != 1 || refused[storage.TrapHostURLs].Count == 0 {
 		t.Errorf("refused %v", refused)
+	}
+}
+
+// TestTrapIsNoWall: short pages that are all the same and link to each other are no wall, whatever
+// their sections are, and also if redirects lead to them.
+func TestTrapIsNoWall(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/%d/plan", "/%d/moved", "/p/%d/plan", "/month-%d"} {
+		virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+			var months []string
+			for i := range 30 {
+				months = append(months, fmt.Sprintf(path, i))
+			}
+			routes, all := make(testweb.Routes), len(months)
+			for _, month := range months {
+				routes[month] = testweb.Page("nothing is planned", months...)
+				if strings.HasSuffix(month, "/moved") {
+					routes[month+"-to"] = routes[month]
+					routes[month] = http.RedirectHandler(month+"-to", http.StatusMovedPermanently)
+					all++
+				}
+			}
+			pages := slices.Concat(months[:1], paths("/", 5), paths("/p/", 5), paths("/q/r/", 5))
+			web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", pages, routes)}})
+			o := trapOptions(t, web)
+			o.Storage.MaxSameDigest = 0
+			began := time.Now()
+			crawl(t, o, web.URL("a.test", "/"))
+			if n, took := len(web.Requests().Pages()), time.Since(began); n != 16+all || took > 20*time.Second {
+				t.Errorf("%s: %d requests in %v, want %d and no backoff", path, n, took, 16+all)
+			}
+		})
 	}
 }
 

@@ -58,7 +58,24 @@ func (w *worker) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 	if a.Mark = w.marks.Find(resp.Header, body); a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
+	a.FromSame = a.Sign() == wall.SignShort && w.isFromSame(&l.Head.Entry, l.Host, &a)
 	return a
+}
+
+// isFromSame reports whether a URL of a host was found on a page of the host, or a redirect from
+// there, that has the document of its response.
+func (w *worker) isFromSame(e *storage.Entry, host storage.HostID, a *wall.Answer) bool {
+	via := storage.Head{Entry: *e}
+	for range 1 + int(e.Redirects) {
+		if via.ViaHost != host {
+			return false
+		}
+		// A page that cannot be read is another one.
+		if _, err := w.store.URLs(host, via.ViaOrdinal, 1, func(h storage.Head) { via = h }); err != nil {
+			return false
+		}
+	}
+	return a.IsOf(via.Last.Digest, via.Last.Bytes)
 }
 
 // wallOutcome is the outcome of a response that is no page.
@@ -174,7 +191,8 @@ func newWallSweep(w frontier.WallBegun) *sweep {
 		}
 		o := frontier.PutBackFromWall(last, now)
 		if last.State == storage.Fetched { // what it has is of the wall, and not of the page
-			o.Bytes, o.Digest, o.Simhash, o.ETag, o.Modified = 0, 0, 0, "", ""
+			o.Bytes, o.Digest, o.Simhash = 0, 0, 0
+			o.ETag, o.Modified, o.Usage = "", "", ""
 		}
 		return changeTo(l, storage.In(last.State), o), true
 	}

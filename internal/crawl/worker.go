@@ -43,12 +43,15 @@ type findings struct {
 	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
 	visit     archive.Visit     // on its way into item
 	usage     consent.Effective // what all sources say about the use of a page
+	keptUsage string            // the same, for the store
 	item      *archive.Item     // of the output; nil: none
 	body      warc.Digest       // of the decoded body; zero: not computed
 	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
 	behindWall bool
 	payload    *storage.Payload // that the item brings; nil: none
 	history    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
+	tdm        *tdmChange       // of the TDM file of an origin; nil: none
+	again      []storage.Done   // URLs that are put back into their queues
 }
 
 // workerStore is what workers read.
@@ -56,7 +59,10 @@ type workerStore interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
+	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
+	Mark(name string) ([]byte, error)
+	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 
 // Observer is told what a crawl does while it does it: for metrics, and for people who watch.
@@ -110,6 +116,7 @@ type worker struct {
 	pageTexts *pageTexts
 	marks     *wall.Marks
 	recent    recentBodies
+	tdmFiles  *tdmFiles
 
 	directives consent.Directives // that state a preference
 
@@ -120,19 +127,19 @@ type worker struct {
 	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
-// recentBodies finds responses that are not in the store yet.
+// recentBodies finds responses that are not in the store yet, and says whether the store may have one.
 type recentBodies interface {
-	find(host storage.HostID, digest uint64) *archive.Original
+	find(bodyKey) (o *archive.Original, mayBeStored bool)
 }
 
 // newWorker returns a worker without channels.
-func (e *Engine) newWorker(recent recentBodies) *worker {
+func (e *Engine) newWorker() *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
-		marks: wall.NewMarks(), directives: consent.KnownDirectives(), room: e.room,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: e.bodies,
+		marks: wall.NewMarks(), tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
 

@@ -3,7 +3,6 @@ package extract
 import (
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -68,9 +67,6 @@ func IsHTML(contentType string, body []byte) bool {
 // mediaType returns the media type of a Content-Type without its parameters, in lower case, even if
 // the parameters are invalid.
 func mediaType(contentType string) string {
-	if media, _, err := mime.ParseMediaType(contentType); err == nil {
-		return media
-	}
 	media, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(media))
 }

@@ -67,12 +67,14 @@ func (s *Sorter) Add(host string, record []byte) error {
 	if len(record) > MaxRecord {
 		return fmt.Errorf("sort by host: a record of %d bytes", len(record))
 	}
-	if err := s.makeRoom(s.cost(host, len(record))); err != nil {
+	i, known := s.hosts[host]
+	runs := len(s.runs)
+	if err := s.makeRoom(s.cost(host, len(record), known)); err != nil {
 		return err
 	}
-	s.used += s.cost(host, len(record))
+	known = known && len(s.runs) == runs // a run takes the hosts along
+	s.used += s.cost(host, len(record), known)
 	at := s.append(record)
-	i, known := s.hosts[host]
 	if !known {
 		i = int32(len(s.groups))
 		name := strings.Clone(host) // so that the URL that contains it can be freed
@@ -87,12 +89,12 @@ func (s *Sorter) Add(host string, record []byte) error {
 	return nil
 }
 
-// cost returns the memory that one more record takes.
-func (s *Sorter) cost(host string, size int) (n int64) {
+// cost returns the memory that one more record takes. known says that its host has records.
+func (s *Sorter) cost(host string, size int, known bool) (n int64) {
 	if !s.fits(size) {
 		n = chunkBytes
 	}
-	if _, known := s.hosts[host]; !known {
+	if !known {
 		n += hostBytes + int64(len(host))
 	}
 	return n

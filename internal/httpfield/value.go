@@ -31,6 +31,9 @@ func Seconds(value string) (time.Duration, bool) {
 // of a year of two digits. UTC counts as GMT; other zones are invalid.
 func Date(value string, now time.Time) (time.Time, bool) {
 	value = strings.Trim(value, blanks)
+	if value == "" { // as most fields
+		return time.Time{}, false
+	}
 	if before, ok := strings.CutSuffix(value, " UTC"); ok {
 		value = before + " GMT"
 	}

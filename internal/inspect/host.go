@@ -264,6 +264,8 @@ type HostStory struct {
 	Traps      []Trap     `json:"traps,omitempty"`
 	Wall       *Wall      `json:"wall,omitempty"`
 	OptOut     string     `json:"opt_out,omitempty"` // why nothing of it is fetched
+	// Slowdown says that the hosts of its address became slower together.
+	Slowdown string `json:"slowdown,omitempty"`
 
 	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
 }
@@ -325,6 +327,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 	}
 	if v.o.OptOut != nil {
 		story.OptOut = v.o.OptOut(h.Name, story.Address)
+	}
+	if v.o.Slowdown != nil {
+		story.Slowdown = v.o.Slowdown(story.Address)
 	}
 	for i, q := range h.Queues {
 		o, err := v.origin(h.ID, uint8(i), &q)

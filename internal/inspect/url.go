@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -33,10 +34,32 @@ type URL struct {
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
-	Note         string    `json:"note,omitempty"`     // what a 402 or a 451 said: the price, who withholds the page
-	Position     string    `json:"position,omitempty"` // position in the walk over all URLs
+	Note         string    `json:"note,omitempty"` // what a 402 or a 451 said: the price, who withholds the page
+	// Usage is what all sources say about each category of use that one of them mentions, as of LastFetched.
+	Usage    map[string]Usage `json:"usage,omitempty"`
+	Position string           `json:"position,omitempty"` // position in the walk over all URLs
 
 	Metadata map[string][]string `json:"metadata,omitempty"` // of lists of URLs: what clients attached to it
+}
+
+// Usage is whether a use of a page is preferred, and by which statement.
+type Usage struct {
+	Preference string `json:"preference"` // y or n
+	From       string `json:"from"`       // where the statement stands that decides, such as "robots.txt line 3"
+}
+
+// usageOf returns the kept preferences of a page; nil: there are none.
+func usageOf(kept string) map[string]Usage {
+	list, err := consent.Kept(kept)
+	if err != nil || len(list) == 0 { // a later version of amble may have kept them
+		return nil
+	}
+	usage := make(map[string]Usage, len(list))
+	for _, s := range list {
+		c, p := s.Category()
+		usage[c.String()] = Usage{Preference: p.String(), From: s.From()}
+	}
+	return usage
 }
 
 // newURL makes a URL from the store's data. The caller sets Via.
@@ -47,7 +70,7 @@ func newURL(text string, h *storage.Head) URL {
 		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap,
 		ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
 		FirstSeen: h.FirstSeen.UTC(), Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
-		RobotsLine: int(o.Line), Note: o.Note,
+		RobotsLine: int(o.Line), Note: o.Note, Usage: usageOf(o.Usage),
 	}
 	if !o.Due.IsZero() {
 		u.Due = o.Due.UTC()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -205,5 +206,21 @@ func TestReasonsHaveOneNameEach(t *testing.T) {
 	}
 	if name := ReasonName(40); name != "reason_40" {
 		t.Error(name)
+	}
+}
+
+// TestURLUsage: the preferences that the store keeps come with their sources; those of a later version of
+// amble are left out.
+func TestURLUsage(t *testing.T) {
+	for kept, want := range map[string]map[string]Usage{
+		"":         nil,
+		"\x05":     nil,
+		"\x48\x03": {"train-ai": {"n", "robots.txt line 3"}},
+		"\x33\x1c": {"search": {"y", "meta"}, "tdm": {"n", "tdmrep.json"}},
+	} {
+		got := newURL("http://a.test/", &storage.Head{Last: storage.Outcome{Usage: kept}}).Usage
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%x: %v, want %v", kept, got, want)
+		}
 	}
 }

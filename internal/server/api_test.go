@@ -90,13 +90,10 @@ func parse(t *testing.T, text string) weburl.URL {
 // finished waits until all of a.test is done.
 func (r *running) finished(t *testing.T) {
 	t.Helper()
-	for range 1000 {
-		if h, err := r.client.Host(context.Background(), "a.test"); err == nil && h.Known == 5 && h.Waiting == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("a.test is not done")
+	r.eventually(t, "the end of a.test", func() bool {
+		h, err := r.client.Host(context.Background(), "a.test")
+		return err == nil && h.Known == 5 && h.Waiting == 0
+	})
 }
 
 // send sends a request with the token. The caller closes the body.

@@ -50,7 +50,7 @@ func openBrowser(t *testing.T) *browser {
 			chromedp.ExecPath(findBrowser(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
 			chromedp.WindowSize(1280, 900))...)
 	tab, closeTab := chromedp.NewContext(allocator)
-	ctx, cancel := context.WithTimeout(tab, 90*time.Second)
+	ctx, cancel := context.WithTimeout(tab, 10*time.Minute)
 	b := &browser{t: t, ctx: ctx}
 	var watching sync.WaitGroup
 	t.Cleanup(func() {
@@ -117,7 +117,7 @@ func (b *browser) show(url string, width int64, dark bool, ready string) {
 // wait waits until an expression is true in the page.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second),
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(5*time.Minute),
 		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
 		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("wait for %s: %v\nthe page says:\n%s", expression, err, page)

@@ -55,13 +55,11 @@ func (r *running) requests(path string) (n int) {
 
 func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 6000 { // a minute: the machine may be busy
-		if ok() {
-			return
+	for limit := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) { // the machine may be busy
+		if time.Now().After(limit) {
+			t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.crawl.Status())
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.crawl.Status())
 }
 
 // inspectsAgain waits until the dispatcher has gone through its loop, so that it would have started the

@@ -31,7 +31,7 @@ func shorten(text []byte) string {
 }
 
 func (r *Reader) text(line []byte) (Item, error) {
-	if bytes.ContainsAny(line, " \t") {
+	if bytes.IndexByte(line, ' ') >= 0 || bytes.IndexByte(line, '\t') >= 0 {
 		return Item{}, r.bad(line, "holds white space; want one URL a line, in which a space is written %20")
 	}
 	return r.item(line, string(line), 0, 0)

@@ -18,6 +18,9 @@ type Answer struct {
 	Digest uint64 // of the body
 	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body only
 	URL    uint64 // a hash of the URL
+	// FromSame reports whether the URL was found on a page of the host that has the same document. A
+	// wall hides pages that were found before it, so such a URL speaks for no wall.
+	FromSame bool
 	// Section and Top name the part of the site, as [Sections] returns them.
 	Section, Top uint16
 }
@@ -107,6 +110,19 @@ func (a *Answer) document16() uint16 {
 		return fold64(a.Shape)
 	}
 	return fold64(a.Digest)
+}
+
+// keyBytes is by how much the lengths of two documents with the same words differ, if the maker of the
+// wall puts keys into them.
+const keyBytes = 64
+
+// IsOf reports whether the response has the document of a page with a digest and a length, as far as
+// that can be told from these.
+func (a *Answer) IsOf(digest, length uint64) bool {
+	if a.Mark.Tier == TierStub {
+		return length > 0 && max(a.Length-int64(length), int64(length)-a.Length) < keyBytes
+	}
+	return a.Digest == digest
 }
 
 // rootSection is the section of pages that are in no directory.

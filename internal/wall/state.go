@@ -57,7 +57,7 @@ type State struct {
 	part     uint8  // of since: 1/256 seconds more
 	pending  uint8  // refusals since the last page
 	returns  uint8  // how often usual did
-	same     uint8  // how often document came in a row
+	same     uint8  // how often document came in a row, apart from URLs that were found on it
 	alike    uint8  // how often shape came, minus others
 	counted  uint8  // refusals since, up to 255
 	judged   uint8  // refusals and pages since, up to 255
@@ -169,9 +169,11 @@ func (s *State) judgeShort(a *Answer) (Kind, int) {
 	switch {
 	case h == s.usual && s.returns >= usualReturns:
 		return kindPage, 1
+	case h == s.document && a.FromSame:
+		return KindNone, 0
 	case h == s.document:
 		s.same = increase(s.same)
-		if s.distinct < fewDocuments {
+		if s.distinct < fewDocuments || s.same == 1 {
 			return kindPage, 1
 		}
 		return KindSame, s.first(s.same)
@@ -183,6 +185,9 @@ func (s *State) judgeShort(a *Answer) (Kind, int) {
 	}
 	s.earlier = [2]uint16{s.document, s.earlier[0]}
 	s.document, s.same = h, 1
+	if a.FromSame {
+		s.same = 0
+	}
 	return kindPage, 1
 }
 

@@ -218,3 +218,68 @@ func TestSize(t *testing.T) {
 		t.Errorf("a state takes %d bytes", size)
 	}
 }
+
+// TestFromSame: a document under URLs that were found on it is no evidence, wherever these URLs are
+// among others. The same document under other URLs is seen as a wall as soon as without them.
+func TestFromSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s State
+		n := 0
+		observe := func(a Answer) Verdict { n++; return s.Observe(second(n), a) }
+		short := func() Answer { return refusal(200, n, 5) }
+		same := func(fromSame bool) Answer {
+			a := short()
+			a.Digest, a.FromSame = 7, fromSame
+			return a
+		}
+		for range fewDocuments {
+			observe(short())
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "before") {
+			a := same(true)
+			if rapid.IntRange(0, 3).Draw(t, "page") == 0 {
+				a = short()
+			}
+			if v := observe(a); v.Stand != Open {
+				t.Fatalf("response %d: %+v", n, v)
+			}
+		}
+		if s.returns > 0 {
+			return // the document is usual at this host
+		}
+		for count := 1; ; count++ {
+			if v := observe(same(false)); v.Stand == Begins {
+				return
+			}
+			if count == 11 {
+				t.Fatalf("not seen after %d documents: %+v", count, s)
+			}
+			if v := s.Verdict(); v.Refused > count {
+				t.Fatalf("%d documents count as %d", count, v.Refused)
+			}
+			if rapid.Bool().Draw(t, "follow") && observe(same(true)).Stand == Begins {
+				t.Fatal("a URL that was found on the document is evidence")
+			}
+		}
+	})
+}
+
+// TestIsOf: documents are the same by their digests, and by their lengths if they have keys in them.
+func TestIsOf(t *testing.T) {
+	stub := Answer{Length: 900, Digest: 1, Mark: Mark{Tier: TierStub}}
+	for _, test := range []struct {
+		a              Answer
+		digest, length uint64
+		want           bool
+	}{
+		{Answer{Length: 900, Digest: 1}, 1, 900, true},
+		{Answer{Length: 900, Digest: 1}, 2, 900, false},
+		{Answer{Length: 900, Digest: 1}, 0, 0, false},
+		{stub, 2, 900, true}, {stub, 2, 963, true}, {stub, 2, 837, true}, {stub, 2, 964, false}, {stub, 2, 836, false},
+		{Answer{Length: 10, Mark: stub.Mark}, 0, 0, false}, {stub, 2, 1 << 63, false},
+	} {
+		if got := test.a.IsOf(test.digest, test.length); got != test.want {
+			t.Errorf("%+v is of a page with %d and %d bytes: %t", test.a, test.digest, test.length, got)
+		}
+	}
+}

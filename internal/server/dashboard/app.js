@@ -4,11 +4,12 @@ import { el } from "./dom.js";
 import { overview } from "./overview.js";
 import { fetches } from "./fetches.js";
 import { hosts } from "./hosts.js";
+import { optouts } from "./optouts.js";
 import { host } from "./host.js";
 import { url } from "./url.js";
 
 // A page is a function (argument, shared) that returns {title, node, on} where on has a function for each kind of event it wants.
-const pages = { "": overview, hosts: (name, shared) => (name ? host(name, shared) : hosts(name, shared)), fetches, url };
+const pages = { "": overview, hosts: (name, shared) => (name ? host(name, shared) : hosts(name, shared)), fetches, optouts, url };
 
 const main = document.getElementById("main");
 const badge = document.getElementById("state");

@@ -26,5 +26,6 @@ async function request(method, path, body, signal) {
 
 export const get = (path, signal) => request("GET", path, undefined, signal);
 export const post = (path, body) => request("POST", path, body);
+export const del = (path) => request("DELETE", path);
 
 export const query = (values) => new URLSearchParams(Object.entries(values).filter(([, v]) => v !== "" && v !== undefined)).toString();

@@ -11,7 +11,7 @@ export async function host(name, shared) {
 
   function show(h) {
     parts.facts.replaceChildren(facts([
-      ["State", [h.state, h.place && ` (${h.place})`]], ["Why", h.reason], ["Next request", time(h.next)], ["In flight", count(h.in_flight)], ["Address", h.address], ["Group", h.group],
+      ["State", [h.state, h.place && ` (${h.place})`]], ["Why", h.reason], ["Next request", time(h.next)], ["In flight", count(h.in_flight)], ["Address", h.address], ["Slower", h.slowdown], ["Group", h.group], ["Opted out", h.opt_out],
       ["URLs waiting", count(h.waiting)], ["Time to finish", h.waiting ? duration(h.finish_seconds) : "nothing waits"], ["Requests", count(h.requests)], ["Received", bytes(h.bytes)],
     ]));
     const p = h.politeness;

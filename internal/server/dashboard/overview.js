@@ -3,7 +3,7 @@
 import { get, post, query } from "./client.js";
 import { chart } from "./chart.js";
 import { command } from "./dialog.js";
-import { bars, bytes, count, duration, el, hostLink, panel, rate, table } from "./dom.js";
+import { bars, bytes, count, duration, el, hostLink, panel, rate, table, time } from "./dom.js";
 import { fetchTable } from "./fetches.js";
 
 // windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
@@ -46,7 +46,8 @@ export async function overview(_, shared) {
   const values = tiles.map(() => el("dd", {}, "–"));
   const figures = el("dl", { class: "tiles" }, tiles.map(([name], i) => el("div", {}, el("dt", {}, name), values[i])));
   const controls = el("div", { class: "tools" });
-  const places = { states: el("div"), slowest: el("div"), statuses: el("div"), errors: el("div"), gaps: el("div"), robots: el("div"), live: el("div", { class: "fixed" }) };
+  const places = { states: el("div"), slowest: el("div"), statuses: el("div"), errors: el("div"), gaps: el("div"), robots: el("div"), slowdowns: el("div"), live: el("div", { class: "fixed" }) };
+  const slowdowns = panel("Slower together", places.slowdowns);
   let shownState = null;
 
   function status(s) {
@@ -67,6 +68,11 @@ export async function overview(_, shared) {
       { title: "Waiting", number: true, cell: (h) => count(h.urls) },
       { title: "Time", number: true, cell: (h) => duration(h.finish_seconds) },
     ], s.slowest_hosts ?? []));
+    slowdowns.hidden = !s.slowdowns?.length;
+    places.slowdowns.replaceChildren(table("Hosts of one address that became slower together; nothing is done about it", [
+      { title: "Address", cell: (x) => x.address }, { title: "Since", cell: (x) => time(x.since) }, { title: "Slower", number: true, cell: (x) => `${x.slow} of ${x.of}` },
+      { title: "Times", number: true, cell: (x) => String(x.factor) }, { title: "Hosts", cell: (x) => x.hosts.map((name) => [hostLink(name), " "]) },
+    ], s.slowdowns ?? []));
     places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
@@ -81,6 +87,7 @@ export async function overview(_, shared) {
     el("div", { class: "columns" }, panel("Hosts by state", places.states), panel("Slowest hosts", places.slowest)),
     el("div", { class: "columns" }, panel("Responses by status", places.statuses), panel("Errors", places.errors)),
     el("div", { class: "columns" }, panel("Politeness", places.gaps), panel("robots.txt", places.robots)),
+    slowdowns,
     panel("Recent fetches", places.live));
   node.style.display = "contents";
 

@@ -16,7 +16,8 @@ export async function url(address, shared) {
       panel("Where it was found", facts([
         ["On", s.via ? urlLink(s.via) : s.seed ? "a seed" : ""], ["Depth", count(s.depth)], ["Redirects that led here", s.redirects || ""], ["Priority", s.priority || ""],
         ["Scope", s.scope?.reason],
-      ]))),
+      ])),
+      s.usage ? panel("What it may be used for", facts(Object.entries(s.usage).sort().map(([use, u]) => [use, `${u.preference === "n" ? "no" : "yes"}, by ${u.from}`]))) : ""),
     el("div", { class: "columns" },
       panel("robots.txt", facts([
         ["Verdict", el("span", { class: v.allowed ? "good" : "bad" }, v.allowed ? "allowed" : "not allowed")], ["Why", v.reason], ["Line", v.line ? `${v.line}: ${v.rule}` : ""],
