@@ -107,9 +107,22 @@ func folder(u weburl.URL) string {
 
 // Check returns whether a URL belongs to the crawl, and why.
 func (s *Scope) Check(u weburl.URL) ScopeVerdict {
-	switch {
-	case s.isOptedOut(u):
+	if s.isOptedOut(u) {
 		return OptedOut
+	}
+	return s.checkSettings(u)
+}
+
+// Keeps reports whether a link is stored: it is in the scope, or nothing but an opt-out that will end keeps
+// it out. Such a URL is excluded when its turn comes, and put back when the opt-out ends.
+func (s *Scope) Keeps(u weburl.URL) bool {
+	e, optedOut := s.OptOut(u)
+	return !(optedOut && e.Until.IsZero()) && s.checkSettings(u) == InScope
+}
+
+// checkSettings is Check without opt-outs.
+func (s *Scope) checkSettings(u weburl.URL) ScopeVerdict {
+	switch {
 	case !s.reached(u):
 		return OutOfSeeds
 	case len(s.include) > 0 && !matchesAny(s.include, u.String()):

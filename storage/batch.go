@@ -149,7 +149,7 @@ const (
 	moreBytes  = 512 << 10 // that a quick commit allows the next ones
 
 	longCommit = 300 * time.Millisecond // one that takes longer makes the next ones smaller
-	goodCommit = 200 * time.Millisecond // what they should take then
+	goodCommit = 200 * time.Millisecond // what they should take then; up to this, batches grow
 )
 
 // Items returns how many items the next batch may hold, 250 to 20,000.
@@ -170,7 +170,7 @@ func (p *BatchSizer) bytes() int64 {
 // Committed records a commit of a number of items whose Result.Changed is changed, and how long it
 // took. The pages of a small commit do not predict those of a large one, nor does its time. So the
 // batch size shrinks only after a commit that changed or took too much, and grows only after a
-// large one: by an eighth, or to twice the size after a commit that cost little.
+// large one that did not: by an eighth, or to twice the size after a commit that cost little.
 func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
 	if items <= 0 || changed <= 0 {
 		return
@@ -189,7 +189,7 @@ func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
 	switch {
 	case changed > p.bytes():
 		p.items = max(leastItems, min(now, fits))
-	case items >= now/4*3:
+	case items >= now/4*3 && (took < goodCommit || changed < leastBytes):
 		p.items = max(now, min(now+more, fits, mostItems))
 	}
 }

@@ -209,3 +209,14 @@ func TestBatchSizerOfCheapItems(t *testing.T) {
 		t.Errorf("batch size %d after 4 commits, want %d", p.Items(), mostItems)
 	}
 }
+
+// TestBatchSizerOfBusyDisk: a store that meets a busy disk at its start grows its batches to what takes
+// 200 ms, so that there is room for a commit that takes twice as long as the one before.
+func TestBatchSizerOfBusyDisk(t *testing.T) {
+	var p BatchSizer
+	for n := range 200 {
+		if took := (slowStore{pagesEach: 1, rate: 100e6}).commit(&p, p.Items()); took > 230*time.Millisecond {
+			t.Fatalf("commit %d takes %v", n, took)
+		}
+	}
+}

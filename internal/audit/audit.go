@@ -105,6 +105,7 @@ func (r *Report) judge(j *judge, q *requestlog.Request, optOuts *optout.List) *F
 	f := &Finding{}
 	f.optOut(q, optOuts)
 	h.gap(q, f)
+	h.wall(q, f)
 	j.rules(q, f)
 	h.hours(q, f)
 	h.pass(q)

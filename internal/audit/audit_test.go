@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -109,6 +111,97 @@ func kindsOf(r *Report) (kinds []Kind) {
 	return kinds
 }
 
+// violationTest is a log and the violations in it.
+type violationTest struct {
+	name string
+	do   func(*world)
+	want []Kind
+}
+
+// wallTests are those of requests to a host behind a wall.
+func wallTests() []violationTest {
+	const a = "http://a.test/"
+	answered := func(status int) func(*requestlog.Request) {
+		return func(q *requestlog.Request) { q.Status, q.Reason = status, politeness.ReasonWall }
+	}
+	plain := func(status int) func(*requestlog.Request) {
+		return func(q *requestlog.Request) { q.Status = status }
+	}
+	return []violationTest{
+		{"refusals before there is a wall", func(w *world) {
+			for i := range 8 {
+				w.page(a, time.Duration(i)*2*time.Second, plain(403))
+			}
+		}, nil},
+		{"probes of a wall", func(w *world) {
+			w.page(a, 0, plain(403))
+			w.page(a+"b", time.Minute, answered(403))
+			w.page(a+"c", 4*time.Minute, answered(403))
+			w.page(a+"d", 9*time.Minute, answered(403))
+			w.page(a+"e", 20*time.Minute, answered(200))
+			w.page(a+"f", 20*time.Minute+2*time.Second, plain(403))
+			w.page(a+"g", 20*time.Minute+4*time.Second, plain(200))
+		}, nil},
+		{"a request after a failed probe", func(w *world) {
+			w.page(a, 0, answered(403))
+			w.page(a+"b", time.Minute, plain(200))
+		}, []Kind{BehindWall}},
+		{"its robots.txt after a failed probe", func(w *world) {
+			w.page(a, 0, answered(451))
+			w.page(a+"robots.txt", time.Minute, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
+		}, []Kind{BehindWall}},
+		{"a backoff that is not doubled", func(w *world) {
+			w.page(a, 0, answered(403))
+			w.page(a+"b", 3*time.Minute, answered(403))
+			w.page(a+"c", 6*time.Minute, answered(403))
+			w.page(a+"d", 20*time.Minute, answered(403))
+		}, []Kind{BehindWall}},
+		{"a probe that was not committed", func(w *world) {
+			w.page(a, 0, answered(403))
+			w.begin(began.Add(time.Minute), 2*time.Minute)
+			w.page(a+"b", 0, answered(403))
+		}, nil},
+	}
+}
+
+// TestOptedOut: a forged log has requests that opt-outs cover. Those from a second after the opt-out was
+// recorded are violations, and no others.
+func TestOptedOut(t *testing.T) {
+	list := optout.NewList(
+		optout.Entry{Scope: optout.ScopeDomain, Value: "out.test", At: began.Add(time.Minute), Reason: "mail"},
+		optout.Entry{Scope: optout.ScopePrefix, Value: "http://a.test/diary/", At: began.Add(time.Minute)},
+		optout.Entry{Scope: optout.ScopeRange, Value: "198.51.100.0/24", At: began.Add(time.Minute)},
+		optout.Entry{Scope: optout.ScopeHost, Value: "back.test", At: began, Until: began.Add(time.Minute)},
+	)
+	at := func(address string) func(*requestlog.Request) {
+		return func(q *requestlog.Request) { q.Address = netip.MustParseAddr(address) }
+	}
+	w := newWorld(t)
+	w.page("http://www.out.test/", time.Minute, nil) // in flight
+	w.page("http://www.out.test/late", 2*time.Minute, nil)
+	w.page("http://a.test/", 2*time.Minute, nil)
+	w.page("http://a.test/diary/late", 3*time.Minute, nil)
+	w.page("http://b.test/", 30*time.Second, at("198.51.100.7"))
+	w.page("http://b.test/late", 2*time.Minute, at("198.51.100.7"))
+	w.page("http://back.test/", 2*time.Minute, nil)
+	w.page("http://out.test/robots.txt", 4*time.Minute, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
+	r := w.audit(Options{OptOuts: list})
+	var got []string
+	for _, v := range r.Violations {
+		got = append(got, v.URL)
+		if v.Kind != OptedOut {
+			t.Errorf("%+v", v)
+		}
+	}
+	want := []string{"http://www.out.test/late", "http://a.test/diary/late", "http://b.test/late", "http://out.test/robots.txt"}
+	if !slices.Equal(got, want) || r.Counts.Violations != uint64(len(want)) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(r.Violations) > 0 && !strings.Contains(r.Violations[0].Text, "domain out.test") {
+		t.Errorf("the text is %q", r.Violations[0].Text)
+	}
+}
+
 // TestViolations: the audit finds each violation, and nothing in requests that only look like one.
 func TestViolations(t *testing.T) {
 	const a = "http://a.test/"
@@ -116,11 +209,7 @@ func TestViolations(t *testing.T) {
 	delayed := func(d time.Duration) change {
 		return func(q *requestlog.Request) { q.Delay, q.Policy = d, policy("", began) }
 	}
-	tests := []struct {
-		name string
-		do   func(*world)
-		want []Kind
-	}{
+	tests := []violationTest{
 		{"polite", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond, nil) }, nil},
 		{"a nanosecond early", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond-1, nil) },
 			[]Kind{ShortGap}},
@@ -236,6 +325,7 @@ func TestViolations(t *testing.T) {
 			})
 		}, nil},
 	}
+	tests = append(tests, wallTests()...)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -32,12 +32,13 @@ type Kind string
 // The kinds of violations.
 const (
 	ShortGap    Kind = "gap"          // less than the delay in force since the last request
-	EarlyReturn Kind = "retry-after"  // before the time that the host's Retry-After named
+	EarlyReturn Kind = "retry-after"  // before the time that the host's Retry-After or RateLimit named
 	NoVerdict   Kind = "no-verdict"   // a page without a robots.txt that allows it
 	Disallowed  Kind = "disallowed"   // a page that its robots.txt disallows
 	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that had to be fetched again first
 	SlowDelay   Kind = "crawl-delay"  // the delay in force was less than the robots.txt demands
 	WrongHour   Kind = "visit-time"   // outside of the hours of the robots.txt
+	BehindWall  Kind = "wall"         // within the backoff after a probe of a wall that failed
 	OptedOut    Kind = "opt-out"      // after an opt-out that covers it
 )
 

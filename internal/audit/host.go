@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -56,6 +58,10 @@ type host struct {
 	notBefore requestlog.Instant // the time that it named
 	origin    weburl.Origin
 	origins   bool // the host has more than one origin
+
+	probes int                // of a wall that failed in a row, the last requests for pages
+	probed requestlog.Instant // the end of the last of them
+	prober time.Time          // when its process began
 }
 
 // ledgerGrain is the precision of a start that is known only from the start ledger.
@@ -97,7 +103,36 @@ func byClock(exact bool) string {
 	return ", by the wall clock"
 }
 
-// early compares a request with an earlier Retry-After. Requests in flight when it arrived are
+// The backoff of a wall after one probe that failed, at least, and after any number.
+const firstProbe, lastProbe = 2 * time.Minute, 24 * time.Hour
+
+// wall compares a request with the last probe of a wall, if that failed: each of them doubles the backoff.
+// A killed process may not have committed its last probe, so it is judged within a process.
+func (h *host) wall(q *requestlog.Request, f *Finding) {
+	if h.probes == 0 || q.End.IsZero() || !q.Process.Began.Equal(h.prober) {
+		return
+	}
+	wait := min(firstProbe<<min(h.probes-1, 16), lastProbe)
+	if since, exact := q.StartedAt().Sub(h.probed); since >= 0 && since < wait {
+		f.violated(BehindWall, fmt.Sprintf("%v after a probe of its wall that failed, number %d in a row; the backoff was %v "+
+			"at least%s", since, h.probes, wait, byClock(exact)))
+	}
+}
+
+// noteProbe takes note of a page. A request that waited for a wall is a probe, and a status that refuses
+// is a failure.
+func (h *host) noteProbe(q *requestlog.Request) {
+	switch {
+	case q.Kind != requestlog.Page || q.End.IsZero():
+	case q.Reason == politeness.ReasonWall && wall.KindRefusal.Covers(q.Status):
+		h.probes++
+		h.probed, h.prober = q.EndedAt(), q.Process.Began
+	case q.Status > 0:
+		h.probes = 0
+	}
+}
+
+// early compares a request with an earlier Retry-After or reset of a RateLimit. Requests in flight when it arrived are
 // exempt.
 func (h *host) early(start requestlog.Instant, f *Finding) {
 	if h.notBefore.IsZero() {
@@ -105,7 +140,7 @@ func (h *host) early(start requestlog.Instant, f *Finding) {
 	}
 	left, exact := h.notBefore.Sub(start)
 	if since, _ := start.Sub(h.answered); left > 0 && since > 0 {
-		f.violated(EarlyReturn, fmt.Sprintf("%v before the time that its Retry-After named%s", left, byClock(exact)))
+		f.violated(EarlyReturn, fmt.Sprintf("%v before the time that its Retry-After or RateLimit named%s", left, byClock(exact)))
 	}
 }
 
@@ -146,6 +181,7 @@ func (h *host) pass(q *requestlog.Request) {
 	if until := q.EndedAt().Add(q.RetryAfter); q.RetryAfter > 0 && later(until, h.notBefore) {
 		h.answered, h.notBefore = q.EndedAt(), until
 	}
+	h.noteProbe(q)
 	h.origins = h.origins || h.seen && h.origin != q.URL.Origin()
 	h.origin, h.seen = q.URL.Origin(), true
 }

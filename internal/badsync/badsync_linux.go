@@ -10,9 +10,9 @@ import (
 )
 
 // Install makes every sync of this process, from now to its end, fail with EIO if fails returns
-// true. fails is called for one sync at a time, with its system call and its number among those of
-// this call, from 1. It may not sync itself. Install needs no privileges. It returns an error if
-// the system does not allow it.
+// true. fails is called once for each sync and for one at a time, with its system call and its number
+// among those of this call, from 1. It may not sync itself. Install needs no privileges. It returns an
+// error if the system does not allow it.
 //
 // For each such call, the kernel sends a request over a seccomp listener, and a goroutine of this
 // process replies.
@@ -44,7 +44,8 @@ func Install(fails func(c Call, n int) bool) error {
 // question is struct seccomp_notif. Only the fields in use have names.
 type question struct {
 	id     uint64
-	_      [2]uint32
+	thread uint32
+	_      uint32
 	number int32
 	_      [60]byte
 }
@@ -62,21 +63,30 @@ const goOn = 1
 
 func answer(listener uintptr, fails func(c Call, n int) bool) {
 	counts := make(map[Call]int)
+	interrupted := make(map[uint32]bool) // whether the sync fails that a thread begins again
 	for {
 		var q question
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV,
 			uintptr(unsafe.Pointer(&q))); errno != 0 {
 			continue // the caller was interrupted
 		}
-		c := Fdatasync
-		if q.number == unix.SYS_FSYNC {
-			c = Fsync
+		failing, again := interrupted[q.thread]
+		if !again {
+			c := Fdatasync
+			if q.number == unix.SYS_FSYNC {
+				c = Fsync
+			}
+			counts[c]++
+			failing = fails(c, counts[c])
 		}
-		counts[c]++
+		delete(interrupted, q.thread)
 		r := reply{id: q.id, flags: goOn}
-		if fails(c, counts[c]) {
+		if failing {
 			r = reply{id: q.id, errno: -int32(syscall.EIO)}
 		}
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_SEND,
+			uintptr(unsafe.Pointer(&r))); errno != 0 {
+			interrupted[q.thread] = failing // by a signal, before the reply
+		}
 	}
 }

@@ -5,11 +5,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-const childVariable = "AMBLE_BADSYNC_CHILD"
+const (
+	childVariable = "AMBLE_BADSYNC_CHILD"
+	syncs         = 200
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childVariable); path != "" {
@@ -18,22 +24,30 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child syncs a file four times. The third sync has to fail.
+// child syncs a file while signals interrupt its thread. Only the third and the last sync have to fail.
 func child(path string) int {
 	f, err := os.Create(path)
 	if err != nil {
 		return 1
 	}
 	if err := Install(func(c Call, n int) bool {
-		return c == Fdatasync && n == 3 ||
+		return c == Fdatasync && (n == 3 || n == syncs) ||
 			c == Fsync && n == 2
 	}); err != nil {
 		return 2
 	}
-	for n := 1; n <= 4; n++ {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := unix.Gettid()
+	go func() {
+		for unix.Tgkill(os.Getpid(), thread, unix.SIGURG) == nil { // which Go takes for its own, and ignores
+			runtime.Gosched()
+		}
+	}()
+	for n := 1; n <= syncs; n++ {
 		err := syscall.Fdatasync(int(f.Fd()))
-		if want := n == 3; errors.Is(err, syscall.EIO) != want || !want && err != nil {
-			return 10 + n
+		if want := n == 3 || n == syncs; errors.Is(err, syscall.EIO) != want || !want && err != nil {
+			return 4
 		}
 	}
 	if f.Sync() != nil || !errors.Is(f.Sync(), syscall.EIO) || f.Sync() != nil {

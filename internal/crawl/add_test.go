@@ -29,10 +29,7 @@ func daemon(t *testing.T, o Options, seeds ...string) (e *Engine, stop func() Su
 
 func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 	t.Helper()
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan Summary, 1)
 	go func() {
@@ -288,16 +285,7 @@ func TestAddWhileItStops(t *testing.T) {
 func TestAddToAFullDisk(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.store = &fullStore{e.store, &d}
-	runDaemon(t, e, web.URL("a.test", "/"))
-	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	e, d := fillable(t, web)
 	d.full.Store(true)
 	ctx, giveUp := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer giveUp()
@@ -349,15 +337,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	mark, err := e.store.Mark(storage.MarkLedger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	offset, err := storage.DecodeOffset(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, offset, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), storage.BootID(), nil)
 	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}

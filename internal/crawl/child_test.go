@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -40,6 +41,7 @@ type childConfig struct {
 	Groups   []frontier.Group
 	Workers  int    // 0: the default
 	CAFile   string // the authorities of a web with TLS
+	OptsOut  string // a host that the child opts out, once, when optOutFile is there
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
@@ -105,8 +107,30 @@ func crawlAsChild(dir string) error {
 	if c.Kills != "" {
 		e.Observe(&killer{at: c.Kills})
 	}
+	if c.OptsOut != "" {
+		go optOutAsChild(e, dir, c.OptsOut)
+	}
 	_, err = e.Run(context.Background(), seeds)
 	return errors.Join(err, e.Close())
+}
+
+// optOutFile has a child opt a host out. It is removed when the opt-out is recorded.
+const optOutFile = "opt-out"
+
+// optOutAsChild opts a host out when it is told to.
+func optOutAsChild(e *Engine, dir, host string) {
+	path := filepath.Join(dir, optOutFile)
+	for !exists(path) {
+		time.Sleep(time.Millisecond)
+	}
+	if e.AddOptOut(context.Background(), optout.Entry{Scope: optout.ScopeHost, Value: host, At: time.Now()}) == nil {
+		_ = os.Remove(path)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // newChild prepares a directory for children that crawl a web.

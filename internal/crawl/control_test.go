@@ -31,10 +31,7 @@ func start(t *testing.T, o Options, web *testweb.Web, seeds ...string) *running 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	r := &running{Engine: e, t: t, web: web, cancel: cancel, ended: make(chan error, 1)}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	go func() {
 		_, err := e.Run(ctx, list)
 		r.ended <- errors.Join(err, e.Close())
@@ -107,57 +104,61 @@ func (r *running) quiet(host string) {
 // A paused host gets no request, its neighbour goes on; the pause survives a restart, and ends when it is resumed.
 func TestPauseOfAHost(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 300), nil), site("b.test", "", paths("/", 300), nil))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
-	r := start(t, o, web, seeds...)
-	r.until("the first pages", func() bool { return r.pages("a.test") > 3 && r.pages("b.test") > 3 })
-	r.must("a.test", frontier.Command{Kind: frontier.CommandPause})
-	before := r.pages("b.test")
-	r.quiet("a.test")
-	if r.pages("b.test") == before {
-		t.Error("the other host stands still as well")
-	}
-	h, err := r.View().Host(t.Context(), "a.test")
-	if err != nil || h.State != inspect.HostPaused || !h.Politeness.Paused || h.Reason != "pause" {
-		t.Errorf("the paused host is %+v (%v)", h, err)
-	}
-	r.end()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 300), nil), site("b.test", "", paths("/", 300), nil))
+		o := testOptions(t, web)
+		o.ExitWhenDone = false
+		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
+		r := start(t, o, web, seeds...)
+		r.until("the first pages", func() bool { return r.pages("a.test") > 3 && r.pages("b.test") > 3 })
+		r.must("a.test", frontier.Command{Kind: frontier.CommandPause})
+		before := r.pages("b.test")
+		r.quiet("a.test")
+		if r.pages("b.test") == before {
+			t.Error("the other host stands still as well")
+		}
+		h, err := r.View().Host(t.Context(), "a.test")
+		if err != nil || h.State != inspect.HostPaused || !h.Politeness.Paused || h.Reason != "pause" {
+			t.Errorf("the paused host is %+v (%v)", h, err)
+		}
+		r.end()
 
-	r = start(t, o, web, seeds...)
-	r.until("pages of the other host", func() bool { return r.pages("b.test") > before+10 })
-	r.quiet("a.test")
-	h, err = r.View().Host(t.Context(), "a.test")
-	if err != nil || h.State != inspect.HostPaused {
-		t.Errorf("after a restart the paused host is %+v (%v)", h, err)
-	}
-	before = r.pages("a.test")
-	r.must("a.test", frontier.Command{Kind: frontier.CommandResume})
-	r.until("pages after the pause", func() bool { return r.pages("a.test") > before+3 })
-	r.end()
+		r = start(t, o, web, seeds...)
+		r.until("pages of the other host", func() bool { return r.pages("b.test") > before+10 })
+		r.quiet("a.test")
+		h, err = r.View().Host(t.Context(), "a.test")
+		if err != nil || h.State != inspect.HostPaused {
+			t.Errorf("after a restart the paused host is %+v (%v)", h, err)
+		}
+		before = r.pages("a.test")
+		r.must("a.test", frontier.Command{Kind: frontier.CommandResume})
+		r.until("pages after the pause", func() bool { return r.pages("a.test") > before+3 })
+		r.end()
+	})
 }
 
 // A pause until an instant ends by itself.
 func TestPauseUntil(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 300), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"))
-	defer r.end()
-	r.until("the first page", func() bool { return r.pages("a.test") > 3 })
-	until := time.Now().Add(1500 * time.Millisecond)
-	r.must("a.test", frontier.Command{Kind: frontier.CommandPause, Until: until})
-	paused := time.Now().Add(50 * time.Millisecond) // a request may be under way
-	after := func() int {
-		return len(web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(until) }))
-	}
-	r.until("pages after the pause", func() bool { return after() > 0 })
-	for _, q := range web.Requests() {
-		if q.Start.After(paused) && q.Start.Before(until) {
-			t.Errorf("%s is requested %v before the end of the pause", q.Path, until.Sub(q.Start))
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 300), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"))
+		defer r.end()
+		r.until("the first page", func() bool { return r.pages("a.test") > 3 })
+		until := time.Now().Add(1500 * time.Millisecond)
+		r.must("a.test", frontier.Command{Kind: frontier.CommandPause, Until: until})
+		paused := time.Now().Add(50 * time.Millisecond) // a request may be under way
+		after := func() int {
+			return len(web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(until) }))
 		}
-	}
+		r.until("pages after the pause", func() bool { return after() > 0 })
+		for _, q := range web.Requests() {
+			if q.Start.After(paused) && q.Start.Before(until) {
+				t.Errorf("%s is requested %v before the end of the pause", q.Path, until.Sub(q.Start))
+			}
+		}
+	})
 }
 
 // The delay that is set counts from the next request on, and 0 takes it back.
@@ -216,33 +217,35 @@ func TestForgetAHost(t *testing.T) {
 // A pause of the whole crawl holds over a restart, and orders to hosts are taken meanwhile.
 func TestPauseOfTheCrawl(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 100), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"))
-	r.until("the first pages", func() bool { return r.pages("a.test") > 3 })
-	if err := r.Pause(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.quiet("a.test")
-	r.until("the status to say so", func() bool { return r.Status().State == "paused" })
-	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: time.Millisecond})
-	r.end()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 100), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"))
+		r.until("the first pages", func() bool { return r.pages("a.test") > 3 })
+		if err := r.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.quiet("a.test")
+		r.until("the status to say so", func() bool { return r.Status().State == "paused" })
+		r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: time.Millisecond})
+		r.end()
 
-	r = start(t, o, web)
-	r.until("the status to say so", func() bool { return r.Status().State == "paused" })
-	r.quiet("a.test")
-	if err := r.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-r.ended; err != nil { // it goes on to its end
-		t.Fatal(err)
-	}
-	if n := r.pages("a.test"); n != 101 {
-		t.Errorf("%d pages were requested, want 101", n)
-	}
-	if err := r.Control(t.Context(), "a.test", frontier.Command{}); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("an order after the end: %v", err)
-	}
+		r = start(t, o, web)
+		r.until("the status to say so", func() bool { return r.Status().State == "paused" })
+		r.quiet("a.test")
+		if err := r.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-r.ended; err != nil { // it goes on to its end
+			t.Fatal(err)
+		}
+		if n := r.pages("a.test"); n != 101 {
+			t.Errorf("%d pages were requested, want 101", n)
+		}
+		if err := r.Control(t.Context(), "a.test", frontier.Command{}); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("an order after the end: %v", err)
+		}
+	})
 }
 
 func TestControlOfAHostThatIsNotKnown(t *testing.T) {

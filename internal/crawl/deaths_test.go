@@ -17,6 +17,20 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// committedOffset returns the offset in the start ledger before which all is committed.
+func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) uint64 {
+	t.Helper()
+	mark, err := s.Mark(storage.MarkLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset, err := storage.DecodeOffset(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offset
+}
+
 // die leaves a data directory as a process does that is killed while requests are out. With orderly
 // it meant to end.
 func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
@@ -25,9 +39,8 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark, err := s.Mark(storage.MarkLedger)
-	committed, bad := storage.DecodeOffset(mark)
-	if err := errors.Join(err, bad, s.Close()); err != nil {
+	committed := committedOffset(t, s)
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	uncommitted, err := storage.ReadUncommitted(dir, committed, storage.BootID(), nil)

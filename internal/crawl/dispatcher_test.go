@@ -1,10 +1,12 @@
 package crawl
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -48,6 +50,55 @@ func (l *memoryLedger) Trim(committed uint64) error {
 }
 
 func (l *memoryLedger) Close() error { return nil }
+
+// TestLedgerMark: the mark that a commit sets points to the line of the first request in flight, and
+// to the end of the start ledger when none is.
+func TestLedgerMark(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		release := make(chan struct{})
+		held := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
+		web := serve(site("a.test", "", nil, testweb.Routes{"/": held}), site("b.test", "", paths("/", 20), nil))
+		o := testOptions(t, web)
+		o.Mode, o.Fetch.Timeout, o.Fetch.HeaderTimeout = frontier.ModeAny, time.Hour, time.Hour
+		e, stop := daemon(t, o, web.URL("b.test", "/"))
+		defer stop()
+		fetched := func(n uint64) func() bool {
+			return func() bool { return e.store.Counters().Of(storage.Fetched) == n }
+		}
+		// check holds the mark against the ledger: the hosts of the lines behind it, in their order.
+		check := func(first string, lines int) {
+			t.Helper()
+			var hosts []string
+			mark := committedOffset(t, e.store)
+			u, err := storage.ReadUncommitted(o.DataDir, mark, storage.BootID(), func(offset uint64, s storage.Start) {
+				if hosts = append(hosts, s.Host); len(hosts) == 1 && offset != mark {
+					t.Errorf("the mark is %d, and the next line is at %d", mark, offset)
+				}
+			})
+			if err != nil || u.Everyone || len(hosts) != lines || lines > 0 && hosts[0] != first {
+				t.Errorf("behind the mark are lines of %v (%+v, %v), want %d, the first of %s", hosts, u, err, lines, first)
+			}
+			if lines == 0 && u.End != mark {
+				t.Errorf("the mark is %d, the end %d", mark, u.End)
+			}
+		}
+		eventually(t, "all of b.test", fetched(21))
+		check("", 0)
+		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the request", func() bool { return e.Status().InFlight == 1 })
+		if _, err := e.Add(t.Context(), additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the others", func() bool { return e.store.Counters().Of(storage.Failed) == 2 })
+		check("a.test", 3)
+		close(release)
+		eventually(t, "the first", fetched(22))
+		check("", 0)
+	})
+}
 
 // TestLedgerOffset: the offset that a batch settles lies before every request in flight, in whatever
 // order the requests end, and before what a match under way may bring.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // A crawl that stays up ends when it is drained: with all that it knows done, and nothing taken from outside.
@@ -47,33 +49,35 @@ func TestDrain(t *testing.T) {
 
 func TestStopByTheOperator(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 500), nil))
-	e, err := Open(testOptions(t, web), testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("before it runs: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for ctx.Err() == nil && len(web.Requests()) < 3 {
-			time.Sleep(5 * time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 500), nil))
+		e, err := Open(testOptions(t, web), testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := e.Stop(ctx); err != nil {
-			t.Error(err)
+		defer e.Close()
+		if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("before it runs: %v", err)
 		}
-	}()
-	s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-	if err != nil || !s.Stopped || ctx.Err() != nil {
-		t.Errorf("%+v, %v", s, err)
-	}
-	<-stopped
-	if n := len(web.Requests()); n < 3 || n > 400 {
-		t.Errorf("%d requests of a site with 501 pages", n)
-	}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ctx.Err() == nil && len(web.Requests()) < 3 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if err := e.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+		if err != nil || !s.Stopped || ctx.Err() != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+		<-stopped
+		if n := len(web.Requests()); n < 3 || n > 400 {
+			t.Errorf("%d requests of a site with 501 pages", n)
+		}
+	})
 }

@@ -95,7 +95,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
-		bodies:  newBodies(s.Counters().Requests == 0),
+		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))

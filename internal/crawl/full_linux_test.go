@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // TestFullFileSystem is TestFullDisk with a file system that really is full.
@@ -20,7 +22,7 @@ func TestFullFileSystem(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	web, seeds := fullWeb(t)
+	web, seeds := fullWeb(t, func(sites ...testweb.Site) *testweb.Web { return startWeb(t, sites...) })
 	o := testOptions(t, web)
 	o.Archive.Formats = allFormats
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")

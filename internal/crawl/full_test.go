@@ -77,6 +77,23 @@ func (s *fullStore) Commit(b *storage.Batch) (storage.Result, error) {
 	return s.store.Commit(b)
 }
 
+// fillable runs a crawl whose database is on a disk that can be full, until the test ends. Its seed is
+// fetched.
+func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
+	t.Helper()
+	o := testOptions(t, web)
+	o.ExitWhenDone = false
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := new(disk)
+	e.store = &fullStore{e.store, d}
+	runDaemon(t, e, web.URL("a.test", "/"))
+	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	return e, d
+}
+
 type fullLedger struct {
 	ledger
 	disk *disk
@@ -105,16 +122,13 @@ func (o *fullOutput) Sync() (marks []archive.Mark, err error) {
 }
 
 // fullWeb has 100 pages on four hosts.
-func fullWeb(t *testing.T) (*testweb.Web, []Seed) {
+func fullWeb(t *testing.T, serve func(...testweb.Site) *testweb.Web) (*testweb.Web, []Seed) {
 	var sites []testweb.Site
 	for i := range 4 {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths("/", 24), nil))
 	}
-	web := startWeb(t, sites...)
-	var seeds []Seed
-	for _, s := range seedsOf(web, web.Sites()) {
-		seeds = append(seeds, seed(t, s))
-	}
+	web := serve(sites...)
+	seeds := seedList(t, seedsOf(web, web.Sites())...)
 	return web, seeds
 }
 
@@ -174,17 +188,20 @@ func TestFullDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			web, seeds := fullWeb(t)
-			o := testOptions(t, web)
-			log := &messages{count: make(map[string]int)}
-			e, err := Open(o, slog.New(log))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var d disk
-			on(e, &d)
-			ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) }, func() { d.full.Store(false) })
-			checkWhole(t, web, o, 0)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web, seeds := fullWeb(t, serve)
+				o := testOptions(t, web)
+				o.Frontier.Politeness.Delay = time.Second // most requests are still to come when the disk is full
+				log := &messages{count: make(map[string]int)}
+				e, err := Open(o, slog.New(log))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var d disk
+				on(e, &d)
+				ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) }, func() { d.full.Store(false) })
+				checkWhole(t, web, o, 0)
+			})
 		})
 	}
 }
@@ -192,25 +209,27 @@ func TestFullDisk(t *testing.T) {
 // TestOutputDirectoryGone: while the directory of the output is gone the crawl stands still and says so. When it is back, all goes on, in every format.
 func TestOutputDirectoryGone(t *testing.T) {
 	t.Parallel()
-	web, seeds := fullWeb(t)
-	o := testOptions(t, web)
-	o.Archive.Dir = filepath.Join(t.TempDir(), "output")
-	o.Archive.Formats, o.Archive.MaxFileBytes = allFormats, 2<<10 // so that new files are begun all the time
-	log := &messages{count: make(map[string]int)}
-	e, err := Open(o, slog.New(log))
-	if err != nil {
-		t.Fatal(err)
-	}
-	move := func(from, to string) func() {
-		return func() {
-			if err := os.Rename(from, to); err != nil {
-				t.Error(err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web, seeds := fullWeb(t, serve)
+		o := testOptions(t, web)
+		o.Archive.Dir = filepath.Join(t.TempDir(), "output")
+		o.Archive.Formats, o.Archive.MaxFileBytes = allFormats, 2<<10 // so that new files are begun all the time
+		log := &messages{count: make(map[string]int)}
+		e, err := Open(o, slog.New(log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		move := func(from, to string) func() {
+			return func() {
+				if err := os.Rename(from, to); err != nil {
+					t.Error(err)
+				}
 			}
 		}
-	}
-	away := o.Archive.Dir + ".away"
-	ride(t, e, web, seeds, log, "output cannot be written", move(o.Archive.Dir, away), move(away, o.Archive.Dir))
-	checkWhole(t, web, o, 0)
+		away := o.Archive.Dir + ".away"
+		ride(t, e, web, seeds, log, "output cannot be written", move(o.Archive.Dir, away), move(away, o.Archive.Dir))
+		checkWhole(t, web, o, 0)
+	})
 }
 
 // checkWhole: all pages are fetched and in the output, at most so many of them twice.
@@ -230,76 +249,80 @@ func checkWhole(t *testing.T, web *testweb.Web, o Options, repeats int) {
 // grace with that error; what was not committed is requested again.
 func TestStopOnFullDisk(t *testing.T) {
 	t.Parallel()
-	web, seeds := fullWeb(t)
-	o := testOptions(t, web)
-	o.ShutdownGrace = 100 * time.Millisecond
-	e, err := Open(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.store = &fullStore{e.store, &d}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		for web.Served() < 20 {
-			time.Sleep(time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web, seeds := fullWeb(t, serve)
+		o := testOptions(t, web)
+		o.ShutdownGrace = 100 * time.Millisecond
+		e, err := Open(o, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
 		}
-		d.full.Store(true)
-		for e.Status().State != "stalled" {
-			time.Sleep(time.Millisecond)
+		var d disk
+		e.store = &fullStore{e.store, &d}
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			for web.Served() < 20 {
+				time.Sleep(time.Millisecond)
+			}
+			d.full.Store(true)
+			for e.Status().State != "stalled" {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
+		sum, err := e.Run(ctx, seeds)
+		if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
 		}
-		cancel()
-	}()
-	sum, err := e.Run(ctx, seeds)
-	if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped {
-		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	if final := len(stored(t, o.DataDir)); final == 0 {
-		t.Error("what was committed is gone")
-	}
-	checkOutput(t, o)
-	crawl(t, o)
-	checkWhole(t, web, o, 30)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if final := len(stored(t, o.DataDir)); final == 0 {
+			t.Error("what was committed is gone")
+		}
+		checkOutput(t, o)
+		crawl(t, o)
+		checkWhole(t, web, o, 30)
+	})
 }
 
 // TestStopWithLittleRoom: what is left free on the disk is there for the end, so
 // a crawl that is told to stop loses nothing.
 func TestStopWithLittleRoom(t *testing.T) {
 	t.Parallel()
-	web, seeds := fullWeb(t)
-	o := testOptions(t, web)
-	o.MinFree = 1 << 20
-	e, err := Open(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.space.free = d.free
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		for web.Served() < 20 {
-			time.Sleep(time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web, seeds := fullWeb(t, serve)
+		o := testOptions(t, web)
+		o.MinFree = 1 << 20
+		e, err := Open(o, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
 		}
-		d.full.Store(true)
-		for e.Status().State != "stalled" {
-			time.Sleep(time.Millisecond)
+		var d disk
+		e.space.free = d.free
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			for web.Served() < 20 {
+				time.Sleep(time.Millisecond)
+			}
+			d.full.Store(true)
+			for e.Status().State != "stalled" {
+				time.Sleep(time.Millisecond)
+			}
+			if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") || !strings.Contains(reason, o.DataDir) {
+				t.Errorf("the reason is %q", reason)
+			}
+			cancel()
+		}()
+		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
 		}
-		if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") || !strings.Contains(reason, o.DataDir) {
-			t.Errorf("the reason is %q", reason)
+		if err := e.Close(); err != nil {
+			t.Error(err)
 		}
-		cancel()
-	}()
-	if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
-		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	checkOutput(t, o)
-	o.MinFree = 0
-	crawl(t, o)
-	checkWhole(t, web, o, 0)
+		checkOutput(t, o)
+		o.MinFree = 0
+		crawl(t, o)
+		checkWhole(t, web, o, 0)
+	})
 }

@@ -85,6 +85,15 @@ func seed(t testing.TB, text string) Seed {
 	return Seed{URL: u, Source: "test"}
 }
 
+// seedList are seeds by their texts.
+func seedList(t testing.TB, texts ...string) (list []Seed) {
+	t.Helper()
+	for _, text := range texts {
+		list = append(list, seed(t, text))
+	}
+	return list
+}
+
 // startWeb serves sites until the test ends.
 func startWeb(t testing.TB, sites ...testweb.Site) *testweb.Web {
 	t.Helper()
@@ -137,10 +146,7 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	sum, err := e.Run(ctx, list)
 	if closed := e.Close(); closed != nil {
 		t.Error(closed)
@@ -187,6 +193,23 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// readHost reads a host from the store in a directory.
+func readHost(t testing.TB, dir, name string, read func(*storage.Store, *storage.Host) error) {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.HostByName(name)
+	if err == nil {
+		err = read(s, &h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // line is what the tests look at in a line of output.

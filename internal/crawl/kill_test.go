@@ -72,7 +72,7 @@ func (c chaos) run(t *testing.T) {
 	var killed []remains
 	for over := false; !over; {
 		child, done := startChild(t, dir)
-		life := 2 * time.Minute
+		life := patience
 		if len(killed) < c.kills {
 			life = rand.N(c.life)
 		}
@@ -185,15 +185,7 @@ func left(t *testing.T, o Options) remains {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	mark, err := s.Mark(storage.MarkLedger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	committed, err := storage.DecodeOffset(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = storage.ReadUncommitted(o.DataDir, committed, storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

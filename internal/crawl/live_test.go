@@ -47,41 +47,43 @@ func (r *running) gapsAfter(host string, at time.Time) (gaps []time.Duration) {
 // A delay that changes counts for the very next request, longer or shorter, and for an override's hosts alone.
 func TestChangeOfTheDelay(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 500), nil), site("b.test", "", paths("/", 500), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	defer r.end()
-	r.until("requests", func() bool { return r.pages("a.test") > 3 && r.pages("b.test") > 3 })
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 500), nil), site("b.test", "", paths("/", 500), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		defer r.end()
+		r.until("requests", func() bool { return r.pages("a.test") > 3 && r.pages("b.test") > 3 })
 
-	slow := o.Live()
-	slow.Politeness.Delay = 300 * time.Millisecond
-	r.change(slow)
-	changed := time.Now()
-	r.until("slow requests", func() bool { return len(r.gapsAfter("a.test", changed)) >= 3 })
-	for _, gap := range r.gapsAfter("a.test", changed) {
-		if gap < slow.Politeness.Delay {
-			t.Errorf("a gap of %v, the delay is %v", gap, slow.Politeness.Delay)
+		slow := o.Live()
+		slow.Politeness.Delay = 300 * time.Millisecond
+		r.change(slow)
+		changed := time.Now()
+		r.until("slow requests", func() bool { return len(r.gapsAfter("a.test", changed)) >= 3 })
+		for _, gap := range r.gapsAfter("a.test", changed) {
+			if gap < slow.Politeness.Delay {
+				t.Errorf("a gap of %v, the delay is %v", gap, slow.Politeness.Delay)
+			}
 		}
-	}
 
-	one := o.Live()
-	one.Overrides = []frontier.Override{{Hosts: []string{"*.test"}, Politeness: slow.Politeness}, {Hosts: []string{"b.test"}, Politeness: o.Frontier.Politeness}}
-	r.change(one)
-	changed = time.Now()
-	before := r.pages("b.test")
-	r.until("fast requests to b.test", func() bool { return r.pages("b.test") > before+15 })
-	gaps := r.gapsAfter("a.test", changed)
-	for _, gap := range gaps {
-		if gap < slow.Politeness.Delay {
-			t.Errorf("a gap of %v at a.test, the delay of its override is %v", gap, slow.Politeness.Delay)
+		one := o.Live()
+		one.Overrides = []frontier.Override{{Hosts: []string{"*.test"}, Politeness: slow.Politeness}, {Hosts: []string{"b.test"}, Politeness: o.Frontier.Politeness}}
+		r.change(one)
+		changed = time.Now()
+		before := r.pages("b.test")
+		r.until("fast requests to b.test", func() bool { return r.pages("b.test") > before+15 })
+		gaps := r.gapsAfter("a.test", changed)
+		for _, gap := range gaps {
+			if gap < slow.Politeness.Delay {
+				t.Errorf("a gap of %v at a.test, the delay of its override is %v", gap, slow.Politeness.Delay)
+			}
 		}
-	}
-	if most := int(time.Since(changed)/slow.Politeness.Delay) + 1; len(gaps) > most {
-		t.Errorf("%d requests to a.test in a time of %d", len(gaps), most)
-	}
-	if p := r.View(); p == nil || r.live.Load().politeness("a.test").Delay != slow.Politeness.Delay {
-		t.Error("what is in force is not what was set")
-	}
+		if most := int(time.Since(changed)/slow.Politeness.Delay) + 1; len(gaps) > most {
+			t.Errorf("%d requests to a.test in a time of %d", len(gaps), most)
+		}
+		if p := r.View(); p == nil || r.live.Load().politeness("a.test").Delay != slow.Politeness.Delay {
+			t.Error("what is in force is not what was set")
+		}
+	})
 }
 
 // parallel is the most requests that were under way at a time, of those that began after an instant.

@@ -30,30 +30,32 @@ func TestRetryAfterForms(t *testing.T) {
 		for _, stops := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, with a stop: %t", name, stops), func(t *testing.T) {
 				t.Parallel()
-				refused := make(chan struct{}, 10)
-				web := startWeb(t, site("a.test", "", paths("/", 3), testweb.Routes{
-					"/aa": testweb.Flaky(1, signal(refused, answer), testweb.Page("aa")),
-				}))
-				o := testOptions(t, web)
-				o.GiveUpAfter = 20 * time.Second
-				if stops {
-					stopAfter(t, o, refused, web.URL("a.test", "/"))
-				}
-				crawl(t, o, web.URL("a.test", "/"))
-				held := false
-				for _, g := range web.Requests().Gaps() {
-					if g.Before.Status == 429 || g.Before.Status == 503 {
-						held = true
-						if g.Length < wait-50*time.Millisecond { // the date was made a little before the answer was sent
-							t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+				inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+					refused := make(chan struct{}, 10)
+					web := serve(site("a.test", "", paths("/", 3), testweb.Routes{
+						"/aa": testweb.Flaky(1, signal(refused, answer), testweb.Page("aa")),
+					}))
+					o := testOptions(t, web)
+					o.GiveUpAfter = 20 * time.Second
+					if stops {
+						stopAfter(t, o, refused, web.URL("a.test", "/"))
+					}
+					crawl(t, o, web.URL("a.test", "/"))
+					held := false
+					for _, g := range web.Requests().Gaps() {
+						if g.Before.Status == 429 || g.Before.Status == 503 {
+							held = true
+							if g.Length < wait-50*time.Millisecond { // the date was made a little before the answer was sent
+								t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+							}
 						}
 					}
-				}
-				if n := len(web.Requests().Path("/aa")); !held || n != 2 {
-					t.Errorf("/aa was requested %d times", n)
-				}
-				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-				checkLogged(t, o.DataDir, web.Requests())
+					if n := len(web.Requests().Path("/aa")); !held || n != 2 {
+						t.Errorf("/aa was requested %d times", n)
+					}
+					checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+					checkLogged(t, o.DataDir, web.Requests())
+				})
 			})
 		}
 	}
@@ -66,10 +68,7 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	go func() {

@@ -202,10 +202,7 @@ func whileCrawling(t *testing.T, o Options, seeds []string, do func(*Engine)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Seed
-	for _, s := range seeds {
-		list = append(list, seed(t, s))
-	}
+	list := seedList(t, seeds...)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {

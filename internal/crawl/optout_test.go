@@ -2,10 +2,15 @@ package crawl
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -137,4 +142,119 @@ func TestOptOutOfSettings(t *testing.T) {
 	}
 	live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
 	live.end()
+}
+
+// TestOptOutThatEnds: links to what opted out until some time are kept, and fetched when it has ended,
+// though the page that has them is not fetched again. Those to what opted out for good are not kept. No
+// request reaches either before, robots.txt included.
+func TestOptOutThatEnds(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+			site("a.test", "", []string{"/p"}, nil), site("never.test", "", []string{"/p"}, nil),
+			{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("")}},
+		}})
+		links := testweb.Page("links", web.URL("a.test", "/p"), web.URL("never.test", "/p"))
+		web.SetHandler("b.test", testweb.Routes{"/robots.txt": testweb.Robots(""), "/": links})
+		o := tdmOptions(t, web)
+		o.Mode = frontier.ModeAny
+		ends := optOut(t, optout.ScopeHost, "a.test")
+		ends.Until = time.Now().Add(2 * time.Hour)
+		o.OptOuts = []optout.Entry{ends, optOut(t, optout.ScopeDomain, "never.test")}
+		crawl(t, o, web.URL("b.test", "/"))
+		log := web.Requests()
+		if n := len(log.Host("a.test")) + len(log.Host("never.test")); n > 0 {
+			t.Errorf("%d requests to what opted out", n)
+		}
+		outcomes := stored(t, o.DataDir)
+		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded || got.Reason != storage.ReasonOptOut {
+			t.Errorf("a link to what opted out for a time is %+v", got)
+		}
+		if _, known := outcomes[web.URL("never.test", "/p")]; known {
+			t.Error("a link to what opted out for good is kept")
+		}
+		time.Sleep(3 * time.Hour)
+		crawl(t, o, web.URL("b.test", "/"))
+		log = web.Requests()
+		if n, again := len(log.Host("a.test").Path("/p")), len(log.Host("b.test").Path("/")); n != 1 || again != 1 {
+			t.Errorf("after its end %d requests for the link, and %d for its page", n, again)
+		}
+	})
+}
+
+// TestOptOutMark has the bytes of an opt-out in the database on record.
+func TestOptOutMark(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		entry       optout.Entry
+		name, value string
+	}{
+		{optout.Entry{Scope: optout.ScopeHost, Value: "Example.org", At: at}, "optout/host example.org",
+			`{"scope":"host","value":"example.org","at":"2026-11-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopeDomain, Value: "example.org", At: at, Until: at.AddDate(0, 1, 0), Reason: "mail", By: "anna"},
+			"optout/domain example.org",
+			`{"scope":"domain","value":"example.org","reason":"mail","by":"anna","at":"2026-11-20T12:00:00Z","until":"2026-12-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: at}, "optout/range 192.0.2.0/24",
+			`{"scope":"range","value":"192.0.2.0/24","at":"2026-11-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopePrefix, Value: "https://example.org/diary/", At: at},
+			"optout/prefix https://example.org/diary/",
+			`{"scope":"prefix","value":"https://example.org/diary/","at":"2026-11-20T12:00:00Z"}`},
+	} {
+		e, err := optout.New(test.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, value := optOutMark(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name || value != test.value {
+			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
+		}
+		read, err := commandedOptOuts(markMap{test.name: []byte(test.value)})
+		if err != nil || len(read) != 1 || read[test.name] != e {
+			t.Errorf("%s is read as %+v, %v", test.value, read, err)
+		}
+	}
+	if _, err := commandedOptOuts(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
+		t.Errorf("a mark that cannot be read: %v", err)
+	}
+}
+
+// markMap is a store with marks alone.
+type markMap map[string][]byte
+
+func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
+
+// TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server of what
+// opted out sees nothing more than what was in flight, while the next process crawls the neighbour.
+func TestOptOutSurvivesKill(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))
+	dir, o := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+		Formats: allFormats, Compress: archive.CompressNone, OptsOut: "out.test",
+	})
+	child, done := startChild(t, dir)
+	deadline, tell := time.Now().Add(patience), filepath.Join(dir, optOutFile)
+	waitFor(t, deadline, func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
+	if err := os.WriteFile(tell, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, deadline, func() bool { return !exists(tell) || len(done) > 0 })
+	if err := child.Process.Kill(); err != nil && len(done) == 0 {
+		t.Fatal(err)
+	}
+	<-done
+	answered(t, web)
+	before := len(web.Requests().Host("out.test"))
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(web.Requests().Host("out.test")); n != before {
+		t.Errorf("%d requests after the kill", n-before)
+	}
+	if n := len(web.Requests().Host("good.test").Pages()); n < 101 {
+		t.Errorf("%d pages of the neighbour", n)
+	}
+	if excluded, waiting := excludedBy(t, o.DataDir, "out.test"); excluded == 0 || waiting > 0 {
+		t.Errorf("%d URLs are excluded, and %d wait", excluded, waiting)
+	}
 }

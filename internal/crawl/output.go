@@ -313,7 +313,7 @@ type bodyKey struct {
 	digest uint64
 }
 
-// newBodies returns the bodies of a run. isNew says that the store has none.
+// newBodies returns the bodies of a run. isNew says that the run keeps bodies and the store has none.
 func newBodies(isNew bool) *bodies {
 	if !isNew {
 		return &bodies{}

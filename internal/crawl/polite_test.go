@@ -89,24 +89,26 @@ func TestRetryAfter(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, site("a.test", "", paths("/", 4), testweb.Routes{
-				"/aa": testweb.Flaky(1, testweb.RetryAfter(status, "0", "2", "1"), testweb.Page("aa")),
-			}))
-			o := testOptions(t, web)
-			o.GiveUpAfter = 10 * time.Second
-			crawl(t, o, web.URL("a.test", "/"))
-			log := web.Requests()
-			for _, g := range log.Gaps() {
-				if g.Before.Status == status && g.Length < 2*time.Second {
-					t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(site("a.test", "", paths("/", 4), testweb.Routes{
+					"/aa": testweb.Flaky(1, testweb.RetryAfter(status, "0", "2", "1"), testweb.Page("aa")),
+				}))
+				o := testOptions(t, web)
+				o.GiveUpAfter = 10 * time.Second
+				crawl(t, o, web.URL("a.test", "/"))
+				log := web.Requests()
+				for _, g := range log.Gaps() {
+					if g.Before.Status == status && g.Length < 2*time.Second {
+						t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+					}
 				}
-			}
-			if n := len(log.Path("/aa")); n != 2 {
-				t.Errorf("/aa was requested %d times, want 2", n)
-			}
-			checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/aa": storage.Fetched,
-				"a.test/ab": storage.Fetched, "a.test/ac": storage.Fetched, "a.test/ad": storage.Fetched})
-			checkOutput(t, o)
+				if n := len(log.Path("/aa")); n != 2 {
+					t.Errorf("/aa was requested %d times, want 2", n)
+				}
+				checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/aa": storage.Fetched,
+					"a.test/ab": storage.Fetched, "a.test/ac": storage.Fetched, "a.test/ad": storage.Fetched})
+				checkOutput(t, o)
+			})
 		})
 	}
 }
@@ -116,38 +118,40 @@ func TestRetryAfter(t *testing.T) {
 // the next process keeps the distance too.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t,
-		site("busy.test", "", paths("/", 9), testweb.Routes{"/ab": testweb.Status(429)}),
-		site("down.test", "", paths("/", 9), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Status(502), "/ac": testweb.Status(500)}),
-	)
-	o := testOptions(t, web)
-	o.GiveUpAfter = 5 * time.Second
-	o.Frontier.RetryDelay = time.Minute
-	seeds := []string{web.URL("busy.test", "/"), web.URL("down.test", "/")}
-	for run := range 2 {
-		sum := crawl(t, o, seeds...)
-		reasons := make(map[string]string)
-		for _, p := range sum.Postponed {
-			reasons[p.Host] = p.Reason
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			site("busy.test", "", paths("/", 9), testweb.Routes{"/ab": testweb.Status(429)}),
+			site("down.test", "", paths("/", 9), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Status(502), "/ac": testweb.Status(500)}),
+		)
+		o := testOptions(t, web)
+		o.GiveUpAfter = 5 * time.Second
+		o.Frontier.RetryDelay = time.Minute
+		seeds := []string{web.URL("busy.test", "/"), web.URL("down.test", "/")}
+		for run := range 2 {
+			sum := crawl(t, o, seeds...)
+			reasons := make(map[string]string)
+			for _, p := range sum.Postponed {
+				reasons[p.Host] = p.Reason
+			}
+			if len(reasons) != 2 || reasons["busy.test"] != "back-off" || reasons["down.test"] != "back-off" {
+				t.Errorf("run %d: postponed: %v", run, reasons)
+			}
 		}
-		if len(reasons) != 2 || reasons["busy.test"] != "back-off" || reasons["down.test"] != "back-off" {
-			t.Errorf("run %d: postponed: %v", run, reasons)
+		log := web.Requests()
+		if last := log.Host("busy.test"); last[len(last)-1].Path != "/ab" || len(last) != 4 {
+			t.Errorf("busy.test after its 429: %d requests, the last for %s", len(last), last[len(last)-1].Path)
 		}
-	}
-	log := web.Requests()
-	if last := log.Host("busy.test"); last[len(last)-1].Path != "/ab" || len(last) != 4 {
-		t.Errorf("busy.test after its 429: %d requests, the last for %s", len(last), last[len(last)-1].Path)
-	}
-	if last := log.Host("down.test"); last[len(last)-1].Path != "/ac" {
-		t.Errorf("down.test got a request for %s after its third failure", last[len(last)-1].Path)
-	}
-	// Each failure in a row doubles the delay, from half a second on.
-	gaps := log.Host("down.test").Gaps()
-	for i, least := range []time.Duration{time.Second, 2 * time.Second} {
-		if g := gaps[len(gaps)-2+i]; g.Length < least {
-			t.Errorf("down.test: %v between %s and %s, want %v", g.Length, g.Before.Path, g.After.Path, least)
+		if last := log.Host("down.test"); last[len(last)-1].Path != "/ac" {
+			t.Errorf("down.test got a request for %s after its third failure", last[len(last)-1].Path)
 		}
-	}
+		// Each failure in a row doubles the delay, from half a second on.
+		gaps := log.Host("down.test").Gaps()
+		for i, least := range []time.Duration{time.Second, 2 * time.Second} {
+			if g := gaps[len(gaps)-2+i]; g.Length < least {
+				t.Errorf("down.test: %v between %s and %s, want %v", g.Length, g.Before.Path, g.After.Path, least)
+			}
+		}
+	})
 }
 
 // TestSharedAddress: hosts at one address keep that address's limits together,
@@ -169,34 +173,38 @@ func TestSharedAddress(t *testing.T) {
 	}
 	t.Run("per_ip", func(t *testing.T) {
 		t.Parallel()
-		web := startWeb(t, sites...)
-		o := testOptions(t, web)
-		o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 0, 2
-		crawl(t, o, seedsOf(web, hosts)...)
-		if n := web.Requests().MaxInFlight(); n != 2 {
-			t.Errorf("%d requests at a time reached the address, want 2", n)
-		}
-		if n := len(web.Requests().Pages()); n != 6*5 {
-			t.Errorf("%d pages were requested, want 30", n)
-		}
+		inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+			web := serve(sites...)
+			o := testOptions(t, web)
+			o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 0, 2
+			crawl(t, o, seedsOf(web, hosts)...)
+			if n := web.Requests().MaxInFlight(); n != 2 {
+				t.Errorf("%d requests at a time reached the address, want 2", n)
+			}
+			if n := len(web.Requests().Pages()); n != 6*5 {
+				t.Errorf("%d pages were requested, want 30", n)
+			}
+		})
 	})
 	t.Run("ip_delay", func(t *testing.T) {
 		t.Parallel()
-		web := startWeb(t, sites...)
-		o := testOptions(t, web)
-		o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPDelay = 0, 50*time.Millisecond
-		for range 3 { // the first two runs are stopped on the way
-			if _, err := crawlFor(t, o, 600*time.Millisecond, seedsOf(web, hosts)...); err != nil {
-				t.Fatal(err)
+		inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+			web := serve(sites...)
+			o := testOptions(t, web)
+			o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPDelay = 0, 50*time.Millisecond
+			for range 3 { // the first two runs are stopped on the way
+				if _, err := crawlFor(t, o, 600*time.Millisecond, seedsOf(web, hosts)...); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		crawl(t, o, seedsOf(web, hosts)...)
-		for _, g := range web.Requests().ShortGaps(o.Frontier.Politeness.IPDelay) {
-			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
-		}
-		if n := len(web.Requests().Pages()); n != 6*5 {
-			t.Errorf("%d pages were requested, want 30", n)
-		}
+			crawl(t, o, seedsOf(web, hosts)...)
+			for _, g := range web.Requests().ShortGaps(o.Frontier.Politeness.IPDelay) {
+				t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+			}
+			if n := len(web.Requests().Pages()); n != 6*5 {
+				t.Errorf("%d pages were requested, want 30", n)
+			}
+		})
 	})
 }
 

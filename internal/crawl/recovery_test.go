@@ -14,26 +14,28 @@ import (
 // A Retry-After is in the ledger as soon as the answer is there, and a process that finds it there without a commit obeys it.
 func TestRetryAfterWithoutACommit(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/refused": testweb.RetryAfter(429, "1"), "/b": testweb.Page("b"),
-	}))
-	o := testOptions(t, web)
-	o.GiveUpAfter = 500 * time.Millisecond
-	crawl(t, o, web.URL("a.test", "/refused"))
-	ledger, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
-	lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n")) // rounded up
-	if err != nil || lines != 1 {
-		t.Errorf("the ledger does not say that a.test requested a second: %q (%v)", ledger, err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, testweb.Routes{
+			"/refused": testweb.RetryAfter(429, "1"), "/b": testweb.Page("b"),
+		}))
+		o := testOptions(t, web)
+		o.GiveUpAfter = 500 * time.Millisecond
+		crawl(t, o, web.URL("a.test", "/refused"))
+		ledger, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
+		lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n")) // rounded up
+		if err != nil || lines != 1 {
+			t.Errorf("the ledger does not say that a.test requested a second: %q (%v)", ledger, err)
+		}
 
-	time.Sleep(time.Until(lastOf(web).Add(1100 * time.Millisecond))) // it is over
-	waited := leaveWait(t, o.DataDir, storage.Wait{Host: "a.test", At: time.Now(), Wait: 1500 * time.Millisecond})
-	o.GiveUpAfter = 2500 * time.Millisecond
-	before := len(web.Requests())
-	crawl(t, o, web.URL("a.test", "/b"))
-	if first := web.Requests()[before].Start; first.Before(waited) {
-		t.Errorf("a request came %v before the Retry-After of the process before was over", waited.Sub(first))
-	}
+		time.Sleep(time.Until(lastOf(web).Add(1100 * time.Millisecond))) // it is over
+		waited := leaveWait(t, o.DataDir, storage.Wait{Host: "a.test", At: time.Now(), Wait: 1500 * time.Millisecond})
+		o.GiveUpAfter = 2500 * time.Millisecond
+		before := len(web.Requests())
+		crawl(t, o, web.URL("a.test", "/b"))
+		if first := web.Requests()[before].Start; first.Before(waited) {
+			t.Errorf("a request came %v before the Retry-After of the process before was over", waited.Sub(first))
+		}
+	})
 }
 
 func lastOf(web *testweb.Web) (end time.Time) {

@@ -26,9 +26,11 @@ type requestLog struct {
 	complain    func(error)
 }
 
-// complete logs the request of a result. What never left the machine is none.
+// complete logs the request of a result. What never left the machine is none. The log has one wait that
+// a response demands: the longer of Retry-After and RateLimit.
 func (l *requestLog) complete(res *result) {
 	lease, q := &res.lease, &res.request
+	q.RetryAfter = max(q.RetryAfter, res.robots.RateLimit.Hold, res.page.RateLimit.Hold)
 	switch lease.Kind {
 	case frontier.Robots:
 		if !res.robots.Sent {

@@ -8,44 +8,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestSeedsNeedRoom: a crawl that begins on a disk with too little room writes nothing, says so, and goes on when there is some.
 func TestSeedsNeedRoom(t *testing.T) {
 	t.Parallel()
-	web, seeds := fullWeb(t)
-	o := testOptions(t, web)
-	o.MinFree = 1 << 20
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.space.free = d.free
-	d.full.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
-		t.Errorf("stopped while there is no room: %t, %v", sum.Stopped, err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := e.Run(context.Background(), seeds)
-		ended <- err
-	}()
-	eventually(t, "the crawl stands still", func() bool {
-		s := e.Status()
-		return s.State == "stalled" && strings.Contains(s.Reason, "storage.min_free")
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web, seeds := fullWeb(t, serve)
+		o := testOptions(t, web)
+		o.MinFree = 1 << 20
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d disk
+		e.space.free = d.free
+		d.full.Store(true)
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
+			t.Errorf("stopped while there is no room: %t, %v", sum.Stopped, err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.Run(context.Background(), seeds)
+			ended <- err
+		}()
+		eventually(t, "the crawl stands still", func() bool {
+			s := e.Status()
+			return s.State == "stalled" && strings.Contains(s.Reason, "storage.min_free")
+		})
+		if n := e.store.Counters().URLs; n != 0 || web.Served() != 0 {
+			t.Errorf("%d URLs are written, %d requests made", n, web.Served())
+		}
+		d.full.Store(false)
+		if err := errors.Join(<-ended, e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		checkWhole(t, web, o, 0)
 	})
-	if n := e.store.Counters().URLs; n != 0 || web.Served() != 0 {
-		t.Errorf("%d URLs are written, %d requests made", n, web.Served())
-	}
-	d.full.Store(false)
-	if err := errors.Join(<-ended, e.Close()); err != nil {
-		t.Fatal(err)
-	}
-	checkWhole(t, web, o, 0)
 }
 
 // TestImportNeedsRoom: an import into a database that no crawl uses leaves the reserve free.

@@ -114,16 +114,7 @@ func TestCrawlWithoutSeeds(t *testing.T) {
 func TestStallHasABegin(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d disk
-	e.store = &fullStore{e.store, &d}
-	runDaemon(t, e, web.URL("a.test", "/"))
-	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	e, d := fillable(t, web)
 	eventually(t, "it is reported to run", func() bool { return e.Status().State == "running" })
 	before := time.Now()
 	d.full.Store(true)

@@ -354,7 +354,8 @@ func (o *Options) admitAddition(scope *frontier.Scope, a *Addition) (weburl.URL,
 	if o.Frontier.MaxDepth > 0 && a.Depth > o.Frontier.MaxDepth {
 		return a.URL, false
 	}
-	return o.admit(scope, a.URL)
+	u, short := o.URLs.Apply(a.URL)
+	return u, short && scope.Check(u) == frontier.InScope
 }
 
 // retrieve returns what puts a URL back that was given up, denied or excluded; false: it is not
@@ -370,8 +371,8 @@ func retrieve(store importStore, u weburl.URL, now time.Time) (storage.Done, boo
 	return putBack(host.ID, &head, now), true, nil
 }
 
-// admit applies the rules for discovered URLs, and reports whether the result belongs to the crawl.
+// admit applies the rules for discovered URLs to a link, and reports whether the result is stored.
 func (o *Options) admit(scope *frontier.Scope, found weburl.URL) (weburl.URL, bool) {
 	u, short := o.URLs.Apply(found)
-	return u, short && scope.Check(u) == frontier.InScope
+	return u, short && scope.Keeps(u)
 }

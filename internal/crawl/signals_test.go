@@ -59,6 +59,13 @@ func TestSignalsHoldTheHost(t *testing.T) {
 				if !seen {
 					t.Errorf("nothing came after %s", c.path)
 				}
+				var demanded time.Duration
+				for _, r := range logged(t, o.DataDir) {
+					demanded = max(demanded, r.RetryAfter)
+				}
+				if wants := c.least > time.Minute; wants != (demanded > 0) || wants && demanded < c.least-time.Second {
+					t.Errorf("the log says that a wait of %v is demanded", demanded)
+				}
 			})
 		})
 	}

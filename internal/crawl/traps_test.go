@@ -86,23 +86,14 @@ func trapOptions(t testing.TB, web *testweb.Web) Options {
 // refusals reads what the store says was refused of a host.
 func refusals(t testing.TB, dir, host string) map[storage.Trap]storage.TrapCount {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	h, err := s.HostByName(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts, err := s.Traps(h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := make(map[storage.Trap]storage.TrapCount)
-	for _, c := range counts {
-		all[c.Reason] = c
-	}
+	readHost(t, dir, host, func(s *storage.Store, h *storage.Host) error {
+		counts, err := s.Traps(h.ID)
+		for _, c := range counts {
+			all[c.Reason] = c
+		}
+		return err
+	})
 	return all
 }
 

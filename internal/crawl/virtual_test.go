@@ -23,6 +23,17 @@ func virtually(t *testing.T, o memnet.Options, test func(t *testing.T, network *
 	synctest.Test(t, func(t *testing.T) { test(t, memnet.New(o)) })
 }
 
+// inVirtualTime runs a test in virtual time, with a network whose latency is a millisecond. serve
+// serves sites on it until the test ends.
+func inVirtualTime(t *testing.T, test func(t *testing.T, serve func(...testweb.Site) *testweb.Web)) {
+	t.Helper()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		test(t, func(sites ...testweb.Site) *testweb.Web {
+			return serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		})
+	})
+}
+
 // TestVirtualTime: a crawl in virtual time takes exactly as long as its delays and the latency of
 // its network request, and is as polite.
 func TestVirtualTime(t *testing.T) {

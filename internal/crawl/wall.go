@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -87,8 +87,11 @@ func wallOutcome(resp *fetch.Response, page *archive.Page) storage.Outcome {
 	}
 }
 
-// maxNote bounds the note of a refusal.
-const maxNote = 255
+// Bounds of the note of a refusal: its bytes, and the links in it.
+const (
+	maxNote      = 255
+	maxBlockedBy = 8
+)
 
 // refusalNote returns what a response says of its refusal: the price of a 402, and who had a page
 // withheld with 451 (RFC 7725).
@@ -102,7 +105,7 @@ func refusalNote(resp *fetch.Response) string {
 			}
 		}
 	case http.StatusUnavailableForLegalReasons:
-		for _, target := range linksOf(resp.Header, "blocked-by") {
+		for _, target := range httpfield.Links(resp.Header.Values("Link"), "blocked-by", maxBlockedBy) {
 			parts = append(parts, "blocked-by: "+target)
 		}
 	}
@@ -111,56 +114,6 @@ func refusalNote(resp *fetch.Response) string {
 		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
 	return note
-}
-
-// linksOf returns the targets of the Link fields with a relation (RFC 8288), of the first few.
-func linksOf(header http.Header, relation string) (targets []string) {
-	const most = 8
-	for _, line := range header.Values("Link") {
-		for rest := line; len(targets) < most; {
-			_, after, found := strings.Cut(rest, "<")
-			target, parameters, closed := strings.Cut(after, ">")
-			if !found || !closed {
-				break
-			}
-			end := endOfLink(parameters)
-			if hasRelation(parameters[:end], relation) {
-				targets = append(targets, target)
-			}
-			rest = parameters[end:]
-		}
-	}
-	return targets
-}
-
-// endOfLink returns where the parameters of a link end: at a comma that is in no quotes.
-func endOfLink(parameters string) int {
-	quoted := false
-	for i := range len(parameters) {
-		switch c := parameters[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == ',' && !quoted:
-			return i
-		}
-	}
-	return len(parameters)
-}
-
-// hasRelation reports whether the parameters of a link name a relation.
-func hasRelation(parameters, relation string) bool {
-	for p := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(p, "=")
-		if !strings.EqualFold(textproto.TrimString(name), "rel") {
-			continue
-		}
-		for word := range strings.FieldsSeq(strings.Trim(textproto.TrimString(value), `"`)) {
-			if strings.EqualFold(word, relation) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // addWalls begins the sweeps of walls that have begun. Their marks are in the next commit, which holds

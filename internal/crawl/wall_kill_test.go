@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -29,22 +30,14 @@ func (h *walling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // storedWall reads what the store knows of the wall of a host.
-func storedWall(t *testing.T, dir, host string) wall.Verdict {
+func storedWall(t *testing.T, dir, host string) (v wall.Verdict) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	h, err := s.HostByName(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := wall.DecodeState(h.Wall)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Verdict()
+	readHost(t, dir, host, func(_ *storage.Store, h *storage.Host) error {
+		state, err := wall.DecodeState(h.Wall)
+		v = state.Verdict()
+		return err
+	})
+	return v
 }
 
 // TestWallSurvivesKill: after kill -9 a host behind a wall is left alone for the rest of its backoff,
@@ -93,5 +86,56 @@ func waitFor(t *testing.T, deadline time.Time, holds func() bool) {
 			t.Fatal("what has to come does not come")
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill -9: their
+// servers see no request of the next process, which crawls the others.
+func TestHoldsSurviveKill(t *testing.T) {
+	t.Parallel()
+	tired := site("tired.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.Status(429)})
+	parked := site("parked.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.RetryAfter(429, "700000")})
+	web := startWeb(t, tired, parked, site("good.test", "", paths("/", 300), nil))
+	dir, o := newChild(t, web, 10*time.Millisecond)
+	child, done := startChild(t, dir)
+	deadline := time.Now().Add(patience)
+	waitFor(t, deadline, func() bool {
+		log := web.Requests()
+		return len(log.Host("tired.test").Path("/ac")) > 0 && len(log.Host("parked.test").Path("/ac")) > 0
+	})
+	answered(t, web)
+	seen := lastCommit(t, o.DataDir)
+	waitFor(t, deadline, func() bool { return lastCommit(t, o.DataDir) >= seen+3 || len(done) > 0 })
+	if err := child.Process.Kill(); err != nil && len(done) == 0 {
+		t.Fatal(err)
+	}
+	<-done
+	answered(t, web)
+	before := web.Requests()
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"tired.test", "parked.test"} {
+		if n := len(web.Requests().Host(host)) - len(before.Host(host)); n > 0 {
+			t.Errorf("%s got %d requests after the kill", host, n)
+		}
+	}
+	if n := len(web.Requests().Host("good.test").Pages()); n < 301 {
+		t.Errorf("%d pages of the other host", n)
+	}
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.HostByName("parked.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := politeness.DecodeState(h.Politeness)
+	now := time.Now()
+	if err != nil || !politeness.NewHost(&o.Frontier.Politeness, state, now).Explain(now).Parked {
+		t.Errorf("the host is not parked: %+v, %v", state, err)
 	}
 }

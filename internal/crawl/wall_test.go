@@ -2,14 +2,17 @@ package crawl
 
 import (
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/audit"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/zoo"
@@ -83,6 +86,18 @@ func checkVisits(t *testing.T, name string, visits []zoo.Visit) {
 // throttles reports whether a wall makes its host back off before it is seen.
 func throttles(kind string) bool { return kind == "rate-limit" || kind == "challenge-503" }
 
+// checkAudit checks that the audit of a crawl finds nothing.
+func checkAudit(t *testing.T, o Options) {
+	t.Helper()
+	r, err := audit.Run(t.Context(), filepath.Join(o.DataDir, requestlog.DirName), audit.Options{Robots: o.Frontier.Robots})
+	if err != nil || r.Requests == 0 {
+		t.Errorf("the audit has %d requests: %v", r.Requests, err)
+	}
+	for _, v := range r.Violations {
+		t.Errorf("audit: %+v", v)
+	}
+}
+
 // TestWalls: of each kind of wall the crawl sees few refusals, then probes it once in each period, and
 // when the wall ends it fetches every page. What the wall sent is no page, and its links are not
 // followed once it was seen.
@@ -100,6 +115,7 @@ func TestWalls(t *testing.T) {
 		o := w.options(t)
 		o.Frontier.MaxAttempts = 1 // a wall uses up none
 		crawl(t, o, w.seeds...)
+		checkAudit(t, o)
 		all, lines := stored(t, o.DataDir), outputLines(t, o.Archive.Dir)
 		for _, kind := range zoo.WallKinds() {
 			visits := w.visits[kind]()
@@ -108,6 +124,8 @@ func TestWalls(t *testing.T) {
 			for u, outcome := range all {
 				switch {
 				case !strings.Contains(u, "//"+w.zoo.Host(kind)):
+				case strings.HasSuffix(u, "/behind-the-wall"):
+					t.Errorf("%s: a link of a wall that was known was followed", kind)
 				case strings.HasSuffix(u, "/of-the-wall"):
 					if kind != "same-document" && kind != "soft-block" && kind != "challenge-page" {
 						t.Errorf("%s: a link of the wall was followed", kind)
@@ -168,6 +186,7 @@ func TestWallsCostOthersNothing(t *testing.T) {
 	}
 	without, pages := finished("")
 	with, same := finished("refusal")
+	t.Logf("the others: %d requests in %v, without walls %d in %v", same, with, pages, without)
 	if pages != 8*41 || same != pages || with > without+without/50 {
 		t.Errorf("the others have %d requests in %v, and %d in %v without walls", same, with, pages, without)
 	}
@@ -194,6 +213,7 @@ func crawlThroughWall(t *testing.T, lasts time.Duration, daily int, limits ...ti
 			}
 		}
 		crawl(t, o, w.seeds...)
+		checkAudit(t, o)
 		visits := w.visits["refusal"]()
 		checkVisits(t, "refusal", visits)
 		days := 0

@@ -61,7 +61,7 @@ type Request struct {
 	Status     int           // of the response; 0: there was none
 	Failure    fetch.Kind    // why there was no response; meaningful with Status 0 and a known End
 	Bytes      uint64        // received
-	RetryAfter time.Duration // of the response
+	RetryAfter time.Duration // that the response demands, by Retry-After or RateLimit
 
 	Delay       time.Duration     // the delay in force at Decided
 	DelayReason politeness.Reason // the source of that delay

@@ -64,16 +64,18 @@ func (s *wallServer) serve(g *client) {
 	case "/robots.txt":
 		g.send(closing("200 OK", "", "text/plain", ""))
 	default:
-		if s.admits(target) {
+		if admitted, link := s.admits(target); admitted {
 			g.send(closing("200 OK", "", html, s.page(target)))
 		} else {
-			g.send(refusal(s.Kind, target))
+			g.send(refusal(s.Kind, target, link))
 		}
 	}
 }
 
-// admits notes a visit and reports whether it is answered.
-func (s *wallServer) admits(target string) bool {
+// admits notes a visit and reports whether it is answered, and with which link if it is refused. A
+// crawler that follows one has taken a refusal for a page. One that knows of the wall has never seen the
+// second link before.
+func (s *wallServer) admits(target string) (admitted bool, link string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -85,7 +87,10 @@ func (s *wallServer) admits(target string) bool {
 		refused = false
 	}
 	s.visits = append(s.visits, Visit{At: now, Target: target, Refused: refused})
-	return !refused
+	if refused && now.Sub(s.since) > time.Minute {
+		return false, `<a href="/behind-the-wall">x</a>`
+	}
+	return !refused, `<a href="/of-the-wall">x</a>`
 }
 
 // page returns a page. The first one links to all others.
@@ -100,33 +105,30 @@ func (s *wallServer) page(target string) string {
 	return text
 }
 
-// challengeLink is in every challenge. A crawler that follows it has taken a challenge for a page.
-const challengeLink = `<a href="/of-the-wall">x</a>`
-
-// refusal returns the response of a wall of a kind.
-func refusal(kind, target string) string {
+// refusal returns the response of a wall of a kind, with a link. The document of one kind is always the same.
+func refusal(kind, target, link string) string {
 	switch kind {
 	case "price":
-		return closing("402 Payment Required", "crawler-price: USD 0.01\r\n", html, challengeLink)
+		return closing("402 Payment Required", "crawler-price: USD 0.01\r\n", html, link)
 	case "rate-limit":
-		return closing("429 Too Many Requests", "Retry-After: 40\r\n", html, challengeLink)
+		return closing("429 Too Many Requests", "Retry-After: 40\r\n", html, link)
 	case "legal":
 		return closing("451 Unavailable For Legal Reasons", "Link: <https://authority.test/>; rel=\"blocked-by\"\r\n",
-			html, challengeLink)
+			html, link)
 	case "challenge-header":
-		return closing("403 Forbidden", "cf-mitigated: challenge\r\n", html, challengeLink)
+		return closing("403 Forbidden", "cf-mitigated: challenge\r\n", html, link)
 	case "challenge-503":
-		return closing("503 Service Unavailable", "", html, "<h1>Checking your browser before accessing</h1>"+challengeLink)
+		return closing("503 Service Unavailable", "", html, "<h1>Checking your browser before accessing</h1>"+link)
 	case "challenge-page":
 		return closing("200 OK", "", html, "<title>Making sure you're not a bot!</title>"+
 			`<script id="anubis_challenge" type="application/json">{"key":"`+strings.Repeat("k", len(target))+`"}</script>`+
-			challengeLink)
+			link)
 	case "soft-block":
-		return closing("200 OK", "", html, "<title>Access Denied</title><p>You have no permission."+challengeLink)
+		return closing("200 OK", "", html, "<title>Access Denied</title><p>You have no permission."+link)
 	case "same-document":
-		return closing("200 OK", "", html, "<p>Welcome, visitor."+challengeLink)
+		return closing("200 OK", "", html, `<p>Welcome, visitor.<a href="/of-the-wall">x</a>`)
 	}
-	return closing("403 Forbidden", "", html, challengeLink)
+	return closing("403 Forbidden", "", html, link)
 }
 
 // closing is a response after which the connection is closed. The fields end in CR and LF.

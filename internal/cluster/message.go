@@ -1,0 +1,127 @@
+package cluster
+
+import "time"
+
+// Instant is a reading of the clock of one node that also counts while the machine sleeps
+// (CLOCK_BOOTTIME), since an arbitrary beginning. Instants of two nodes have nothing in common, so
+// no message contains one.
+type Instant time.Duration
+
+// Add returns the instant d after i.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub returns the time from j to i.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
+
+// Sequence is the number that the log gives to a message. It grows over all messages of all
+// registers. 0 stands for a register without a message.
+type Sequence uint64
+
+// Key is what the register of a member holds: the newest message of member.NODE.
+type Key struct {
+	Process uint64   // a random number of the process, by which it recognises its own key
+	Born    Sequence // of the message that began the membership; 0 in that message itself
+	Weight  uint16   // the share of the shards that the node takes; 0 if it wants none
+	Sealed  bool     // the membership is over: the node has left, or another has sealed it
+}
+
+// Member is one membership of a node. A process may have several, one after the other.
+type Member struct {
+	Node string
+	Born Sequence
+}
+
+// Epoch is what the register of a shard holds: the newest message of epoch.SHARD. The sequence of
+// this message fences the log of the shard.
+type Epoch struct {
+	Owner    Member
+	Released bool // the owner has stopped its engine
+}
+
+// GrantRequest is what a shard sends to the granter of a shared limit.
+type GrantRequest struct {
+	Key    string   // of the limit
+	User   Shard    // the shard that makes the requests
+	Epoch  Sequence // of the user
+	Number uint64   // grows with each request of the user
+	Keep   int      // slots that the user still has. It has given up all others before it sent this
+	Want   int      // slots that it has a use for
+}
+
+// Grant is the answer to a [GrantRequest]. The slots are valid for TTL - Margin from the instant at
+// which the user sent the request with this number. A grant never takes a slot away.
+type Grant struct {
+	Key    string
+	User   Shard
+	Epoch  Sequence
+	Number uint64        // of the newest request that the granter knows
+	Slots  int           // slots that the user has, those that it kept included
+	After  time.Duration // from the arrival of the grant to the earliest start of a request
+	Share  int           // slots that the user should keep at most, because others wait
+}
+
+// Limit is a limit that hosts of several shards share. It is the same on all nodes.
+type Limit struct {
+	Slots int           // requests at a time; 1 if Delay is not zero
+	Delay time.Duration // from the end of a request to the start of the next
+}
+
+// Action is what a [Node] wants its shell to do. Only the types of this package implement it.
+type Action interface{ action() }
+
+// The actions. A write takes effect only if the newest message of its register has the sequence
+// Expected (0: if there is none). The shell answers a write with [Node.KeyAnswer] or
+// [Node.EpochAnswer] if it learns the result, and a read with [Node.KeySeen] or [Node.EpochSeen].
+// All actions may be repeated or lost.
+type (
+	// WriteKey writes the register of a member.
+	WriteKey struct {
+		ID       uint64
+		Node     string
+		Expected Sequence
+		Key      Key
+	}
+	// ReadKey reads the register of a member. The result may be stale.
+	ReadKey struct{ Node string }
+	// WriteEpoch writes the register of a shard.
+	WriteEpoch struct {
+		ID       uint64
+		Shard    Shard
+		Expected Sequence
+		Epoch    Epoch
+	}
+	// ReadEpoch reads the register of a shard. The result may be stale.
+	ReadEpoch struct{ Shard Shard }
+	// OpenEngine brings the view of a shard up to date and starts its engine, with a restart hold for
+	// every host. The log of the shard is fenced by Epoch.
+	OpenEngine struct {
+		Shard Shard
+		Epoch Sequence
+	}
+	// StopEngine ends the engine of a shard. If it is orderly, requests in flight end and the last
+	// commit is made; else requests are broken off and nothing more is committed. The shell reports
+	// the end with [Node.EngineStopped].
+	StopEngine struct {
+		Shard   Shard
+		Orderly bool
+	}
+	// SendGrantRequest sends a request to the owner of the shard GranterOf(Request.Key).
+	SendGrantRequest struct{ Request GrantRequest }
+	// SendGrant sends a grant to the owner of the shard Grant.User.
+	SendGrant struct{ Grant Grant }
+	// NameTaken says that another live process has the name of this node. The shell ends with an error.
+	NameTaken struct{}
+	// Left says that the node has left the cluster in an orderly way. The shell may end.
+	Left struct{}
+)
+
+func (WriteKey) action()         {}
+func (ReadKey) action()          {}
+func (WriteEpoch) action()       {}
+func (ReadEpoch) action()        {}
+func (OpenEngine) action()       {}
+func (StopEngine) action()       {}
+func (SendGrantRequest) action() {}
+func (SendGrant) action()        {}
+func (NameTaken) action()        {}
+func (Left) action()             {}

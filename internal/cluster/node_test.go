@@ -1,0 +1,354 @@
+package cluster
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// at is an instant some time after the start of a test.
+func at(d time.Duration) Instant { return Instant(time.Hour).Add(d) }
+
+// find returns the last action of a type, and whether there is one.
+func find[A Action](actions []Action) (found A, ok bool) {
+	for _, action := range actions {
+		if a, is := action.(A); is {
+			found, ok = a, true
+		}
+	}
+	return found, ok
+}
+
+// testOptions are those of node "self" of a cluster of 4 shards.
+func testOptions() Options {
+	o := DefaultOptions()
+	o.Node, o.Process, o.Shards = "self", 7, 4
+	o.Limit = func(string) Limit { return Limit{Slots: 2, Delay: 0} }
+	return o
+}
+
+// member returns a node whose membership has begun at at(0) with sequence 100, and which owns all
+// four shards with epochs 200 to 203.
+func member(t *testing.T, o Options) *Node {
+	t.Helper()
+	n, err := NewNode(at(0), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Tick(at(0))
+	w, _ := find[WriteKey](n.Actions())
+	n.KeyAnswer(at(0), "self", w.ID, 100, true)
+	n.Tick(at(3 * time.Second))
+	for _, action := range slices.Clone(n.Actions()) {
+		if w, ok := action.(WriteEpoch); ok {
+			n.EpochAnswer(at(3*time.Second), w.Shard, w.ID, 200+Sequence(w.Shard), true)
+		}
+	}
+	opened := 0
+	for _, action := range n.Actions() {
+		if _, ok := action.(OpenEngine); ok {
+			opened++
+		}
+	}
+	if opened != o.Shards {
+		t.Fatalf("%d engines", opened)
+	}
+	return n
+}
+
+func TestTrustCountsFromTheHeartbeat(t *testing.T) {
+	n := member(t, testOptions())
+	n.Tick(at(5 * time.Second))
+	w, ok := find[WriteKey](n.Actions())
+	if !ok || w.Expected != 100 {
+		t.Fatalf("heartbeat %+v", w)
+	}
+	n.KeyAnswer(at(9*time.Second), "self", w.ID, 101, true)
+	if n.Trust() != at(23*time.Second) {
+		t.Errorf("trusted until %v after the start", n.Trust().Sub(at(0)))
+	}
+	if !n.MayStart(at(22*time.Second), 0) || n.MayStart(at(22*time.Second+1), 0) {
+		t.Error("a request may start with a second of trust left, and not with less")
+	}
+}
+
+func TestRefusedHeartbeatEndsTrust(t *testing.T) {
+	n := member(t, testOptions())
+	n.Tick(at(5 * time.Second))
+	w, _ := find[WriteKey](n.Actions())
+	n.KeyAnswer(at(6*time.Second), "self", w.ID, 0, false)
+	if _, reads := find[ReadKey](n.Actions()); n.MayStart(at(6*time.Second), 0) || !reads {
+		t.Error("trusted after a refusal, or the register is not read")
+	}
+}
+
+// TestRefusedAfterLostAnswer: a heartbeat without an answer may have been written, and explains why
+// the next one is refused.
+func TestRefusedAfterLostAnswer(t *testing.T) {
+	n := member(t, testOptions())
+	n.Tick(at(5 * time.Second))
+	n.Tick(at(7 * time.Second))
+	w, _ := find[WriteKey](n.Actions())
+	n.KeyAnswer(at(7*time.Second), "self", w.ID, 0, false)
+	if !n.MayStart(at(8*time.Second), 0) {
+		t.Error("not trusted")
+	}
+	n.KeySeen(at(8*time.Second), "self", 101, Key{Process: 7, Born: 100, Weight: 1})
+	n.Tick(at(9 * time.Second))
+	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 101 {
+		t.Errorf("heartbeat %+v", w)
+	}
+}
+
+func TestLostMembershipBreaksEnginesOff(t *testing.T) {
+	n := member(t, testOptions())
+	n.KeySeen(at(5*time.Second), "self", 300, Key{Born: 100, Sealed: true})
+	actions := slices.Clone(n.Actions())
+	if stop, ok := find[StopEngine](actions); !ok || stop.Orderly || n.MayStart(at(5*time.Second), 0) {
+		t.Errorf("actions %v", actions)
+	}
+	n.Tick(at(5 * time.Second))
+	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 300 || w.Key.Born != 0 {
+		t.Errorf("new membership %+v", w)
+	}
+}
+
+// other makes a node see a member "other" that owns shard 1, and lets nothing more be heard of it.
+func other(t *testing.T, n *Node) {
+	t.Helper()
+	n.KeySeen(at(4*time.Second), "other", 400, Key{Process: 8, Weight: 1})
+	n.EpochSeen(at(4*time.Second), 1, 401, Epoch{Owner: Member{"other", 400}})
+	n.EngineStopped(at(4*time.Second), 1)
+}
+
+// beatAll writes the heartbeats of a node until an instant, and returns the other actions since.
+func beatAll(n *Node, from, until time.Duration) (others []Action) {
+	seq := Sequence(1000)
+	for d := from; d <= until; d += 250 * time.Millisecond {
+		n.Tick(at(d))
+		for _, action := range slices.Clone(n.Actions()) {
+			if w, ok := action.(WriteKey); ok && w.Node == "self" {
+				seq++
+				n.KeyAnswer(at(d), "self", w.ID, seq, true)
+				continue
+			}
+			others = append(others, action)
+		}
+	}
+	return others
+}
+
+func TestSealAfterATTLOfSilence(t *testing.T) {
+	n := member(t, testOptions())
+	other(t, n)
+	actions := beatAll(n, 4*time.Second, 24*time.Second-time.Millisecond)
+	if w, ok := find[WriteKey](actions); ok {
+		t.Fatalf("too early: %+v", w)
+	}
+	if w, ok := find[WriteEpoch](actions); ok && w.Shard == 1 {
+		t.Fatalf("claim of an owned shard: %+v", w)
+	}
+	n.Tick(at(24 * time.Second))
+	seal, ok := find[WriteKey](n.Actions())
+	if !ok || seal.Node != "other" || seal.Expected != 400 || !seal.Key.Sealed {
+		t.Fatalf("seal %+v", seal)
+	}
+	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 500, true)
+	n.Tick(at(25 * time.Second))
+	claim, ok := find[WriteEpoch](n.Actions())
+	if !ok || claim.Shard != 1 || claim.Expected != 401 || claim.Epoch != (Epoch{Owner: Member{"self", 100}}) {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
+// TestRefusedSeal: the member is not silent, it has only not been heard.
+func TestRefusedSeal(t *testing.T) {
+	n := member(t, testOptions())
+	other(t, n)
+	actions := beatAll(n, 4*time.Second, 24*time.Second)
+	seal, _ := find[WriteKey](actions)
+	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 0, false)
+	if read, ok := find[ReadKey](n.Actions()); !ok || read.Node != "other" {
+		t.Error("the register is not read")
+	}
+	n.KeySeen(at(24*time.Second), "other", 410, Key{Process: 8, Born: 400, Weight: 1})
+	if claim, ok := find[WriteEpoch](beatAll(n, 24*time.Second, 43*time.Second)); ok && claim.Shard == 1 {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
+// TestOutage: a node that could not hear the others does not hold their silence against them.
+func TestOutage(t *testing.T) {
+	n := member(t, testOptions())
+	other(t, n)
+	for d := 5 * time.Second; d < 60*time.Second; d += time.Second {
+		n.Tick(at(d))
+	}
+	n.Actions()
+	if w, ok := find[WriteKey](beatAll(n, time.Minute, 79*time.Second)); ok {
+		t.Errorf("seal %+v", w)
+	}
+}
+
+func TestRefusedClaimIsReadBack(t *testing.T) {
+	n := member(t, testOptions())
+	n.EpochSeen(at(4*time.Second), 1, 401, Epoch{Owner: Member{"other", 400}, Released: true})
+	n.EngineStopped(at(4*time.Second), 1)
+	claim, _ := find[WriteEpoch](n.Actions())
+	n.EpochAnswer(at(4*time.Second), 1, claim.ID, 0, false)
+	if read, ok := find[ReadEpoch](n.Actions()); !ok || read.Shard != 1 {
+		t.Error("the register is not read")
+	}
+}
+
+// TestLogRefused: the engine ends, and the shard gets another epoch.
+func TestLogRefused(t *testing.T) {
+	n := member(t, testOptions())
+	n.LogRefused(at(4*time.Second), 2, 202)
+	if stop, ok := find[StopEngine](n.Actions()); !ok || stop != (StopEngine{Shard: 2}) || n.MayStart(at(4*time.Second), 2) {
+		t.Errorf("stop %+v", stop)
+	}
+	n.EngineStopped(at(5*time.Second), 2)
+	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Expected != 202 || claim.Epoch.Released {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	n := member(t, testOptions())
+	n.Drain(at(4*time.Second), true)
+	n.Tick(at(4*time.Second + passEvery))
+	for _, action := range slices.Clone(n.Actions()) {
+		if stop, ok := action.(StopEngine); ok {
+			if !stop.Orderly {
+				t.Errorf("%+v", stop)
+			}
+			n.EngineStopped(at(5*time.Second), stop.Shard)
+		}
+	}
+	for _, action := range slices.Clone(n.Actions()) {
+		if w, ok := action.(WriteEpoch); ok {
+			n.EpochAnswer(at(5*time.Second), w.Shard, w.ID, 600+Sequence(w.Shard), w.Epoch.Released)
+		}
+	}
+	n.Tick(at(5 * time.Second))
+	seal, ok := find[WriteKey](n.Actions())
+	if !ok || !seal.Key.Sealed {
+		t.Fatalf("seal %+v", seal)
+	}
+	n.KeyAnswer(at(5*time.Second), "self", seal.ID, 700, true)
+	n.Tick(at(6 * time.Second))
+	if _, ok := find[Left](n.Actions()); !ok {
+		t.Error("the node has not left")
+	}
+	n.Tick(at(30 * time.Second))
+	if w, ok := find[WriteKey](n.Actions()); ok {
+		t.Errorf("a new membership: %+v", w)
+	}
+}
+
+func TestNameTaken(t *testing.T) {
+	n, _ := NewNode(at(0), testOptions())
+	n.KeySeen(at(0), "self", 50, Key{Process: 1, Weight: 1})
+	n.Tick(at(0))
+	if actions := n.Actions(); len(actions) > 0 {
+		t.Fatalf("%v before it is known whether the other process lives", actions)
+	}
+	n.KeySeen(at(5*time.Second), "self", 51, Key{Process: 1, Born: 50, Weight: 1})
+	n.Tick(at(5 * time.Second))
+	if _, ok := find[NameTaken](n.Actions()); !ok {
+		t.Error("the other process lives")
+	}
+}
+
+// TestPredecessor: a process that knows that the one before it has ended takes its shards at once.
+func TestPredecessor(t *testing.T) {
+	o := testOptions()
+	o.Predecessor = 50
+	n, _ := NewNode(at(0), o)
+	n.KeySeen(at(0), "self", 51, Key{Process: 1, Born: 50, Weight: 1})
+	n.EpochSeen(at(0), 3, 52, Epoch{Owner: Member{"self", 50}})
+	n.Tick(at(0))
+	w, ok := find[WriteKey](n.Actions())
+	if !ok || w.Expected != 51 {
+		t.Fatalf("membership %+v", w)
+	}
+	n.KeyAnswer(at(0), "self", w.ID, 53, true)
+	n.Tick(at(passEvery))
+	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 3 || claim.Expected != 52 {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
+func TestGrantNeedsTrust(t *testing.T) {
+	n := member(t, testOptions())
+	beatAll(n, 4*time.Second, 30*time.Second)
+	n.Need(at(31*time.Second), 0, "key", 1)
+	r, ok := find[SendGrantRequest](n.Actions())
+	if !ok {
+		t.Fatal("no request")
+	}
+	if n.Start(at(31*time.Second), 0, "key") {
+		t.Error("a request without a grant")
+	}
+	n.Granted(at(33*time.Second), Grant{Key: "key", User: 0, Epoch: 200, Number: r.Request.Number, Slots: 1, Share: 2})
+	if got := n.members.all[n.own].seen; n.Trust() <= got {
+		t.Fatal("not trusted")
+	}
+	if until := n.byShard[0].allowances[0].until; until != at(49*time.Second) {
+		t.Errorf("granted until %v", until.Sub(at(0)))
+	}
+	if !n.Start(at(34*time.Second), 0, "key") || n.Start(at(34*time.Second), 0, "key") {
+		t.Error("one slot is one request")
+	}
+	n.End(at(35*time.Second), 0, "key")
+	end := n.Trust()
+	if end >= at(49*time.Second) {
+		t.Fatalf("trusted until %v", end.Sub(at(0)))
+	}
+	if n.Start(end, 0, "key") || n.Until(0, "key") != end {
+		t.Error("a grant is worth nothing without trust")
+	}
+}
+
+// TestGranterNeedsTrust: a granter that may have a successor grants nothing.
+func TestGranterNeedsTrust(t *testing.T) {
+	n := member(t, testOptions())
+	beatAll(n, 4*time.Second, 30*time.Second)
+	r := GrantRequest{Key: "key", User: 1, Epoch: 201, Number: 1, Want: 1}
+	n.GrantRequested(n.Trust(), r)
+	if g, ok := find[SendGrant](n.Actions()); ok {
+		t.Errorf("%+v without trust", g)
+	}
+	n.GrantRequested(n.Trust()-1, r)
+	if g, ok := find[SendGrant](n.Actions()); !ok || g.Grant.Slots != 2 {
+		t.Errorf("%+v with trust", g)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if o := testOptions(); o.validate() != nil {
+		t.Error(o.validate())
+	}
+	cases := map[string]func(o *Options){
+		"cluster.node":   func(o *Options) { o.Node = "" },
+		"cluster.shards": func(o *Options) { o.Shards = 0 },
+		"cluster.weight": func(o *Options) { o.Weight = 0 },
+		"margin":         func(o *Options) { o.Margin = o.TTL / 50 },
+		"heartbeat":      func(o *Options) { o.Heartbeat = o.TTL / 2 },
+		"limits":         func(o *Options) { o.Limit = nil },
+	}
+	for want, change := range cases {
+		o := testOptions()
+		change(&o)
+		if _, err := NewNode(at(0), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	o := testOptions()
+	if got := o.stretch(math.MaxInt64); got != never || at(0).Add(got) < at(0) {
+		t.Errorf("the longest delay becomes %v", got)
+	}
+}

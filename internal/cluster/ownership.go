@@ -1,0 +1,251 @@
+package cluster
+
+import "slices"
+
+// epochView is the newest message of the register of a shard that this node has seen.
+type epochView struct {
+	seq      Sequence
+	born     Sequence // of the owner
+	owner    int32    // the record of the owner
+	released bool
+	isHeld   bool // the node has a holding of the shard
+}
+
+// isFree reports whether nobody owns the shard.
+func (v *epochView) isFree() bool { return v.seq == 0 || v.released }
+
+// holding is a shard that the node owns, claims or is about to give up.
+type holding struct {
+	shard      Shard
+	engine     engine
+	opened     Sequence // the newest epoch that the engine was opened with; it is not opened with it again
+	write      write    // of the epoch
+	release    bool     // the write is a release
+	born       Sequence // of the membership that has made the write
+	retry      Instant  // nothing is written before
+	granter    *granter
+	allowances []*allowance // in the order of their keys
+	nextSweep  Instant      // of the granter
+}
+
+// engine is the state of the engine of a shard.
+type engine uint8
+
+const (
+	stopped  engine = iota
+	running         // it makes requests while the node is trusted
+	draining        // it makes its last commit
+	breaking        // it ends without one
+)
+
+// hold returns the holding of a shard, and makes one if there is none.
+func (n *Node) hold(s Shard) *holding {
+	h := n.byShard[s]
+	if h == nil {
+		h = &holding{shard: s}
+		n.byShard[s], n.epochs[s].isHeld = h, true
+		n.held = append(n.held, h)
+	}
+	return h
+}
+
+// drop forgets a holding.
+func (n *Node) drop(h *holding) {
+	delete(n.byShard, h.shard)
+	n.epochs[h.shard].isHeld = false
+	i := slices.Index(n.held, h)
+	n.held = slices.Delete(n.held, i, i+1)
+}
+
+// wants reports whether the shard should belong to this node.
+func (n *Node) wants(s Shard) bool {
+	return n.self.weight > 0 && n.members.isBest(candidate{n.members.all[n.own].hash, n.self.weight}, s)
+}
+
+// isMine reports whether the newest epoch belongs to the current membership of this node.
+func (n *Node) isMine(v *epochView) bool {
+	return !v.isFree() && v.owner == n.own && v.born == n.self.born
+}
+
+// review does for a shard what its epoch, its engine and the members demand. It is called after
+// each change of one of them.
+func (n *Node) review(now Instant, s Shard) {
+	if n.self.born == 0 {
+		return
+	}
+	v := &n.epochs[s]
+	var h *holding
+	if v.isHeld {
+		h = n.byShard[s]
+	}
+	if h != nil && h.engine != stopped {
+		switch {
+		case v.seq != h.opened:
+			n.stop(h, breaking)
+		case h.engine == running && !n.wants(s):
+			n.stop(h, draining)
+		}
+		return
+	}
+	if h != nil && (h.write.id != 0 || now < h.retry) {
+		return
+	}
+	wants := n.wants(s)
+	switch {
+	case n.isMine(v) && wants && (h == nil || v.seq > h.opened):
+		n.open(now, n.hold(s))
+	case n.isMine(v) && !wants:
+		n.writeEpoch(now, n.hold(s), true)
+	case n.mayClaim(now, v) && wants:
+		n.claim(now, s)
+	case !v.isFree() && v.owner == n.own && n.members.all[n.own].isOver(v.born) && !wants:
+		n.writeEpoch(now, n.hold(s), true)
+	default:
+		if r := n.members.all[v.owner]; !v.isFree() && wants && r.silent && v.owner != n.own {
+			n.sealMember(now, r)
+		}
+		if h != nil && !n.isMine(v) {
+			n.drop(h)
+		}
+	}
+}
+
+// mayClaim reports whether the owner of a shard has given it up, or can make no request any more. A
+// claim for an epoch of this node itself replaces one whose engine has ended.
+func (n *Node) mayClaim(now Instant, v *epochView) bool {
+	if !n.isTrusted(now) {
+		return false
+	}
+	return v.isFree() || n.isMine(v) || n.members.all[v.owner].isOver(v.born)
+}
+
+// claim writes an epoch. If too many claims are in flight, a later pass does it.
+func (n *Node) claim(now Instant, s Shard) {
+	if n.claims >= n.o.Claims {
+		n.dirty = true
+		return
+	}
+	n.writeEpoch(now, n.hold(s), false)
+}
+
+// writeEpoch claims or releases a shard, on condition that its epoch is the one that was seen.
+func (n *Node) writeEpoch(now Instant, h *holding, release bool) {
+	n.countClaim(h, -1)
+	h.write, h.release, h.born = write{n.id(), n.epochs[h.shard].seq, now}, release, n.self.born
+	n.countClaim(h, 1)
+	n.out = append(n.out, WriteEpoch{h.write.id, h.shard, h.write.expected,
+		Epoch{Member{n.o.Node, n.self.born}, release}})
+}
+
+// countClaim counts the claims in flight.
+func (n *Node) countClaim(h *holding, by int) {
+	if h.write.id != 0 && !h.release {
+		n.claims += by
+	}
+}
+
+// settle ends the wait for the answer to a write.
+func (n *Node) settle(h *holding) {
+	n.countClaim(h, -1)
+	h.write = write{}
+}
+
+// open starts the engine of a shard whose newest epoch is this node's.
+func (n *Node) open(now Instant, h *holding) {
+	h.engine, h.opened = running, n.epochs[h.shard].seq
+	h.granter = &granter{o: &n.o, ready: now.Add(n.o.TTL), limits: make(map[string]*sharedLimit)}
+	n.out = append(n.out, OpenEngine{h.shard, h.opened})
+}
+
+// stop ends the engine of a shard. A breaking engine does not become a draining one.
+func (n *Node) stop(h *holding, how engine) {
+	if h.engine == stopped || h.engine >= how {
+		return
+	}
+	h.engine = how
+	n.out = append(n.out, StopEngine{h.shard, how == draining})
+}
+
+// EngineStopped reports that the engine of a shard has ended: no request of it is in flight.
+func (n *Node) EngineStopped(now Instant, s Shard) {
+	h := n.byShard[s]
+	if h == nil || h.engine == stopped {
+		return
+	}
+	if h.engine == draining {
+		n.returnSlots(now, h)
+	}
+	h.engine, h.granter, h.allowances = stopped, nil, nil
+	n.review(now, s)
+}
+
+// LogRefused reports that the log of a shard has refused a message that was fenced by an epoch. The
+// shard is lost, whatever the reason was.
+func (n *Node) LogRefused(now Instant, s Shard, epoch Sequence) {
+	h := n.byShard[s]
+	if h == nil || h.opened != epoch || h.engine == stopped {
+		return
+	}
+	n.stop(h, breaking)
+	n.out = append(n.out, ReadEpoch{s})
+}
+
+// EpochSeen reports a message of the register epoch.SHARD, as [Node.KeySeen] does for a member.
+func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
+	if s < 0 || int(s) >= len(n.epochs) || seq <= n.epochs[s].seq {
+		return
+	}
+	v := &n.epochs[s]
+	v.seq, v.born, v.owner, v.released = seq, e.Owner.Born, n.members.find(e.Owner.Node, now), e.Released
+	if h := n.byShard[s]; h != nil {
+		n.settle(h) // whatever was in flight expects an older epoch
+		h.retry = 0
+		n.review(now, s)
+	} else if v.released || v.owner == n.own {
+		n.review(now, s)
+	}
+}
+
+// EpochAnswer reports the result of a [WriteEpoch]: the sequence of the message if it was written.
+func (n *Node) EpochAnswer(now Instant, s Shard, id uint64, seq Sequence, written bool) {
+	h := n.byShard[s]
+	if h == nil || h.write.id != id || id == 0 {
+		return
+	}
+	if written {
+		n.EpochSeen(now, s, seq, Epoch{Member{n.o.Node, h.born}, h.release})
+		return
+	}
+	n.settle(h)
+	h.retry = now.Add(n.o.Retry)
+	n.out = append(n.out, ReadEpoch{s})
+}
+
+// tickHolding repeats what had no answer.
+func (n *Node) tickHolding(now Instant, h *holding) {
+	if h.write.id != 0 && now.Sub(h.write.sent) >= n.o.Retry {
+		n.settle(h)
+		n.out = append(n.out, ReadEpoch{h.shard})
+	}
+	if h.engine == stopped {
+		n.review(now, h.shard)
+		return
+	}
+	n.tickGrants(now, h)
+}
+
+// MayStart reports whether a request to a host of a shard may start. The shell checks it before it
+// connects, and again before it writes the request.
+func (n *Node) MayStart(now Instant, s Shard) bool {
+	h := n.byShard[s]
+	return h != nil && h.engine == running && n.isTrusted(now) && n.self.until.Sub(now) >= n.o.LastStart
+}
+
+// Owner returns the node that owns a shard, and its epoch, as far as this node knows. The name is
+// empty if nobody does.
+func (n *Node) Owner(s Shard) (node string, epoch Sequence) {
+	if v := &n.epochs[s]; !v.isFree() {
+		return n.members.all[v.owner].name, v.seq
+	}
+	return "", 0
+}
