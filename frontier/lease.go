@@ -222,6 +222,10 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	h, head := out.host, &out.lease.Head
 	behindWall := f.observeWall(h, &r)
 	f.endRequest(out, &r.Report)
+	now := r.End
+	if out.remote { // what it reports may have ended long ago, even before this process began
+		now = f.clock
+	}
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last
 	if r.answered() {
@@ -242,16 +246,16 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		f.keepHistory(h, head, &outcome)
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
-		f.update(h, r.End, 0, 0)
+		f.update(h, now, 0, 0)
 	} else {
 		f.putBack(h, q, out)
 	}
-	f.uncountPage(h, outcome.State, f.instant(r.End))
+	f.uncountPage(h, outcome.State, f.instant(now))
 	if r.Sent {
-		f.update(h, r.End, 1, r.Bytes)
+		f.update(h, now, 1, r.Bytes)
 	}
-	f.applyDrop(h, r.End)
-	f.schedule(h, f.instant(r.End))
+	f.applyDrop(h, now)
+	f.schedule(h, f.instant(now))
 	return nil
 }
 

@@ -211,3 +211,48 @@ func kindOf(head *storage.Head) queue.Kind {
 	}
 	return queue.Recrawl
 }
+
+// Ask reports whether a request to a host may begin now, besides those of the frontier: none is in
+// flight, and its delay and those of its shared limits are over. at is when its own delay is over;
+// zero: not known. With take, the host is charged as for a request that ends now.
+func (f *Frontier) Ask(id storage.HostID, now time.Time, take bool) (at time.Time, may bool) {
+	f.readClock(now)
+	h, t := f.hosts.get(id), f.instant(now)
+	switch {
+	case h == nil || h.closed.parked():
+		return time.Time{}, false
+	case h.active == nil:
+		if at = f.time(max(h.ready, 0)); h.ready > t || h.waitReason == politeness.ReasonPause && h.workAt > t {
+			return at, false
+		}
+		if take {
+			h.ready, h.waitReason = t+instant(max(decimal(h.delay), f.politeness(h).Delay)), politeness.ReasonDelay
+			f.unschedule(h)
+			f.schedule(h, t)
+		}
+		return at, true
+	case !h.active.loaded || h.active.inFlight > 0 || h.hasReserved():
+		return time.Time{}, false
+	}
+	a := h.active
+	if polite := f.politeAt(h); polite > t {
+		return f.time(polite), false
+	}
+	for _, l := range a.limits {
+		if l != nil && (!l.isFree() || f.instant(l.polite.Ready()) > t) {
+			return time.Time{}, false
+		}
+	}
+	if take {
+		for _, l := range a.limits {
+			if l != nil {
+				l.polite.Begin()
+				f.endInLimit(l, now)
+			}
+		}
+		a.polite.Ended(now, politeness.Result{Signal: politeness.SignalAborted})
+		f.update(h, now, 0, 0)
+		f.schedule(h, t)
+	}
+	return time.Time{}, true
+}

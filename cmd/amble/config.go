@@ -101,7 +101,7 @@ type liveSettings struct {
 	level *slog.LevelVar
 	log   *slog.Logger
 
-	tokens func(full, read string) // sets the API's tokens; nil: there is no API
+	tokens func(full, read, fetch string) // sets the API's tokens; nil: there is no API
 
 	mu      sync.Mutex // held during a change, so that changes are serial
 	current *config.Config
@@ -109,7 +109,7 @@ type liveSettings struct {
 }
 
 // useTokens sets the function that receives changed tokens.
-func (l *liveSettings) useTokens(set func(full, read string)) {
+func (l *liveSettings) useTokens(set func(full, read, fetch string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens = set
@@ -170,7 +170,7 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 	}
 	l.level.Set(levelOf(fresh.Log))
 	if l.tokens != nil {
-		l.tokens(fresh.Server.Token, fresh.Server.ReadToken)
+		l.tokens(fresh.Server.Token, fresh.Server.ReadToken, fresh.Server.FetchToken)
 	}
 	l.current, l.patch = fresh, patch
 	if len(changes) > 0 {

@@ -33,6 +33,9 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
 			"and fetch its robots.txt again. Its restart hold stays."),
 		c.drop(), c.deletion(), c.set(), c.reload(),
+		c.fetcherCommand("cut-off", http.MethodDelete, "Cut a fetcher off", "Refuse all requests and reports of a fetcher "+
+			"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
+		c.fetcherCommand("admit", http.MethodPost, "Admit a fetcher that is cut off", "Undo amble control cut-off."),
 	)
 }
 
@@ -87,6 +90,13 @@ func (c *controlling) hostCommand(name, short, long string) *cobra.Command {
 	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"),
 		ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
 			return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
+		}}
+}
+
+func (c *controlling) fetcherCommand(name, method, short, long string) *cobra.Command {
+	return &cobra.Command{Use: name + " FETCHER", Short: short, Long: long, Args: exactly(1, "FETCHER"),
+		RunE: func(command *cobra.Command, names []string) error {
+			return c.submit(command.Context(), method, "/fetchers/"+url.PathEscape(names[0]), nil, nil)
 		}}
 }
 

@@ -267,7 +267,7 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 		return nil, nil
 	}
 	api, err := server.Start(server.Options{
-		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
+		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()),
 		Settings: k.settings,
 		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,

@@ -111,11 +111,24 @@ func printStatus(w io.Writer, s crawl.Status) error {
 		rows = append(rows, []string{"left", text})
 	}
 	rows = append(rows, slowestRows(s.Slowest)...)
+	rows = append(rows, fetcherRows(s.Fetchers)...)
 	rows = append(rows, []string{"data", s.DataDir}, []string{"output", s.OutputDir})
 	var b strings.Builder
 	writeStatusTable(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// fetcherRows lists the fetchers outside of amble, and what they hold.
+func fetcherRows(list []crawl.Fetcher) (rows [][]string) {
+	for _, f := range list {
+		text := fmt.Sprintf("%s leases, %s reported, %s ran out", grouped(f.Leases), grouped(f.Reported), grouped(f.RanOut))
+		if f.CutOff {
+			text += ", cut off"
+		}
+		rows = append(rows, []string{"fetcher", f.Name + ": " + text})
+	}
+	return rows
 }
 
 // limitsText lists the limits of the whole crawl that are set, and how long they have held requests

@@ -98,7 +98,7 @@ const (
 
 func (k *checker) numbers() {
 	c := k.c
-	between(k, "crawl.workers", c.Crawl.Workers, 1, 4096)
+	between(k, "crawl.workers", c.Crawl.Workers, 0, 4096)
 	if r := c.Crawl.MaxRate; r != 0 && !(r >= 0.001 && r <= 100_000) {
 		k.reject("crawl.max_rate", "want 0, or 0.001 to 100000")
 	}

@@ -15,7 +15,7 @@ import (
 // with both.
 func TestRanges(t *testing.T) {
 	tests := []struct{ key, below, above, allowed string }{
-		{"crawl.workers", "0", "4097", "1 to 4096"},
+		{"crawl.workers", "-1", "4097", "0 to 4096"},
 		{"crawl.max_rate", "0.0009", "100001", "0, or 0.001 to 100000"},
 		{"crawl.give_up_after", "-1ns", "8761h", "0s to 8760h"},
 		{"crawl.shutdown_grace", "-1ns", "61m", "0s to 1h"},

@@ -135,6 +135,7 @@ type Server struct {
 	// of clients; required unless Listen is a loopback address
 	Token          string   `mapstructure:"token"`
 	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only read; empty: there are none
+	FetchToken     string   `mapstructure:"fetch_token"`      // of fetchers, which may only take and report leases; empty: there is none
 	Hosts          []string `mapstructure:"hosts"`            // names that lead here, besides those of loopback
 	TLSCert        string   `mapstructure:"tls_cert"`         // file of the certificate chain, PEM; empty: no TLS
 	TLSKey         string   `mapstructure:"tls_key"`          // file of its key, PEM

@@ -36,7 +36,7 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 // What passes the check of a config file passes the engine's, at both ends of what is allowed, and
 // no number is cut on the way.
 func TestEndsReachTheEngine(t *testing.T) {
-	least, err := inFile(t, "", []string{"crawl.workers=1", "crawl.give_up_after=0", "crawl.shutdown_grace=0",
+	least, err := inFile(t, "", []string{"crawl.workers=0", "crawl.give_up_after=0", "crawl.shutdown_grace=0",
 		"crawl.max_pages=0",
 		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil)
 	if err != nil {

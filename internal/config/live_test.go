@@ -37,7 +37,7 @@ func TestPatchIsStrongest(t *testing.T) {
 
 func TestPatchesThatMakeNoSense(t *testing.T) {
 	for patch, want := range map[string]string{
-		`{"crawl": {"workers": 0}}`:       `API: crawl.workers: read 0; want 1 to 4096`,
+		`{"crawl": {"workers": -1}}`:      `API: crawl.workers: read -1; want 0 to 4096`,
 		`{"crawl": {"wokers": 1}}`:        `API: crawl.wokers: unknown key; did you mean crawl.workers?`,
 		`{"politeness": {"delay": 5}}`:    `API: politeness.delay: read "5"; want a duration`,
 		`{"scope": {"include": ["("]}}`:   `API: scope.include: read "("; missing closing`,

@@ -113,7 +113,7 @@ func TestProblemsOutsideTheFile(t *testing.T) {
 			`--set: politeness: is a section, not a setting; did you mean politeness.delay?`},
 		{"flag of a wrong type", []string{"politeness.delay=fast"}, nil,
 			`--set: politeness.delay: read "fast"; want a duration with its unit, such as 500ms, 2s or 1h30m`},
-		{"flag out of range", []string{"crawl.workers=0"}, nil, `--set: crawl.workers: read 0; want 1 to 4096`},
+		{"flag out of range", []string{"crawl.workers=4097"}, nil, `--set: crawl.workers: read 4097; want 0 to 4096`},
 		{"flag with a broken list", []string{"crawl.seeds=[a"}, nil,
 			`--set: crawl.seeds: read "[a"; want items separated by commas, or a YAML list such as ['a,b', c]`},
 		{"flag with a nested list", []string{"crawl.seeds=[[a]]"}, nil,

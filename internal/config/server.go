@@ -13,7 +13,8 @@ func (k *checker) server() {
 	if s.Listen != "" && !isListenAddress(s.Listen) {
 		k.reject("server.listen", `want host:port such as 127.0.0.1:8377, or "" for no API`)
 	}
-	for key, token := range map[string]string{"server.token": s.Token, "server.read_token": s.ReadToken} {
+	for key, token := range map[string]string{"server.token": s.Token, "server.read_token": s.ReadToken,
+		"server.fetch_token": s.FetchToken} {
 		if !isHeaderText(token) || strings.Contains(token, " ") {
 			k.reject(key, "want at most 256 printable ASCII characters without spaces")
 		}
@@ -34,6 +35,15 @@ func (k *checker) exposure() {
 		k.conflict("server.read_token", "needs server.token too: without it every client may do everything")
 	case s.ReadToken != "" && s.ReadToken == s.Token:
 		k.conflict("server.read_token", "is the same as server.token; want another")
+	}
+	switch {
+	case s.FetchToken != "" && s.Token == "":
+		k.conflict("server.fetch_token", "needs server.token too: without it every client may do everything")
+	case s.FetchToken != "" && (s.FetchToken == s.Token || s.FetchToken == s.ReadToken):
+		k.conflict("server.fetch_token", "is the same as another token; want one of its own")
+	}
+	if k.c.Crawl.Workers == 0 && s.Listen == "" {
+		k.conflict("crawl.workers", "then only fetchers with leases fetch pages, and they need server.listen")
 	}
 	const together = "server.tls_cert and server.tls_key belong together; set both or none"
 	switch {

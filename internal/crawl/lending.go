@@ -58,7 +58,8 @@ type remoteLease struct {
 	given      time.Time // with a monotonic reading
 	deadline   time.Time // with a monotonic reading
 	index      int       // in the heap of deadlines
-	saved      bool      // it has a mark, in the database or the batch
+	marked     bool      // it has a mark, in the database or the batch
+	saved      bool      // the mark is as the last line in the start ledger
 	claimed    bool      // its report is being worked on
 	adopted    bool      // an earlier process gave it
 }
@@ -358,7 +359,7 @@ func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Pos
 	now := d.o.Now()
 	x := &remoteLease{
 		leaseRecord: record, id: record.ID, frontierID: frontierID, at: at, given: now.Add(-max(now.Sub(record.Given), 0)),
-		deadline: now.Add(record.left(now)), saved: true, adopted: true, offset: record.Offset,
+		deadline: now.Add(record.left(now)), marked: true, saved: true, adopted: true, offset: record.Offset,
 	}
 	r := &d.remote
 	r.out[x.id], r.byURL[x.at] = x, x
@@ -384,7 +385,7 @@ func (r *remoteLeases) save(into *batch, now time.Time) {
 				break
 			}
 			into.setMark(markLease+string(x.id), x.leaseRecord.encode())
-			x.saved = true
+			x.marked, x.saved = true, true
 		}
 		n++
 	}
@@ -408,7 +409,7 @@ func (d *dispatcher) endRemote(x *remoteLease) {
 	if x.index >= 0 {
 		heap.Remove(&r.deadlines, x.index)
 	}
-	if x.saved {
+	if x.marked {
 		d.pending.setMark(markLease+string(x.id), nil)
 	}
 	if f := r.fetchers[x.Fetcher]; f != nil {
@@ -623,6 +624,7 @@ func (d *dispatcher) setCutOff(name string, on bool) error {
 	}
 	d.pending.setMark(markCutOff+name, mark)
 	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	d.report("running")
 	return nil
 }
 

@@ -176,7 +176,7 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 	defer r.end()
 	r.until("requests", func() bool { return r.pages("a.test") > 1 })
 	bad := o.Live()
-	bad.Workers, bad.Politeness.Delay = 0, -1
+	bad.Workers, bad.Politeness.Delay = -1, -1
 	if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) || !strings.Contains(err.Error(), "Workers") {
 		t.Errorf("%v", err)
 	}

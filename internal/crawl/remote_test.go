@@ -44,6 +44,13 @@ func startRemote(t testing.TB, o Options, seeds ...string) *remoteRun {
 		_, r.err = e.Run(ctx, list)
 		close(r.ended)
 	}()
+	for e.lender.Load() == nil {
+		select {
+		case <-r.ended:
+			return r
+		case <-time.After(time.Millisecond):
+		}
+	}
 	return r
 }
 

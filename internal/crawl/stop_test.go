@@ -128,7 +128,7 @@ func TestFailedOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Options){
-		"options": func(o *Options) { o.Workers = 0 },
+		"options": func(o *Options) { o.Workers = -1 },
 		"output":  func(o *Options) { o.Archive.Dir = file },
 		"ledger": func(o *Options) {
 			if err := os.Mkdir(filepath.Join(o.DataDir, storage.LedgerName), 0o755); err != nil {

@@ -46,7 +46,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI,
-		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI, s.optOutAPI} {
+		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI, s.optOutAPI, s.leasesAPI} {
 		register(api)
 	}
 	if s.o.Settings != nil {
@@ -148,7 +148,9 @@ func asProblem(err error) huma.StatusError {
 func statusOf(err error) int {
 	var query errQuery
 	switch {
-	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery):
+	case errors.Is(err, crawl.ErrCutOff):
+		return http.StatusForbidden
+	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery), errors.Is(err, crawl.ErrLease):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, inspect.ErrUnknown):
 		return http.StatusNotFound

@@ -28,7 +28,7 @@ type running struct {
 	ended  chan struct{}
 }
 
-func startCrawl(t *testing.T) *running {
+func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 	t.Helper()
 	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
 	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
@@ -45,12 +45,15 @@ func startCrawl(t *testing.T) *running {
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
 	o.Fetch.AllowPrivate, o.Fetch.Resolver, o.Mode = true, web.ResolverAddr(), frontier.ModeHost
 	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 5*time.Millisecond
+	for _, c := range change {
+		c(&o)
+	}
 	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &running{web: web, ended: make(chan struct{})}
-	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", DataDir: o.DataDir, Now: time.Now},
+	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", FetchToken: "fetcher", DataDir: o.DataDir, Now: time.Now},
 		engine); err != nil {
 		t.Fatal(err)
 	}

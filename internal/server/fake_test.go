@@ -7,11 +7,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // fake is a server that answers in place of a crawl.
@@ -79,6 +81,28 @@ func (fixedCrawl) OptOuts() ([]crawl.OptOut, error) { return nil, crawl.ErrNotRu
 
 func (fixedCrawl) Delete(context.Context, crawl.Deletion) (uint64, error) {
 	return 0, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Lease(context.Context, crawl.LeaseRequest) ([]crawl.RemoteLease, error) {
+	return nil, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Extend(context.Context, string, []crawl.LeaseID, time.Duration) ([]time.Time, error) {
+	return nil, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Report(context.Context, []crawl.LeaseReport) ([]crawl.ReportResult, error) {
+	return nil, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Fetchers(context.Context) ([]crawl.Fetcher, error) { return nil, crawl.ErrNotRunning }
+
+func (fixedCrawl) CutOff(context.Context, string) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Admit(context.Context, string) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Check(context.Context, []weburl.URL, bool) ([]crawl.URLCheck, error) {
+	return nil, crawl.ErrNotRunning
 }
 
 func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

@@ -121,9 +121,10 @@ func isLoopback(hostport string) bool {
 type role uint8
 
 const (
-	roleNone role = iota
-	roleRead      // read
-	roleFull      // read and change
+	roleNone  role = iota
+	roleFetch      // take and report leases
+	roleRead       // read
+	roleFull       // read and change
 )
 
 type roleKey struct{}
@@ -137,7 +138,12 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			s.refuse(w, r)
 			return
 		}
-		if who < roleFull && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if who == roleFetch && !isForFetchers(r.URL.Path) {
+			writeProblem(w, http.StatusForbidden, "this token is for fetchers only: for anything else, send "+
+				"server.token")
+			return
+		}
+		if who == roleRead && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			writeProblem(w, http.StatusForbidden, "this token is for reading only: to change something, send "+
 				"server.token")
 			return
@@ -146,7 +152,13 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// onlyFull refuses the token for reading.
+// isForFetchers reports whether the token of fetchers opens a path.
+func isForFetchers(path string) bool {
+	rest, ok := strings.CutPrefix(path, basePath)
+	return ok && (rest == "/leases" || strings.HasPrefix(rest, "/leases/") || rest == "/reports" || rest == "/check")
+}
+
+// onlyFull refuses the tokens that may do less.
 func onlyFull(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who, _ := r.Context().Value(roleKey{}).(role); who < roleFull {
@@ -159,15 +171,16 @@ func onlyFull(next http.Handler) http.Handler {
 
 // tokens are the tokens in force.
 type tokens struct {
-	full string // empty: every client may do everything
-	read string // empty: there is none
+	full  string // empty: every client may do everything
+	read  string // empty: there is none
+	fetch string // empty: there is none
 }
 
 // SetTokens replaces the tokens, for requests from now on. If other machines can reach the server,
 // it ignores an empty full token.
-func (s *Server) SetTokens(full, read string) {
+func (s *Server) SetTokens(full, read, fetch string) {
 	if full != "" || isLoopback(s.o.Listen) {
-		s.tokens.Store(&tokens{full, read})
+		s.tokens.Store(&tokens{full, read, fetch})
 	}
 }
 
@@ -178,6 +191,9 @@ func (s *Server) roleOf(r *http.Request) role {
 	}
 	token := requestToken(r)
 	who := roleNone
+	if same(token, in.fetch) && in.fetch != "" {
+		who = roleFetch
+	}
 	if same(token, in.read) && in.read != "" {
 		who = roleRead
 	}

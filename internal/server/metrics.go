@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/wall"
@@ -129,6 +130,7 @@ type statusCollector struct {
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
 	bandwidthWait, wire, walls, parked, optOuts                  *prometheus.Desc
+	fetchers, leases, leasesEnded                                *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -170,7 +172,11 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
 		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
 			"bandwidth, in total."),
-		optOuts: d("opt_outs", "Opt-outs in force."),
+		optOuts:  d("opt_outs", "Opt-outs in force."),
+		fetchers: d("fetchers", "Fetchers outside of amble that took or reported leases in this run, or are cut off."),
+		leases:   d("remote_leases", "Leases that fetchers have."),
+		leasesEnded: d("remote_leases_ended_total", "Leases of fetchers that ended in this run, by how: reported, "+
+			"ran_out, not_done.", "how"),
 		wire: d("connection_received_bytes_total",
 			"Bytes received over the connections of this run's requests, TLS and headers included."),
 	}
@@ -209,6 +215,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(s.hosts, float64(st.Hosts))
 	gauge(s.inFlight, float64(st.InFlight))
 	gauge(s.optOuts, float64(st.OptOuts))
+	s.collectFetchers(to, st.Fetchers)
 	gauge(s.finish, st.Finish)
 	if !st.At.IsZero() {
 		gauge(s.age, s.now().Sub(st.At).Seconds())
@@ -225,4 +232,18 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(s.hostBandwidth, float64(st.Limits.HostBandwidth))
 	total(s.bandwidthWait, st.Limits.BandwidthWait)
 	counter(s.wire, st.Limits.Received)
+}
+
+// collectFetchers collects the numbers of all fetchers together.
+func (s *statusCollector) collectFetchers(to chan<- prometheus.Metric, list []crawl.Fetcher) {
+	var all crawl.Fetcher
+	for _, f := range list {
+		all.Leases += f.Leases
+		all.Reported, all.RanOut, all.NotDone = all.Reported+f.Reported, all.RanOut+f.RanOut, all.NotDone+f.NotDone
+	}
+	to <- prometheus.MustNewConstMetric(s.fetchers, prometheus.GaugeValue, float64(len(list)))
+	to <- prometheus.MustNewConstMetric(s.leases, prometheus.GaugeValue, float64(all.Leases))
+	for how, n := range map[string]uint64{"reported": all.Reported, "ran_out": all.RanOut, "not_done": all.NotDone} {
+		to <- prometheus.MustNewConstMetric(s.leasesEnded, prometheus.CounterValue, float64(n), how)
+	}
 }

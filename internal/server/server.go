@@ -69,6 +69,7 @@ type Crawl interface {
 	Observe(crawl.Observer)
 	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control
+	Leases
 }
 
 // Options say where the server listens and who may use it.
@@ -76,6 +77,7 @@ type Options struct {
 	Listen      string           // host:port; port 0: any free port
 	Token       string           // for clients that may do everything; empty: all may
 	ReadToken   string           // for clients that may only read; empty: there is none
+	FetchToken  string           // for fetchers, which may only take and report leases; empty: there is none
 	Hosts       []string         // names in the Host header that lead here, besides those of loopback
 	TLSCert     string           // file of the certificate chain, PEM; empty: plain HTTP
 	TLSKey      string           // file of its key, PEM
@@ -105,10 +107,11 @@ type Server struct {
 	closing  chan struct{}
 	close    func() // closes closing, once
 
-	auditing sync.Mutex // held by the running audit
-	feed     feed
-	watchers watchers
-	recorder recorder
+	auditing  sync.Mutex    // held by the running audit
+	reporting chan struct{} // has one for each request with reports that is read
+	feed      feed
+	watchers  watchers
+	recorder  recorder
 }
 
 // Start listens and serves in a goroutine until Close. An error means that it does not run; it
@@ -123,11 +126,12 @@ func Start(o Options, c Crawl) (*Server, error) {
 		return nil, fmt.Errorf("start the API: %w", err)
 	}
 	s := &Server{
-		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
+		o: o, crawl: c, closing: make(chan struct{}),
+		reporting: make(chan struct{}, maxReporting), instance: hex.EncodeToString(instance),
 		requests: newLimiters(requestBurst, requestsPerSecond, o.Now),
 		failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
-	s.SetTokens(o.Token, o.ReadToken)
+	s.SetTokens(o.Token, o.ReadToken, o.FetchToken)
 	var err error
 	if o.TLSCert != "" {
 		if s.identity, err = newIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {

@@ -46,7 +46,7 @@ export async function overview(_, shared) {
   const values = tiles.map(() => el("dd", {}, "–"));
   const figures = el("dl", { class: "tiles" }, tiles.map(([name], i) => el("div", {}, el("dt", {}, name), values[i])));
   const controls = el("div", { class: "tools" });
-  const places = { states: el("div"), slowest: el("div"), statuses: el("div"), errors: el("div"), gaps: el("div"), robots: el("div"), slowdowns: el("div"), live: el("div", { class: "fixed" }) };
+  const places = { states: el("div"), slowest: el("div"), statuses: el("div"), errors: el("div"), gaps: el("div"), robots: el("div"), slowdowns: el("div"), fetchers: el("div"), live: el("div", { class: "fixed" }) };
   const slowdowns = panel("Slower together", places.slowdowns);
   let shownState = null;
 
@@ -77,6 +77,12 @@ export async function overview(_, shared) {
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
     places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ...named(s.walls).map(([kind, n]) => [`hosts behind a wall: ${kind}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
+    places.fetchers.replaceChildren(table("Outside of amble, in this run", [
+      { title: "Fetcher", cell: (f) => f.name + (f.cut_off ? " (cut off)" : "") },
+      { title: "Leases", number: true, cell: (f) => count(f.leases) },
+      { title: "Reported", number: true, cell: (f) => count(f.reported) },
+      { title: "Ran out", number: true, cell: (f) => count(f.ran_out) },
+    ], s.fetchers ?? []));
   }
 
   const node = el("div", { class: "columns-of-panels" },
@@ -88,6 +94,7 @@ export async function overview(_, shared) {
     el("div", { class: "columns" }, panel("Responses by status", places.statuses), panel("Errors", places.errors)),
     el("div", { class: "columns" }, panel("Politeness", places.gaps), panel("robots.txt", places.robots)),
     slowdowns,
+    panel("Fetchers", places.fetchers),
     panel("Recent fetches", places.live));
   node.style.display = "contents";
 

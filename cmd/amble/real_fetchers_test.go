@@ -1,0 +1,125 @@
+//go:build real
+
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// What the fetchers of docs/fetchers need.
+const (
+	pythonRequests = "requests==2.32.5"
+	playwright     = "playwright-core@1.56.1"
+)
+
+// TestRealFetchers crawls with the fetchers of docs/fetchers and no worker: at the server no gap is
+// under the delay, nothing is denied, and each page is fetched once.
+func TestRealFetchers(t *testing.T) {
+	forgetSettings(t)
+	binary := build(t)
+	sources, err := filepath.Abs("../../docs/fetchers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("Python", func(t *testing.T) {
+		bin := python(t, pythonRequests)
+		testFetcher(t, binary, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
+	})
+	t.Run("Browser", func(t *testing.T) {
+		chromium, err := exec.LookPath("chromium")
+		node, nodeErr := exec.LookPath("node")
+		if err != nil || nodeErr != nil {
+			t.Skip("there is no chromium or no node on this machine: apt-get install chromium nodejs npm")
+		}
+		t.Setenv("CHROMIUM", chromium)
+		dir := t.TempDir()
+		if output, err := command(t, 5*time.Minute, "npm", "install", "--no-audit", "--no-fund", "--prefix", dir,
+			playwright); err != nil {
+			t.Skipf("%s cannot be had: %v\n%s", playwright, err, tail(output))
+		}
+		script := filepath.Join(dir, "browser.mjs")
+		text, err := os.ReadFile(filepath.Join(sources, "browser.mjs"))
+		if err == nil {
+			err = os.WriteFile(script, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		testFetcher(t, binary, node, script)
+	})
+}
+
+// testFetcher runs a fetcher beside a crawl without workers until nothing is left.
+func testFetcher(t *testing.T, binary, interpreter, script string) {
+	const least = 300 * time.Millisecond
+	var pages []string
+	for i := range 6 {
+		pages = append(pages, fmt.Sprintf("/p%d", i))
+	}
+	handler := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /secret\n"),
+		"/old": testweb.Redirect(http.StatusMovedPermanently, "/new"), "/new": testweb.Page("new"),
+		"/picture.png": testweb.Content("image/png", []byte("no picture"))}
+	for _, path := range pages {
+		handler[path] = testweb.Page("page")
+	}
+	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
+		{Host: "127.0.0.1", Handler: handler}, {Host: "other.test", Handler: testweb.Routes{}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	links := append(pages, "/secret/a", "/old", "/missing")
+	html := "<html><body><img src=/picture.png><img src=http://localhost:" + fmt.Sprint(web.Port()) + "/tracker.png>"
+	for _, path := range links {
+		html += "<a href=" + path + ">x</a>"
+	}
+	handler["/"] = testweb.Content("text/html", []byte(html))
+	dir := t.TempDir()
+	settings := fmt.Sprintf(`
+data_dir: ./data
+crawl: {workers: 0, seeds: [%q]}
+politeness: {delay: %s}
+fetch: {allow_private: true, resolver: %s}
+server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
+`, web.URL("127.0.0.1", "/"), least, web.ResolverAddr())
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	crawl := start(t, binary, "run", "-c", "config.yaml")
+	address := addressOf(t, dir, crawl)
+	t.Setenv("AMBLE_FETCH_TOKEN", "for-fetchers")
+	t.Setenv("CHROMIUM_ARGS", "--no-sandbox")
+	output, err := command(t, 5*time.Minute, interpreter, script, "http://"+address, "farm-1", "15")
+	t.Log(tail(output))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, tail(crawl.output.String()))
+	}
+	log := web.Requests()
+	for _, gap := range log.Host("127.0.0.1").ShortGaps(least) {
+		t.Errorf("%v between %s and %s, want %v", gap.Length, gap.Before.Path, gap.After.Path, least)
+	}
+	times := make(map[string]int)
+	for _, q := range log {
+		times[q.Host+q.Path]++
+	}
+	for _, path := range append(pages, "/", "/old", "/new", "/missing") {
+		if n := times["127.0.0.1"+path]; n != 1 {
+			t.Errorf("%s was requested %d times, want once", path, n)
+		}
+	}
+	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "localhost/tracker.png"} {
+		if times[path] > 0 {
+			t.Errorf("%s was requested", path)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// A fetcher for amble that drives a real browser: it reports pages as they are after their scripts
+// have run. Sub-requests that leave the host of the page are asked for, and blocked if amble does
+// not allow them now. Needs Node.js, playwright-core and Chromium.
+//
+// Usage: AMBLE_FETCH_TOKEN=... node browser.mjs http://127.0.0.1:8377 NAME [IDLE_SECONDS]
+import { chromium } from "playwright-core";
+
+const [base, name, idle = "Infinity"] = process.argv.slice(2);
+const api = (path, body) => fetch(base + "/api/v1" + path, {
+  method: "POST", body: JSON.stringify({ fetcher: name, ...body }),
+  headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_FETCH_TOKEN ?? ""}` },
+});
+
+// take returns the next leases; it waits for up to 20 seconds if none is due. null: the crawl has
+// ended.
+async function take() {
+  const answer = await api("/leases", { n: 4, wait: Math.min(20, Number(idle)), seconds: 90 }).catch(() => null);
+  if (!answer) return null;
+  if (!answer.ok) throw new Error(`leases: ${answer.status} ${await answer.text()}`);
+  return (await answer.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+}
+
+// mayRequest asks whether a request that leaves the host of its page may be made now.
+async function mayRequest(url) {
+  if (!/^https?:/.test(url)) return false;
+  const answer = await fetch(base + "/api/v1/check", {
+    method: "POST", body: JSON.stringify({ urls: [url], take: true }),
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_FETCH_TOKEN ?? ""}` },
+  });
+  return answer.ok && (await answer.json()).results[0].may;
+}
+
+// visit opens the page of a lease, and returns its report.
+async function visit(browser, lease) {
+  const host = new URL(lease.url).host;
+  const { "User-Agent": userAgent, ...headers } = lease.headers;
+  const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" });
+  const started = performance.now();
+  const report = { id: lease.id };
+  let first = true;
+  try {
+    const page = await context.newPage();
+    // One request for one lease: what the page loads from its own host would come without a delay.
+    await page.route("**/*", async (route) => {
+      const url = route.request().url();
+      const isPage = first && route.request().isNavigationRequest() && url === lease.url;
+      first &&= !isPage;
+      if (isPage) {
+        const response = await route.fetch({ maxRedirects: 0, timeout: 30_000 });
+        Object.assign(report, { status: response.status(), headers: response.headers() });
+        return response.status() >= 300 && response.status() < 400 ? route.abort() : route.fulfill({ response });
+      }
+      return new URL(url).host !== host && await mayRequest(url) ? route.continue() : route.abort();
+    });
+    await page.goto(lease.url, { waitUntil: "load", timeout: 45_000 });
+    Object.assign(report, { body: await page.content(), title: (await page.title()).slice(0, 500) });
+    report.headers["content-type"] = "text/html; charset=utf-8"; // of what the browser made of the page
+  } catch (e) {
+    if (!report.status) report.error = /timeout/i.test(e.message) ? "header_timeout" : "reset";
+  } finally {
+    report.took = (performance.now() - started) / 1000;
+    await context.close();
+  }
+  return { ...report, ended: performance.now() };
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: (process.env.CHROMIUM_ARGS ?? "").split(" ").filter(Boolean),
+});
+for (let last = performance.now(); performance.now() - last < Number(idle) * 1000;) {
+  const leases = await take();
+  if (!leases) break;
+  for (const { ended, ...report } of await Promise.all(leases.map((lease) => visit(browser, lease)))) {
+    last = performance.now();
+    const answer = await api("/leases/" + report.id, { ...report, ago: (last - ended) / 1000 });
+    console.log(answer.status, report.status ?? report.error, report.id);
+  }
+}
+await browser.close();

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A fetcher for amble: takes leases, makes their requests, reports the results.
+
+Usage: AMBLE_FETCH_TOKEN=... fetcher.py http://127.0.0.1:8377 NAME [IDLE_SECONDS]
+It ends when there was no lease for IDLE_SECONDS (default: never). Needs the package requests.
+"""
+import base64
+import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+
+API, NAME = sys.argv[1] + "/api/v1", sys.argv[2]
+IDLE = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
+AT_ONCE = 8
+
+api = requests.Session()
+api.headers["Authorization"] = "Bearer " + os.environ.get("AMBLE_FETCH_TOKEN", "")
+
+
+def take():
+    """Returns the next leases; waits for up to 20 seconds if none is due."""
+    body = {"fetcher": NAME, "n": AT_ONCE, "wait": min(20, IDLE), "seconds": 60}
+    answer = api.post(API + "/leases", json=body, timeout=60)
+    answer.raise_for_status()
+    return [json.loads(line) for line in answer.iter_lines() if line]
+
+
+def fetch(lease):
+    """Makes the request of a lease, and returns its report."""
+    report = {"id": lease["id"], "fetcher": NAME}
+    started = time.monotonic()
+    try:
+        with requests.get(lease["url"], headers=lease["headers"], timeout=(10, 10), allow_redirects=False,
+                          stream=True) as page:
+            body = b""
+            for piece in page.iter_content(65536):
+                body += piece
+                late = time.monotonic() - started > lease["seconds"] - 10
+                if len(body) >= min(lease["max_bytes"], 4 << 20) or late:
+                    break
+        report.update(status=page.status_code, headers=dict(page.headers), body_base64=base64.b64encode(body).decode())
+    except requests.Timeout:
+        report["error"] = "header_timeout"
+    except requests.RequestException:
+        report["error"] = "reset"
+    report["took"], report["ended"] = time.monotonic() - started, time.monotonic()
+    return report
+
+
+def main():
+    last = time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while time.monotonic() - last < IDLE:
+            try:
+                leases = take()
+            except requests.ConnectionError:
+                return  # the crawl has ended
+            for report in pool.map(fetch, leases):
+                last = time.monotonic()
+                report["ago"] = last - report.pop("ended")
+                answer = api.post(API + "/leases/" + report["id"], json=report, timeout=60)
+                print(answer.status_code, report.get("status", report.get("error")), report["id"], flush=True)
+
+
+if __name__ == "__main__":
+    main()
