@@ -127,5 +127,5 @@
 //	members.go     the registers of all members, silence, who is live
 //	ownership.go   epochs, engines, claims and releases
 //	granter.go     grants: both sides; grants.go: the methods of Node for them
-//	world_test.go  the faults that the model is run through
+//	world_test.go  the faults that the model is run through, with process_test.go and request_test.go
 package cluster

@@ -27,6 +27,8 @@ type user struct {
 	want   int
 	until  Instant // the slots count until then
 	heard  Instant
+	share  int     // what the newest grant let it keep
+	sent   Instant // the newest grant
 }
 
 // handle takes a request and appends the grants that follow from it to out: the answer, grants to
@@ -126,6 +128,7 @@ func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out
 	}
 	share := max(1, l.limit.Slots/max(active, 1))
 	send := func(u *user, share int) {
+		u.share, u.sent = share, now
 		out = append(out, SendGrant{Grant{Key: key, User: u.shard, Epoch: u.epoch, Number: u.number,
 			Slots: u.slots, After: max(0, l.notBefore.Sub(now)), Share: share}})
 	}
@@ -161,13 +164,14 @@ func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out
 	if from.slots == 0 {
 		send(from, l.limit.Slots)
 	}
-	l.recall(share, waiting, from, send)
+	l.recall(now, o, share, waiting, from, send)
 	return out
 }
 
 // recall makes room for so many users that wait: holders are to keep their share at most, and if
-// that is not enough, those that have held longest are to keep nothing.
-func (l *sharedLimit) recall(share, waiting int, from *user, send func(*user, int)) {
+// that is not enough, those that have held longest are to keep nothing. The wish is repeated only
+// after a while.
+func (l *sharedLimit) recall(now Instant, o *Options, share, waiting int, from *user, send func(*user, int)) {
 	for _, u := range l.users {
 		waiting -= max(0, u.slots-share)
 	}
@@ -177,7 +181,8 @@ func (l *sharedLimit) recall(share, waiting int, from *user, send func(*user, in
 			waiting -= u.slots
 			keep = 0
 		}
-		if u.slots > keep || u == from && u.slots > 0 {
+		isNew := u.share != keep || now.Sub(u.sent) >= o.Retry
+		if u.slots > keep && isNew || u == from && u.slots > 0 {
 			send(u, keep)
 		}
 	}

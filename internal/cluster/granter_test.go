@@ -174,8 +174,8 @@ func TestUnusedSlot(t *testing.T) {
 }
 
 func TestShardOf(t *testing.T) {
-	for _, hosts := range [][]string{{"example.com", "www.example.com", "a.b.example.com"}, {"192.0.2.1"}, {"[2001:db8::1]"},
-		{"localhost"}, {"example.co.uk", "shop.example.co.uk"}} {
+	for _, hosts := range [][]string{{"example.com", "www.example.com", "a.b.example.com"}, {"192.0.2.1"},
+		{"[2001:db8::1]"}, {"localhost"}, {"example.co.uk", "shop.example.co.uk"}} {
 		for _, host := range hosts {
 			if got := ShardOf(host, 64); got != ShardOf(hosts[0], 64) {
 				t.Errorf("%s is in shard %d, %s is not", host, got, hosts[0])

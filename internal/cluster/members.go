@@ -52,7 +52,7 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 		return false
 	}
 	born := k.Born
-	if born == 0 {
+	if born == 0 || born > seq { // the first of a membership, or nonsense that must not outlive a seal
 		born = seq
 	}
 	r.alive = r.seq != 0 && born == r.born && !k.Sealed

@@ -72,7 +72,8 @@ type Action interface{ action() }
 // The actions. A write takes effect only if the newest message of its register has the sequence
 // Expected (0: if there is none). The shell answers a write with [Node.KeyAnswer] or
 // [Node.EpochAnswer] if it learns the result, and a read with [Node.KeySeen] or [Node.EpochSeen].
-// All actions may be repeated or lost.
+// Writes, reads and messages to other nodes may be lost, late or repeated. While the log is away the
+// shell should lose them: a node sends again what is still of use.
 type (
 	// WriteKey writes the register of a member.
 	WriteKey struct {

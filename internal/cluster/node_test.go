@@ -179,6 +179,21 @@ func TestRefusedSeal(t *testing.T) {
 	}
 }
 
+// TestImpossibleOwner: an epoch of a membership that cannot have begun yet does not hold its shard for
+// ever, and neither does a key.
+func TestImpossibleOwner(t *testing.T) {
+	n := member(t, testOptions())
+	n.KeySeen(at(4*time.Second), "other", 400, Key{Process: 8, Born: math.MaxUint64, Weight: 1})
+	n.EpochSeen(at(4*time.Second), 1, 401, Epoch{Owner: Member{"other", math.MaxUint64}})
+	n.EngineStopped(at(4*time.Second), 1)
+	seal, _ := find[WriteKey](beatAll(n, 4*time.Second, 24*time.Second))
+	n.KeyAnswer(at(24*time.Second), "other", seal.ID, 500, true)
+	n.Tick(at(25 * time.Second))
+	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 1 {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
 // TestOutage: a node that could not hear the others does not hold their silence against them.
 func TestOutage(t *testing.T) {
 	n := member(t, testOptions())
@@ -207,7 +222,8 @@ func TestRefusedClaimIsReadBack(t *testing.T) {
 func TestLogRefused(t *testing.T) {
 	n := member(t, testOptions())
 	n.LogRefused(at(4*time.Second), 2, 202)
-	if stop, ok := find[StopEngine](n.Actions()); !ok || stop != (StopEngine{Shard: 2}) || n.MayStart(at(4*time.Second), 2) {
+	stop, ok := find[StopEngine](n.Actions())
+	if !ok || stop != (StopEngine{Shard: 2}) || n.MayStart(at(4*time.Second), 2) {
 		t.Errorf("stop %+v", stop)
 	}
 	n.EngineStopped(at(5*time.Second), 2)

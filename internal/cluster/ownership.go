@@ -196,7 +196,7 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 		return
 	}
 	v := &n.epochs[s]
-	v.seq, v.born, v.owner, v.released = seq, e.Owner.Born, n.members.find(e.Owner.Node, now), e.Released
+	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
 	if h := n.byShard[s]; h != nil {
 		n.settle(h) // whatever was in flight expects an older epoch
 		h.retry = 0

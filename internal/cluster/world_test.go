@@ -3,9 +3,7 @@ package cluster
 import (
 	"container/heap"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -44,34 +42,6 @@ type keyVersion struct {
 type epochVersion struct {
 	seq   Sequence
 	epoch Epoch
-}
-
-// process is a process of a node. It may be dead, stopped by a signal, or cut off from the log.
-type process struct {
-	w          *world
-	i          int
-	name       string
-	n          *Node // nil: dead
-	life       int   // grows with each start, so that messages to an earlier one are lost
-	born       Sequence
-	paused     bool
-	waiting    []func() // what reaches it while it is paused
-	cut        bool
-	closing    bool
-	base       time.Duration // the clock showed offset then
-	offset     Instant
-	rate       float64
-	stepped    time.Duration // when the clock was last set
-	mayRestart time.Duration
-}
-
-// webRequest is a request to a host of a shard, perhaps under a shared limit.
-type webRequest struct {
-	p     *process
-	life  int
-	shard Shard
-	key   string
-	ended bool
 }
 
 // The limits that all shards share: a number of slots, and a delay.
@@ -126,11 +96,15 @@ type event struct {
 type timeline []event
 
 func (t timeline) Len() int { return len(t) }
+
 func (t timeline) Less(i, j int) bool {
 	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].turn < t[j].turn
 }
+
 func (t timeline) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-func (t *timeline) Push(e any)   { *t = append(*t, e.(event)) }
+
+func (t *timeline) Push(e any) { *t = append(*t, e.(event)) }
+
 func (t *timeline) Pop() any {
 	last := len(*t) - 1
 	e := (*t)[last]
@@ -209,175 +183,12 @@ func (w *world) check() {
 	}
 }
 
-// clock is what the clock of a process shows.
-func (p *process) clock() Instant {
-	return p.offset + Instant(float64(p.w.now-p.base)*p.rate)
-}
-
-// setClock changes the rate of the clock, and sets it.
-func (p *process) setClock(rate float64, step time.Duration) {
-	p.offset, p.base = p.clock().Add(step), p.w.now
-	p.rate = rate
-	for _, r := range slices.Clone(p.w.inFlight) {
-		r.breakOff()
-	}
-}
-
-// start starts the process, if it is dead. It may know that its predecessor has ended.
-func (p *process) start() {
-	w := p.w
-	if p.n != nil || w.now < p.mayRestart {
-		return
-	}
-	o := DefaultOptions()
-	o.Node, o.Process, o.Shards = p.name, w.random.Uint64(), worldShards
-	o.Limit = func(key string) Limit { return worldLimits[key] }
-	if w.random.IntN(2) == 0 {
-		o.Predecessor = p.born
-	}
-	if w.alter != nil {
-		w.alter(&o, p.i)
-	}
-	p.life++
-	p.paused, p.closing, p.waiting = false, false, nil
-	p.n = newNode(p.clock(), o)
-	p.resync()
-	w.after(w.between(0, time.Second), p.tick)
-}
-
-// kill ends the process. The system closes its connections.
-func (p *process) kill() {
-	if p.n == nil {
-		return
-	}
-	p.born = max(p.born, p.n.self.born, p.n.self.ended)
-	p.n = nil
-	for _, r := range slices.Clone(p.w.inFlight) {
-		if r.p == p {
-			r.end()
-		}
-	}
-	again := p.w.between(0, time.Second)
-	if p.w.faulty {
-		again = p.w.between(0, 40*time.Second)
-	}
-	p.mayRestart = p.w.now + again
-	p.w.after(again, p.start)
-}
-
-// deliver calls f in the process now, or when it goes on; never if it dies before.
-func (p *process) deliver(life int, f func(n *Node, now Instant)) {
-	if p.n == nil || p.life != life {
-		return
-	}
-	if p.paused {
-		p.waiting = append(p.waiting, func() { p.deliver(life, f) })
-		return
-	}
-	f(p.n, p.clock())
-	p.act()
-}
-
-func (p *process) tick() {
-	if !p.paused {
-		p.deliver(p.life, func(n *Node, now Instant) { n.Tick(now) })
-	}
-}
-
-// send brings a message from the process to the log, or an answer back: late, more than once, or
-// never.
-func (p *process) send(do func()) {
-	w := p.w
-	away := p.cut || w.down
-	if away && !w.chance(0.4) || w.chance(0.03) {
-		return
-	}
-	for {
-		delay := w.between(time.Millisecond, 20*time.Millisecond)
-		if away || w.chance(0.03) {
-			delay = w.between(0, 30*time.Second)
-		}
-		w.after(delay, do)
-		if !w.chance(0.03) {
-			return
-		}
-	}
-}
-
-// answer brings an answer back to the process.
-func (p *process) answer(f func(n *Node, now Instant)) {
-	life := p.life
-	p.send(func() { p.deliver(life, f) })
-}
-
-// act carries out the actions of the node.
-func (p *process) act() {
-	w := p.w
-	for _, action := range slices.Clone(p.n.Actions()) {
-		life := p.life
-		switch a := action.(type) {
-		case WriteKey:
-			p.send(func() { w.writeKey(p, life, a) })
-		case WriteEpoch:
-			p.send(func() { w.writeEpoch(p, life, a) })
-		case ReadKey:
-			p.send(func() {
-				if versions := w.keys[a.Node]; len(versions) > 0 && p.life == life {
-					v := versions[w.stale(len(versions))]
-					p.answer(func(n *Node, now Instant) { n.KeySeen(now, a.Node, v.seq, v.key) })
-				}
-			})
-		case ReadEpoch:
-			p.send(func() {
-				if versions := w.epochs[a.Shard]; len(versions) > 0 && p.life == life {
-					v := versions[w.stale(len(versions))]
-					p.answer(func(n *Node, now Instant) { n.EpochSeen(now, a.Shard, v.seq, v.epoch) })
-				}
-			})
-		case OpenEngine:
-			if w.opened[a] {
-				w.fail("process %d opens shard %d with epoch %d again", p.i, a.Shard, a.Epoch)
-			}
-			w.opened[a] = true
-		case StopEngine:
-			p.stopEngine(a)
-		case SendGrantRequest:
-			p.toOwner(GranterOf(a.Request.Key, worldShards), func(n *Node, now Instant) { n.GrantRequested(now, a.Request) })
-		case SendGrant:
-			p.toOwner(a.Grant.User, func(n *Node, now Instant) { n.Granted(now, a.Grant) })
-		case NameTaken:
-			p.kill()
-			return
-		case Left:
-			if slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p }) {
-				w.fail("process %d left with requests in flight", p.i)
-			}
-			p.kill()
-			return
-		}
-	}
-}
-
 // stale returns the newest of so many versions, or sometimes an older one.
 func (w *world) stale(versions int) int {
 	if w.chance(0.2) {
 		return w.random.IntN(versions)
 	}
 	return versions - 1
-}
-
-// toOwner brings a message to all processes that own a shard, or that recently did.
-func (p *process) toOwner(s Shard, f func(n *Node, now Instant)) {
-	for _, to := range p.w.processes {
-		if to.n != nil && to.n.byShard[s] != nil {
-			life := to.life
-			p.send(func() {
-				if !to.cut {
-					to.deliver(life, f)
-				}
-			})
-		}
-	}
 }
 
 func (w *world) writeKey(p *process, life int, a WriteKey) {
@@ -422,215 +233,6 @@ func (w *world) publish(f func(n *Node, now Instant)) {
 		if p.n != nil {
 			p.answer(f)
 		}
-	}
-}
-
-// resync repeats all registers to a process, as a watch does when it begins again.
-func (p *process) resync() {
-	if p.n == nil || p.cut || p.w.down {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.w.keys)) {
-		versions := p.w.keys[name]
-		v := versions[len(versions)-1]
-		p.answer(func(n *Node, now Instant) { n.KeySeen(now, name, v.seq, v.key) })
-	}
-	for s, versions := range p.w.epochs {
-		if len(versions) > 0 {
-			v := versions[len(versions)-1]
-			p.answer(func(n *Node, now Instant) { n.EpochSeen(now, Shard(s), v.seq, v.epoch) })
-		}
-	}
-}
-
-// crawl makes a request to a host of some shard, if the process may.
-func (p *process) crawl() {
-	w := p.w
-	if p.n == nil || p.paused {
-		return
-	}
-	now := p.clock()
-	for _, h := range slices.Clone(p.n.held) {
-		if h.engine != running {
-			continue
-		}
-		for _, key := range []string{"", "slots", "delay"} {
-			if w.chance(0.7) {
-				continue
-			}
-			if key != "" {
-				want := 1
-				if w.faulty {
-					want = w.random.IntN(4)
-				}
-				p.n.Need(now, h.shard, key, want)
-			}
-			if own := fmt.Sprint(p.i, p.life, h.shard, key); w.now-w.lastEnd[own] < worldLimits[key].Delay {
-				continue // the engine keeps the delay between its own requests
-			}
-			if key == "" && p.n.MayStart(now, h.shard) || key != "" && p.n.Start(now, h.shard, key) {
-				w.begin(&webRequest{p: p, life: p.life, shard: h.shard, key: key})
-			}
-		}
-		if epochs := w.epochs[h.shard]; epochs[len(epochs)-1].seq != h.opened || w.chance(0.001) {
-			p.n.LogRefused(now, h.shard, h.opened)
-		}
-	}
-	p.act()
-}
-
-// begin begins a request, and holds that no other owner has one in flight to the shard, and that
-// the shared limit allows it.
-func (w *world) begin(r *webRequest) {
-	together := 1
-	for _, other := range w.inFlight {
-		if other.shard == r.shard && (other.p != r.p || other.life != r.life) {
-			w.fail("requests of processes %d and %d to shard %d", other.p.i, r.p.i, r.shard)
-		}
-		if other.key == r.key {
-			together++
-		}
-	}
-	if r.key != "" {
-		limit := worldLimits[r.key]
-		end, known := w.lastEnd[r.key]
-		if together > limit.Slots || known && w.now-end < limit.Delay {
-			w.fail("%d requests, %v after the last, under %q", together, w.now-end, r.key)
-		}
-	}
-	w.lastStart[fmt.Sprint(r.shard, r.key)] = w.now
-	w.inFlight = append(w.inFlight, r)
-	length := w.between(10*time.Millisecond, 500*time.Millisecond)
-	if w.chance(0.1) {
-		length = w.between(0, 40*time.Second)
-	}
-	w.after(length, r.end)
-	r.watch()
-}
-
-// watch breaks off the request when the trust of its process, or its grant, ends.
-func (r *webRequest) watch() {
-	if r.ended {
-		return
-	}
-	left := r.until().Sub(r.p.clock())
-	if left <= 0 {
-		r.end()
-		return
-	}
-	r.p.w.after(time.Duration(float64(left)/r.p.rate)+1, r.watch)
-}
-
-func (r *webRequest) until() Instant {
-	if r.key != "" {
-		return r.p.n.Until(r.shard, r.key)
-	}
-	return r.p.n.Trust()
-}
-
-// breakOff ends a request that may not go on.
-func (r *webRequest) breakOff() {
-	if r.p.n != nil && r.until() <= r.p.clock() {
-		r.end()
-	}
-}
-
-// end ends the request.
-func (r *webRequest) end() {
-	if r.ended {
-		return
-	}
-	w := r.p.w
-	r.ended = true
-	w.inFlight = slices.DeleteFunc(w.inFlight, func(other *webRequest) bool { return other == r })
-	if r.key != "" {
-		w.lastEnd[r.key] = w.now
-		w.lastEnd[fmt.Sprint(r.p.i, r.life, r.shard, r.key)] = w.now
-	}
-	r.p.deliver(r.life, func(n *Node, now Instant) {
-		if r.key != "" {
-			n.End(now, r.shard, r.key)
-		}
-		if h := n.byShard[r.shard]; h != nil && h.engine == draining {
-			r.p.engineEnds(r.shard)
-		}
-	})
-}
-
-// stopEngine breaks off the requests of an engine, or waits for their end.
-func (p *process) stopEngine(a StopEngine) {
-	for _, r := range slices.Clone(p.w.inFlight) {
-		if r.p == p && r.shard == a.Shard && !a.Orderly {
-			r.end()
-		}
-	}
-	p.engineEnds(a.Shard)
-}
-
-// engineEnds reports the end of an engine once no request of it is in flight.
-func (p *process) engineEnds(s Shard) {
-	w, life := p.w, p.life
-	w.after(w.between(time.Millisecond, time.Second), func() {
-		if p.life == life && !slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p && r.shard == s }) {
-			p.deliver(life, func(n *Node, now Instant) { n.EngineStopped(now, s) })
-		}
-	})
-}
-
-// fault makes one fault happen to the process.
-func (p *process) fault() {
-	w := p.w
-	if !w.faulty {
-		return
-	}
-	switch w.random.IntN(12) {
-	case 0:
-		p.kill()
-	case 1, 2:
-		p.pause(w.between(0, 70*time.Second))
-	case 3, 4, 5, 6:
-		if !p.cut {
-			p.cut = true
-			w.after(w.between(0, 60*time.Second), func() { p.cut = false })
-		}
-	case 7:
-		if p.n != nil && !p.paused {
-			p.closing = true
-			p.n.Drain(p.clock(), w.random.IntN(2) == 0)
-			p.act()
-		}
-	default:
-		rate, step := 1+worldDrift*(2*w.random.Float64()-1), time.Duration(0)
-		if w.random.IntN(2) == 0 {
-			rate = 1 + worldDrift*float64(1-2*w.random.IntN(2))
-		}
-		if w.now-p.stepped > 10*time.Second {
-			step, p.stepped = w.between(-worldStep, worldStep), w.now
-		}
-		p.setClock(rate, step)
-	}
-}
-
-// pause stops the process by a signal for some time. Its requests stay with the servers until it
-// goes on, but it sends nothing.
-func (p *process) pause(d time.Duration) {
-	if p.n == nil || p.paused {
-		return
-	}
-	p.paused = true
-	life := p.life
-	p.w.after(d, func() { p.resume(life) })
-}
-
-func (p *process) resume(life int) {
-	if p.n == nil || p.life != life || !p.paused {
-		return
-	}
-	p.paused = false
-	waiting := p.waiting
-	p.waiting = nil
-	for _, f := range waiting {
-		f()
 	}
 }
 

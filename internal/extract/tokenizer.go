@@ -24,9 +24,10 @@ type Tokenizer struct {
 	behind  bool // replace it after the next end tag of raw text, whose name only this tokenizer knows
 }
 
-// newTextTokenizer returns a tokenizer of a text in UTF-8 that is in memory.
-func newTextTokenizer(text []byte) *Tokenizer {
-	r := &textReader{text: text}
+// newTextTokenizer returns a tokenizer of a text in UTF-8 that is in memory. With pauses, skipText and
+// skimRawText find more to leave out.
+func newTextTokenizer(text []byte, pauses bool) *Tokenizer {
+	r := &textReader{text: text, pauses: pauses}
 	t := NewTokenizer(r)
 	t.text = r
 	return t
@@ -34,17 +35,52 @@ func newTextTokenizer(text []byte) *Tokenizer {
 
 // textReader reads a text in memory.
 type textReader struct {
-	text []byte
-	at   int // everything before it has been read
+	text   []byte
+	at     int  // everything before it has been read
+	pauses bool // a read ends behind a tag, where it can, and before a longer text
+	most   int  // bytes that were asked for at once
 }
 
+// pauseText is the shortest text before which a read ends, in bytes. A read takes about as long as the
+// tokenizer with so many of them.
+const pauseText = 32
+
 func (r *textReader) Read(p []byte) (int, error) {
-	n := copy(p, r.text[r.at:])
+	piece := r.text[r.at:min(r.at+len(p), len(r.text))]
+	if r.pauses {
+		piece = piece[:r.pause(piece, len(p))]
+	}
+	n := copy(p, piece)
 	r.at += n
 	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// pause returns how much of a piece is read. The tokenizer asks for less than before if it is within a
+// token. Then the next text may be within the token too, and is no reason to read so little: the
+// tokenizer copies the token at each read.
+func (r *textReader) pause(piece []byte, asked int) int {
+	if asked >= r.most {
+		r.most = asked
+		for from := 0; from < len(piece); from++ {
+			to := bytes.IndexByte(piece[from:], '<')
+			if to < 0 {
+				to = len(piece) - from
+			}
+			if to >= pauseText {
+				if tag := bytes.IndexByte(piece[from:from+to], '>') + 1; 0 < tag && tag <= to-pauseText {
+					return from + tag
+				}
+			}
+			from += to
+		}
+	}
+	if end := bytes.LastIndexByte(piece, '>') + 1; end > 0 {
+		return end
+	}
+	return len(piece)
 }
 
 // NewTokenizer returns a tokenizer of text in UTF-8.
@@ -97,6 +133,19 @@ func (t *Tokenizer) AllowCDATA(allow bool) {
 func (t *Tokenizer) NextIsNotRawText() {
 	t.replace, t.behind = t.replace || t.behind, false
 	t.Tokenizer.NextIsNotRawText()
+}
+
+// skipText leaves out the text that comes next, because nobody reads it, if the tokenizer has not
+// buffered any of it.
+func (t *Tokenizer) skipText() {
+	if t.replace || len(t.Buffered()) > 0 {
+		return
+	}
+	rest := t.text.text[t.text.at:]
+	if n := bytes.IndexByte(rest, '<'); n >= 0 {
+		rest = rest[:n]
+	}
+	t.text.at += len(rest)
 }
 
 // skimRawText leaves out most of the text of a script or style that has just begun, because nobody

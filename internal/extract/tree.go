@@ -118,7 +118,7 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := &builder{Tokenizer: newTextTokenizer(text), o: o, full: full, noContent: true}
+	b := &builder{Tokenizer: newTextTokenizer(text, !full), o: o, full: full, noContent: true}
 	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)
@@ -128,6 +128,9 @@ func buildTree(text []byte, o Options, full bool) *builder {
 	b.open = append(make([]element, 0, 32), document, head)
 	for b.size < o.MaxNodes {
 		b.AllowCDATA(b.top().ns != inHTML)
+		if b.ignoresText() {
+			b.skipText()
+		}
 		switch b.Next() {
 		case html.ErrorToken:
 			b.finish()
@@ -301,20 +304,26 @@ func (b *builder) close(id uint32, ends traits) bool {
 	return i > 0
 }
 
+// wantsText reports whether a text that comes now is part of the tree.
+func (b *builder) wantsText() bool { return b.full || b.top().is(atom.Title) }
+
+// ignoresText reports whether a text that comes now is of no use, whatever it is.
+func (b *builder) ignoresText() bool {
+	return !b.wantsText() && !b.noContent && b.mode != headMode || b.mode == framesetMode || b.inert+b.sunk > 0
+}
+
 // addText takes a text token.
 func (b *builder) addText() {
-	top := b.top()
-	wanted := b.full || top.is(atom.Title)
-	if !wanted && !b.noContent && b.mode != headMode || b.mode == framesetMode || b.inert+b.sunk > 0 {
+	if b.ignoresText() {
 		return
 	}
 	text := b.Text()
-	isRaw := top.traits&inHead != 0
+	isRaw := b.top().traits&inHead != 0
 	if (b.noContent || b.mode == headMode) && !isRaw && len(bytes.Trim(text, space+"\x00")) > 0 {
 		b.noContent = false
 		b.openBody()
 	}
-	if wanted {
+	if b.wantsText() {
 		b.text = append(b.text, text...)
 	}
 }

@@ -3,7 +3,10 @@ package extract
 import (
 	"os"
 	"strconv"
+	"strings"
 	"testing"
+
+	"golang.org/x/net/html"
 )
 
 // A child of TestSoakWorkIsLinear reads a family, and how many units of it, from these.
@@ -23,4 +26,34 @@ func TestWorkChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.read(t, f.text(n))
+}
+
+// countedReads counts the reads of a tokenizer.
+type countedReads struct {
+	*textReader
+	reads int
+}
+
+func (r *countedReads) Read(p []byte) (int, error) {
+	r.reads++
+	return r.textReader.Read(p)
+}
+
+// TestPausesAreFew holds that a token is not read in small pieces, whatever is in it: the tokenizer copies
+// the token at each read.
+func TestPausesAreFew(t *testing.T) {
+	long := strings.Repeat(">"+strings.Repeat("x", 2*pauseText), 20_000)
+	for _, text := range []string{
+		"<!--" + long + "-->", `<a title="` + long + `">`, "<script>" + long + "</script>", long,
+		"<!--" + strings.Repeat(">"+strings.Repeat("x", 4095), 200) + "-->",
+	} {
+		r := &countedReads{textReader: &textReader{text: []byte(text), pauses: true}}
+		z := html.NewTokenizer(r)
+		for z.Next() != html.ErrorToken {
+			continue
+		}
+		if most := len(text)/1000 + 10; r.reads > most {
+			t.Errorf("%.20s... of %d bytes took %d reads, more than %d", text, len(text), r.reads, most)
+		}
+	}
 }

@@ -180,7 +180,8 @@ func (d *dialer) secure(ctx context.Context, c *conn, http2 bool) error {
 		return nil
 	case "h2":
 		var err error
-		c.frames = &frames{Conn: secured, raw: c.tcp, maxHeader: d.maxHeader}
+		c.frames = &frames{Conn: c.tcp, maxHeader: d.maxHeader}
+		c.frames.secured.Store(secured)
 		c.h2, err = overHTTP2(ctx, d.h2, c.frames, c.key.host)
 		return err
 	default:

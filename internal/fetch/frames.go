@@ -1,12 +1,14 @@
 package fetch
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -36,8 +38,8 @@ const (
 // the bytes of headers, and the bytes that are neither header nor content. A server that sends more
 // loses its connection, also while no request is under way.
 type frames struct {
-	net.Conn
-	raw       net.Conn // below TLS
+	net.Conn                           // below TLS. Its Close does not wait until TLS can say goodbye
+	secured   atomic.Pointer[tls.Conn] // nil once it has ended: net/http keeps a closed connection for seconds
 	maxHeader int64
 
 	// The frame that is being read. These fields belong to the reader.
@@ -91,17 +93,29 @@ func (f *frames) Read(p []byte) (int, error) {
 	if f.err != nil {
 		return 0, f.err
 	}
-	n, err := f.Conn.Read(p)
+	secured := f.secured.Load()
+	if secured == nil {
+		return 0, net.ErrClosed
+	}
+	n, err := secured.Read(p)
+	if err != nil {
+		f.secured.Store(nil)
+	}
 	if f.err = f.advance(p[:n]); f.err != nil {
 		return 0, f.err
 	}
 	return n, err
 }
 
-// Close closes the connection at once. TLS would wait until it can send close_notify.
-func (f *frames) Close() error { return f.raw.Close() }
+// Write writes to the connection.
+func (f *frames) Write(p []byte) (int, error) {
+	if secured := f.secured.Load(); secured != nil {
+		return secured.Write(p)
+	}
+	return 0, net.ErrClosed
+}
 
-// follow takes the next bytes of the connection, wherever they begin and end.
+// advance takes the next bytes of the connection, wherever they begin and end.
 func (f *frames) advance(b []byte) error {
 	for len(b) > 0 {
 		if f.left > 0 {

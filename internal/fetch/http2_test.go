@@ -424,3 +424,21 @@ func TestBadAnswersOnKeptConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedFramesHoldNoTLS holds that a connection that has ended gives its TLS back. net/http keeps the
+// rest of a closed connection for up to five seconds.
+func TestClosedFramesHoldNoTLS(t *testing.T) {
+	ours, theirs := net.Pipe()
+	f := &frames{Conn: ours, maxHeader: 1000}
+	f.secured.Store(tls.Client(ours, &tls.Config{InsecureSkipVerify: true}))
+	_ = theirs.Close()
+	if _, err := f.Read(make([]byte, 1)); err == nil || f.secured.Load() != nil {
+		t.Errorf("read: %v, TLS is held: %t", err, f.secured.Load() != nil)
+	}
+	if _, err := f.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// process is a process of a node. It may be dead, stopped by a signal, or cut off from the log.
+type process struct {
+	w          *world
+	i          int
+	name       string
+	n          *Node // nil: dead
+	life       int   // grows with each start, so that messages to an earlier one are lost
+	born       Sequence
+	paused     bool
+	waiting    []func() // what reaches it while it is paused
+	cut        bool
+	closing    bool
+	base       time.Duration // the clock showed offset then
+	offset     Instant
+	rate       float64
+	stepped    time.Duration // when the clock was last set
+	mayRestart time.Duration
+}
+
+// clock is what the clock of a process shows.
+func (p *process) clock() Instant {
+	return p.offset + Instant(float64(p.w.now-p.base)*p.rate)
+}
+
+// setClock changes the rate of the clock, and sets it.
+func (p *process) setClock(rate float64, step time.Duration) {
+	p.offset, p.base = p.clock().Add(step), p.w.now
+	p.rate = rate
+	for _, r := range slices.Clone(p.w.inFlight) {
+		r.breakOff()
+	}
+}
+
+// start starts the process, if it is dead. It may know that its predecessor has ended.
+func (p *process) start() {
+	w := p.w
+	if p.n != nil || w.now < p.mayRestart {
+		return
+	}
+	o := DefaultOptions()
+	o.Node, o.Process, o.Shards = p.name, w.random.Uint64(), worldShards
+	o.Limit = func(key string) Limit { return worldLimits[key] }
+	if w.random.IntN(2) == 0 {
+		o.Predecessor = p.born
+	}
+	if w.alter != nil {
+		w.alter(&o, p.i)
+	}
+	p.life++
+	p.paused, p.closing, p.waiting = false, false, nil
+	p.n = newNode(p.clock(), o)
+	p.resync()
+	w.after(w.between(0, time.Second), p.tick)
+}
+
+// kill ends the process. The system closes its connections.
+func (p *process) kill() {
+	if p.n == nil {
+		return
+	}
+	p.born = max(p.born, p.n.self.born, p.n.self.ended)
+	p.n = nil
+	for _, r := range slices.Clone(p.w.inFlight) {
+		if r.p == p {
+			r.end()
+		}
+	}
+	again := p.w.between(0, time.Second)
+	if p.w.faulty {
+		again = p.w.between(0, 40*time.Second)
+	}
+	p.mayRestart = p.w.now + again
+	p.w.after(again, p.start)
+}
+
+// deliver calls f in the process now, or when it goes on; never if it dies before.
+func (p *process) deliver(life int, f func(n *Node, now Instant)) {
+	if p.n == nil || p.life != life {
+		return
+	}
+	if p.paused {
+		p.waiting = append(p.waiting, func() { p.deliver(life, f) })
+		return
+	}
+	f(p.n, p.clock())
+	p.act()
+}
+
+func (p *process) tick() {
+	if !p.paused {
+		p.deliver(p.life, func(n *Node, now Instant) { n.Tick(now) })
+	}
+}
+
+// send brings a message from the process to the log, or an answer back: late, more than once, or
+// never.
+func (p *process) send(do func()) {
+	w := p.w
+	away := p.cut || w.down
+	if away && !w.chance(0.4) || w.chance(0.03) {
+		return
+	}
+	for {
+		delay := w.between(time.Millisecond, 20*time.Millisecond)
+		if away || w.chance(0.03) {
+			delay = w.between(0, 30*time.Second)
+		}
+		w.after(delay, do)
+		if !w.chance(0.03) {
+			return
+		}
+	}
+}
+
+// answer brings an answer back to the process.
+func (p *process) answer(f func(n *Node, now Instant)) {
+	life := p.life
+	p.send(func() { p.deliver(life, f) })
+}
+
+// act carries out the actions of the node.
+func (p *process) act() {
+	w := p.w
+	for _, action := range slices.Clone(p.n.Actions()) {
+		life := p.life
+		switch a := action.(type) {
+		case WriteKey:
+			p.send(func() { w.writeKey(p, life, a) })
+		case WriteEpoch:
+			p.send(func() { w.writeEpoch(p, life, a) })
+		case ReadKey:
+			p.send(func() {
+				if versions := w.keys[a.Node]; len(versions) > 0 && p.life == life {
+					v := versions[w.stale(len(versions))]
+					p.answer(func(n *Node, now Instant) { n.KeySeen(now, a.Node, v.seq, v.key) })
+				}
+			})
+		case ReadEpoch:
+			p.send(func() {
+				if versions := w.epochs[a.Shard]; len(versions) > 0 && p.life == life {
+					v := versions[w.stale(len(versions))]
+					p.answer(func(n *Node, now Instant) { n.EpochSeen(now, a.Shard, v.seq, v.epoch) })
+				}
+			})
+		case OpenEngine:
+			if w.opened[a] {
+				w.fail("process %d opens shard %d with epoch %d again", p.i, a.Shard, a.Epoch)
+			}
+			w.opened[a] = true
+		case StopEngine:
+			p.stopEngine(a)
+		case SendGrantRequest:
+			p.toOwner(GranterOf(a.Request.Key, worldShards), func(n *Node, now Instant) { n.GrantRequested(now, a.Request) })
+		case SendGrant:
+			p.toOwner(a.Grant.User, func(n *Node, now Instant) { n.Granted(now, a.Grant) })
+		case NameTaken:
+			p.kill()
+			return
+		case Left:
+			if slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p }) {
+				w.fail("process %d left with requests in flight", p.i)
+			}
+			p.kill()
+			return
+		}
+	}
+}
+
+// toOwner brings a message to all processes that own a shard, or that recently did.
+func (p *process) toOwner(s Shard, f func(n *Node, now Instant)) {
+	for _, to := range p.w.processes {
+		if to.n != nil && to.n.byShard[s] != nil {
+			life := to.life
+			p.send(func() {
+				if !to.cut {
+					to.deliver(life, f)
+				}
+			})
+		}
+	}
+}
+
+// resync repeats all registers to a process, as a watch does when it begins again.
+func (p *process) resync() {
+	if p.n == nil || p.cut || p.w.down {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.w.keys)) {
+		versions := p.w.keys[name]
+		v := versions[len(versions)-1]
+		p.answer(func(n *Node, now Instant) { n.KeySeen(now, name, v.seq, v.key) })
+	}
+	for s, versions := range p.w.epochs {
+		if len(versions) > 0 {
+			v := versions[len(versions)-1]
+			p.answer(func(n *Node, now Instant) { n.EpochSeen(now, Shard(s), v.seq, v.epoch) })
+		}
+	}
+}
+
+// crawl makes a request to a host of some shard, if the process may.
+func (p *process) crawl() {
+	w := p.w
+	if p.n == nil || p.paused {
+		return
+	}
+	now := p.clock()
+	for _, h := range slices.Clone(p.n.held) {
+		if h.engine != running {
+			continue
+		}
+		for _, key := range []string{"", "slots", "delay"} {
+			if w.chance(0.7) {
+				continue
+			}
+			if key != "" {
+				want := 1
+				if w.faulty {
+					want = w.random.IntN(4)
+				}
+				p.n.Need(now, h.shard, key, want)
+			}
+			if own := fmt.Sprint(p.i, p.life, h.shard, key); w.now-w.lastEnd[own] < worldLimits[key].Delay {
+				continue // the engine keeps the delay between its own requests
+			}
+			if key == "" && p.n.MayStart(now, h.shard) || key != "" && p.n.Start(now, h.shard, key) {
+				w.begin(&webRequest{p: p, life: p.life, shard: h.shard, key: key})
+			}
+		}
+		if epochs := w.epochs[h.shard]; epochs[len(epochs)-1].seq != h.opened || w.chance(0.001) {
+			p.n.LogRefused(now, h.shard, h.opened)
+		}
+	}
+	p.act()
+}
+
+// stopEngine breaks off the requests of an engine, or waits for their end.
+func (p *process) stopEngine(a StopEngine) {
+	for _, r := range slices.Clone(p.w.inFlight) {
+		if r.p == p && r.shard == a.Shard && !a.Orderly {
+			r.end()
+		}
+	}
+	p.engineEnds(a.Shard)
+}
+
+// engineEnds reports the end of an engine once no request of it is in flight.
+func (p *process) engineEnds(s Shard) {
+	w, life := p.w, p.life
+	w.after(w.between(time.Millisecond, time.Second), func() {
+		if p.life == life && !slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p && r.shard == s }) {
+			p.deliver(life, func(n *Node, now Instant) { n.EngineStopped(now, s) })
+		}
+	})
+}
+
+// fault makes one fault happen to the process.
+func (p *process) fault() {
+	w := p.w
+	if !w.faulty {
+		return
+	}
+	switch w.random.IntN(12) {
+	case 0:
+		p.kill()
+	case 1, 2:
+		p.pause(w.between(0, 70*time.Second))
+	case 3, 4, 5, 6:
+		if !p.cut {
+			p.cut = true
+			w.after(w.between(0, 60*time.Second), func() { p.cut = false })
+		}
+	case 7:
+		if p.n != nil && !p.paused {
+			p.closing = true
+			p.n.Drain(p.clock(), w.random.IntN(2) == 0)
+			p.act()
+		}
+	default:
+		rate, step := 1+worldDrift*(2*w.random.Float64()-1), time.Duration(0)
+		if w.random.IntN(2) == 0 {
+			rate = 1 + worldDrift*float64(1-2*w.random.IntN(2))
+		}
+		if w.now-p.stepped > 10*time.Second {
+			step, p.stepped = w.between(-worldStep, worldStep), w.now
+		}
+		p.setClock(rate, step)
+	}
+}
+
+// pause stops the process by a signal for some time. Its requests stay with the servers until it
+// goes on, but it sends nothing.
+func (p *process) pause(d time.Duration) {
+	if p.n == nil || p.paused {
+		return
+	}
+	p.paused = true
+	life := p.life
+	p.w.after(d, func() { p.resume(life) })
+}
+
+func (p *process) resume(life int) {
+	if p.n == nil || p.life != life || !p.paused {
+		return
+	}
+	p.paused = false
+	waiting := p.waiting
+	p.waiting = nil
+	for _, f := range waiting {
+		f()
+	}
+}

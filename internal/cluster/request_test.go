@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// webRequest is a request to a host of a shard, perhaps under a shared limit.
+type webRequest struct {
+	p     *process
+	life  int
+	shard Shard
+	key   string
+	ended bool
+}
+
+// begin begins a request, and holds that no other owner has one in flight to the shard, and that
+// the shared limit allows it.
+func (w *world) begin(r *webRequest) {
+	together := 1
+	for _, other := range w.inFlight {
+		if other.shard == r.shard && (other.p != r.p || other.life != r.life) {
+			w.fail("requests of processes %d and %d to shard %d", other.p.i, r.p.i, r.shard)
+		}
+		if other.key == r.key {
+			together++
+		}
+	}
+	if r.key != "" {
+		limit := worldLimits[r.key]
+		end, known := w.lastEnd[r.key]
+		if together > limit.Slots || known && w.now-end < limit.Delay {
+			w.fail("%d requests, %v after the last, under %q", together, w.now-end, r.key)
+		}
+	}
+	w.lastStart[fmt.Sprint(r.shard, r.key)] = w.now
+	w.inFlight = append(w.inFlight, r)
+	length := w.between(10*time.Millisecond, 500*time.Millisecond)
+	if w.chance(0.1) {
+		length = w.between(0, 40*time.Second)
+	}
+	w.after(length, r.end)
+	r.watch()
+}
+
+// watch breaks off the request when the trust of its process, or its grant, ends.
+func (r *webRequest) watch() {
+	if r.ended {
+		return
+	}
+	left := r.until().Sub(r.p.clock())
+	if left <= 0 {
+		r.end()
+		return
+	}
+	r.p.w.after(time.Duration(float64(left)/r.p.rate)+1, r.watch)
+}
+
+func (r *webRequest) until() Instant {
+	if r.key != "" {
+		return r.p.n.Until(r.shard, r.key)
+	}
+	return r.p.n.Trust()
+}
+
+// breakOff ends a request that may not go on.
+func (r *webRequest) breakOff() {
+	if r.p.n != nil && r.until() <= r.p.clock() {
+		r.end()
+	}
+}
+
+// end ends the request.
+func (r *webRequest) end() {
+	if r.ended {
+		return
+	}
+	w := r.p.w
+	r.ended = true
+	w.inFlight = slices.DeleteFunc(w.inFlight, func(other *webRequest) bool { return other == r })
+	if r.key != "" {
+		w.lastEnd[r.key] = w.now
+		w.lastEnd[fmt.Sprint(r.p.i, r.life, r.shard, r.key)] = w.now
+	}
+	r.p.deliver(r.life, func(n *Node, now Instant) {
+		if r.key != "" {
+			n.End(now, r.shard, r.key)
+		}
+		if h := n.byShard[r.shard]; h != nil && h.engine == draining {
+			r.p.engineEnds(r.shard)
+		}
+	})
+}
