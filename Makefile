@@ -11,7 +11,7 @@ ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
 PURE     := ./frontier/... ./internal/audit ./internal/cluster ./internal/config ./internal/consent ./internal/extract \
 	./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
-	./internal/requestlog ./internal/urllist ./internal/wall ./internal/warc ./internal/weburl ./internal/wire \
+	./internal/requestlog ./internal/urlfrontier/... ./internal/urllist ./internal/wall ./internal/warc ./internal/weburl ./internal/wire \
 	./internal/words
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/archive ./internal/simulate ./robots ./storage
@@ -119,6 +119,13 @@ PLATFORMS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST         := dist
 DIST_VERSION := $(or $(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
 DIST_EPOCH   := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+
+PROTO := internal/urlfrontier/proto
+.PHONY: proto
+proto: ## generate the messages of URLFrontier again; needs protoc
+	GOBIN='$(CURDIR)/bin' go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	PATH='$(CURDIR)/bin':$$PATH protoc -I $(PROTO) --go_out=$(PROTO) --go_opt=paths=source_relative \
+		'--go_opt=Murlfrontier.proto=github.com/amble-crawler/amble/$(PROTO);urlfrontierpb' $(PROTO)/urlfrontier.proto
 
 .PHONY: dist
 dist: ## build releases for all platforms, with checksums, into dist/

@@ -146,16 +146,27 @@ func (f *Frontier) forgetFailures(h *host) {
 // drop excludes the URLs of a host that wait, on behalf of the operator. The owner of the store
 // excludes what waits on disk, and the frontier what is in memory.
 type drop struct {
-	below uint32 // of ordinals below this one
-	done  bool   // the store has none of them any more
+	below   uint32 // of ordinals below this one
+	deleted bool   // these URLs are deleted, also those to recrawl
+	done    bool   // the store has none of them any more
 }
 
 // Drop excludes the URLs of a host that wait and have an ordinal below the given one. Those in
 // memory are excluded at once, and those that are loaded later, or come back from a lease, until
 // the caller has excluded them in the store and calls Dropped. Requests in flight are completed.
 func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
+	f.beginDrop(id, drop{below: below}, now)
+}
+
+// Delete is Drop for URLs that the caller deletes: pages to recrawl are dropped too, and outcomes of
+// the URLs may come after they are deleted.
+func (f *Frontier) Delete(id storage.HostID, below uint32, now time.Time) {
+	f.beginDrop(id, drop{below: below, deleted: true}, now)
+}
+
+func (f *Frontier) beginDrop(id storage.HostID, d drop, now time.Time) {
 	h := f.host(id)
-	f.drops[id] = &drop{below: below}
+	f.drops[id] = &d
 	f.applyDrop(h, now)
 	f.schedule(h, f.instant(now))
 }
@@ -203,6 +214,9 @@ func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 		isPutBack := d.done && last.Reason == storage.ReasonOperator // after the drop
 		return isPutBack || !DropMatters().Has(last.State)
 	})
+	if d.deleted {
+		dropped = append(dropped, q.DropRecrawlsBelow(d.below)...)
+	}
 	for i := range dropped {
 		h.active.busy.Add(dropped[i].Ordinal)
 		f.recordOutcome(h, &dropped[i], DropOutcome(now))

@@ -22,12 +22,13 @@ type Batch struct {
 	// Payloads are bodies that the output holds from this commit on. Their URLs are in the store or
 	// in this batch. The last one of a host and digest counts.
 	Payloads []Payload
+	Purges   []Purge           // URLs that are deleted, when all else of the batch is done
 	Marks    map[string][]byte // opaque positions of files and streams next to the database; nil removes one
 }
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.RobotsHistory) == 0 &&
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.RobotsHistory)+len(b.Purges) == 0 &&
 		len(b.Ensure)+len(b.ScopeSeeds)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
 }
 
@@ -49,6 +50,10 @@ type Found struct {
 	At          time.Time
 	Listed      bool      // a sitemap or feed lists it
 	Modified    time.Time // time of its last change, from a sitemap or feed; zero: unknown
+	Metadata    []byte    // Metadata.Encode, for a new URL; nil: none
+	// Outcome is what the URL becomes, whether it is known or new, and Metadata replaces its
+	// metadata. What is remembered of the page itself stays. Nil: a known URL stays as it is.
+	Outcome *Outcome
 }
 
 // Done is the outcome of one URL. Its state is not Queued.
@@ -103,6 +108,9 @@ type Result struct {
 	Added   int // new URLs
 	Refused int // URLs refused because the host has too many origins, or a name of 0 or over 255 bytes
 	Trapped int // URLs refused as traps, including Batch.Refused
+
+	// Set are the URLs that were known before and have the outcome of a Found now.
+	Set []Position
 
 	TrappedBy map[Trap]int // Trapped by reason; nil: none
 

@@ -93,6 +93,7 @@ func (c *checker) totals() {
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
 	for _, name := range [][]byte{
 		bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
+		bucketMetadata,
 	} {
 		b := c.tx.Bucket(name)
 		if b == nil {
@@ -114,7 +115,7 @@ func (c *checker) host(k, v []byte) {
 	}
 	r := &rd.row
 	c.sum.Hosts++
-	c.sum.URLs += uint64(r.next)
+	c.sum.URLs += uint64(r.urls())
 	c.sum.Requests += uint64(r.requests)
 	c.sum.Bytes += r.bytes
 	if uint64(id) != c.sum.Hosts {
@@ -124,7 +125,7 @@ func (c *checker) host(k, v []byte) {
 	if len(got) != hostKeySize || hostOfKey(got) != id {
 		c.found("host %d: bucket name has another host or none for %s", id, r.name)
 	}
-	if r.spilled > r.next || r.spilled%blockSize != 0 {
+	if r.spilled > r.next || r.spilled%blockSize != 0 || r.first > r.next {
 		c.found("host %d: %d URLs of %d in blocks", id, r.spilled, r.next)
 		return
 	}
@@ -137,6 +138,7 @@ func (c *checker) host(k, v []byte) {
 	}
 	c.states(r)
 	c.traps(id)
+	c.metadata(r)
 	c.payloads(r)
 }
 
@@ -149,7 +151,7 @@ func (c *checker) urls(rd *reader) bool {
 	r := &rd.row
 	var counts [numStates]uint32
 	queues := make([]queueCount, len(r.origins))
-	for n := range r.next {
+	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
 		if err != nil {
 			c.found("%v", err)
@@ -176,7 +178,7 @@ func (c *checker) urls(rd *reader) bool {
 			c.found("host %d: origin %d says %+v, a full count gives %+v", r.id, i, got, queues[i])
 		}
 	}
-	c.rows[string(bucketURL)] += int(r.spilled / blockSize)
+	c.rows[string(bucketURL)] += int(r.spilled-min(blockOf(r.first), r.spilled)) / blockSize
 	return true
 }
 
@@ -229,13 +231,14 @@ func (c *checker) seen(rd *reader) {
 			if fp != last {
 				clear(texts)
 			}
-			last = fp
-			items++
-			c.fingerprint(rd, fp, ordinal, texts)
+			if last = fp; ordinal >= r.first { // else it is removed some time after its URL
+				items++
+				c.fingerprint(rd, fp, ordinal, texts)
+			}
 		}
 	}
-	if items != int(r.spilled) {
-		c.found("host %d: %d fingerprints for %d URLs in blocks", r.id, items, r.spilled)
+	if want := int(r.spilled - min(r.first, r.spilled)); items != want {
+		c.found("host %d: %d fingerprints for %d URLs in blocks", r.id, items, want)
 	}
 	c.tail(rd)
 }
@@ -260,7 +263,7 @@ func (c *checker) fingerprint(rd *reader, fp uint64, ordinal uint32, texts map[s
 // tail checks that the URLs in the row are not stored elsewhere too.
 func (c *checker) tail(rd *reader) {
 	r := &rd.row
-	for n := r.spilled; n < r.next; n++ {
+	for n := max(r.spilled, r.first); n < r.next; n++ {
 		e, err := rd.entry(n)
 		if err != nil {
 			c.found("%v", err)

@@ -93,6 +93,7 @@ const (
 	workRefused
 	workUpdate
 	workPayload
+	workPurge
 )
 
 // writer carries a transaction and the buffers that all transactions share.
@@ -198,6 +199,9 @@ func (w *writer) plan(b *Batch) error {
 	for i := range b.Payloads {
 		w.work = append(w.work, newWork(b.Payloads[i].Host, workPayload, i))
 	}
+	for i := range b.Purges {
+		w.work = append(w.work, newWork(b.Purges[i].Host, workPurge, i))
+	}
 	for i := range b.Refused {
 		if id := w.knownID(b.Refused[i].Host); id != NoHost && b.Refused[i].Reason != 0 {
 			w.work = append(w.work, newWork(id, workRefused, i))
@@ -297,9 +301,11 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	return nil
 }
 
-// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come last.
+// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come late, and
+// deletions last.
 func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	var late []*Done
+	var purges []*Purge
 	for _, item := range items {
 		switch item.kind() {
 		case workDone:
@@ -320,6 +326,8 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 			err = w.update(r, &b.Hosts[item.index()])
 		case workPayload:
 			err = w.payload(r, &b.Payloads[item.index()])
+		case workPurge:
+			purges = append(purges, &b.Purges[item.index()])
 		}
 		if err != nil {
 			return err
@@ -327,6 +335,11 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	}
 	for _, d := range late {
 		if err := w.done(r, d); err != nil {
+			return err
+		}
+	}
+	for _, p := range purges {
+		if err := w.purge(r, p); err != nil {
 			return err
 		}
 	}

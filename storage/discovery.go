@@ -55,6 +55,12 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	switch {
 	case err != nil:
 		return err
+	case known == sameText && f.Outcome != nil:
+		if e, err = w.entry(r, ordinal); err != nil {
+			return err
+		}
+		w.result.Set = append(w.result.Set, Position{r.id, ordinal})
+		return w.set(r, f, ordinal, &e)
 	case known == sameText:
 		return w.noticed(r, f, ordinal, &e)
 	case known == sameButSession && f.Redirects == 0:
@@ -69,7 +75,17 @@ func (w *writer) found(r *hostRow, f *Found) error {
 		w.refuse(trap, f.URL)
 		return nil
 	}
-	return w.add(r, &e)
+	e.Ordinal = r.next
+	if err := w.add(r, &e); err != nil {
+		return err
+	}
+	if f.Outcome != nil {
+		return w.set(r, f, e.Ordinal, &e)
+	}
+	if len(f.Metadata) > 0 {
+		return w.putMetadata(r.id, e.Ordinal, f.Metadata)
+	}
+	return nil
 }
 
 // insertResult returns the result of the last insert, given the Result before it.
@@ -191,6 +207,9 @@ func (w *writer) spilled(r *hostRow, origin uint8, text, full string, fingerprin
 	_, block, _, _ := seenBlock(w.seenCursor, r.id, fingerprint, w.key)
 	w.hits = seenOrdinals(block, fingerprint, w.hits[:0])
 	for _, ordinal := range w.hits {
+		if ordinal < r.first {
+			continue
+		}
 		b, ok := nthEntry(w.urlRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 		if !ok {
 			return different, 0, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
@@ -224,6 +243,9 @@ func (w *writer) spill(r *hostRow) error {
 	w.items = w.items[:0]
 	for i := range whole {
 		t := w.index[i]
+		if r.spilled+uint32(i) < r.first {
+			continue
+		}
 		o := r.origins[t.origin]
 		w.items = append(w.items, seenItem{
 			fingerprint: fingerprint(w.store, o.secure, o.port, w.tail[t.uri:t.uri+t.length]),

@@ -280,6 +280,8 @@ func (e *Erasure) changes(bucket []byte) change {
 		return e.urls
 	case string(bucketTrap):
 		return e.traps
+	case string(bucketMetadata):
+		return e.metadata
 	case string(bucketRobots):
 		return e.robots(e.Policy, &e.erased.Robots, func() { e.counters.Policies-- })
 	case string(bucketRobotsHistory):
@@ -324,9 +326,9 @@ func (e *Erasure) host(k, v []byte) ([]byte, error) {
 		head := len(v) - len(r.tail)
 		return append(v[:head:head], tail...), nil
 	}
-	e.erased.URLs += int(r.next)
-	e.erased.Outcomes += int(r.next - r.counts[Queued])
-	e.counters.URLs -= uint64(r.next)
+	e.erased.URLs += int(r.urls())
+	e.erased.Outcomes += int(r.urls() - r.counts[Queued])
+	e.counters.URLs -= uint64(r.urls())
 	e.counters.Requests -= uint64(r.requests)
 	e.counters.Bytes -= r.bytes
 	for s, n := range r.counts {

@@ -85,7 +85,7 @@ func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 	}
 	rows := make(map[string]string)
 	err = s.db.View(func(tx *bolt.Tx) error {
-		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload} {
+		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload, bucketMetadata} {
 			b := tx.Bucket(name)
 			if b == nil {
 				continue
@@ -123,8 +123,7 @@ func (m *model) erase(names weburl.Names) {
 		erased[id] = true
 		delete(m.ids, name)
 		m.names[i] = erasedName(id)
-		m.hosts[i] = &modelHost{name: m.names[i], known: make(map[string]bool), payloads: make(map[uint64]Payload),
-			modelTraps: newModelTraps()}
+		m.hosts[i] = newModelHost(m.names[i])
 		m.ids[m.names[i]] = id
 	}
 	for _, h := range m.hosts {

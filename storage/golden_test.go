@@ -14,7 +14,7 @@ import (
 )
 
 var updateGolden = flag.Bool("update", false,
-	"write testdata/golden-3.txt: only together with FORMAT.md and Version")
+	"write testdata/golden-4.txt: only together with FORMAT.md and Version")
 
 // goldenStore writes a store that has every kind of row, with a fixed key.
 func goldenStore(t *testing.T) *Store {
@@ -46,6 +46,7 @@ func goldenStore(t *testing.T) *Store {
 	mustCommit(t, s, &Batch{RobotsHistory: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
 	mustCommit(t, s, &Batch{Payloads: goldenPayloads()})
 	goldenTraps(t, s)
+	goldenMetadata(t, s)
 	return s
 }
 
@@ -58,6 +59,14 @@ func goldenTraps(t *testing.T, s *Store) {
 	b.Found = append(b.Found, withSession(t, s, id+";sid=1", id), withSession(t, s, id+";sid=2", id))
 	b.Done = []Done{{Host: 3, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd3}}}
 	b.Refused = []Refused{{Host: "traps.example", Reason: 1, URL: parse(t, "https://traps.example/a/b/c")}}
+	mustCommit(t, s, &b)
+}
+
+// goldenMetadata adds a fourth host, with metadata and with URLs that were deleted from its row.
+func goldenMetadata(t *testing.T, s *Store) {
+	b := Batch{Found: found(t, s, numbered("metadata.example", 0, 20)...), Purges: []Purge{{Host: 4, Below: 18}}}
+	b.Found[19].Metadata, _ = Metadata{"url.path": {"https://www.example.com/", "https://a.example/"}, "depth": {"2"}}.Encode()
+	b.Found[19].Outcome = &Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}
 	mustCommit(t, s, &b)
 }
 
@@ -113,7 +122,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "golden-3.txt")
+	path := filepath.Join("testdata", "golden-4.txt")
 	if *updateGolden {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -138,6 +147,7 @@ func TestSizes(t *testing.T) {
 	recrawled := fetched
 	recrawled.Due, recrawled.History, recrawled.Simhash = someTime, [8]byte{1}, 1
 	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
+	metadata, _ := Metadata{"depth": {strings.Repeat("v", 20)}}.Encode()
 	row := hostRow{origins: make([]originRow, 1)}
 	withBody := row
 	withBody.payloads = make(recentPayloads, payloadItemSize)
@@ -152,8 +162,10 @@ func TestSizes(t *testing.T) {
 		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &recrawled)), 42},
 		{"the same, with two preferences of a robots.txt", len(appendOutcome(nil, &stated)), 27},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
-		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
+		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 89},
 		{"a payload in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
+		{"metadata: a key of 5 bytes with a value of 20, with their key", len(appendURLKey(nil, 1, 1)) +
+			len(metadata), 36},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
 		{"recrawl row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
 	} {

@@ -22,7 +22,8 @@ const NoHost HostID = 0
 type Host struct {
 	ID         HostID
 	Name       string
-	Tail       uint32 // ordinals below this exist
+	First      uint32 // ordinals below this are deleted
+	Tail       uint32 // ordinals from First to below this exist
 	Counts     [numStates]uint32
 	Requests   uint32
 	Bytes      uint64
@@ -75,7 +76,7 @@ type Queue struct {
 
 func (r *hostRow) host() Host {
 	h := Host{
-		ID: r.id, Name: string(r.name), Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
+		ID: r.id, Name: string(r.name), First: r.first, Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
 		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
 	}
 	if len(r.site) > 0 {

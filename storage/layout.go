@@ -21,6 +21,7 @@ var (
 	bucketScope         = []byte("scope")
 	bucketTrap          = []byte("trap")
 	bucketPayload       = []byte("payload")
+	bucketMetadata      = []byte("metadata")
 	bucketMark          = []byte("mark")
 	bucketMeta          = []byte("meta")
 )
@@ -28,7 +29,7 @@ var (
 func buckets() [][]byte {
 	return [][]byte{
 		bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl,
-		bucketTrap, bucketPayload, bucketRobots, bucketRobotsHistory, bucketScope, bucketMark, bucketMeta,
+		bucketTrap, bucketPayload, bucketMetadata, bucketRobots, bucketRobotsHistory, bucketScope, bucketMark, bucketMeta,
 	}
 }
 
@@ -39,6 +40,11 @@ func appendHostKey(b []byte, host HostID) []byte {
 // appendBlockKey appends the key of a row of url or state.
 func appendBlockKey(b []byte, host HostID, ordinal uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendHostKey(b, host), blockOf(ordinal))
+}
+
+// appendURLKey appends the key of a row of metadata.
+func appendURLKey(b []byte, host HostID, ordinal uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendHostKey(b, host), ordinal)
 }
 
 func appendSeenKey(b []byte, host HostID, fingerprint uint64) []byte {
@@ -66,6 +72,7 @@ func appendRecrawlKey(b []byte, host HostID, origin uint8, due, ordinal uint32) 
 const (
 	hostKeySize    = 4
 	blockKeySize   = 4 + 4
+	urlKeySize     = 4 + 4
 	seenKeySize    = 4 + 8
 	dueKeySize     = 4 + 1 + 1 + 4 + 4
 	recrawlKeySize = 4 + 1 + 4 + 4

@@ -25,7 +25,9 @@ type modelHost struct {
 	name       string
 	origins    []weburl.Origin
 	cursors    []uint32
-	urls       []Head
+	urls       []Head            // by ordinal, also those that are deleted
+	first      uint32            // ordinals below it are deleted
+	metadata   map[uint32]string // encoded
 	known      map[string]bool
 	requests   uint32
 	bytes      uint64
@@ -34,7 +36,8 @@ type modelHost struct {
 	wall       string
 	errors     map[Reason]uint32
 	payloads   map[uint64]Payload
-	plain      uint32 // ordinals below it came in version 1
+	older      map[uint64]bool // digests whose last payload was deleted: one before it may be there
+	plain      uint32          // ordinals below it came in version 1
 	modelTraps
 }
 
@@ -43,13 +46,17 @@ func newModel() *model {
 		scopeSeeds: make(map[string]bool), marks: make(map[string]string)}
 }
 
+func newModelHost(name string) *modelHost {
+	return &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload),
+		older: make(map[uint64]bool), metadata: make(map[uint32]string), modelTraps: newModelTraps()}
+}
+
 func (m *model) id(name string) HostID {
 	if id, ok := m.ids[name]; ok {
 		return id
 	}
 	m.names = append(m.names, name)
-	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload),
-		modelTraps: newModelTraps()})
+	m.hosts = append(m.hosts, newModelHost(name))
 	m.ids[name] = HostID(len(m.names))
 	return m.ids[name]
 }
@@ -85,7 +92,14 @@ func (m *model) apply(b *Batch) Result {
 	}
 	for _, p := range b.Payloads {
 		changed[p.Host] = true
-		m.hosts[p.Host-1].payloads[p.Digest] = p
+		if h := m.hosts[p.Host-1]; p.Ordinal >= h.first {
+			h.payloads[p.Digest] = p
+			delete(h.older, p.Digest)
+		}
+	}
+	for i := range b.Purges {
+		changed[b.Purges[i].Host] = true
+		m.hosts[b.Purges[i].Host-1].purge(&b.Purges[i])
 	}
 	for _, name := range b.Ensure {
 		if r.Ensured == nil {
@@ -116,7 +130,7 @@ func (m *model) apply(b *Batch) Result {
 
 func (h *modelHost) settle(d *Done, l limits) {
 	u := &h.urls[d.Ordinal]
-	if d.When != 0 && d.When&(1<<u.Last.State) == 0 {
+	if d.Ordinal < h.first || d.When != 0 && d.When&(1<<u.Last.State) == 0 {
 		return
 	}
 	h.content(d, u.Last.State, l)
@@ -138,6 +152,12 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 		return
 	}
 	if h.known[f.URL.String()] {
+		for i := range h.live() {
+			if u := &h.live()[i]; h.origins[u.Origin].URL(u.RequestURI) == f.URL && f.Outcome != nil {
+				r.Set = append(r.Set, Position{id, u.Ordinal})
+				h.set(u, f, l)
+			}
+		}
 		return
 	}
 	stripped := f.URL.Origin().String() + f.Stripped
@@ -166,6 +186,51 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 	h.sessions[f.URL.Origin().String()+e.identity()] = true
 	h.urls = append(h.urls, Head{Entry: e})
 	r.Added++
+	if f.Outcome != nil {
+		h.set(&h.urls[e.Ordinal], f, l)
+	} else if len(f.Metadata) > 0 {
+		h.metadata[e.Ordinal] = string(f.Metadata)
+	}
+}
+
+// set gives a URL the outcome and the metadata of a Found.
+func (h *modelHost) set(u *Head, f *Found, l limits) {
+	o, last := *f.Outcome, &u.Last
+	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
+	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
+	h.settle(&Done{Ordinal: u.Ordinal, Outcome: o}, l)
+	if h.metadata[u.Ordinal] = string(f.Metadata); len(f.Metadata) == 0 {
+		delete(h.metadata, u.Ordinal)
+	}
+}
+
+// live returns the URLs that are not deleted.
+func (h *modelHost) live() []Head { return h.urls[h.first:] }
+
+func (h *modelHost) purge(p *Purge) {
+	below := min(p.Below, uint32(len(h.urls)))
+	if below <= h.first {
+		return
+	}
+	h.first = below
+	clear(h.known)
+	clear(h.sessions)
+	for _, u := range h.live() {
+		h.known[h.origins[u.Origin].URL(u.RequestURI).String()] = true
+		h.sessions[h.origins[u.Origin].String()+u.identity()] = true
+	}
+	for digest, p := range h.payloads {
+		if p.Ordinal < below {
+			delete(h.payloads, digest)
+			h.older[digest] = true
+		}
+	}
+	maps.DeleteFunc(h.metadata, func(n uint32, _ string) bool { return n < below })
+	if len(h.live()) == 0 {
+		clear(h.queries)
+		clear(h.digests)
+		h.errors, h.traps = nil, nil
+	}
 }
 
 func (h *modelHost) update(u *HostUpdate) {
@@ -188,7 +253,7 @@ func (h *modelHost) update(u *HostUpdate) {
 // firstQueued returns the first queued ordinal of an origin, which its cursor must not pass.
 func (h *modelHost) firstQueued(origin uint8) uint32 {
 	i := slices.IndexFunc(h.urls, func(u Head) bool {
-		return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u)
+		return u.Ordinal >= h.first && u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u)
 	})
 	if i < 0 {
 		return uint32(len(h.urls))
@@ -198,7 +263,7 @@ func (h *modelHost) firstQueued(origin uint8) uint32 {
 
 // host returns the Host that the store should return.
 func (h *modelHost) host(id HostID) Host {
-	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes,
+	host := Host{ID: id, Name: h.name, First: h.first, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes,
 		Queues: make([]Queue, len(h.origins))}
 	if h.politeness != "" {
 		host.Politeness = []byte(h.politeness)
@@ -215,7 +280,7 @@ func (h *modelHost) host(id HostID) Host {
 	for i, o := range h.origins {
 		host.Queues[i] = Queue{Origin: o, Cursor: h.cursors[i]}
 	}
-	for _, u := range h.urls {
+	for _, u := range h.live() {
 		host.Counts[u.Last.State]++
 		q := &host.Queues[u.Origin]
 		if u.Last.State == Queued && !h.prioritized(&u) {
@@ -261,13 +326,14 @@ func (u *Head) recrawl() uint32 {
 
 // heads returns the Heads that the store should return.
 func (h *modelHost) heads(q HeadsRequest) Heads {
+	q.From = max(q.From, h.first)
 	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
 	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
 		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued && !h.prioritized(&u) {
 			all.Queued = append(all.Queued, u)
 		}
 	}
-	for _, u := range h.urls {
+	for _, u := range h.live() {
 		if due := h.due(&u); u.Origin == q.Origin && due != 0 && due <= uint32(q.Now.Unix()) {
 			all.Due = append(all.Due, u)
 		}
@@ -276,7 +342,7 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(h.due(&a), h.due(&b)))
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
-	for _, u := range h.urls {
+	for _, u := range h.live() {
 		if at := u.recrawl(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
 			all.Recrawls = append(all.Recrawls, u)
 		}
@@ -290,10 +356,10 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 func (m *model) counters() Counters {
 	c := Counters{Hosts: uint64(len(m.hosts)), Policies: uint64(len(m.policies))}
 	for _, h := range m.hosts {
-		c.URLs += uint64(len(h.urls))
+		c.URLs += uint64(len(h.live()))
 		c.Requests += uint64(h.requests)
 		c.Bytes += h.bytes
-		for _, u := range h.urls {
+		for _, u := range h.live() {
 			c.States[u.Last.State]++
 		}
 	}
@@ -344,7 +410,7 @@ func (m *modelTraps) content(d *Done, before State, l limits) {
 func (h *modelHost) trapped(id HostID, f *Found, l limits) Trap {
 	path, _, hasQuery := strings.Cut(f.URL.String(), "?")
 	switch {
-	case l.hostURLs > 0 && len(h.urls) >= int(l.hostURLs):
+	case l.hostURLs > 0 && len(h.live()) >= int(l.hostURLs):
 		return TrapHostURLs
 	case !f.Seed && f.ViaHost == id && h.copies[f.ViaOrdinal]:
 		return TrapSameContent
@@ -390,5 +456,11 @@ func (m *model) age() {
 		clear(h.digests)
 		h.traps = nil
 		clear(h.payloads)
+		clear(h.metadata)
 	}
+}
+
+// hasPurged reports whether URLs were deleted, which no file of version 1 can say.
+func (m *model) hasPurged() bool {
+	return slices.ContainsFunc(m.hosts, func(h *modelHost) bool { return h.first > 0 })
 }

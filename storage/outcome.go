@@ -228,12 +228,12 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	if s := d.Outcome.State; s == Queued || s >= numStates {
 		return fmt.Errorf("outcome for URL %d: %s is not an outcome", d.Ordinal, s)
 	}
-	before, err := w.outcome(r, d.Ordinal)
-	if err != nil {
-		return err
+	if d.Ordinal < r.first {
+		return nil // it was deleted while its request was in flight
 	}
-	if !d.When.Has(before.State) {
-		return nil
+	before, err := w.outcome(r, d.Ordinal)
+	if err != nil || !d.When.Has(before.State) {
+		return err
 	}
 	origin := &r.origins[d.Origin]
 	from, recrawlFrom := before.plan()

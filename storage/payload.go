@@ -119,7 +119,7 @@ func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err err
 
 // findPayload returns an encoded payload from the host's row or else from the bucket, or nil.
 func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
-	key := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest)
+	key, first := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest), uint32(0)
 	if v := tx.Bucket(bucketHost).Get(key[:hostKeySize]); v != nil {
 		var r hostRow
 		if !r.decodePayloads(host, v) {
@@ -128,12 +128,17 @@ func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 		if v = r.payloads.get(digest); v != nil {
 			return v, nil
 		}
+		first = r.first
 	}
 	b := tx.Bucket(bucketPayload)
 	if b == nil { // the file is of an older version and no row has overflowed yet
 		return nil, nil
 	}
-	return b.Get(key), nil
+	v := b.Get(key)
+	if p, ok := decodePayload(v); ok && p.Ordinal < first {
+		return nil, nil // of a URL that is deleted
+	}
+	return v, nil
 }
 
 // payload puts a payload into the row, where it replaces the one of the same digest. When the row
@@ -142,6 +147,9 @@ func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 func (w *writer) payload(r *hostRow, p *Payload) error {
 	if p.Ordinal >= r.next {
 		return fmt.Errorf("body of URL %d, but the host has %d URLs", p.Ordinal, r.next)
+	}
+	if p.Ordinal < r.first {
+		return nil
 	}
 	w.scratch = appendPayload(binary.BigEndian.AppendUint64(w.scratch[:0], p.Digest), p)
 	at, found := w.payloads.find(p.Digest)

@@ -59,6 +59,9 @@ func cutPower(t *testing.T, seeds uint64) {
 				d.model.age()
 			}
 			b := d.model.randomBatch(rng, 30*n, d.store.Fingerprint)
+			if n < 5 {
+				b.Purges = nil // a file of version 1 cannot say what was deleted
+			}
 			then, before := d.store.Counters(), readFile(t, d.store.Path())
 			mustCommit(t, d.store, &b)
 			now, after := d.store.Counters(), readFile(t, d.store.Path())

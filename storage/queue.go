@@ -41,6 +41,7 @@ func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
 		if err := getRow(tx, q.Host, &rd.row); err != nil {
 			return err
 		}
+		q.From = max(q.From, rd.row.first)
 		h.Tail, h.Next = rd.row.next, q.From
 		if err := rd.queued(q, &h); err != nil {
 			return err

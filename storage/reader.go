@@ -26,7 +26,7 @@ type reader struct {
 
 // entry decodes one URL of the host, from its block or from the tail.
 func (rd *reader) entry(ordinal uint32) (Entry, error) {
-	if ordinal >= rd.row.next {
+	if ordinal < rd.row.first || ordinal >= rd.row.next {
 		return Entry{}, fmt.Errorf("host %d: URL %d: %w", rd.row.id, ordinal, ErrNotFound)
 	}
 	index := int(ordinal - rd.row.spilled)
@@ -121,6 +121,9 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 	}
 	other, err := uint32(0), ErrNotFound
 	for _, ordinal := range candidates {
+		if ordinal < rd.row.first {
+			continue
+		}
 		e, failed := rd.entry(ordinal)
 		switch {
 		case failed != nil:
@@ -172,16 +175,16 @@ func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 	return u, err
 }
 
-// URLs calls f for at most max URLs of a host from an ordinal on, in one short read. It returns the
+// URLs calls f for at most most URLs of a host from an ordinal on, in one short read. It returns the
 // ordinal to go on from, which is the host's tail if there are no more.
-func (s *Store) URLs(host HostID, from uint32, max int, f func(Head)) (next uint32, err error) {
+func (s *Store) URLs(host HostID, from uint32, most int, f func(Head)) (next uint32, err error) {
 	next = from
 	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err
 		}
-		for ; next < rd.row.next && max > 0; max-- {
+		for next = max(from, rd.row.first); next < rd.row.next && most > 0; most-- {
 			e, err := rd.entry(next)
 			if err != nil {
 				return err

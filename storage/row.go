@@ -8,7 +8,7 @@ import (
 )
 
 // rowVersion is the first byte of a host's row.
-const rowVersion = 3
+const rowVersion = 4
 
 // The parts of the row that may follow the recent outcomes.
 const (
@@ -59,6 +59,7 @@ type hostRow struct {
 	id         HostID
 	name       []byte
 	next       uint32 // the next ordinal to give out
+	first      uint32 // ordinals below it are deleted
 	spilled    uint32 // ordinals below it are in the url and seen buckets
 	stateTop   uint32 // ordinals from here on have no row in the state bucket
 	counts     [numStates]uint32
@@ -90,6 +91,9 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	r.next, r.spilled, r.stateTop = d.Uint32(), d.Uint32(), d.Uint32()
 	for i := range r.counts {
 		r.counts[i] = d.Uint32()
+	}
+	if r.first = 0; version >= 4 {
+		r.first = d.Uint32()
 	}
 	r.requests, r.bytes = d.Uint32(), d.Uint64()
 	r.name, r.politeness = d.Short(), d.Short()
@@ -237,6 +241,7 @@ func (r *hostRow) append(b []byte) []byte {
 	for _, n := range r.counts {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
+	b = binary.BigEndian.AppendUint32(b, r.first)
 	b = binary.BigEndian.AppendUint32(b, r.requests)
 	b = binary.BigEndian.AppendUint64(b, r.bytes)
 	b = append(append(b, byte(len(r.name))), r.name...)

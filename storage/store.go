@@ -22,7 +22,7 @@ import (
 
 // Version is the version of the layout that this code writes. The code also reads older versions
 // and converts their rows when it writes them.
-const Version = 3
+const Version = 4
 
 // FileName is the name of the database in the data directory.
 const FileName = "amble.db"
@@ -279,7 +279,8 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 // addedLater reports whether a file of the given version may lack a bucket.
 func addedLater(name []byte, version uint32) bool {
 	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketRobotsHistory) ||
-		version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
+		version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl) ||
+		version < 4 && bytes.Equal(name, bucketMetadata)
 }
 
 // upgrade sets the version of an older file to Version. It runs in the first transaction that
@@ -290,7 +291,7 @@ func upgrade(tx *bolt.Tx) error {
 	if version, err := fileVersion(meta); err != nil || version == Version {
 		return err
 	}
-	for _, name := range [][]byte{bucketTrap, bucketRecrawl} {
+	for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketMetadata} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return fmt.Errorf("upgrade the file to version %d: %w", Version, err)
 		}

@@ -174,7 +174,7 @@ func (w *writer) putTraps(host HostID) error {
 // URL among the queries of its path. Only the limit of the host applies to seeds.
 func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.store.limits
-	if limits.hostURLs > 0 && r.next >= limits.hostURLs {
+	if limits.hostURLs > 0 && r.urls() >= limits.hostURLs {
 		return TrapHostURLs
 	}
 	if !f.Seed && f.ViaHost == r.id && len(w.copies) > 0 && w.copies[f.ViaOrdinal] {

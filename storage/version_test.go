@@ -76,7 +76,7 @@ func TestVersion1(t *testing.T) {
 		t.Fatalf("versions of file and rows before the first commit: %d", versions)
 	}
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
-	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 1} {
+	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 1} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -106,7 +106,7 @@ func TestVersion2(t *testing.T) {
 	if got := r.Hosts[0]; got.Recrawls != 1 || got.NextRecrawl != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
-	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 2} {
+	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 2} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -114,6 +114,31 @@ func TestVersion2(t *testing.T) {
 	if err != nil || len(h.Recrawls) != 1 || h.Recrawls[0].Ordinal != 5 || h.Recrawls[0].Last.Simhash != 9 {
 		t.Errorf("recrawls: %+v, %v", h.Recrawls, err)
 	}
+}
+
+// TestVersion3 does the same with a file of version 3, in which no URL could be deleted and none had
+// metadata.
+func TestVersion3(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-3.txt"))))
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	checkClean(t, s)
+	if m, err := s.Metadata(1, 0); m != nil || err != nil {
+		t.Errorf("metadata of version 3: %v, %v", m, err)
+	}
+	mustClose(t, s)
+
+	s = mustOpen(t, dir, Options{})
+	defer func() { mustClose(t, s) }()
+	if to, err := s.PurgeRange(1, 0); to != 1<<64-1 || err != nil {
+		t.Errorf("range of fingerprints to clear ends at %x, %v", to, err)
+	}
+	before := s.Counters().URLs
+	mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 20, To: 1<<64 - 1}}})
+	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 3} || s.Counters().URLs != before-20 {
+		t.Errorf("versions of file and rows after a purge of host 1: %d; %d URLs", versions, s.Counters().URLs)
+	}
+	checkClean(t, s)
 }
 
 func readVersion1(t *testing.T, s *Store) {
@@ -209,7 +234,7 @@ func age(t tester, s *Store) {
 				return err
 			}
 		}
-		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload} {
+		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload, bucketMetadata} {
 			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
@@ -254,6 +279,7 @@ func rowVersion1(r *hostRow) []byte {
 	old.plain, old.queries, old.digests, old.site, old.errors, old.payloads, old.wall, old.tail = 0, nil, nil, nil, nil, nil, nil, nil
 	b := old.append(nil)
 	b[0] = 1
+	b = slices.Delete(b, 42, 46) // the ordinal of the first URL
 	for i := range old.origins {
 		at := 54 + 2 + len(old.name) + len(old.politeness) + 19*(i+1)
 		b = slices.Delete(b, at, at+8)

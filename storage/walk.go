@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,6 +41,7 @@ type Located struct {
 	Host *Host
 	URL  weburl.URL
 	Head
+	Metadata Metadata // nil: it has none
 }
 
 // ErrStop ends a walk that then returns no error.
@@ -72,7 +74,7 @@ func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*
 		for i := range page {
 			at = Position{host.ID, page[i].Ordinal}
 			u := host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI)
-			err := f(&Located{At: at, Host: host, URL: u, Head: page[i]})
+			err := f(&Located{At: at, Host: host, URL: u, Head: page[i].Head, Metadata: page[i].metadata})
 			if err != nil {
 				return at, passedOn(err)
 			}
@@ -91,9 +93,15 @@ func passedOn(err error) error {
 // WalkPassed is how many hosts a walk skips in one read transaction.
 const WalkPassed = 2000
 
+// walked is what a walk reads of a URL.
+type walked struct {
+	Head
+	metadata Metadata
+}
+
 // walkPage reads the next URLs of one host that has some in the given states. If host is nil, it
 // has only skipped others or, if next is the given position, there are no more.
-func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, next Position, err error) {
+func (s *Store) walkPage(at Position, states States) (page []walked, host *Host, next Position, err error) {
 	next = at
 	err = s.db.View(func(tx *bolt.Tx) error {
 		var rd reader
@@ -111,6 +119,7 @@ func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, n
 			if _, ok := rd.row.decodeHead(id, v); !ok {
 				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
 			}
+			at.Ordinal = max(at.Ordinal, rd.row.first)
 			if at.Ordinal < rd.row.next && rd.row.has(states) {
 				break
 			}
@@ -142,8 +151,8 @@ func (r *hostRow) has(states States) bool {
 }
 
 // heads reads the URLs of a range of ordinals.
-func (rd *reader) heads(from, to uint32) ([]Head, error) {
-	page := make([]Head, 0, to-from)
+func (rd *reader) heads(from, to uint32) ([]walked, error) {
+	page := make([]walked, 0, to-from)
 	for n := from; n < to; n++ {
 		e, err := rd.entry(n)
 		if err != nil {
@@ -156,7 +165,28 @@ func (rd *reader) heads(from, to uint32) ([]Head, error) {
 		if err != nil {
 			return page, err
 		}
-		page = append(page, Head{Entry: e, Last: o})
+		page = append(page, walked{Head: Head{Entry: e, Last: o}})
 	}
-	return page, nil
+	return page, rd.metadata(from, to, page)
+}
+
+// metadata reads the metadata of a range of ordinals.
+func (rd *reader) metadata(from, to uint32, page []walked) error {
+	b := rd.tx.Bucket(bucketMetadata)
+	if b == nil { // the file is of an older version
+		return nil
+	}
+	c := b.Cursor()
+	k, v := c.Seek(appendURLKey(nil, rd.row.id, from))
+	for ; len(k) == urlKeySize && hostOfKey(k) == rd.row.id; k, v = c.Next() {
+		ordinal := binary.BigEndian.Uint32(k[4:])
+		if ordinal >= to {
+			return nil
+		}
+		var ok bool
+		if page[ordinal-from].metadata, ok = decodeMetadata(v); !ok {
+			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
+		}
+	}
+	return nil
 }

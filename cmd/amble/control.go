@@ -32,7 +32,7 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 		c.delay(),
 		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
 			"and fetch its robots.txt again. Its restart hold stays."),
-		c.drop(), c.set(), c.reload(),
+		c.drop(), c.deletion(), c.set(), c.reload(),
 		c.fetcherCommand("cut-off", http.MethodDelete, "Cut a fetcher off", "Refuse all requests and reports of a fetcher "+
 			"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
 		c.fetcherCommand("admit", http.MethodPost, "Admit a fetcher that is cut off", "Undo amble control cut-off."),
@@ -177,6 +177,55 @@ func (c *controlling) drop() *cobra.Command {
 			return err
 		},
 	}
+}
+
+func (c *controlling) deletion() *cobra.Command {
+	var age time.Duration
+	all := false
+	command := &cobra.Command{
+		Use: "delete [HOST]", Short: "Delete URLs",
+		Long: "Delete URLs of one host, of an age or all, whatever their state. They are new when they are found\n" +
+			"again. What is known of their hosts stays, and so does the output; amble erase removes these too.\n" +
+			"A deletion that takes longer than 20 seconds goes on in the background, also after a restart.",
+		Example: "  amble control delete www.example.com\n" +
+			"  amble control delete --older 2160h\n" +
+			"  amble control delete --all",
+		ValidArgsFunction: completeHostArgument(c.settings),
+		Args:              atMostOne("host"),
+		RunE: func(command *cobra.Command, hosts []string) error {
+			body := make(map[string]any)
+			switch {
+			case age < 0:
+				return usagef("--older is %s, want a positive duration", age)
+			case all != (len(hosts)+int(age) == 0):
+				return usagef("name a host, an age with --older, or both; or use --all alone")
+			case all:
+				body["all"] = true
+			}
+			if len(hosts) > 0 {
+				body["host"] = hosts[0]
+			}
+			if age > 0 {
+				body["before"] = time.Now().Add(-age)
+			}
+			var done struct {
+				Deleted int
+				Done    bool
+			}
+			if err := c.post(command.Context(), "/urls/delete", body, &done); err != nil {
+				return err
+			}
+			text := plural(done.Deleted, "URL") + " deleted"
+			if !done.Done {
+				text = "the deletion goes on in the background"
+			}
+			_, err := fmt.Fprintln(command.OutOrStdout(), text)
+			return err
+		},
+	}
+	command.Flags().DurationVar(&age, "older", 0, "only URLs that were discovered longer ago than this, such as 720h")
+	command.Flags().BoolVar(&all, "all", false, "all URLs of the crawl")
+	return command
 }
 
 func (c *controlling) set() *cobra.Command {

@@ -16,7 +16,7 @@ import (
 )
 
 func newExportCommand(settings *settingsFlags) *cobra.Command {
-	var state, file string
+	var state, file, format string
 	command := &cobra.Command{
 		Use:   "export",
 		Short: "Write every known URL as a JSON line",
@@ -25,13 +25,19 @@ docs/OUTPUT.md describes the fields; amble import reads such lines. A running cr
 API and continues, so that the first lines may be older than the last ones. Otherwise the database is opened
 read-only.
 
+With --format urlfrontier the lines are those that the client of URLFrontier reads with PutURLs: URLs that have
+not been fetched yet are discovered, all others known.
+
 With -o the file gets its name when it is complete, and is compressed as the name says: .gz or .zst.
 
 Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage
 or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble export -o urls.jsonl.zst
-  amble export --state failed | jq -r .url`,
-		Args: noArguments,
+  amble export --state failed | jq -r .url
+  amble export --format urlfrontier -o dump.jsonl.gz`,
+		Args: func(command *cobra.Command, args []string) error {
+			return errors.Join(noArguments(command, args), checkFormat(format))
+		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			q := inspect.URLQuery{}
 			if err := q.Filter(state, ""); err != nil {
@@ -39,25 +45,27 @@ or settings. 3: another process has the database and no API answers.`,
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
 				if file == "" || file == "-" {
-					_, err := exportTo(command, i, q, command.OutOrStdout())
+					_, err := exportTo(command, i, q, format, command.OutOrStdout())
 					return err
 				}
-				return exportFile(command, i, q, file)
+				return exportFile(command, i, q, format, file)
 			})
 		},
 	}
 	command.Flags().StringVar(&state, "state", "", "only URLs in this `state`")
 	command.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; default: standard output")
+	command.Flags().StringVar(&format, "format", "", "the `format` of the lines: urlfrontier; default: amble's own")
 	offer(command, "state", stateNames())
+	offer(command, "format", []string{formatURLFrontier})
 	return command
 }
 
-func exportFile(command *cobra.Command, i inspector, q inspect.URLQuery, name string) error {
+func exportFile(command *cobra.Command, i inspector, q inspect.URLQuery, format, name string) error {
 	f, err := createOutFile(name)
 	if err != nil {
 		return exit(exitProblem, fmt.Errorf("export: %w", err))
 	}
-	n, err := exportTo(command, i, q, f)
+	n, err := exportTo(command, i, q, format, f)
 	if err = f.finish(err); err != nil {
 		return exit(exitProblem, fmt.Errorf("export to %s: %w", name, err))
 	}
@@ -65,12 +73,18 @@ func exportFile(command *cobra.Command, i inspector, q inspect.URLQuery, name st
 	return err
 }
 
-func exportTo(command *cobra.Command, i inspector, q inspect.URLQuery, w io.Writer) (n int, err error) {
+func exportTo(
+	command *cobra.Command, i inspector, q inspect.URLQuery, format string, w io.Writer,
+) (n int, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	lines := inspect.NewLines(out)
+	write := func(u *inspect.URL) error { return lines.Write(u) }
+	if format == formatURLFrontier {
+		write = (&frontierWriter{w: out}).Write
+	}
 	_, err = i.URLs(command.Context(), q, func(u *inspect.URL) error {
 		n++
-		return lines.Write(u)
+		return write(u)
 	})
 	return n, errors.Join(err, out.Flush())
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func newImportCommand(settings *settingsFlags) *cobra.Command {
-	asJSON, again := false, false
+	asJSON, again, format := false, false, ""
 	command := &cobra.Command{
 		Use:   "import FILE... | -",
 		Short: "Add URLs to the frontier, from lists of any length",
@@ -30,6 +30,11 @@ there is none. Known URLs are left unchanged; with --again those that failed, we
 back into their queues. URLs outside the scope of the seeds are counted and left out; scope.mode=any takes
 all.
 
+With --format urlfrontier the JSON lines are those that the client of URLFrontier writes with DumpURLs, of one
+crawl. Creation dates and metadata are kept. A known URL is fetched at its date, or never again if it has none,
+also if it was known here before. The keys of queues are not kept: a queue is that of a host. No crawl may run in
+data_dir meanwhile.
+
 When the command ends, all URLs counted as added are on disk. While a running crawl is stalled because there
 is no room, the command waits and says so; Ctrl-C ends it with what was added until then.
 
@@ -38,12 +43,16 @@ wrong usage or settings. 3: another process has the database and no API answers.
 		Example: `  amble import urls.txt
   amble import --set scope.mode=any urls.jsonl.zst more.txt.gz
   sort -u urls.txt | amble import -
-  amble import --again failed.txt`,
+  amble import --again failed.txt
+  amble import --format urlfrontier --set scope.mode=any dump.jsonl.gz`,
 		Args: func(command *cobra.Command, files []string) error {
 			if len(files) == 0 {
 				return usagef("name the lists to import, or - for standard input")
 			}
-			return nil
+			if again && format != "" {
+				return usagef("--again has no meaning with --format: the date of a known URL says when it is fetched")
+			}
+			return checkFormat(format)
 		},
 		RunE: func(command *cobra.Command, files []string) error {
 			c, err := settings.load()
@@ -57,11 +66,14 @@ wrong usage or settings. 3: another process has the database and no API answers.
 			}
 			ctx, stop := untilInterrupted(command.Context())
 			defer stop()
-			to, err := openAdder(ctx, c, again, newWaitNotice(command.ErrOrStderr()))
+			to, err := openAdder(ctx, c, again, format != "", newWaitNotice(command.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
 			i := importing{command: command, ctx: ctx, to: to, again: again}
+			if format == formatURLFrontier {
+				i.items = new(frontierItems)
+			}
 			err = i.files(files)
 			i.sum.Added = to.Sum()
 			return errors.Join(i.ended(err, asJSON), to.Close())
@@ -70,6 +82,8 @@ wrong usage or settings. 3: another process has the database and no API answers.
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
 	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into "+
 		"their queues")
+	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: urlfrontier; default: amble's own")
+	offer(command, "format", []string{formatURLFrontier})
 	return command
 }
 
@@ -129,10 +143,18 @@ func newWaitNotice(w io.Writer) func(reason string) {
 	}
 }
 
-func openAdder(ctx context.Context, c *config.Config, again bool, waits func(reason string)) (adder, error) {
+// openAdder opens the running crawl, or the database if there is none. stopped says that a running
+// crawl cannot take the URLs.
+func openAdder(
+	ctx context.Context, c *config.Config, again, stopped bool, waits func(reason string),
+) (adder, error) {
 	client, err := dial(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if client != nil && stopped {
+		err := fmt.Errorf("a crawl runs in %s: stop it, import the list, and start it again", c.DataDir)
+		return nil, exit(exitInUse, errors.Join(err, client.Close()))
 	}
 	if client != nil {
 		return runningAdder{client.Send(ctx, again, waits), client}, nil
@@ -158,7 +180,8 @@ type importing struct {
 	ctx     context.Context
 	to      adder
 	again   bool
-	refused bool // the crawl or the database takes no more
+	items   *frontierItems // reads the JSON lines; nil: they are amble's own
+	refused bool           // the crawl or the database takes no more
 	sum     imported
 }
 
@@ -203,8 +226,14 @@ func (i *importing) list(name string, r io.Reader) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	defer list.Close()
+	if i.items != nil {
+		list.Objects = i.items.parse
+	}
 	before := i.sum.Lines
 	for {
+		if i.items != nil {
+			i.items.put = nil
+		}
 		item, err := list.Next()
 		i.sum.Lines = before + list.Lines()
 		var bad *urllist.BadLine
@@ -217,8 +246,11 @@ func (i *importing) list(name string, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := i.to.Add(crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority,
-			Again: i.again}); err != nil {
+		a := crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again}
+		if i.items != nil {
+			a.Put = i.items.put
+		}
+		if err := i.to.Add(a); err != nil {
 			i.refused = true
 			return err
 		}

@@ -132,7 +132,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case toSweep <- sweep:
 			d.sweeps.handedOver()
 		case step := <-d.sweepSteps():
-			d.fail(d.sweeps.take(step, d.pending))
+			d.takeSwept(step)
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
@@ -299,7 +299,11 @@ func (d *dispatcher) restore() error {
 		return err
 	}
 	for _, s := range drops {
-		d.f.Drop(s.host, s.below, d.o.Now())
+		if s.advance != nil {
+			d.f.Delete(s.host, s.below, d.o.Now())
+		} else {
+			d.f.Drop(s.host, s.below, d.o.Now())
+		}
 	}
 	if err := d.sweeps.offerCrashes(d.o.Version, d.pending); err != nil {
 		return err

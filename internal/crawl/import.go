@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -152,7 +153,7 @@ func (i *listImport) Add(a Addition) error {
 		return nil
 	}
 	return i.order.take(&listItem{
-		Found: storage.Found{URL: u, Depth: a.Depth, Priority: a.Priority}, index: index, again: a.Again,
+		Found: storage.Found{URL: u, Depth: a.Depth, Priority: a.Priority}, index: index, again: a.Again, put: a.Put,
 	})
 }
 
@@ -239,6 +240,26 @@ type listItem struct {
 	storage.Found
 	index int  // in the list, or 0
 	again bool // if it is known and was given up, denied or excluded, it is put back into its queue
+	put   *Put // nil: nothing is known of it
+}
+
+// applyPut completes the discovery by what another frontier knows.
+func (l *listItem) applyPut() {
+	p := l.put
+	if p == nil {
+		return
+	}
+	if !p.Created.IsZero() && p.Created.Before(l.At) {
+		l.Found.At = p.Created
+	}
+	l.Metadata = p.Metadata
+	if !p.Known {
+		return
+	}
+	l.Outcome = &storage.Outcome{State: storage.Fetched, At: l.At}
+	if !p.Due.IsZero() {
+		l.Outcome.State, l.Outcome.Due = storage.Retrying, p.Due
+	}
 }
 
 // take takes a discovery. Its fingerprint, page and time are set when it is committed.
@@ -347,7 +368,8 @@ func (h *hostOrder) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Fou
 		if err := l.decode(host, record); err != nil {
 			return false, fmt.Errorf("read a list sorted by host: %w", err)
 		}
-		size += len(l.URL.String())
+		l.applyPut()
+		size += len(l.URL.String()) + len(l.Metadata)
 		if l.again {
 			known, back, err := h.retrieve(l.URL, base.At)
 			if err != nil {
@@ -382,11 +404,12 @@ const (
 	listedListed
 	listedModified
 	listedAgain
+	listedPut
 )
 
 // append encodes a discovery without its host: flags, index, depth, priority, frequency, path and
 // query with their length, then what the flags say: port, text without session ids, time of the
-// last change.
+// last change, and what another frontier knows of it.
 func (l *listItem) append(b []byte) []byte {
 	usual, secure := uint16(80), l.URL.Scheme() == "https"
 	if secure {
@@ -399,7 +422,7 @@ func (l *listItem) append(b []byte) []byte {
 	}{
 		{listedSecure, secure}, {listedPort, l.URL.Port() != usual}, {listedStripped, l.Stripped != ""},
 		{listedSitemap, l.Sitemap}, {listedListed, l.Listed}, {listedModified, !l.Modified.IsZero()},
-		{listedAgain, l.again},
+		{listedAgain, l.again}, {listedPut, l.put != nil},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -418,6 +441,16 @@ func (l *listItem) append(b []byte) []byte {
 	}
 	if flags&listedModified != 0 {
 		b = binary.AppendVarint(b, l.Modified.Unix())
+	}
+	if p := l.put; p != nil {
+		known := byte(0)
+		if p.Known {
+			known = 1
+		}
+		b = append(b, known)
+		b = binary.AppendUvarint(b, uint64(unixSeconds(p.Created)))
+		b = binary.AppendUvarint(b, uint64(unixSeconds(p.Due)))
+		b = appendText(b, string(p.Metadata))
 	}
 	return b
 }
@@ -446,6 +479,10 @@ func (l *listItem) decode(host string, record []byte) error {
 	}
 	if flags&listedModified != 0 {
 		l.Modified = time.Unix(d.Varint(), 0)
+	}
+	if flags&listedPut != 0 {
+		l.put = &Put{Known: d.Byte() != 0, Created: fromUnixSeconds(d.Uvarint()), Due: fromUnixSeconds(d.Uvarint())}
+		l.put.Metadata = bytes.Clone(d.Long())
 	}
 	l.URL = origin.URL(uri)
 	l.Sitemap, l.Listed, l.again = flags&listedSitemap != 0, flags&listedListed != 0, flags&listedAgain != 0

@@ -249,6 +249,17 @@ type Addition struct {
 	Depth    uint16 // links from a seed
 	Priority int8
 	Again    bool // one that is known and was given up, denied or excluded is put back into its queue
+	Put      *Put // what another frontier knows of it; nil: nothing
+}
+
+// Put is what another frontier knows of a URL.
+type Put struct {
+	Created  time.Time // when it was discovered; zero: now
+	Metadata []byte    // as storage.Metadata.Encode returns them
+	// Known says that it was fetched, or that somebody decided when it is to be: then Due and Metadata
+	// replace what is known of it here.
+	Known bool
+	Due   time.Time // when it is fetched; zero: never again
 }
 
 // InsertResult is what became of an Addition.

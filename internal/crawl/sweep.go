@@ -35,6 +35,11 @@ type sweep struct {
 	encode func() []byte                       // the value of the mark while it goes on
 	ended  func(*frontier.Frontier, time.Time) // called when the end is on disk; nil: nothing to do
 
+	// advance makes a step of a sweep that does not decide about each URL, but deletes URLs. It has no
+	// use for states, most, decide and ready. Nil: the sweep decides.
+	advance func(deletionStore, *swept) error
+	began   func(n int) // called with the number of sweeps that a step began; nil: it begins none
+
 	inspected, changed atomic.Uint64 // URLs so far; changed those on disk, or soon
 }
 
@@ -150,12 +155,23 @@ type swept struct {
 	done  []storage.Done
 	end   bool
 	err   error
+
+	// Of a sweep that deletes URLs.
+	purges    []storage.Purge
+	forgotten []plannedPage // pages on the recrawl plan that are deleted
+	begins    []*sweep      // deletions to begin
+}
+
+// sweeperStore is what the sweeper reads.
+type sweeperStore interface {
+	walkStore
+	deletionStore
 }
 
 // sweeper makes the steps of sweeps. It changes nothing itself: the dispatcher commits what it
 // finds.
 type sweeper struct {
-	store  walkStore
+	store  sweeperStore
 	log    *slog.Logger
 	now    func() time.Time
 	sweeps <-chan *sweep
@@ -166,7 +182,11 @@ type sweeper struct {
 func (s *sweeper) run(ctx context.Context) {
 	for c := range s.sweeps {
 		step := &swept{sweep: c}
-		step.done, step.end, step.err = c.step(ctx, s.store, s.log, s.now())
+		if c.advance != nil {
+			step.err = c.advance(s.store, step)
+		} else {
+			step.done, step.end, step.err = c.step(ctx, s.store, s.log, s.now())
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -242,8 +262,12 @@ func (q *sweepQueue) take(p *swept, to *batch) error {
 		return fmt.Errorf("change URLs (%s): %w", s.mark, p.err)
 	}
 	to.rows.Done = append(to.rows.Done, p.done...)
-	to.size += len(p.done)
+	to.rows.Purges = append(to.rows.Purges, p.purges...)
+	to.size += len(p.done) + len(p.purges)*purgeSize
 	s.changed.Add(uint64(len(p.done)))
+	if s.began != nil {
+		s.began(len(p.begins))
+	}
 	isLast := !slices.ContainsFunc(q.waiting, func(other *sweep) bool { return other.mark == s.mark })
 	if p.end {
 		to.swept = append(to.swept, s)
@@ -253,14 +277,20 @@ func (q *sweepQueue) take(p *swept, to *batch) error {
 	switch {
 	case isLast && p.end:
 		to.setMark(s.mark, nil)
-	case isLast && len(p.done) > 0:
+	case isLast && len(p.done)+len(p.purges)+len(p.begins) > 0:
 		to.setMark(s.mark, s.encode())
 	}
 	return nil
 }
 
+// purgeSize is what a purge counts in the size of a batch.
+const purgeSize = 500
+
 // The prefixes of the marks of sweeps.
 const (
+	markDelete    = "delete/"     // URLs of a host that are deleted
+	markDeleteAll = "delete-all/" // the hosts whose URLs are deleted
+
 	markRecheck = "recheck/" // denied URLs of an origin and its new rules
 	markDrop    = "drop/"    // the queue of a host that is dropped
 	markOffer   = "offer/"   // URLs of a host at which another version crashed
@@ -276,7 +306,8 @@ const (
 func crashMark(host storage.HostID) string { return fmt.Sprintf("%s%d", markCrash, host) }
 
 // restore goes on with the sweeps that an earlier process did not finish, and begins those of
-// settings that have become more generous. It returns those that drop a host's queue.
+// settings that have become more generous. It returns those that drop a host's queue, or delete its
+// URLs.
 func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 	openRetry := func(name string, value []byte) (*sweep, error) {
 		var c retryCommand
@@ -291,7 +322,7 @@ func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 	}
 	for prefix, open := range map[string]func(name string, value []byte) (*sweep, error){
 		markRetry: openRetry, markRecheck: q.openRecheck, markDrop: openDrop, markOffer: openOffer,
-		markWall: openWall, markExclude: q.openExclusion,
+		markWall: openWall, markExclude: q.openExclusion, markDelete: openHostDeletion, markDeleteAll: openDeleteAll,
 	} {
 		marks, err := q.store.Marks(prefix)
 		if err != nil {
@@ -303,7 +334,7 @@ func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 				return nil, fmt.Errorf("mark %s: %w", name, err)
 			}
 			q.waiting = append(q.waiting, s)
-			if prefix == markDrop {
+			if prefix == markDrop || prefix == markDelete {
 				drops = append(drops, s)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 const (
 	// MaxRecord is the largest size of a record, in bytes.
-	MaxRecord = 16 << 10
+	MaxRecord = 32 << 10
 	// maxRuns is the most runs of a sorter. The merge has a buffer of readBytes for each.
 	maxRuns = 64
 	// ownBytes is the memory that a sorter has besides the room's, so that it can always take

@@ -103,7 +103,7 @@ func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 		s.due = time.Unix(int64(nextDue), 0)
 	}
 	s.Host = Host{
-		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
+		Host: h.Name, Known: h.Tail - h.First, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
 		Bytes: h.Bytes,
 		Delay: s.polite.Delay.Seconds()}
 	if v.o.Group != nil {

@@ -215,9 +215,10 @@ func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
 	pages, next := h.Recrawls()
 	r := HostRecrawls{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
 	fresh, weights, visits := 0.0, 0.0, 0.0
-	parts := min(h.Tail, sampleSize)
+	urls := h.Tail - h.First
+	parts := min(urls, sampleSize)
 	for n := range parts {
-		from := uint32(uint64(h.Tail) * uint64(n) / uint64(parts))
+		from := h.First + uint32(uint64(urls)*uint64(n)/uint64(parts))
 		_, err := v.store.URLs(h.ID, from, 1, func(head storage.Head) {
 			every := head.Last.Due.Sub(head.Last.At).Seconds()
 			if head.Last.Due.IsZero() || head.Last.State == storage.Retrying || every <= 0 {

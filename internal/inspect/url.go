@@ -38,6 +38,8 @@ type URL struct {
 	// Usage is what all sources say about each category of use that one of them mentions, as of LastFetched.
 	Usage    map[string]Usage `json:"usage,omitempty"`
 	Position string           `json:"position,omitempty"` // position in the walk over all URLs
+
+	Metadata map[string][]string `json:"metadata,omitempty"` // of lists of URLs: what clients attached to it
 }
 
 // Usage is whether a use of a page is preferred, and by which statement.
@@ -189,6 +191,9 @@ func (v *View) chain(from *storage.Entry) (steps []Step, err error) {
 	host, ordinal := from.ViaHost, from.ViaOrdinal
 	for len(steps) < maxSteps && host != storage.NoHost {
 		u, err := v.store.URL(host, ordinal)
+		if errors.Is(err, storage.ErrNotFound) {
+			return steps, nil // the page was deleted
+		}
 		if err != nil {
 			return steps, fmt.Errorf("how it was found: %w", err)
 		}

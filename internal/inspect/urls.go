@@ -141,7 +141,7 @@ func (w *walk) take(l *storage.Located) error {
 	}
 	w.taken++
 	u := newURL(l.URL.String(), &l.Head)
-	u.Position = l.At.String()
+	u.Position, u.Metadata = l.At.String(), l.Metadata
 	var err error
 	if u.Via, err = w.viaOf(&l.Entry); err != nil {
 		return err
@@ -158,6 +158,9 @@ func (w *walk) viaOf(e *storage.Entry) (string, error) {
 		return text, nil
 	}
 	u, err := w.view.store.URL(e.ViaHost, e.ViaOrdinal)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil // the page was deleted
+	}
 	if err != nil {
 		return "", err
 	}

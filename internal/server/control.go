@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -26,6 +27,7 @@ type Control interface {
 	Stop(context.Context) error
 	Control(ctx context.Context, host string, o frontier.Command) error
 	DropQueue(ctx context.Context, host string) (waiting int, err error)
+	Delete(context.Context, crawl.Deletion) (urls uint64, err error)
 	AddOptOut(context.Context, optout.Entry) error
 	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
 	OptOuts() ([]crawl.OptOut, error)
@@ -136,6 +138,48 @@ func (s *Server) hostControlAPI(api huma.API) {
 			n, err := s.crawl.DropQueue(ctx, inspect.CanonicalHost(in.Host))
 			return answer(hostDone{in.Host, n}, err)
 		})
+	s.deletionAPI(api)
+}
+
+// deletion is the request to delete URLs.
+type deletion struct {
+	Body struct {
+		Host   string    `json:"host,omitempty" doc:"URLs of this host only"`
+		Before time.Time `json:"before,omitzero" nullable:"true" doc:"only URLs that were discovered before this time"`
+		All    bool      `json:"all,omitempty" doc:"all URLs; needed if neither host nor before is given"`
+	}
+}
+
+// deleted is the result of a deletion.
+type deleted struct {
+	Deleted uint64 `json:"deleted" doc:"URLs; 0 if not done"`
+	Done    bool   `json:"done" doc:"they are gone; otherwise the deletion goes on in the background"`
+}
+
+// deletionWait is how long a response waits for the end of a deletion.
+const deletionWait = 20 * time.Second
+
+func (s *Server) deletionAPI(api huma.API) {
+	op := operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
+	op.Description = "Deletes URLs, whatever their state, so that they are new when they are found again. What is known of " +
+		"their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that is not to be. " +
+		"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
+	handle(api, op, func(ctx context.Context, in *deletion) (*object[deleted], error) {
+		o := crawl.Deletion{Host: inspect.CanonicalHost(in.Body.Host), Before: in.Body.Before}
+		if in.Body.Host == "" {
+			o.Host = ""
+		}
+		if selects := o.Host != "" || !o.Before.IsZero(); selects == in.Body.All {
+			return nil, errQuery{errors.New("want host, before or both, or all: true alone")}
+		}
+		waited, cancel := context.WithTimeout(ctx, deletionWait)
+		defer cancel()
+		n, err := s.crawl.Delete(waited, o)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return answer(deleted{}, nil)
+		}
+		return answer(deleted{n, true}, err)
+	})
 }
 
 func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*object[hostDone], error) {

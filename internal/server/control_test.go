@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,18 @@ func TestHostCommands(t *testing.T) {
 		t.Error(text)
 	}
 	r.eventually(t, "the drop", func() bool { return r.hostStory(t, "a.test").Waiting == 0 })
+	if text := r.command(t, "/api/v1/urls/delete", `{"host": "A.test", "before": "2001-01-01T00:00:00Z"}`); !strings.Contains(
+		text, `"deleted":0,"done":true`) {
+		t.Error(text)
+	}
+	known := r.hostStory(t, "a.test").Known
+	if text := r.command(t, "/api/v1/urls/delete", `{"host": "A.test"}`); !strings.Contains(
+		text, fmt.Sprintf(`"deleted":%d,"done":true`, known)) {
+		t.Error(text)
+	}
+	if left := r.hostStory(t, "a.test").Known; left != 0 || known == 0 {
+		t.Errorf("%d of %d URLs are left", left, known)
+	}
 	r.command(t, "/api/v1/hosts/a.test/delay", `{"seconds": 0}`)
 	r.command(t, "/api/v1/hosts/a.test/forget", "")
 	r.add(t, "/1?forgotten")
@@ -171,6 +184,8 @@ func TestInvalidCommands(t *testing.T) {
 		{"/api/v1/hosts/a.test/pause", `{`, 400},
 		{"/api/v1/hosts/a.test/delay", "", 400}, {"/api/v1/hosts/a.test/delay", `{}`, 422},
 		{"/api/v1/hosts/a.test/delay", `{"seconds": 1e300}`, 422},
+		{"/api/v1/urls/delete", `{}`, 422}, {"/api/v1/urls/delete", `{"host": "a.test", "all": true}`, 422},
+		{"/api/v1/urls/delete", `{"host": "none.test"}`, 404}, {"/api/v1/urls/delete", `{"before": "soon"}`, 422},
 		{"/api/v1/hosts/a.test/burn", "", 404}, {"/api/v1/crawl/burn", "", 404},
 	} {
 		response, body := r.read(t, "POST", tt.path, strings.NewReader(tt.body), "Content-Type", "application/json")

@@ -79,6 +79,10 @@ func (fixedCrawl) RemoveOptOut(context.Context, optout.Scope, string) error {
 
 func (fixedCrawl) OptOuts() ([]crawl.OptOut, error) { return nil, crawl.ErrNotRunning }
 
+func (fixedCrawl) Delete(context.Context, crawl.Deletion) (uint64, error) {
+	return 0, crawl.ErrNotRunning
+}
+
 func (fixedCrawl) Lease(context.Context, crawl.LeaseRequest) ([]crawl.RemoteLease, error) {
 	return nil, crawl.ErrNotRunning
 }

@@ -57,7 +57,7 @@ func TestReadToken(t *testing.T) {
 		{"GET", "/api/v1/backup", "look", 403}, {"GET", "/api/v1/backup", "full", 503},
 		{"GET", "/api/v1/backup", "", 401},
 		{"POST", "/api/v1/crawl/stop", "look", 403}, {"POST", "/api/v1/hosts/a/drop", "look", 403},
-		{"POST", "/api/v1/urls", "look", 403},
+		{"POST", "/api/v1/urls", "look", 403}, {"POST", "/api/v1/urls/delete", "look", 403},
 		{"PATCH", "/api/v1/config", "look", 403}, {"DELETE", "/api/v1/status", "look", 403},
 		{"POST", "/nothing", "look", 403},
 		{"POST", "/api/v1/crawl/stop", "full", 503}, {"GET", "/", "", 401}, {"GET", "/nothing", "", 401},

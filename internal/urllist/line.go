@@ -52,6 +52,16 @@ func (r *Reader) object(line []byte) (Item, error) {
 	return r.item(line, *o.URL, o.Depth, o.Priority)
 }
 
+// foreign reads an object in the caller's format.
+func (r *Reader) foreign(line []byte) (Item, error) {
+	item, err := r.Objects(line)
+	if err != nil {
+		return Item{}, r.bad(line, urlReason(err))
+	}
+	item.Line = r.line
+	return item, nil
+}
+
 func (r *Reader) item(line []byte, text string, depth uint16, priority int8) (Item, error) {
 	if !utf8.ValidString(text) {
 		return Item{}, r.bad(line, "is not UTF-8 text")

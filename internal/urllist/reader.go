@@ -42,6 +42,10 @@ func (b *BadLine) Error() string {
 
 // Reader reads one list. It is for one goroutine.
 type Reader struct {
+	// Objects reads the lines that are JSON objects in the caller's format, if it is not nil. Its
+	// error says what is wrong with the line, as BadLine.Reason does.
+	Objects func(line []byte) (Item, error)
+
 	lines  *bufio.Reader
 	line   int
 	ended  bool
@@ -108,6 +112,9 @@ func (r *Reader) Next() (Item, error) {
 			return Item{}, r.bad(line, fmt.Sprintf("the line is too long (%d bytes), %d are allowed", length, MaxLine))
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '{' {
+			if r.Objects != nil {
+				return r.foreign(line)
+			}
 			return r.object(line)
 		}
 		if line = withoutComment(line); len(line) > 0 {

@@ -186,6 +186,18 @@ func (q *Queue) DropBelow(ordinal uint32, stays func(last *storage.Outcome) bool
 	return dropped
 }
 
+// DropRecrawlsBelow removes the pages to recrawl with an ordinal below the given one and returns
+// them.
+func (q *Queue) DropRecrawlsBelow(ordinal uint32) (dropped []storage.Head) {
+	q.recrawls = slices.DeleteFunc(q.recrawls, func(head storage.Head) bool {
+		if head.Ordinal < ordinal {
+			dropped = append(dropped, head)
+		}
+		return head.Ordinal < ordinal
+	})
+	return dropped
+}
+
 // HasSeed reports whether one of the new and due URLs in memory is a seed.
 func (q *Queue) HasSeed() bool {
 	return slices.ContainsFunc(q.fresh.list, func(e entry) bool { return e.seed }) ||

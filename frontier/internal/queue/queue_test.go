@@ -271,3 +271,15 @@ func TestTakePreferred(t *testing.T) {
 		t.Errorf("took %v, want %v", taken, want)
 	}
 }
+
+func TestDropRecrawlsBelow(t *testing.T) {
+	q := Make(0, 0)
+	q.Load(&storage.Heads{Next: 9, Queued: []storage.Head{newURL(1)}, Recrawls: []storage.Head{dueURL(7, 0, 0), dueURL(3, 0, 0),
+		dueURL(5, 0, 0)}}, nil, 12, 12)
+	if got, want := ordinals(q.DropRecrawlsBelow(6)), []uint32{3, 5}; !slices.Equal(got, want) {
+		t.Errorf("dropped %v, want %v", got, want)
+	}
+	if got := q.DropRecrawlsBelow(100); len(got) != 1 || got[0].Ordinal != 7 || len(takeAll(&q)) != 1 {
+		t.Errorf("left were %v", got)
+	}
+}

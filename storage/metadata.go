@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// Metadata are what clients attach to a URL: lists of strings by key. The order of a list counts.
+type Metadata map[string][]string
+
+// MaxMetadata is the most bytes that the encoded metadata of a URL may have.
+const MaxMetadata = 16 << 10
+
+// ErrMetadata says that the metadata of a URL are too large.
+var ErrMetadata = errors.New("metadata of a URL are longer than 16 KiB")
+
+// Encode returns the form of metadata that Found has; nil for no metadata. The error is ErrMetadata.
+func (m Metadata) Encode() ([]byte, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	size := 0
+	for key, values := range m {
+		size += len(key) + 2
+		for _, v := range values {
+			size += len(v) + 1
+		}
+	}
+	if size > MaxMetadata {
+		return nil, ErrMetadata
+	}
+	text := func(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	b := make([]byte, 0, size+16)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		b = binary.AppendUvarint(text(b, key), uint64(len(m[key])))
+		for _, v := range m[key] {
+			b = text(b, v)
+		}
+	}
+	if len(b) > MaxMetadata {
+		return nil, ErrMetadata
+	}
+	return b, nil
+}
+
+// decodeMetadata is the inverse of Encode. The keys are in rising order.
+func decodeMetadata(b []byte) (Metadata, bool) {
+	d := wire.NewDecoder(b)
+	if d.Len() == 0 {
+		return nil, true
+	}
+	m := make(Metadata)
+	for last := ""; d.Len() > 0; {
+		key := string(d.Long())
+		values := make([]string, 0, 1)
+		for n := d.UvarintMax(uint64(d.Len())); n > 0 && d.OK(); n-- {
+			values = append(values, string(d.Long()))
+		}
+		d.Require(len(m) == 0 || key > last)
+		m[key], last = values, key
+		if !d.OK() {
+			return nil, false
+		}
+	}
+	return m, d.OK() && len(b) <= MaxMetadata
+}
+
+// Metadata returns the metadata of a URL, nil if it has none.
+func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketMetadata)
+		if b == nil { // the file is of an older version
+			return nil
+		}
+		var ok bool
+		if m, ok = decodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
+			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", host, ErrCorrupt, ordinal)
+		}
+		return nil
+	})
+	return m, err
+}
+
+// putMetadata replaces the metadata of a URL.
+func (w *writer) putMetadata(host HostID, ordinal uint32, encoded []byte) error {
+	if len(encoded) > MaxMetadata {
+		return ErrMetadata
+	}
+	b, key := w.tx.Bucket(bucketMetadata), appendURLKey(w.key[:0], host, ordinal)
+	if len(encoded) == 0 {
+		return b.Delete(key)
+	}
+	b.FillPercent = appendFill
+	return b.Put(key, encoded)
+}
+
+// set gives a URL the outcome and the metadata that a client has put with it.
+func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
+	o := *f.Outcome
+	last, err := w.outcome(r, ordinal)
+	if err != nil {
+		return err
+	}
+	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
+	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
+	d := Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Priority: e.Priority, Outcome: o}
+	if err := w.done(r, &d); err != nil {
+		return err
+	}
+	return w.putMetadata(r.id, ordinal, f.Metadata)
+}
+
+// metadata changes the metadata of a URL of another host that names an erased one: what names it
+// goes.
+func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
+	if v = e.unless(hostOfKey(k), v); v == nil || !e.names.In(v) {
+		return v, nil
+	}
+	m, ok := decodeMetadata(v)
+	if !ok {
+		return nil, fmt.Errorf("host %d: %w: metadata of a URL cannot be read", hostOfKey(k), ErrCorrupt)
+	}
+	names := func(s string) bool { return e.names.In([]byte(s)) }
+	for key, values := range m {
+		if m[key] = slices.DeleteFunc(values, names); len(m[key]) == 0 || names(key) {
+			delete(m, key)
+		}
+	}
+	e.erased.Mentions++
+	return m.Encode()
+}
+
+// metadata checks the metadata of a host.
+func (c *checker) metadata(r *hostRow) {
+	b := c.tx.Bucket(bucketMetadata)
+	if b == nil {
+		return
+	}
+	cursor := b.Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+		c.rows[string(bucketMetadata)]++
+		m, ok := decodeMetadata(v)
+		if ordinal := binary.BigEndian.Uint32(k[4:]); !ok || len(m) == 0 || ordinal < r.first || ordinal >= r.next {
+			c.found("host %d: metadata of URL %d cannot be read or belong to no URL", r.id, ordinal)
+		}
+	}
+}
