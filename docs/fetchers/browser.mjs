@@ -61,7 +61,7 @@ async function visit(browser, lease) {
     report.took = (performance.now() - started) / 1000;
     await context.close();
   }
-  return { ...report, ended: performance.now() };
+  return report;
 }
 
 const browser = await chromium.launch({
@@ -70,10 +70,11 @@ const browser = await chromium.launch({
 for (let last = performance.now(); performance.now() - last < Number(idle) * 1000;) {
   const leases = await take();
   if (!leases) break;
-  for (const { ended, ...report } of await Promise.all(leases.map((lease) => visit(browser, lease)))) {
+  await Promise.all(leases.map(async (lease) => {
+    const report = await visit(browser, lease);
     last = performance.now();
-    const answer = await api("/leases/" + report.id, { ...report, ago: (last - ended) / 1000 });
+    const answer = await api("/leases/" + report.id, report);
     console.log(answer.status, report.status ?? report.error, report.id);
-  }
+  }));
 }
 await browser.close();

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import requests
 
@@ -47,7 +47,7 @@ def fetch(lease):
         report["error"] = "header_timeout"
     except requests.RequestException:
         report["error"] = "reset"
-    report["took"], report["ended"] = time.monotonic() - started, time.monotonic()
+    report["took"] = time.monotonic() - started
     return report
 
 
@@ -59,9 +59,9 @@ def main():
                 leases = take()
             except requests.ConnectionError:
                 return  # the crawl has ended
-            for report in pool.map(fetch, leases):
+            for done in as_completed([pool.submit(fetch, lease) for lease in leases]):
+                report = done.result()
                 last = time.monotonic()
-                report["ago"] = last - report.pop("ended")
                 answer = api.post(API + "/leases/" + report["id"], json=report, timeout=60)
                 print(answer.status_code, report.get("status", report.get("error")), report["id"], flush=True)
 

@@ -90,9 +90,10 @@ type LeaseReport struct {
 	NotDone bool
 	Sent    bool
 
-	// Start and End of the request, by this process's clock. A zero End is the arrival of the
-	// report, as is one in the future or before the lease was given.
-	Start, End time.Time
+	// Took is how long the request took; 0, or longer than the lease is old: since that was given.
+	// The request ends with the arrival of the report, so that no clock and no fetcher can make the
+	// delay of the host begin too early.
+	Took time.Duration
 
 	Status int         // of the response; 0: there was none, and Failure says why
 	Header http.Header // of the response; only fields that amble uses are kept

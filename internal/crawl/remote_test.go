@@ -127,7 +127,7 @@ func newTestFetcher(name string, web *testweb.Web) *testFetcher {
 
 // fetch makes the request of a lease.
 func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
-	report := LeaseReport{Fetcher: f.name, ID: l.ID, Start: time.Now()}
+	report, started := LeaseReport{Fetcher: f.name, ID: l.ID}, time.Now()
 	target := l.URL.String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -141,12 +141,12 @@ func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		report.Failure, report.End = fetch.KindReset, time.Now()
+		report.Failure, report.Took = fetch.KindReset, time.Since(started)
 		return report
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	report.End = time.Now()
+	report.Took = time.Since(started)
 	if err != nil {
 		report.Failure = fetch.KindIncompleteBody
 		return report

@@ -26,6 +26,8 @@ import (
 type remoteResult struct {
 	lease     *remoteLease
 	report    *LeaseReport // nil: there is none
+	start     time.Time    // of the request, with a report
+	end       time.Time    // when the report came
 	committed chan<- error // told when the result is on disk; nil: nobody waits
 }
 
@@ -92,7 +94,7 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 			w.crashed(res.ctx, res, cause, debug.Stack())
 		}
 	}()
-	resp, err := w.responseOf(&res.lease, r)
+	resp, err := w.responseOf(res, r)
 	resp, failure, report := w.ended(res, res.lease.URL, resp, err)
 	if failure != nil && report.Broken {
 		report.Broken = false // the fetcher has made its request, and says what came of it
@@ -102,10 +104,11 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 }
 
 // responseOf makes a response of a report, or the failure that there was instead.
-func (w *worker) responseOf(l *frontier.Lease, r *LeaseReport) (*fetch.Response, error) {
+func (w *worker) responseOf(res *result, r *LeaseReport) (*fetch.Response, error) {
+	l, start, end := &res.lease, res.remote.start, res.remote.end
 	failure := &fetch.Error{
-		Kind: r.Failure, Op: "request", URL: l.URL.String(), Sent: true, Start: r.Start, End: r.End,
-		Header: reportedHeader(r.Header, r.End), Err: errors.New("reported by the fetcher"),
+		Kind: r.Failure, Op: "request", URL: l.URL.String(), Sent: true, Start: start, End: end,
+		Header: reportedHeader(r.Header, end), Err: errors.New("reported by the fetcher"),
 	}
 	last := &l.Head.Last
 	switch {
@@ -122,7 +125,7 @@ func (w *worker) responseOf(l *frontier.Lease, r *LeaseReport) (*fetch.Response,
 	body := r.Body[:min(int64(len(r.Body)), most)]
 	return &fetch.Response{
 		Status: r.Status, Header: failure.Header, Body: spool.Of(body), Truncated: len(body) < len(r.Body),
-		Start: r.Start, Connected: r.Start, FirstByte: r.Start, End: r.End, WireBytes: int64(len(r.Body)),
+		Start: start, Connected: start, FirstByte: start, End: end, WireBytes: int64(len(r.Body)),
 	}, nil
 }
 
@@ -249,10 +252,13 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 	}
 	l, _ := d.f.LeaseOf(x.frontierID)
 	c.committed = make(chan error, 1)
-	c.report.bound(x, now)
+	took := now.Sub(x.given)
+	if c.report.Took > 0 {
+		took = min(took, c.report.Took)
+	}
 	if c.report.NotDone {
 		f.NotDone++
-		res := broken(l, x, c.report.Start, c.report.End)
+		res := broken(l, x, now.Add(-took), now)
 		if !c.report.Sent {
 			res.page.Report = frontier.Report{End: now}
 		}
@@ -264,19 +270,10 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 	x.claimed = true
 	r.working++
 	heap.Remove(&r.deadlines, x.index)
-	c.res = &result{lease: *l, remote: &remoteResult{lease: x, report: c.report, committed: c.committed}}
+	c.res = &result{lease: *l, remote: &remoteResult{
+		lease: x, report: c.report, start: now.Add(-took), end: now, committed: c.committed,
+	}}
 	c.res.ctx, c.res.end = context.WithCancelCause(d.flights.working)
-}
-
-// bound bounds the times of a report: the request was made after the lease was given and before its
-// report came.
-func (r *LeaseReport) bound(x *remoteLease, now time.Time) {
-	if r.End.IsZero() || r.End.After(now) || r.End.Before(x.given) {
-		r.End = now
-	}
-	if r.Start.IsZero() || r.Start.Before(x.given) || r.Start.After(r.End) {
-		r.Start = x.given
-	}
 }
 
 // unpark claims again what has waited for hosts to be loaded.

@@ -117,7 +117,6 @@ type Report struct {
 
 	NotDone bool    `json:"not_done,omitempty" doc:"gives the lease back: its URL goes to the head of its queue"`
 	Sent    bool    `json:"sent,omitempty" doc:"of not_done: the request may have reached the server, so the host is charged"`
-	Ago     float64 `json:"ago,omitempty" minimum:"0" maximum:"604800" doc:"seconds since the request ended; absent: it ends now"`
 	Took    float64 `json:"took,omitempty" minimum:"0" maximum:"604800" doc:"seconds that the request took; absent: since the lease was given"`
 
 	Status  int               `json:"status,omitempty" minimum:"0" maximum:"599" doc:"of the response; absent: there was none"`
@@ -132,17 +131,14 @@ type Report struct {
 }
 
 // report makes a report of the API one of the crawl.
-func (r *Report) report(now time.Time) (c crawl.LeaseReport, err error) {
+func (r *Report) report() (c crawl.LeaseReport, err error) {
 	c = crawl.LeaseReport{
 		ID: r.ID, Fetcher: r.Fetcher, NotDone: r.NotDone, Sent: r.Sent, Status: r.Status,
 		Header: make(http.Header, len(r.Headers)), Links: r.Links, Title: r.Title,
-		End: now.Add(-seconds(r.Ago)),
+		Took: seconds(r.Took),
 	}
-	if r.ID == "" || r.Ago < 0 || r.Took < 0 {
-		return c, errQuery{errors.New("a report needs the id of its lease, and times that are not negative")}
-	}
-	if r.Took > 0 {
-		c.Start = c.End.Add(-seconds(r.Took))
+	if r.ID == "" || r.Took < 0 {
+		return c, errQuery{errors.New("a report needs the id of its lease, and a time that is not negative")}
 	}
 	for name, value := range r.Headers {
 		c.Header.Set(name, value)
@@ -313,7 +309,7 @@ func (s *Server) reportsAPI(api huma.API) {
 	one.MaxBodyBytes, one.Middlewares = maxReport, huma.Middlewares{s.limitReporting}
 	handle(api, one, func(ctx context.Context, in *oneReport) (*object[ReportResult], error) {
 		in.Body.ID = crawl.LeaseID(in.ID)
-		r, err := in.Body.report(s.o.Now())
+		r, err := in.Body.report()
 		if err != nil {
 			return nil, err
 		}
@@ -397,7 +393,7 @@ func (g *reportGroup) add(line []byte) error {
 	err := json.Unmarshal(line, &in)
 	var r crawl.LeaseReport
 	if err == nil {
-		r, err = in.report(g.server.o.Now())
+		r, err = in.report()
 	}
 	g.results = append(g.results, ReportResult{ID: in.ID, Result: crawl.Invalid.String()})
 	if err != nil {
