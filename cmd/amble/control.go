@@ -184,11 +184,11 @@ func (c *controlling) deletion() *cobra.Command {
 	all := false
 	command := &cobra.Command{
 		Use: "delete [HOST]", Short: "Delete URLs",
-		Long: "Delete URLs of one host, of an age or all, whatever their state. They are new when they are found\n" +
+		Long: "Delete URLs of one host or of all, whatever their state. They are new when they are found\n" +
 			"again. What is known of their hosts stays, and so does the output; amble erase removes these too.\n" +
 			"A deletion that takes longer than 20 seconds goes on in the background, also after a restart.",
 		Example: "  amble control delete www.example.com\n" +
-			"  amble control delete --older 2160h\n" +
+			"  amble control delete --all --older 2160h\n" +
 			"  amble control delete --all",
 		ValidArgsFunction: completeHostArgument(c.settings),
 		Args:              atMostOne("host"),
@@ -197,12 +197,11 @@ func (c *controlling) deletion() *cobra.Command {
 			switch {
 			case age < 0:
 				return usagef("--older is %s, want a positive duration", age)
-			case all != (len(hosts)+int(age) == 0):
-				return usagef("name a host, an age with --older, or both; or use --all alone")
+			case all == (len(hosts) > 0):
+				return usagef("either name a host, or use --all for all hosts")
 			case all:
 				body["all"] = true
-			}
-			if len(hosts) > 0 {
+			default:
 				body["host"] = hosts[0]
 			}
 			if age > 0 {
@@ -224,7 +223,7 @@ func (c *controlling) deletion() *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&age, "older", 0, "only URLs that were discovered longer ago than this, such as 720h")
-	command.Flags().BoolVar(&all, "all", false, "all URLs of the crawl")
+	command.Flags().BoolVar(&all, "all", false, "URLs of all hosts")
 	return command
 }
 

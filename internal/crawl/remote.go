@@ -100,7 +100,7 @@ type LeaseReport struct {
 	// Failure says why there was no response: fetch.Kind.String is its name in the API.
 	Failure fetch.Kind
 
-	// Body is the decoded body, at most RemoteLease.MaxBody bytes of which count. Without it Links,
+	// Body is the decoded body. At most RemoteLease.MaxBody of its bytes count. Without it Links,
 	// Title and Digest are what is known of the page.
 	Body    []byte
 	HasBody bool

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	if s.o.Settings != nil {
 		s.settingsAPI(api)
 	}
+	describeNulls(api.OpenAPI())
 	described, err := json.Marshal(api.OpenAPI())
 	if err != nil {
 		return fmt.Errorf("describe the API: %w", err)
@@ -62,6 +64,27 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	})
 	s.api = api
 	return nil
+}
+
+// describeNulls describes that null in a request is as if the property were absent, if it is optional:
+// huma takes it so.
+func describeNulls(o *huma.OpenAPI) {
+	for _, path := range o.Paths {
+		for _, op := range []*huma.Operation{path.Post, path.Patch, path.Delete} {
+			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+				continue
+			}
+			body := op.RequestBody.Content["application/json"].Schema
+			if body.Ref != "" {
+				body = o.Components.Schemas.SchemaFromRef(body.Ref)
+			}
+			for name, property := range body.Properties {
+				if property.Type != "" && !slices.Contains(body.Required, name) {
+					property.Nullable = true
+				}
+			}
+		}
+	}
 }
 
 // refuseEmpty refuses query parameters that are present but empty, unless their schema allows an

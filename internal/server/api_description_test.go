@@ -52,6 +52,10 @@ func TestWhatTheDescriptionRefuses(t *testing.T) {
 		{"POST", "/hosts/a.test/pause", ``, 200},
 		{"POST", "/hosts/a.test/resume", ``, 200},
 		{"POST", "/urls/retry", `{"states":null,"host":"","pattern":null}`, 422},
+		{"POST", "/urls/delete", `{"host":null,"before":"` + before + `"}`, 422},
+		{"POST", "/urls/delete", `{"host":"","before":"` + before + `"}`, 422},
+		{"POST", "/optouts", `{"scope":"host","value":"a.test","until":null}`, 200},
+		{"POST", "/reports", "", 400},
 		{"POST", "/urls/retry", `{"states":[],"host":"a.test","dry_run":true,"pattern":null}`, 200},
 	} {
 		response, body := r.read(t, c.method, "/api/v1"+c.path, strings.NewReader(c.body))

@@ -76,8 +76,8 @@ func (s *Server) resume(ctx context.Context) error {
 type hostPause struct {
 	HostPath
 	Body *struct {
-		Until   time.Time `json:"until,omitzero" nullable:"true" doc:"the end of the pause, in the future; without until and seconds it lasts until it is resumed"`
-		Seconds float64   `json:"seconds,omitempty" nullable:"true" exclusiveMinimum:"0" maximum:"1e9" doc:"the length of the pause, in place of until"`
+		Until   time.Time `json:"until,omitzero" doc:"the end of the pause, in the future; without until and seconds it lasts until it is resumed"`
+		Seconds float64   `json:"seconds,omitempty" exclusiveMinimum:"0" maximum:"1e9" doc:"the length of the pause, in place of until"`
 	}
 }
 
@@ -144,9 +144,9 @@ func (s *Server) hostControlAPI(api huma.API) {
 // deletion is the request to delete URLs.
 type deletion struct {
 	Body struct {
-		Host   string    `json:"host,omitempty" doc:"URLs of this host only"`
-		Before time.Time `json:"before,omitzero" nullable:"true" doc:"only URLs that were discovered before this time"`
-		All    bool      `json:"all,omitempty" doc:"all URLs; needed if neither host nor before is given"`
+		Host   string    `json:"host,omitempty" doc:"URLs of this host"`
+		Before time.Time `json:"before,omitzero" doc:"only URLs that were discovered before this time"`
+		All    bool      `json:"all,omitempty" doc:"URLs of all hosts, in place of host"`
 	}
 }
 
@@ -169,8 +169,8 @@ func (s *Server) deletionAPI(api huma.API) {
 		if in.Body.Host == "" {
 			o.Host = ""
 		}
-		if selects := o.Host != "" || !o.Before.IsZero(); selects == in.Body.All {
-			return nil, errQuery{errors.New("want host, before or both, or all: true alone")}
+		if (o.Host != "") == in.Body.All {
+			return nil, errQuery{errors.New("want either host or all: true")}
 		}
 		waited, cancel := context.WithTimeout(ctx, deletionWait)
 		defer cancel()

@@ -119,7 +119,7 @@ type Report struct {
 	Sent    bool    `json:"sent,omitempty" doc:"of not_done: the request may have reached the server, so the host is charged"`
 	Took    float64 `json:"took,omitempty" minimum:"0" maximum:"604800" doc:"seconds that the request took; absent: since the lease was given"`
 
-	Status  int               `json:"status,omitempty" minimum:"0" maximum:"599" doc:"of the response; absent: there was none"`
+	Status  int               `json:"status,omitempty" minimum:"200" maximum:"599" doc:"of the response; absent: there was none"`
 	Error   string            `json:"error,omitempty" maxLength:"64" doc:"why there was no response, by the names of docs/ERRORS.md, such as connect_timeout"`
 	Headers map[string]string `json:"headers,omitempty" doc:"of the response"`
 
@@ -352,6 +352,9 @@ func reportProblem(r crawl.ReportResult) error {
 
 // takeReports takes in a list of reports, a group at a time.
 func (s *Server) takeReports(t *stream) error {
+	if t.r.ContentLength == 0 {
+		return huma.Error400BadRequest("the reports are missing: send them as the body of the request")
+	}
 	_ = t.control.EnableFullDuplex() // HTTP/1: results are written while the list is read
 	body := &listBody{body: t.r.Body, control: t.control, now: s.o.Now}
 	lines := bufio.NewScanner(body)

@@ -23,9 +23,9 @@ import (
 type Retry struct {
 	States  []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
 	Reasons []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
-	Host    string       `json:"host,omitempty" maxLength:"512" nullable:"true" doc:"of this host"`
-	Pattern string       `json:"pattern,omitempty" maxLength:"1024" nullable:"true" doc:"that match this regular expression (RE2)"`
-	DryRun  bool         `json:"dry_run,omitempty" nullable:"true" doc:"only count them"`
+	Host    string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
+	Pattern string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
+	DryRun  bool         `json:"dry_run,omitempty" doc:"only count them"`
 }
 
 // TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
