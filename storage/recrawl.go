@@ -57,7 +57,7 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
 		return nil
 	}
-	now := seconds(q.Now)
+	now := Seconds(q.Now)
 	return rd.eachRecrawl(q.Origin, func(due, ordinal uint32) (bool, error) {
 		if due > now || len(h.Recrawls) == q.Recrawls {
 			return false, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -236,8 +237,8 @@ type batch struct {
 	pages  int             // fetched
 	size   int             // results and discoveries
 
-	swept    []*sweep       // whose end is in it
-	begun    []*sweep       // whose first mark is in it; they start when it is on disk
+	swept    []*sweep.Sweep // whose end is in it
+	begun    []*sweep.Sweep // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
@@ -422,7 +423,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.bodies.committed(b.rows.Payloads)
 	d.sweeps.waiting = append(d.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
-		s.over(d.f, now)
+		s.Ended(d.f, now)
 	}
 	d.collect()
 	d.tally.committed(b)

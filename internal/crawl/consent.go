@@ -137,11 +137,6 @@ func (w *worker) skipsStoring(res *result) bool {
 	return action >= consent.SkipStoring
 }
 
-// consentLift puts back what consent.policy kept from being fetched, when it changes.
-func (s *liftSource) consentLift() lift {
-	return lift{"consent.policy", fmt.Sprint(s.live.Consent), nil, storage.In(storage.Denied), because(storage.ReasonUsage)}
-}
-
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
 func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL) {
 	list := w.statementsOf(&res.lease, header, d)
@@ -376,53 +371,6 @@ func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value
 		return fmt.Errorf("remove the opt-out: %w", err)
 	}
 	return nil
-}
-
-// markExclude is the name of the mark of the sweep that excludes URLs that opted out.
-const markExclude = "exclude"
-
-// newExclusion returns the sweep that excludes the URLs that wait and opted out, of all hosts. A new
-// one replaces the mark of one under way.
-func newExclusion(scope func() *frontier.Scope) *sweep {
-	states := frontier.DropMatters()
-	s := newHostSweep(markExclude, storage.NoHost, states, unbounded)
-	s.encode = func() []byte { return []byte(s.at.String()) }
-	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		o := frontier.OptOutOutcome(now)
-		o.History = l.Last.History
-		_, is := scope().OptOut(l.URL)
-		return changeTo(l, states, o), is
-	}
-	return s
-}
-
-// exclude begins an exclusion, on disk too. One that waits begins again.
-func (q *sweepQueue) exclude(to *batch) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(s *sweep) bool { return s.mark == markExclude })
-	q.add(newExclusion(q.scope), to)
-}
-
-// openExclusion goes on with the exclusion of an earlier process.
-func (q *sweepQueue) openExclusion(_ string, value []byte) (s *sweep, err error) {
-	s = newExclusion(q.scope)
-	if s.at, err = storage.ParsePosition(string(value)); err != nil {
-		err = fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
-	}
-	return s, err
-}
-
-// optOutLift puts back what opt-outs excluded when there are fewer of them.
-func (s *liftSource) optOutLift() lift {
-	list := s.scope.OptOuts()
-	var names []string
-	for _, e := range list.All() {
-		names = append(names, string(e.Scope)+" "+e.Value)
-	}
-	states := storage.In(storage.Excluded, storage.Redirected)
-	return lift{"consent.optout", listed(names), loses, states, func(l *storage.Located) bool {
-		_, covered := s.scope.OptOut(l.URL)
-		return l.Last.Reason == storage.ReasonOptOut && !covered
-	}}
 }
 
 // scopeReason says why a URL is in scope or not, with the opt-out that covers it.

@@ -378,10 +378,3 @@ func robotsRecords(s rulesStore, host *storage.Host) ([]robots.Record, error) {
 	}
 	return records, nil
 }
-
-// drop begins to drop the queue of a host, up to an ordinal.
-func (d *dispatcher) drop(host storage.HostID, below uint32) {
-	d.sweeps.add(newDrop(host, below), d.pending)
-	d.f.Drop(host, below, d.o.Now())
-	d.collect()
-}

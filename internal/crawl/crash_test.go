@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -169,7 +170,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 	if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
 		t.Errorf("a version without the bug made it %q", got)
 	}
-	checkNoMarks(t, o, markCrash, markOffer)
+	checkNoMarks(t, o, sweep.MarkCrash, sweep.MarkOffer)
 	if n := len(web.Requests().Pages()); n != 18+2 {
 		t.Errorf("%d pages were requested, want 20", n)
 	}
@@ -273,15 +274,11 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 }
 
-// TestStoredRulesThatPanic: what panics where no worker is costs the file, or the URL.
+// TestStoredRulesThatPanic: what panics where no worker is costs the file.
 func TestStoredRulesThatPanic(t *testing.T) {
 	r := &rulesReader{log: testLog(t)}
 	if rules, err := r.compile(nil); rules != nil || err == nil {
 		t.Errorf("rules %v, error %v", rules, err)
-	}
-	c := &sweep{decide: func(*storage.Located, time.Time) (storage.Done, bool) { panic("bomb") }}
-	if _, ok := c.examine(r.log, &storage.Located{}, time.Time{}); ok {
-		t.Error("a URL at which a sweep panics is changed")
 	}
 }
 

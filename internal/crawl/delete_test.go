@@ -2,19 +2,21 @@ package crawl
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // wantClean looks into what a crawl left: it is sound, and no deletion is left.
 func wantClean(t *testing.T, s *storage.Store) {
 	t.Helper()
-	for _, prefix := range []string{markDelete, markDeleteAll} {
+	for _, prefix := range []string{sweep.MarkDelete, sweep.MarkDeleteAll} {
 		if marks, err := s.Marks(prefix); err != nil || len(marks) > 0 {
 			t.Errorf("marks %v are left (%v)", marks, err)
 		}
@@ -90,8 +92,11 @@ func TestDeletionGoesOn(t *testing.T) {
 	b.Found = append(b.Found, storage.Found{URL: old, Fingerprint: s.Fingerprint(old), At: time.Unix(1e9, 0)},
 		storage.Found{URL: fresh, Fingerprint: s.Fingerprint(fresh), At: time.Unix(2e9, 0)})
 	b.Purges = []storage.Purge{{Host: 1, Below: gone}}
-	x, every := newHostDeletion(1, gone, below, 0), &deleteAll{Before: 15e8, Host: 2}
-	b.Marks = map[string][]byte{x.mark: x.encode(), every.sweep().mark: every.sweep().encode()}
+	ofHost := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, gone), below)
+	b.Marks = map[string][]byte{
+		sweep.MarkDelete + "1":             binary.BigEndian.AppendUint64(ofHost, 0),
+		sweep.MarkDeleteAll + "1500000000": []byte(`{"before":1500000000,"host":2}`),
+	}
 	if _, err = s.Commit(&b); err == nil {
 		err = s.Close()
 	}

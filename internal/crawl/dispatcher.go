@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,7 +18,8 @@ const sweepEvery = time.Minute
 
 // dispatcherStore is what the dispatcher reads itself: a few rows at a time.
 type dispatcherStore interface {
-	sweepStore
+	sweep.SourceStore
+	Counters() storage.Counters
 	rulesStore
 	Mark(name string) ([]byte, error)
 	Marks(prefix string) (map[string][]byte, error)
@@ -109,7 +111,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		d.setTimer()
 		toCommit, batch := d.nextBatch()
 		toLoad, loads := d.loads.next()
-		toSweep, sweep := d.sweeps.next()
+		toSweep, next := d.sweeps.next()
 		select {
 		case <-ctx.Done():
 			return
@@ -129,10 +131,10 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.loads.handedOver()
 		case l := <-d.loads.loaded:
 			d.takeLoad(l)
-		case toSweep <- sweep:
+		case toSweep <- next:
 			d.sweeps.handedOver()
 		case step := <-d.sweepSteps():
-			d.takeSwept(step)
+			d.takeStep(step)
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
@@ -269,7 +271,7 @@ func (d *dispatcher) isDone() bool {
 
 // sweepSteps returns the channel of the sweeper's steps. It is nil while the next batch is half
 // full: a sweep goes no faster than the committer, and leaves room for the crawl's own work.
-func (d *dispatcher) sweepSteps() <-chan *swept {
+func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
 	if d.pending.size > d.batchSize.Items()/2 {
 		return nil
 	}
@@ -294,18 +296,7 @@ func (d *dispatcher) takeLoad(l *load) {
 // restore goes on with what an earlier process did not finish: sweeps, and the pause of the
 // operator.
 func (d *dispatcher) restore() error {
-	drops, err := d.sweeps.restore(d.settings.lifts())
-	if err != nil {
-		return err
-	}
-	for _, s := range drops {
-		if s.advance != nil {
-			d.f.Delete(s.host, s.below, d.o.Now())
-		} else {
-			d.f.Drop(s.host, s.below, d.o.Now())
-		}
-	}
-	if err := d.sweeps.offerCrashes(d.o.Version, d.pending); err != nil {
+	if err := d.restoreSweeps(); err != nil {
 		return err
 	}
 	if err := d.restoreOptOuts(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -259,7 +260,9 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
 	d.settings = kept
 	if e.plan != nil {
-		d.sweeps.adopter = &adopter{store: e.store, plan: e.plan, rule: &e.o.Recrawl.Rule, hosts: adoptions}
+		d.sweeps.adopter = &sweep.Adopter{
+			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,
+		}
 	}
 	if err := d.restore(); err != nil {
 		return nil, nil, err
@@ -284,7 +287,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		if err := f.Restore(h, e.o.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		if e.plan != nil && isUnplanned(h) {
+		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}
 		return nil
@@ -297,7 +300,7 @@ type crew struct {
 	worker    *worker // of all goroutines that work
 	committer *committer
 	loader    *loader
-	sweeper   *sweeper
+	sweeper   *sweep.Sweeper
 }
 
 // newCrew makes the roles and wires them to each other.
@@ -305,7 +308,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	leases, results := make(chan *result), make(chan *result, e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
-	sweeps, steps := make(chan *sweep), make(chan *swept)
+	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)
 	stalls := make(chan error, 1)
 	m, rules := newMailbox(), e.rulesReader()
 
@@ -322,7 +325,8 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
-			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
+			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.stored, Scope: e.scope.Load},
+			toSweep: sweeps, steps: steps,
 		},
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
@@ -338,7 +342,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		loader: &loader{
 			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
 		},
-		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, steps: steps},
+		sweeper: &sweep.Sweeper{Store: e.store, Log: e.log, Now: e.o.Now, Sweeps: sweeps, Steps: steps},
 	}
 }
 
@@ -355,7 +359,7 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.run)
-	wg.Go(func() { c.sweeper.run(walk) })
+	wg.Go(func() { c.sweeper.Run(walk) })
 
 	d.dispatch(ctx)
 	stopWalk()

@@ -131,17 +131,12 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 			o.Digest = targetDigest(page.Redirect)
 			w.compare(res, &o, resp.Header)
 		}
-	case retriedStatus(resp.Status):
+	case httpfield.IsTemporary(resp.Status):
 		o.State = storage.Retrying
 	default:
 		o.State = storage.Failed
 	}
 	res.page.Outcome = o
-}
-
-// retriedStatus reports whether the same request may get another response later.
-func retriedStatus(status int) bool {
-	return status >= 500 || status == 429 || status == 408 || status == 425
 }
 
 // unreadable returns the outcome of a page whose body could not be read back from its file: the

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -381,7 +382,7 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 		Priority: head.Priority, Outcome: storage.Outcome{
 			State: storage.Failed, Reason: storage.ReasonCrash, At: r.opened, History: head.Last.History,
 		}})
-	b.Marks[crashMark(host.ID)] = []byte(r.o.Version)
+	b.Marks[sweep.CrashMark(host.ID)] = []byte(r.o.Version)
 	if r.o.Archive.Has(archive.FormatNone) {
 		return nil, nil
 	}

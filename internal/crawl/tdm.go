@@ -9,6 +9,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -61,7 +63,7 @@ func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res
 	case err != nil:
 		w.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
 	case last.State != storage.Queued && last.State != storage.Retrying && res.robots.End.Sub(last.At) >= tdmLifetime:
-		res.again = append(res.again, putBack(host.ID, &head, res.robots.End))
+		res.again = append(res.again, sweep.PutBack(host.ID, &head, res.robots.End))
 	}
 }
 
@@ -69,7 +71,7 @@ func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res
 // changes nothing.
 func (w *worker) readTDMFile(res *result, resp *fetch.Response) {
 	u := res.lease.URL
-	if !w.isTDMFile(u) || retriedStatus(resp.Status) || resp.Status == http.StatusNotModified {
+	if !w.isTDMFile(u) || httpfield.IsTemporary(resp.Status) || resp.Status == http.StatusNotModified {
 		return
 	}
 	c := tdmChange{origin: u.Origin()}
