@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -343,7 +344,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(), nil)
 	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}

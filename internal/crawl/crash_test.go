@@ -274,14 +274,6 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 }
 
-// TestStoredRulesThatPanic: what panics where no worker is costs the file.
-func TestStoredRulesThatPanic(t *testing.T) {
-	r := &rulesReader{log: testLog(t)}
-	if rules, err := r.compile(nil); rules != nil || err == nil {
-		t.Errorf("rules %v, error %v", rules, err)
-	}
-}
-
 // TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
 func TestCrashFilesAreBounded(t *testing.T) {
 	c := crashes{dir: filepath.Join(t.TempDir(), CrashDir), version: "1"}

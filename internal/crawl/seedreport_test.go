@@ -193,7 +193,7 @@ func TestRecrawlsAreCounted(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 3), nil))
 		o := recrawling(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "pages are requested again", func() bool { return e.tally.recrawls.Load() >= 4 })
+		eventually(t, "pages are requested again", func() bool { return e.tally.Recrawls.Load() >= 4 })
 		sum := stop()
 		pages := web.Requests().Pages()
 		first := slices.Compact(slices.Sorted(func(yield func(string) bool) {
