@@ -179,68 +179,72 @@ func TestDeathsAreCounted(t *testing.T) {
 // was in flight at deaths.
 func TestEndInOrderForgetsDeaths(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	u := web.URL("a.test", "/later")
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
-	_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	die(t, o.DataDir, boot.ID(), false, pageOut(t, u))
-	reopen(t, o)
-	checkMarks := func(want int) {
-		t.Helper()
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"))
+		u := web.URL("a.test", "/later")
+		s, err := storage.Open(o.DataDir, storage.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
-		if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
-			t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
+		found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
+		_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	checkMarks(1)
-	crawl(t, o)
-	checkMarks(0)
+		die(t, o.DataDir, boot.ID(), false, pageOut(t, u))
+		reopen(t, o)
+		checkMarks := func(want int) {
+			t.Helper()
+			s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
+				t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
+			}
+		}
+		checkMarks(1)
+		crawl(t, o)
+		checkMarks(0)
+	})
 }
 
 // TestShutdownIsNoDeath: while a process waits for its last requests, its ledger says that it is
 // shutting down, so a kill at that time is not the fault of any of them.
 func TestShutdownIsNoDeath(t *testing.T) {
 	t.Parallel()
-	requested, ended := make(chan struct{}), make(chan struct{})
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-ended }),
-	}))
-	o := testOptions(t, web)
-	o.ShutdownGrace = time.Minute
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() {
-		defer close(ended)
-		<-requested
-		stop()
-		for range 30_000 {
-			if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil && uncommitted.Ended {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		requested, ended := make(chan struct{}), make(chan struct{})
+		web := serve(site("a.test", "", nil, testweb.Routes{
+			"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-ended }),
+		}))
+		o := testOptions(t, web)
+		o.ShutdownGrace = time.Minute
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Error("the ledger does not say that the process is shutting down")
-	}()
-	_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
-	if err := errors.Join(err, e.Close()); err != nil {
-		t.Fatal(err)
-	}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			defer close(ended)
+			<-requested
+			stop()
+			for range 30_000 {
+				if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil && uncommitted.Ended {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the ledger does not say that the process is shutting down")
+		}()
+		_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
+		if err := errors.Join(err, e.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestSuspectsAreSeparated: what was in flight at two deaths is requested at different times, and
