@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -81,7 +82,7 @@ type committer struct {
 	store    committerStore
 	files    *outputFiles
 	space    *diskSpace
-	tally    *tally
+	tally    *tally.Tally
 	observer Observer // nil: nobody
 
 	batches   <-chan *batch
@@ -143,7 +144,7 @@ func (c *committer) commit(b *batch) error {
 	c.files.marks = marks
 	c.nameFiles()
 	b.took = time.Since(started)
-	c.tally.commits.Add(1)
+	c.tally.Commits.Add(1)
 	if c.observer != nil {
 		c.observer.Committed(b.took, len(b.rows.Found)+len(b.rows.Done))
 	}
@@ -426,7 +427,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 		s.Ended(d.f, now)
 	}
 	d.collect()
-	d.tally.committed(b)
+	d.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {
 		d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
 		d.spare = b.reuse()

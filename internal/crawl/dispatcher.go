@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -20,7 +22,7 @@ const sweepEvery = time.Minute
 type dispatcherStore interface {
 	sweep.SourceStore
 	Counters() storage.Counters
-	rulesStore
+	load.RulesStore
 	Mark(name string) ([]byte, error)
 	Marks(prefix string) (map[string][]byte, error)
 }
@@ -41,7 +43,7 @@ type dispatcher struct {
 	store       dispatcherStore
 	live        *atomic.Pointer[inForce]
 	scope       *atomic.Pointer[frontier.Scope]
-	tally       *tally
+	tally       *tally.Tally
 	connections connections
 	bodies      *bodies
 	space       *diskSpace
@@ -77,7 +79,7 @@ type dispatcher struct {
 // loadQueue is what the frontier wants to have read. The dispatcher owns it.
 type loadQueue struct {
 	toLoad  chan<- []frontier.LoadRequest // unbuffered; used in the select of the dispatcher's loop only
-	loaded  <-chan *load                  // holds one
+	loaded  <-chan *load.Result           // holds one
 	waiting []frontier.LoadRequest
 	active  int // with the loader
 }
@@ -102,7 +104,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	defer d.timer.Stop()
-	d.surveyor.begin(d.postponedAfter())
+	d.surveyor.Begin(d.postponedAfter())
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
 		if d.isDone() {
@@ -138,8 +140,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
-		case <-d.surveyor.onward:
-			d.surveyor.step(d.postponedAfter())
+		case <-d.surveyor.Onward():
+			d.surveyor.Step(d.postponedAfter())
 		}
 	}
 }
@@ -230,7 +232,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
-	d.meter.tick(now, d.tally.load())
+	d.meter.Tick(now, d.tally.Rates())
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.report("running")
@@ -279,15 +281,15 @@ func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
 }
 
 // takeLoad applies what the loader read.
-func (d *dispatcher) takeLoad(l *load) {
+func (d *dispatcher) takeLoad(l *load.Result) {
 	d.loads.active--
-	if l.err == nil {
-		l.err = d.f.Loaded(&l.load, d.o.Now())
+	if l.Err == nil {
+		l.Err = d.f.Loaded(&l.Load, d.o.Now())
 	} else {
-		d.f.LoadFailed(l.load.Host.ID, d.o.Now())
+		d.f.LoadFailed(l.Load.Host.ID, d.o.Now())
 	}
-	if l.err != nil {
-		d.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))
+	if l.Err != nil {
+		d.fail(fmt.Errorf("read the queue of host %d: %w", l.Load.Host.ID, l.Err))
 	}
 	d.collect()
 	d.unpark()

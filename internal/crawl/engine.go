@@ -13,6 +13,9 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -61,8 +64,8 @@ type Engine struct {
 	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
 	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status  atomic.Pointer[Status]
-	table   *hostTable
-	tally   tally
+	table   *survey.Table
+	tally   tally.Tally
 	copying sync.Mutex // held while a copy of the database is made
 
 	opened    time.Time
@@ -95,7 +98,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
-		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		o: o, log: log, store: s, space: newDiskSpace(&o), table: survey.NewTable(), opened: o.Now(),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
@@ -171,8 +174,8 @@ func (e *Engine) newCommitter() *committer {
 }
 
 // rulesReader returns what compiles stored robots.txt files.
-func (e *Engine) rulesReader() *rulesReader {
-	return &rulesReader{store: e.store, log: e.log, tokens: e.o.Frontier.Tokens}
+func (e *Engine) rulesReader() *load.Rules {
+	return &load.Rules{Store: e.store, Log: e.log, Tokens: e.o.Frontier.Tokens}
 }
 
 // Close closes the data directory. Run must have returned.
@@ -257,7 +260,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
 	}
-	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
+	d, c := e.newCrew(f, load.Forgiveness{Failures: forgiven, Before: e.opened})
 	d.settings = kept
 	if e.plan != nil {
 		d.sweeps.adopter = &sweep.Adopter{
@@ -299,15 +302,15 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 type crew struct {
 	worker    *worker // of all goroutines that work
 	committer *committer
-	loader    *loader
+	loader    *load.Loader
 	sweeper   *sweep.Sweeper
 }
 
 // newCrew makes the roles and wires them to each other.
-func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatcher, *crew) {
+func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *crew) {
 	leases, results := make(chan *result), make(chan *result, e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
-	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
+	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
 	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)
 	stalls := make(chan error, 1)
 	m, rules := newMailbox(), e.rulesReader()
@@ -325,12 +328,12 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
-			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.stored, Scope: e.scope.Load},
+			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,
 		},
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
-			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},
+			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
 		},
 	}
 	w := e.newWorker()
@@ -339,8 +342,8 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &crew{
 		worker: w, committer: c,
-		loader: &loader{
-			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
+		loader: &load.Loader{
+			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
 		},
 		sweeper: &sweep.Sweeper{Store: e.store, Log: e.log, Now: e.o.Now, Sweeps: sweeps, Steps: steps},
 	}
@@ -358,7 +361,7 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
 	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
-	wg.Go(c.loader.run)
+	wg.Go(c.loader.Run)
 	wg.Go(func() { c.sweeper.Run(walk) })
 
 	d.dispatch(ctx)

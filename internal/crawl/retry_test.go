@@ -168,36 +168,38 @@ func TestRetrierDies(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("commit %d, after=%t", left, after), func(t *testing.T) {
 				t.Parallel()
-				web := startWeb(t, site("a.test", "", nil, nil))
-				o := testOptions(t, web)
-				o.Frontier.Politeness.Delay = 0
-				o.Frontier.Politeness.PerHost = 4
-				failedStore(t, o, web, all)
-				r, err := OpenRetrier(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.most = most
-				r.store = &dyingStore{r.store, left, after}
-				done, err := r.Retry(context.Background(), sweep.Selection{}, noProgress)
-				if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
-					t.Errorf("%+v, %v", done, err)
-				}
-				if err := r.Close(); err != nil {
-					t.Fatal(err)
-				}
-				crawl(t, o)
-				want := 1
-				if left == 1 && !after { // nothing of it was on disk
-					want = 0
-				}
-				requested := pagesOf(web, "a.test")
-				for i := range all {
-					if n := requested[fmt.Sprintf("/%d", i)]; n != want {
-						t.Fatalf("/%d was requested %d times, want %d", i, n, want)
+				inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+					web := serve(site("a.test", "", nil, nil))
+					o := testOptions(t, web)
+					o.Frontier.Politeness.Delay = 0
+					o.Frontier.Politeness.PerHost = 4
+					failedStore(t, o, web, all)
+					r, err := OpenRetrier(o)
+					if err != nil {
+						t.Fatal(err)
 					}
-				}
-				checkNoMarks(t, o, sweep.MarkRetry)
+					r.most = most
+					r.store = &dyingStore{r.store, left, after}
+					done, err := r.Retry(context.Background(), sweep.Selection{}, noProgress)
+					if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
+						t.Errorf("%+v, %v", done, err)
+					}
+					if err := r.Close(); err != nil {
+						t.Fatal(err)
+					}
+					crawl(t, o)
+					want := 1
+					if left == 1 && !after { // nothing of it was on disk
+						want = 0
+					}
+					requested := pagesOf(web, "a.test")
+					for i := range all {
+						if n := requested[fmt.Sprintf("/%d", i)]; n != want {
+							t.Fatalf("/%d was requested %d times, want %d", i, n, want)
+						}
+					}
+					checkNoMarks(t, o, sweep.MarkRetry)
+				})
 			})
 		}
 	}
@@ -206,40 +208,42 @@ func TestRetrierDies(t *testing.T) {
 // TestRetrier puts URLs of a crawl that does not run back, and says how many.
 func TestRetrier(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	if _, err := OpenRetrier(o); err == nil {
-		t.Error("there is no database, and one is made")
-	}
-	failedStore(t, o, web, 1500)
-	r, err := OpenRetrier(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps []sweep.Retried
-	done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p sweep.Retried) error {
-		steps = append(steps, p)
-		return nil
-	})
-	if err != nil || done != (sweep.Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
-		t.Errorf("%+v, %v; on the way %v", done, err, steps)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := r.Retry(ctx, sweep.Selection{}, noProgress); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: %v", err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	checkNoMarks(t, o, sweep.MarkRetry)
-	n := 0
-	for _, outcome := range stored(t, o.DataDir) {
-		if outcome.State == storage.Retrying {
-			n++
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		if _, err := OpenRetrier(o); err == nil {
+			t.Error("there is no database, and one is made")
 		}
-	}
-	if n != 611 {
-		t.Errorf("%d URLs are put back", n)
-	}
+		failedStore(t, o, web, 1500)
+		r, err := OpenRetrier(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var steps []sweep.Retried
+		done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p sweep.Retried) error {
+			steps = append(steps, p)
+			return nil
+		})
+		if err != nil || done != (sweep.Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
+			t.Errorf("%+v, %v; on the way %v", done, err, steps)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := r.Retry(ctx, sweep.Selection{}, noProgress); !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that has ended: %v", err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		checkNoMarks(t, o, sweep.MarkRetry)
+		n := 0
+		for _, outcome := range stored(t, o.DataDir) {
+			if outcome.State == storage.Retrying {
+				n++
+			}
+		}
+		if n != 611 {
+			t.Errorf("%d URLs are put back", n)
+		}
+	})
 }

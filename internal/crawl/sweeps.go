@@ -303,7 +303,7 @@ func (k *keptSettings) lifts() []sweep.Lift {
 // dispatcher finds it there. seeds is how many the scope is made of. It returns the settings as they
 // are kept now, and the failures of robots.txt files that may be gone.
 func (e *Engine) reconsider(ctx context.Context, seeds int) (*keptSettings, []robots.Failure, error) {
-	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, seeds: seeds, rules: e.rulesReader().stored}
+	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, seeds: seeds, rules: e.rulesReader().Stored}
 	encoded, err := e.store.Mark(sweep.MarkSettings)
 	if err == nil {
 		err = k.kept.Restore(encoded)

@@ -100,7 +100,6 @@ func TestPanic(t *testing.T) {
 
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
-	t.Parallel()
 	s := openStore(t)
 	const hosts, each = 25, 1000
 	for h := range hosts {
@@ -161,7 +160,6 @@ func TestRetryMark(t *testing.T) {
 
 // TestWallIsRestored: the mark of a sweep brings the same sweep back.
 func TestWallIsRestored(t *testing.T) {
-	t.Parallel()
 	since := time.Unix(1_800_000_000, 0)
 	s := NewWall(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 41})
 	s.at.Ordinal = 99
