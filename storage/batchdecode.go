@@ -207,6 +207,8 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 	}
 	if more&foundMetadata != 0 {
 		f.Metadata = d.Long()
+		m, ok := decodeMetadata(f.Metadata)
+		d.Require(ok && len(m) > 0)
 	}
 	if more&foundOutcome != 0 {
 		o := d.outcome()
