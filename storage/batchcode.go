@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // RecordVersion is the version of the records that this code writes. It refuses newer ones.
@@ -450,4 +451,34 @@ func (e *encoder) marks(all map[string][]byte, local bool) {
 		e.body = append(e.body, 1)
 		e.longBytes(all[name])
 	}
+}
+
+// Discovery is a discovery for another shard. Its page has no id there, so it has a text.
+type Discovery struct {
+	Found Found  // ViaHost and ViaOrdinal mean nothing
+	Via   string // the URL of the page; empty: it was not found on a page
+}
+
+// AppendFound appends discoveries as a record has them. Fingerprints are left out, as are
+// discoveries of hosts that no row can hold.
+func AppendFound(b []byte, all []Found) ([]byte, error) {
+	e := encoder{b: b, items: len(all)}
+	e.found(all)
+	if len(e.body) > MaxRecord || e.items > maxRecordItems {
+		return nil, fmt.Errorf("%d discoveries of %d bytes are too many for one message", e.items, len(e.body))
+	}
+	return append(e.b, e.body...), nil
+}
+
+// DecodeFound is the inverse of AppendFound. The error is ErrRecord.
+func DecodeFound(b []byte) ([]Found, error) {
+	if len(b) > MaxRecord {
+		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrRecord, len(b), MaxRecord)
+	}
+	d := recordDecoder{wire.NewDecoder(b), maxRecordItems, maxRecordMemory}
+	all := d.found()
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	return all, nil
 }

@@ -21,7 +21,8 @@ import (
 type Log interface {
 	// Append makes a record durable and returns its sequence, which is higher than those of the
 	// records before it. number counts the records from 1. After an error nobody knows whether the
-	// log has the record. The caller appends the same record again, or nothing any more.
+	// log has the record. The caller appends the same record again, or nothing any more. The error is
+	// ErrLost or ErrLogDown, or lasts.
 	Append(number uint64, record []byte) (sequence uint64, err error)
 }
 
@@ -32,6 +33,10 @@ var (
 	ErrPending = errors.New("the batch may be in the log, and is not in the database yet")
 	// ErrLogged says that a change would not be in the log.
 	ErrLogged = errors.New("the database is a view of the log of a cluster, and cannot be changed without it")
+	// ErrLost says that the log takes no more records from this process: another owns it.
+	ErrLost = errors.New("the log of the shard belongs to another node now")
+	// ErrLogDown says that the log does not answer, or takes nothing at the moment. It may pass.
+	ErrLogDown = errors.New("the log cannot be reached or written at the moment")
 	// ErrGap says that records are missing between the store and the log.
 	ErrGap = errors.New("records of the log are missing: restore the database from a snapshot")
 )
@@ -57,9 +62,28 @@ type pending struct {
 	sequence uint64 // 0: not acknowledged
 }
 
-// LogPosition returns how far the store has followed its log. Only the committer may call it while
-// commits go on.
-func (s *Store) LogPosition() LogPosition { return s.position }
+// LogPosition returns how far the store has followed its log. Any goroutine may call it.
+func (s *Store) LogPosition() (p LogPosition, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		p, err = getPosition(tx.Bucket(bucketMark))
+		return err
+	})
+	return p, err
+}
+
+// getPosition reads the mark of the log; the zero LogPosition if there is none.
+func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
+	v := marks.Get([]byte(markLog))
+	if v == nil {
+		return LogPosition{}, nil
+	}
+	d := wire.NewDecoder(v)
+	p = LogPosition{d.Uint64(), d.Uint64()}
+	if d.End() != nil || p.Number == 0 {
+		return LogPosition{}, fmt.Errorf("%w: mark %s", ErrCorrupt, markLog)
+	}
+	return p, nil
+}
 
 // CommitTo makes a batch durable like [Store.Commit], in the log first. The log has the batch and
 // all that decides what it does besides the database, so [Store.Replay] does the same in every
@@ -216,15 +240,10 @@ func putPosition(marks *bolt.Bucket, p LogPosition) error {
 }
 
 // loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.
-func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) error {
+func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
 	marks := tx.Bucket(bucketMark)
-	if v := marks.Get([]byte(markLog)); v != nil {
-		d := wire.NewDecoder(v)
-		s.position = LogPosition{d.Uint64(), d.Uint64()}
-		if d.End() != nil || s.position.Number == 0 {
-			return fmt.Errorf("%w: mark %s", ErrCorrupt, markLog)
-		}
-		return nil
+	if s.position, err = getPosition(marks); err != nil || s.position.Number > 0 {
+		return err
 	}
 	s.began = counters == Counters{}
 	if first, _ := tx.Bucket(bucketScope).Cursor().First(); first != nil {

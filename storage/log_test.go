@@ -53,11 +53,20 @@ func (l *memoryLog) Append(number uint64, record []byte) (uint64, error) {
 // replayInto brings a store up to the end of the log.
 func (l *memoryLog) replayInto(t tester, s *Store) {
 	t.Helper()
-	for i := s.LogPosition().Number; i < uint64(len(l.records)); i++ {
+	for i := position(t, s).Number; i < uint64(len(l.records)); i++ {
 		if err := s.Replay(7*(i+1), l.records[i]); err != nil {
 			t.Fatalf("replay record %d: %v", i+1, err)
 		}
 	}
+}
+
+func position(t tester, s *Store) LogPosition {
+	t.Helper()
+	p, err := s.LogPosition()
+	if err != nil {
+		t.Fatalf("position in the log: %v", err)
+	}
+	return p
 }
 
 // export is every row of a store but the marks of its data directory.
@@ -171,9 +180,9 @@ func (d *logDriver) same(t *rapid.T, b *Batch) {
 		if rapid.IntRange(0, 2).Draw(t, "kill") == 0 { // the process ends here
 			mustClose(t, d.logged)
 			d.logged = d.open(t, "logged", d.noticed())
-			before := d.logged.LogPosition().Number
+			before := position(t, d.logged).Number
 			d.log.replayInto(t, d.logged)
-			if d.logged.LogPosition().Number > before {
+			if position(t, d.logged).Number > before {
 				return
 			}
 		}
@@ -456,7 +465,7 @@ func TestGap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := s.LogPosition(), (LogPosition{3, 21}); got != want {
+	if got, want := position(t, s), (LogPosition{3, 21}); got != want {
 		t.Errorf("the store is at %+v, want %+v", got, want)
 	}
 	if _, err := s.Commit(&Batch{Ensure: []string{"b.example"}}); !errors.Is(err, ErrLogged) {
