@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,6 +254,26 @@ func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
 		s.began = s.began && isLocal(string(name))
 		return nil
 	})
+}
+
+// WriteRows writes every row of the database as a line of text, except for the marks of this data
+// directory. Two views of one log that have followed it equally far have the same rows.
+func (s *Store) WriteRows(w io.Writer) error {
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+			return bucket.ForEach(func(k, v []byte) error {
+				if bytes.Equal(name, bucketMark) && isLocal(string(k)) {
+					return nil
+				}
+				_, err := fmt.Fprintf(w, "%s %x %x\n", name, k, v)
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("write the rows of %s: %w", s.path, err)
+	}
+	return nil
 }
 
 // effects is what decides what a batch does, besides the batch and the database.

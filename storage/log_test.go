@@ -69,24 +69,17 @@ func position(t tester, s *Store) LogPosition {
 	return p
 }
 
-// export is every row of a store but the marks of its data directory.
+// export is every row of a store but the marks of its data directory, and but the place in the log.
 func export(t tester, s *Store) string {
 	t.Helper()
 	var b strings.Builder
-	err := s.db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
-			return bucket.ForEach(func(k, v []byte) error {
-				if !bytes.Equal(name, bucketMark) || !isLocal(string(k)) && string(k) != markLog {
-					fmt.Fprintf(&b, "%s %x %x\n", name, k, v)
-				}
-				return nil
-			})
-		})
-	})
-	if err != nil {
+	if err := s.WriteRows(&b); err != nil {
 		t.Fatalf("export: %v", err)
 	}
-	return b.String()
+	lines := slices.DeleteFunc(strings.SplitAfter(b.String(), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, fmt.Sprintf("%s %x ", bucketMark, markLog))
+	})
+	return strings.Join(lines, "")
 }
 
 // setKey gives a fresh store another secret.

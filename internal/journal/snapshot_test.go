@@ -20,12 +20,14 @@ func someTime() time.Time { return time.Unix(1_790_000_000, 0) }
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(text)
+	u, err := parseURL(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
 }
+
+func parseURL(text string) (weburl.URL, error) { return weburl.Parse(text) }
 
 func openStore(t testing.TB, dir string) *storage.Store {
 	t.Helper()
