@@ -99,6 +99,7 @@ const (
 	InsertAdded                       // it is new
 	InsertRefused                     // see Result.Refused
 	InsertTrapped                     // it leads into a trap
+	InsertRouted                      // it belongs to another shard, which has got it; Commit never says so
 )
 
 // Result is what a commit changed.

@@ -18,13 +18,26 @@ import (
 // such an error (errors.Is ErrNoSpace). ErrInDoubt is different: the disk failed at the very last
 // sync, so either all of the batch is durable or nothing. What the store shows then may differ from
 // what the next Open finds, and the store takes no more commits. Only the committer may call
-// Commit, one call at a time.
+// Commit, one call at a time. A store that follows a log takes only marks of this data directory
+// from Commit; the error is ErrLogged for other batches. See CommitTo.
 func (s *Store) Commit(b *Batch) (Result, error) {
+	if (s.position.Number > 0 || s.pending != nil) && !b.isLocal() {
+		return Result{}, fmt.Errorf("commit to %s: %w", s.path, ErrLogged)
+	}
+	if s.began && !b.isLocal() {
+		s.began = false
+	}
+	return s.commit(b, effects{limits: s.limits, ask: s.notice})
+}
+
+// commit commits a batch with given effects.
+func (s *Store) commit(b *Batch, e effects) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
 	}
 	w := s.writer
 	w.reset(s.Counters())
+	w.effects, w.notices, w.calls = e, w.notices[:0], 0
 	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		id = tx.ID()
@@ -36,8 +49,12 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 			stats := tx.Stats()
 			w.result.Changed = stats.GetPageAlloc()
 		})
-		return w.apply(b)
+		if err := w.apply(b); err != nil || e.finish == nil {
+			return err
+		}
+		return e.finish(w)
 	})
+	w.effects = effects{}
 	w.transaction = transaction{} // its buckets refer to all pages that were read and changed
 	if err != nil {
 		w.forgetNames()
@@ -101,6 +118,9 @@ type writer struct {
 	store    *Store
 	counters Counters
 	result   Result
+	effects  effects  // of this commit
+	calls    uint64   // of Options.Notice
+	notices  []notice // that changed something, for the log
 
 	transaction
 

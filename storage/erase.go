@@ -78,6 +78,9 @@ func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
 // An erased host leaves a row without a name and without URLs, so that its id is never another
 // host's.
 func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error) error {
+	if s.position.Number > 0 {
+		return fmt.Errorf("erase hosts from %s: %w", s.path, ErrLogged)
+	}
 	dir := filepath.Dir(s.path)
 	fresh := s.path + ".erase"
 	for _, left := range []string{fresh, s.path + ".compact"} {

@@ -102,8 +102,20 @@ func (w *writer) putMeta(b *Batch) error {
 			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}
 	}
-	marks := w.tx.Bucket(bucketMark)
-	for name, mark := range b.Marks {
+	for _, name := range []string{markLog, markView} {
+		if _, is := b.Marks[name]; is {
+			return fmt.Errorf("mark %s belongs to the store", name)
+		}
+	}
+	if err := putMarks(w.tx.Bucket(bucketMark), b.Marks); err != nil {
+		return err
+	}
+	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
+}
+
+// putMarks sets marks; nil removes one.
+func putMarks(marks *bolt.Bucket, all map[string][]byte) error {
+	for name, mark := range all {
 		put := func() error { return marks.Put([]byte(name), mark) }
 		if mark == nil {
 			put = func() error { return marks.Delete([]byte(name)) }
@@ -112,5 +124,5 @@ func (w *writer) putMeta(b *Batch) error {
 			return fmt.Errorf("mark %s: %w", name, err)
 		}
 	}
-	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
+	return nil
 }

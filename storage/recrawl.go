@@ -144,14 +144,14 @@ type Noticed struct {
 // noticed calls Options.Notice to find out whether a listing changes the time of a known URL's
 // recrawl.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
-	if w.store.notice == nil || f.Modified.IsZero() && !f.Listed {
+	if w.effects.ask == nil && len(w.effects.decided) == 0 || f.Modified.IsZero() && !f.Listed {
 		return nil
 	}
 	last, err := w.outcome(r, ordinal)
 	if err != nil || last.State == Queued || f.Modified.IsZero() && last.State != Failed {
 		return err
 	}
-	due, history, ok := w.store.notice(Noticed{
+	due, history, ok := w.notice(&Noticed{
 		Host: string(r.name), Site: r.site, URI: e.RequestURI, Last: last, Modified: f.Modified,
 		Claimed: f.Frequency.Every(), At: f.At,
 	})
@@ -160,4 +160,23 @@ func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	}
 	last.Due, last.History = due, history
 	return w.done(r, &Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Outcome: last})
+}
+
+// notice returns what Options.Notice says of a listed URL, or what it said when the record of the
+// log was written.
+func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
+	call := w.calls
+	w.calls++
+	if w.effects.ask == nil {
+		decided := w.effects.decided
+		if len(decided) == 0 || decided[0].call != call {
+			return due, history, false
+		}
+		w.effects.decided = decided[1:]
+		return FromSeconds(decided[0].due), decided[0].history, true
+	}
+	if due, history, ok = w.effects.ask(*n); ok {
+		w.notices = append(w.notices, notice{call, secondsUp(due), history})
+	}
+	return due, history, ok
 }

@@ -92,6 +92,10 @@ type Store struct {
 	writer   *writer
 	counters atomic.Pointer[Counters]
 	doubt    error // ErrInDoubt, after which there is no commit; for the committer only
+
+	position LogPosition // in the log; for the committer only
+	pending  *pending    // on its way into the log; nil: nothing
+	began    bool        // the store has nothing that a log would lack, so one may begin with it
 }
 
 // openTimeout is how long Open waits for the lock of another process.
@@ -250,9 +254,10 @@ func (s *Store) load(readOnly bool) error {
 		if counters, ok = decodeCounters(meta.Get(metaCounters)); !ok {
 			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 		}
-		return nil
+		return s.loadPosition(tx, counters)
 	})
 	if err == nil && fresh {
+		s.began = true
 		err = s.create()
 	}
 	s.counters.Store(&counters)

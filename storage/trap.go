@@ -173,7 +173,7 @@ func (w *writer) putTraps(host HostID) error {
 // trapped returns the trap that a new URL of a host leads into, or NoTrap; then it also counts the
 // URL among the queries of its path. Only the limit of the host applies to seeds.
 func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
-	limits := &w.store.limits
+	limits := &w.effects.limits
 	if limits.hostURLs > 0 && r.urls() >= limits.hostURLs {
 		return TrapHostURLs
 	}
@@ -209,7 +209,7 @@ func (s *Store) pathKey(o *originRow, path string) uint64 {
 // content counts the digest of a page that was fetched for the first time. If enough other pages
 // had the same digest, this commit refuses the links of the page.
 func (w *writer) content(r *hostRow, d *Done, before State) {
-	limit := w.store.limits.sameDigest
+	limit := w.effects.limits.sameDigest
 	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {
 		return
 	}

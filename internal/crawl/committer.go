@@ -118,19 +118,27 @@ func (c *committer) run(ctx context.Context) {
 // commit makes a batch durable: first the output, then the transaction that counts it. After an
 // error both are as before, except for storage.ErrInDoubt: nobody knows whether the transaction
 // counts, and the output keeps what it may or may not count. The next start finds out, and cuts
-// the output to it.
+// the output to it. With a journal the same holds after storage.ErrPending, until a later try with
+// the same batch succeeds.
 func (c *committer) commit(b *batch) error {
 	started := c.o.Now()
 	if err := c.space.check(); err != nil {
 		return err
 	}
-	marks, err := c.files.write(b.items, started)
-	if err != nil {
-		return err
+	marks, err := b.marks, error(nil)
+	if !b.inLog {
+		if marks, err = c.files.write(b.items, started); err != nil {
+			return err
+		}
+		b.setMark(MarkOutput, encodeMarks(marks))
+		b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
 	}
-	b.setMark(MarkOutput, encodeMarks(marks))
-	b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
 	b.result, err = c.store.Commit(&b.rows)
+	if errors.Is(err, storage.ErrPending) {
+		// The log counts the output, or may: it stays, and the next try goes on from here.
+		b.inLog, b.marks = true, marks
+		return c.space.explain(err)
+	}
 	if errors.Is(err, storage.ErrInDoubt) {
 		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed"+
 			" and goes on from there", err)
@@ -209,7 +217,7 @@ func (c *committer) close() error {
 	if err == nil {
 		err = c.files.Committed()
 	}
-	if errors.Is(err, storage.ErrInDoubt) || errors.Is(err, storage.ErrNoSpace) {
+	if errors.Is(err, storage.ErrInDoubt) || errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrPending) {
 		return nil // it was reported when that began
 	}
 	return err
@@ -242,6 +250,9 @@ type batch struct {
 	begun    []*sweep.Sweep // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
 	addition *addition      // what the batch consists of; nil: the crawl's own work
+
+	inLog bool           // the journal has the batch, or may: see storage.ErrPending
+	marks []archive.Mark // of the output that it counts then
 
 	result storage.Result
 	took   time.Duration // the commit
@@ -366,7 +377,9 @@ func (b *batching) nextAddition(ready bool) *batch {
 	}
 	return &batch{
 		addition: a, offset: b.offset,
-		rows: storage.Batch{Found: a.found, Done: a.again, InsertResults: make([]storage.InsertResult, len(a.found))},
+		rows: storage.Batch{
+			Found: a.found, Done: a.again, InsertResults: make([]storage.InsertResult, len(a.found)), Marks: a.marks,
+		},
 	}
 }
 

@@ -76,9 +76,11 @@ func outputError(err error) error {
 	return fmt.Errorf("%w: %w", errOutput, err)
 }
 
-// mayPass reports whether an error goes away when somebody makes room, or gives a directory back.
+// mayPass reports whether an error goes away when somebody makes room, or gives a directory or the
+// log of the cluster back.
 func mayPass(err error) bool {
-	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput)) && !errors.Is(err, storage.ErrInDoubt)
+	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) || errors.Is(err, storage.ErrLogDown)) &&
+		!errors.Is(err, storage.ErrInDoubt) && !errors.Is(err, storage.ErrLost)
 }
 
 // retryFull is how long to wait between two tries to write to a full disk.
@@ -103,6 +105,7 @@ func waitForSpace(ctx context.Context, stalls chan<- error, err error) bool {
 // descriptors.
 const (
 	noRoom        = "the disk is full, or as full as it may be: nothing is dispatched until there is room again"
+	noLog         = "the log of the cluster cannot be written: nothing is dispatched until it can"
 	noOutput      = "the output cannot be written: nothing is dispatched until it can"
 	noDescriptors = "this process has as many files and connections open as it may: nothing is dispatched " +
 		"until there is room again; raise the limit (ulimit -n, or LimitNOFILE= of a service)"
@@ -152,6 +155,8 @@ func (s *stall) begin(where *error, err error) error {
 			message = noDescriptors
 		case errors.Is(err, storage.ErrNoSpace):
 			message = noRoom
+		case errors.Is(err, storage.ErrLogDown):
+			message = noLog
 		}
 		s.log.Error(message, "error", err)
 	}

@@ -91,6 +91,13 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
 		return nil, errors.Join(err, s.Close())
 	}
+	if o.Journal != nil {
+		logged, err := openLogged(s, o.Journal)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return open(o, logged, log)
+	}
 	return open(o, s, log)
 }
 
@@ -261,6 +268,9 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
 	}
 	d, c := e.newCrew(f, load.Forgiveness{Failures: forgiven, Before: e.opened})
+	if c.incoming, err = e.newIncoming(d.mailbox); err != nil {
+		return nil, nil, err
+	}
 	d.settings = kept
 	if e.plan != nil {
 		d.sweeps.adopter = &sweep.Adopter{
@@ -304,6 +314,7 @@ type crew struct {
 	committer *committer
 	loader    *load.Loader
 	sweeper   *sweep.Sweeper
+	incoming  *incoming // nil: there is no journal
 }
 
 // newCrew makes the roles and wires them to each other.
@@ -363,6 +374,9 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.Run)
 	wg.Go(func() { c.sweeper.Run(walk) })
+	if c.incoming != nil {
+		wg.Go(func() { c.incoming.run(walk) })
+	}
 
 	d.dispatch(ctx)
 	stopWalk()

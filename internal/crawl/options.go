@@ -66,6 +66,10 @@ type Options struct {
 	Requests requestlog.Options
 	Storage  storage.Options
 
+	// Journal is the log of the shard of a cluster that the engine crawls; nil: the engine is the
+	// whole crawl, on one machine.
+	Journal Journal
+
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
 	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time

@@ -285,7 +285,7 @@ func (r InsertResult) String() string {
 // insertResultOf returns the result of an addition that was a discovery.
 func insertResultOf(r storage.InsertResult) InsertResult {
 	switch r {
-	case storage.InsertAdded:
+	case storage.InsertAdded, storage.InsertRouted:
 		return InsertAdded
 	case storage.InsertKnown:
 		return InsertKnown
@@ -332,7 +332,8 @@ func (a *Added) count(r InsertResult) {
 type addition struct {
 	found  []storage.Found
 	again  []storage.Done // known URLs that are put back
-	answer chan added     // holds one
+	marks  map[string][]byte
+	answer chan added // holds one
 }
 
 // added is what the commit of an addition did.

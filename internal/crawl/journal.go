@@ -1,0 +1,235 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Journal is the log of a shard of a cluster. The engine's database is a view of it, so that another
+// node can make the same database of the log. internal/journal implements it.
+type Journal interface {
+	storage.Log
+	// Replay gives apply the records behind a position, in their order, up to the last one that there
+	// can be.
+	Replay(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error
+	// Owns reports whether a host belongs to the shard.
+	Owns(host string) bool
+	// Publish makes URLs durable that belong to other shards. It takes the same URLs under the same
+	// number once.
+	Publish(number uint64, urls []storage.Discovery) error
+	// Incoming gives take the URLs that other shards have published for this one, behind a sequence,
+	// until the context ends or take fails.
+	Incoming(ctx context.Context, after uint64, take func(sequence uint64, urls []storage.Discovery) error) error
+}
+
+// markIncoming is the name of the mark with the sequence up to which the database has the URLs that
+// other shards have published.
+const markIncoming = "in"
+
+// loggedView is what the engine needs of a store that follows a log.
+type loggedView interface {
+	store
+	CommitTo(storage.Log, *storage.Batch) (storage.Result, error)
+	LogPosition() (storage.LogPosition, error)
+	Replay(sequence uint64, record []byte) error
+}
+
+// loggedStore is a store whose commits go through a journal. Whoever commits owns it.
+type loggedStore struct {
+	loggedView
+	journal Journal
+	last    routed // the batch that is being committed
+}
+
+// routed is a batch, divided into what this shard keeps and the URLs of others.
+type routed struct {
+	batch     *storage.Batch // nil: there is none
+	own       *storage.Batch // the batch itself if it has no URLs of others
+	indexes   []int          // of own.Found in batch.Found; nil: own is the batch
+	others    []storage.Discovery
+	published bool
+}
+
+// openLogged brings a store up to the end of its log. It closes nothing.
+func openLogged(s loggedView, j Journal) (*loggedStore, error) {
+	from, err := s.LogPosition()
+	if err == nil {
+		err = j.Replay(from, s.Replay)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bring the database up to its log: %w", err)
+	}
+	return &loggedStore{loggedView: s, journal: j}, nil
+}
+
+// Commit publishes the URLs of other shards, appends the batch to the log, and commits it to the
+// database. After an error all of it can be tried again with the same batch.
+func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
+	if s.last.batch != b {
+		r, err := s.route(b)
+		if err != nil {
+			return storage.Result{}, err
+		}
+		s.last = r
+	}
+	r := &s.last
+	if len(r.others) > 0 && !r.published {
+		at, err := s.LogPosition()
+		if err == nil {
+			err = s.journal.Publish(at.Number+1, r.others)
+		}
+		if err != nil {
+			return storage.Result{}, err
+		}
+		r.published = true
+	}
+	result, err := s.CommitTo(s.journal, r.own)
+	if err != nil {
+		return result, err
+	}
+	if r.own != b && b.InsertResults != nil {
+		for i := range b.InsertResults {
+			b.InsertResults[i] = storage.InsertRouted
+		}
+		for i, at := range r.indexes {
+			b.InsertResults[at] = r.own.InsertResults[i]
+		}
+	}
+	s.last = routed{}
+	return result, nil
+}
+
+// route divides a batch.
+func (s *loggedStore) route(b *storage.Batch) (routed, error) {
+	r := routed{batch: b, own: b}
+	var host string // of the discovery before
+	owns := true
+	for i := range b.Found {
+		f := &b.Found[i]
+		if h := f.URL.Host(); h != host {
+			host, owns = h, s.journal.Owns(h)
+		}
+		if owns {
+			if r.own != b {
+				r.own.Found, r.indexes = append(r.own.Found, *f), append(r.indexes, i)
+			}
+			continue
+		}
+		if r.own == b {
+			own := *b
+			own.Found = append([]storage.Found(nil), b.Found[:i]...)
+			for n := range i {
+				r.indexes = append(r.indexes, n)
+			}
+			r.own = &own
+		}
+		via, err := s.via(f)
+		if err != nil {
+			return routed{}, err
+		}
+		r.others = append(r.others, storage.Discovery{Found: *f, Via: via})
+	}
+	if r.own != b && b.InsertResults != nil {
+		r.own.InsertResults = make([]storage.InsertResult, len(r.own.Found))
+	}
+	return r, nil
+}
+
+// via returns the URL of the page that a discovery was found on.
+func (s *loggedStore) via(f *storage.Found) (string, error) {
+	if f.ViaHost == storage.NoHost {
+		return "", nil
+	}
+	u, err := s.URL(f.ViaHost, f.ViaOrdinal)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	return u.String(), err
+}
+
+// incoming adds the URLs that other shards have found. It runs besides the dispatcher, and each
+// message is committed with its place in their sequence.
+type incoming struct {
+	o       *Options
+	log     *slog.Logger
+	journal Journal
+	after   uint64 // the sequence that is committed
+	url     fingerprinter
+	admit   func(*storage.Found) bool
+	add     func(context.Context, *addition) (added, error)
+	failed  func(context.Context, error) // ends the crawl
+}
+
+// retryIncoming is how long to wait before the URLs are read again after an error.
+const retryIncoming = time.Second
+
+// run reads until the context ends or the dispatcher takes no more.
+func (in *incoming) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := in.journal.Incoming(ctx, in.after, func(sequence uint64, urls []storage.Discovery) error {
+			return in.take(ctx, sequence, urls)
+		})
+		switch {
+		case ctx.Err() != nil || errors.Is(err, ErrNotRunning):
+			return
+		case !errors.Is(err, storage.ErrLogDown):
+			in.failed(ctx, fmt.Errorf("URLs of other shards: %w", err))
+			return
+		}
+		in.log.Warn("the URLs that other shards have found cannot be read; it is tried again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryIncoming):
+		}
+	}
+}
+
+func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Discovery) error {
+	a := &addition{marks: map[string][]byte{markIncoming: storage.EncodeOffset(sequence)}}
+	for i := range urls {
+		f := urls[i].Found
+		if !in.journal.Owns(f.URL.Host()) || !in.admit(&f) {
+			continue
+		}
+		f.Fingerprint = in.url.Fingerprint(f.URL)
+		if f.Stripped != "" {
+			f.Fingerprint = in.url.Fingerprint(f.URL.Origin().URL(f.Stripped))
+		}
+		a.found = append(a.found, f)
+	}
+	if _, err := in.add(ctx, a); err != nil {
+		return err
+	}
+	in.after = sequence
+	return nil
+}
+
+// newIncoming returns what reads the URLs of other shards; nil without a journal.
+func (e *Engine) newIncoming(m *mailbox) (*incoming, error) {
+	if e.o.Journal == nil {
+		return nil, nil
+	}
+	encoded, err := e.store.Mark(markIncoming)
+	if err != nil {
+		return nil, err
+	}
+	after, err := storage.DecodeOffset(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("mark %s: %w", markIncoming, err)
+	}
+	return &incoming{
+		o: &e.o, log: e.log, journal: e.o.Journal, after: after, url: e.store, add: m.add,
+		admit: func(f *storage.Found) bool {
+			_, in := e.o.admitAddition(e.scope.Load(), &Addition{URL: f.URL, Depth: f.Depth})
+			return in || f.Seed
+		},
+		failed: func(ctx context.Context, err error) {
+			_ = m.call(ctx, func(d *dispatcher) { d.fail(err) }) // else it ends anyway
+		},
+	}, nil
+}

@@ -1,0 +1,181 @@
+package journal
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// discoveriesVersion is the version of the messages with URLs for other shards.
+const discoveriesVersion = 1
+
+// messageURLs bounds the bytes of URLs and metadata in one message with URLs, unless one alone has
+// more.
+const messageURLs = 256 << 10
+
+// discoveryBytes estimates what a discovery takes in a message.
+func discoveryBytes(d *storage.Discovery) int {
+	return len(d.Found.URL.String()) + len(d.Found.Stripped) + len(d.Found.Metadata) + len(d.Via) + 64
+}
+
+// appendDiscoveries appends a message with URLs for another shard: version, the pages that they were
+// found on, and the discoveries as in a record, where the page is a number. FORMAT.md describes its
+// bytes.
+func appendDiscoveries(b []byte, all []storage.Discovery) ([]byte, error) {
+	vias := make(map[string]uint32)
+	var texts []string
+	found := make([]storage.Found, len(all))
+	for i := range all {
+		d := &all[i]
+		found[i] = d.Found
+		found[i].ViaHost, found[i].ViaOrdinal = storage.NoHost, 0
+		if d.Via == "" {
+			continue
+		}
+		n, known := vias[d.Via]
+		if !known {
+			n = uint32(len(texts))
+			vias[d.Via], texts = n, append(texts, d.Via)
+		}
+		found[i].ViaHost, found[i].ViaOrdinal = 1, n
+	}
+	b = append(b, discoveriesVersion)
+	b = binary.AppendUvarint(b, uint64(len(texts)))
+	for _, via := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(via))), via...)
+	}
+	return storage.AppendFound(b, found)
+}
+
+// decodeDiscoveries is the inverse of appendDiscoveries. Fingerprints are missing.
+func decodeDiscoveries(b []byte) ([]storage.Discovery, error) {
+	d := wire.NewDecoder(b)
+	switch version := d.Byte(); {
+	case !d.OK() || version == 0:
+		return nil, fmt.Errorf("%w: it has no version", storage.ErrRecord)
+	case version > discoveriesVersion:
+		return nil, fmt.Errorf("a message with URLs: %w (its version is %d, this amble reads up to %d): "+
+			"use a newer amble on this node", storage.ErrNewer, version, discoveriesVersion)
+	}
+	var vias []string
+	for n := d.UvarintMax(uint64(d.Len())); n > 0 && d.OK(); n-- {
+		vias = append(vias, string(d.Long()))
+	}
+	if !d.OK() {
+		return nil, fmt.Errorf("%w: %w", storage.ErrRecord, d.Err())
+	}
+	found, err := storage.DecodeFound(d.Rest())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]storage.Discovery, len(found))
+	for i := range found {
+		f := &found[i]
+		if f.ViaHost != storage.NoHost {
+			if f.ViaHost != 1 || uint64(f.ViaOrdinal) >= uint64(len(vias)) {
+				return nil, fmt.Errorf("%w: a URL was found on a page that is missing", storage.ErrRecord)
+			}
+			all[i].Via = vias[f.ViaOrdinal]
+		}
+		f.ViaHost, f.ViaOrdinal = storage.NoHost, 0
+		all[i].Found = *f
+	}
+	return all, nil
+}
+
+// Publish makes URLs durable that belong to other shards. number is that of the commit that they
+// come from: the same URLs under the same number are taken once.
+func (s *Shard) Publish(number uint64, all []storage.Discovery) error {
+	byShard := make(map[int][]storage.Discovery)
+	var order []int
+	for i := range all {
+		n := int(cluster.ShardOf(all[i].Found.URL.Host(), s.o.Shards))
+		if byShard[n] == nil {
+			order = append(order, n)
+		}
+		byShard[n] = append(byShard[n], all[i])
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Timeout)
+	defer cancel()
+	var acks []jetstream.PubAckFuture
+	for _, to := range order {
+		for part, list := 0, byShard[to]; len(list) > 0; part++ {
+			n, size := 0, 0
+			for n < len(list) && (n == 0 || size < messageURLs) {
+				size += discoveryBytes(&list[n])
+				n++
+			}
+			data, err := appendDiscoveries(nil, list[:n])
+			if err != nil {
+				return fmt.Errorf("publish URLs for shard %d: %w", to, err)
+			}
+			list = list[n:]
+			id := fmt.Sprintf("%d.%d.%d.%d.%d.%x", s.n, s.epoch, number, to, part, crc32.Checksum(data, castagnoli()))
+			ack, err := s.js.PublishMsgAsync(&nats.Msg{Subject: s.subject("in", to), Data: data}, jetstream.WithMsgID(id),
+				jetstream.WithExpectStream(s.o.Prefix+"_in"))
+			if err != nil {
+				return fmt.Errorf("publish URLs for shard %d: %w", to, downError(err))
+			}
+			acks = append(acks, ack)
+		}
+	}
+	for _, ack := range acks {
+		select {
+		case <-ack.Ok():
+		case err := <-ack.Err():
+			return fmt.Errorf("publish URLs for other shards: %w", downError(err))
+		case <-ctx.Done():
+			return fmt.Errorf("publish URLs for other shards: %w", downError(ctx.Err()))
+		}
+	}
+	return nil
+}
+
+// Incoming gives the URLs that other shards have published for this one to take, message by message
+// behind a sequence, until the context or the run ends. It returns the first error of take, or
+// ErrNewer, ErrRecord, ErrLogDown.
+func (s *Shard) Incoming(ctx context.Context, after uint64,
+	take func(sequence uint64, all []storage.Discovery) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	subject := s.subject("in", s.n)
+	reader, err := s.newReader(ctx, s.in, after+1, subject)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", subject, err)
+	}
+	defer reader.close()
+	for {
+		m, err := reader.next(ctx, 0)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", subject, err)
+		}
+		all, err := decodeDiscoveries(m.data)
+		if err != nil {
+			return fmt.Errorf("message %d of %s: %w", m.sequence, subject, err)
+		}
+		if err := take(m.sequence, all); err != nil {
+			return err
+		}
+	}
+}
+
+// forgetIncoming deletes the messages for this shard up to a sequence.
+func (s *Shard) forgetIncoming(ctx context.Context, upTo uint64) error {
+	if upTo == 0 || upTo == math.MaxUint64 {
+		return nil
+	}
+	return downError(s.in.Purge(ctx, jetstream.WithPurgeSubject(s.subject("in", s.n)), jetstream.WithPurgeSequence(upTo+1)))
+}

@@ -1,0 +1,242 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// snapshotVersion is the version of what a snapshot is.
+const snapshotVersion = 1
+
+// minSnapshot is how many bytes of log a snapshot is worth at least.
+const minSnapshot = 16 << 20
+
+// The names of what is kept with a snapshot.
+const (
+	metaVersion  = "amble-version"
+	metaNumber   = "amble-number"   // of a record that it has
+	metaSequence = "amble-sequence" // of that record
+	metaIncoming = "amble-incoming" // up to which it has the URLs of other shards
+	metaSHA256   = "amble-sha256"
+	metaSize     = "amble-size"
+)
+
+// Snapshot is a copy of the database of a shard in the object store.
+type Snapshot struct {
+	Name     string
+	At       storage.LogPosition // a record that it has, and so all before it
+	Incoming uint64              // the sequence up to which it has the URLs of other shards
+	Size     int64               // bytes
+	sum      string
+	version  int
+}
+
+// snapshotName is the name of the snapshot of a shard as of a record. Names in their order are
+// snapshots in their order.
+func (s *Shard) snapshotName(number uint64) string { return fmt.Sprintf("%d.%020d", s.n, number) }
+
+// SnapshotDue reports whether a snapshot is due: the log behind the last one is larger than that,
+// and than 16 MiB.
+func (s *Shard) SnapshotDue(ctx context.Context) (bool, error) {
+	all, err := s.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	least := int64(minSnapshot)
+	if len(all) > 0 {
+		least = max(least, all[len(all)-1].Size)
+	}
+	size, err := s.logBytes(ctx)
+	return size > least, err
+}
+
+// logBytes estimates the bytes of the log of the shard, by its share of the messages of the stream.
+func (s *Shard) logBytes(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	subject := s.subject("log", s.n)
+	info, err := s.log.Info(ctx, jetstream.WithSubjectFilter(s.o.Prefix+".log.*"))
+	if err != nil {
+		return 0, downError(err)
+	}
+	total := uint64(0)
+	for _, n := range info.State.Subjects {
+		total += n
+	}
+	if total == 0 {
+		return 0, nil
+	}
+	return int64(float64(info.State.Bytes) * float64(info.State.Subjects[subject]) / float64(total)), nil
+}
+
+// WriteSnapshot copies a database to the object store. at is a position of its log, and incoming one of
+// its URLs from other shards, that the copy has: read before backup is called. backup is
+// [storage.Store.Backup]; dir is where the copy is kept meanwhile. When the snapshot is durable, the
+// log behind it and older snapshots are deleted.
+func (s *Shard) WriteSnapshot(ctx context.Context, dir string, at storage.LogPosition, incoming uint64,
+	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) error {
+	err := s.writeSnapshot(ctx, dir, at, incoming, backup)
+	if err == nil {
+		err = s.purge(ctx, at, incoming)
+	}
+	if err != nil {
+		return fmt.Errorf("snapshot of shard %d: %w", s.n, err)
+	}
+	return nil
+}
+
+func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPosition, incoming uint64,
+	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) (err error) {
+	if at.Number == 0 {
+		return errors.New("the database has no position in a log")
+	}
+	f, err := os.CreateTemp(dir, "snapshot-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	sum := sha256.New()
+	size, err := backup(func(int64) (io.Writer, error) { return io.MultiWriter(f, sum), nil })
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.snapshots.Put(ctx, jetstream.ObjectMeta{
+		Name: s.snapshotName(at.Number), Metadata: map[string]string{
+			metaVersion:  strconv.Itoa(snapshotVersion),
+			metaNumber:   strconv.FormatUint(at.Number, 10),
+			metaSequence: strconv.FormatUint(at.Sequence, 10),
+			metaIncoming: strconv.FormatUint(incoming, 10),
+			metaSHA256:   hex.EncodeToString(sum.Sum(nil)),
+			metaSize:     strconv.FormatInt(size, 10),
+		},
+	}, f)
+	return downError(err)
+}
+
+// purge deletes what a durable snapshot makes superfluous: the log up to it, the URLs of other shards
+// up to it, and all snapshots before the newest.
+func (s *Shard) purge(ctx context.Context, at storage.LogPosition, incoming uint64) error {
+	err := downError(s.log.Purge(ctx, jetstream.WithPurgeSubject(s.subject("log", s.n)),
+		jetstream.WithPurgeSequence(at.Sequence+1)))
+	err = errors.Join(err, s.forgetIncoming(ctx, incoming))
+	all, listing := s.list(ctx)
+	for _, old := range all[:max(0, len(all)-1)] {
+		err = errors.Join(err, downError(s.snapshots.Delete(ctx, old.Name)))
+	}
+	return errors.Join(err, listing)
+}
+
+// list returns the snapshots of the shard, the newest last.
+func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	objects, err := s.snapshots.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, downError(err)
+	}
+	for _, object := range objects {
+		if strings.HasPrefix(object.Name, strconv.Itoa(s.n)+".") {
+			snapshot, err := parseSnapshot(&object.ObjectMeta)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, snapshot)
+		}
+	}
+	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.At.Number, b.At.Number) })
+	return all, nil
+}
+
+func parseSnapshot(m *jetstream.ObjectMeta) (x Snapshot, err error) {
+	var errs [5]error
+	x.Name, x.sum = m.Name, m.Metadata[metaSHA256]
+	x.version, errs[0] = strconv.Atoi(m.Metadata[metaVersion])
+	x.At.Number, errs[1] = strconv.ParseUint(m.Metadata[metaNumber], 10, 64)
+	x.At.Sequence, errs[2] = strconv.ParseUint(m.Metadata[metaSequence], 10, 64)
+	x.Incoming, errs[3] = strconv.ParseUint(m.Metadata[metaIncoming], 10, 64)
+	x.Size, errs[4] = strconv.ParseInt(m.Metadata[metaSize], 10, 64)
+	switch err := errors.Join(errs[:]...); {
+	case errs[0] == nil && x.version > snapshotVersion:
+		return x, fmt.Errorf("snapshot %s: %w (its version is %d, this amble reads up to %d): use a newer amble on this node",
+			x.Name, storage.ErrNewer, x.version, snapshotVersion)
+	case err != nil || x.version < 1 || x.At.Number == 0 || x.Size < 0 || len(x.sum) != 2*sha256.Size:
+		return x, fmt.Errorf("%w: snapshot %s has no position, size or sum", storage.ErrRecord, m.Name)
+	}
+	return x, nil
+}
+
+// Restore makes the newest snapshot of the shard the database of a directory, in place of one that may
+// be there, which nobody may have open. restored is false if there is no snapshot: then the log begins
+// at its first record. What is behind the snapshot comes from [Shard.Replay].
+func (s *Shard) Restore(ctx context.Context, dir string) (at storage.LogPosition, restored bool, err error) {
+	all, err := s.list(ctx)
+	if err == nil && len(all) > 0 {
+		restored = true
+		at, err = s.restore(ctx, dir, &all[len(all)-1])
+	}
+	if err != nil {
+		return at, false, fmt.Errorf("restore shard %d: %w", s.n, err)
+	}
+	return at, restored, nil
+}
+
+func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storage.LogPosition, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return at, err
+	}
+	path := filepath.Join(dir, storage.FileName+".snapshot")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return at, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	if err = errors.Join(s.fetch(ctx, f, x), f.Sync(), f.Close()); err != nil {
+		return at, fmt.Errorf("snapshot %s: %w", x.Name, err)
+	}
+	if at, err = storage.RestoreFile(path, dir); err == nil && at.Number < x.At.Number {
+		err = fmt.Errorf("%w: snapshot %s ends at record %d", storage.ErrRecord, x.Name, at.Number)
+	}
+	return at, err
+}
+
+// fetch writes a snapshot to w and compares its sum.
+func (s *Shard) fetch(ctx context.Context, w io.Writer, x *Snapshot) error {
+	object, err := s.snapshots.Get(ctx, x.Name)
+	if err != nil {
+		return downError(err)
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(object, min(x.Size, math.MaxInt64-1)+1))
+	if err = errors.Join(err, object.Close()); err != nil {
+		return downError(err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); n != x.Size || got != x.sum {
+		return fmt.Errorf("%w: it has %d bytes with the sum %s, should have %d with %s", storage.ErrRecord, n, got, x.Size, x.sum)
+	}
+	return nil
+}

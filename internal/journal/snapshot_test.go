@@ -1,0 +1,324 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func someTime() time.Time { return time.Unix(1_790_000_000, 0) }
+
+func parse(t testing.TB, text string) weburl.URL {
+	t.Helper()
+	u, err := parseURL(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func parseURL(text string) (weburl.URL, error) { return weburl.Parse(text) }
+
+func openStore(t testing.TB, dir string) *storage.Store {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// addURL commits one URL to a store and its log.
+func addURL(t testing.TB, s *storage.Store, log storage.Log, text string) {
+	t.Helper()
+	u := parse(t, text)
+	b := storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), At: someTime()}},
+		Marks: map[string][]byte{storage.MarkLedger: storage.EncodeOffset(9), "paused": []byte(text)}}
+	for deadline := time.Now().Add(patience); ; {
+		_, err := s.CommitTo(log, &b)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, storage.ErrLogDown) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func position(t testing.TB, s *storage.Store) storage.LogPosition {
+	t.Helper()
+	p, err := s.LogPosition()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// contents is what a store has: URLs and marks.
+func contents(t testing.TB, s *storage.Store) (all []string) {
+	t.Helper()
+	err := s.Hosts(func(h *storage.Host) error {
+		next := uint32(0)
+		for {
+			var err error
+			before := next
+			if next, err = s.URLs(h.ID, next, 100, func(head storage.Head) {
+				all = append(all, fmt.Sprintf("%s %d %+v", h.Name, head.Ordinal, head))
+			}); err != nil || next == before {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks, err := s.Marks("paused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, fmt.Sprintf("%q", marks))
+}
+
+// TestSnapshot: a database made of a snapshot and the log behind it is that of the former owner. The
+// log before it is gone, and older snapshots.
+func TestSnapshot(t *testing.T) {
+	s := start(t)
+	ctx := context.Background()
+	shard := s.claim(t, 3)
+	dir := t.TempDir()
+	owner := openStore(t, dir)
+	defer owner.Close()
+	if _, restored, err := shard.Restore(ctx, t.TempDir()); restored || err != nil {
+		t.Errorf("a shard without a snapshot: %t, %v", restored, err)
+	}
+	mustAppend(t, s.claim(t, 2), 1, []byte("another shard"))
+	for i := range 20 {
+		addURL(t, owner, shard, fmt.Sprintf("https://a%d.example/%d", i%3, i))
+		if i == 5 || i == 12 {
+			at := position(t, owner)
+			if err := shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := s.last(ctx, s.subject("log", 3)); err != nil || n != nil {
+				t.Errorf("behind the snapshot the log has message %v, %v", n, err)
+			}
+			if all, err := shard.list(ctx); err != nil || len(all) != 1 || all[0].At != at {
+				t.Errorf("snapshots %+v, %v", all, err)
+			}
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the directory has %v, %v", left, err)
+	}
+	if got := replayed(t, s.claim(t, 2), storage.LogPosition{}); !slices.Equal(got, []string{"another shard"}) {
+		t.Errorf("the other shard has %q", got)
+	}
+	taker := s.claim(t, 3)
+	empty := openStore(t, t.TempDir())
+	defer empty.Close()
+	if err := taker.Replay(storage.LogPosition{}, empty.Replay); !errors.Is(err, storage.ErrGap) {
+		t.Errorf("the log without the snapshot: %v", err)
+	}
+	to := t.TempDir()
+	at, restored, err := taker.Restore(ctx, to)
+	if err != nil || !restored || at.Number != 13 {
+		t.Fatalf("restored %t up to %+v, %v", restored, at, err)
+	}
+	view := openStore(t, to)
+	defer view.Close()
+	if mark, err := view.Mark(storage.MarkLedger); err != nil || mark != nil {
+		t.Errorf("the other node's start ledger is known: %x, %v", mark, err)
+	}
+	if err := taker.Replay(position(t, view), view.Replay); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, view), contents(t, owner); !slices.Equal(got, want) || position(t, view) != position(t, owner) {
+		t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	addURL(t, view, taker, "https://b.example/")
+	if due, err := taker.SnapshotDue(ctx); err != nil || due {
+		t.Errorf("a snapshot of a small log is due: %t, %v", due, err)
+	}
+}
+
+// TestBadSnapshots are refused, and leave the directory as it is.
+func TestBadSnapshots(t *testing.T) {
+	s := start(t)
+	ctx := context.Background()
+	shard := s.claim(t, 0)
+	owner := openStore(t, t.TempDir())
+	defer owner.Close()
+	addURL(t, owner, shard, "https://a.example/")
+	var database bytes.Buffer
+	if _, err := owner.Backup(func(int64) (io.Writer, error) { return &database, nil }); err != nil {
+		t.Fatal(err)
+	}
+	write := func(change func(map[string]string), data []byte) {
+		t.Helper()
+		if err := shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{Number: 1, Sequence: 1}, 0,
+			func(begin func(int64) (io.Writer, error)) (int64, error) {
+				w, err := begin(1)
+				if err == nil {
+					_, err = w.Write(data)
+				}
+				return int64(len(data)), err
+			}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.snapshots.GetInfo(ctx, shard.snapshotName(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(info.Metadata)
+		if err := s.snapshots.UpdateMeta(ctx, info.Name, info.ObjectMeta); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(map[string]string)
+		data   []byte
+		want   error
+	}{
+		{"a newer version", func(m map[string]string) { m[metaVersion] = "2" }, database.Bytes(), storage.ErrNewer},
+		{"no version", func(m map[string]string) { delete(m, metaVersion) }, database.Bytes(), storage.ErrRecord},
+		{"another sum", func(m map[string]string) { m[metaSHA256] = strings.Repeat("0", 64) }, database.Bytes(), storage.ErrRecord},
+		{"another length", func(m map[string]string) { m[metaSize] = "10" }, database.Bytes(), storage.ErrRecord},
+		{"a later position", func(m map[string]string) { m[metaNumber] = "9" }, database.Bytes(), storage.ErrRecord},
+		{"no database", func(map[string]string) {}, []byte("no database"), storage.ErrNotDatabase},
+	} {
+		write(c.change, c.data)
+		dir := t.TempDir()
+		if _, restored, err := shard.Restore(ctx, dir); restored || !errors.Is(err, c.want) {
+			t.Errorf("%s: restored %t, %v", c.what, restored, err)
+		}
+		if c.what == "a later position" {
+			continue // that is seen when the database is at its place
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("%s: the directory has %v, %v", c.what, left, err)
+		}
+	}
+	if err := shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{}, 0, owner.Backup); err == nil {
+		t.Error("a snapshot of a database without a log")
+	}
+}
+
+// TestIncoming: URLs for other shards arrive with all that they have, once, in their order, and can be
+// read from any place on.
+func TestIncoming(t *testing.T) {
+	s := start(t)
+	from := s.claim(t, 0)
+	var all []storage.Discovery
+	for i := range 40 {
+		u := parse(t, fmt.Sprintf("https://host%d.example/%d", i%9, i))
+		d := storage.Discovery{Found: storage.Found{URL: u, Depth: uint16(i), Redirects: uint8(i % 3), Priority: int8(i - 20),
+			Seed: i%7 == 0, At: someTime(), Frequency: storage.Frequency(i % 8), Listed: i%2 == 0}}
+		if i%3 > 0 {
+			d.Via = fmt.Sprintf("https://page.example/%d", i/10)
+		}
+		all = append(all, d)
+	}
+	metadata, err := storage.Metadata{"key": {strings.Repeat("v", 16000)}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 { // more than one message
+		all = append(all, storage.Discovery{Found: storage.Found{
+			URL: parse(t, fmt.Sprintf("https://host1.example/large/%d", i)), At: someTime(), Metadata: metadata}})
+	}
+	for range 3 { // an answer was lost
+		if err := from.Publish(1, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Publish(2, all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	got, ends := make(map[string]int), errors.New("enough")
+	for n := range s.o.Shards {
+		shard := s.claim(t, n)
+		var want []storage.Discovery
+		for _, d := range append(slices.Clone(all), all[0]) {
+			if shard.Owns(d.Found.URL.Host()) {
+				want = append(want, d)
+			}
+		}
+		if len(want) == 0 {
+			continue
+		}
+		var list []storage.Discovery
+		var sequences []uint64
+		err := shard.Incoming(context.Background(), 0, func(sequence uint64, part []storage.Discovery) error {
+			list, sequences = append(list, part...), append(sequences, sequence)
+			if len(list) >= len(want) {
+				return ends
+			}
+			return nil
+		})
+		if !errors.Is(err, ends) || fmt.Sprint(list) != fmt.Sprint(want) {
+			t.Fatalf("shard %d: %v\n%v, want\n%v", n, err, list, want)
+		}
+		got[fmt.Sprint(n)] = len(list)
+		if len(sequences) < 2 {
+			continue
+		}
+		first := sequences[1]
+		err = shard.Incoming(context.Background(), sequences[0], func(sequence uint64, _ []storage.Discovery) error {
+			if sequence != first {
+				t.Errorf("behind %d comes %d, want %d", sequences[0], sequence, first)
+			}
+			return ends
+		})
+		if !errors.Is(err, ends) {
+			t.Error(err)
+		}
+		before := count(t, s.in)
+		if err := shard.forgetIncoming(context.Background(), sequences[0]); err != nil || count(t, s.in) != before-1 {
+			t.Errorf("%d messages of %d are left, %v", count(t, s.in), before, err)
+		}
+	}
+	if len(got) < 2 {
+		t.Errorf("URLs by shard: %v", got)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := from.Incoming(ctx, 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// FuzzDiscoveries: a message with URLs is refused, or decoded to what is encoded the same.
+func FuzzDiscoveries(f *testing.F) {
+	b, err := appendDiscoveries(nil, []storage.Discovery{
+		{Found: storage.Found{URL: parse(f, "https://a.example/1"), Depth: 3, At: someTime()}, Via: "https://b.example/"},
+		{Found: storage.Found{URL: parse(f, "https://a.example/2"), Stripped: "/3", At: someTime()}},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, err := decodeDiscoveries(b)
+		if err != nil {
+			return
+		}
+		encoded, err := appendDiscoveries(nil, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := decodeDiscoveries(encoded); err != nil || fmt.Sprint(again) != fmt.Sprint(all) {
+			t.Errorf("%v, %v, want %v", again, err, all)
+		}
+	})
+}

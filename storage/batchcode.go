@@ -1,0 +1,484 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// RecordVersion is the version of the records that this code writes. It refuses newer ones.
+const RecordVersion = 1
+
+// Bounds of a record. One beyond them is neither written nor read.
+const (
+	MaxRecord       = 256 << 20 // bytes
+	maxRecordItems  = 2 << 20   // of all kinds together
+	maxRecordMemory = 1 << 30   // bytes of URLs when they are decoded: most are shorter in the record
+)
+
+// record is what a log holds of one commit: the batch, and all that decides what becomes of it
+// besides the database. FORMAT.md describes its bytes.
+type record struct {
+	number  uint64   // of the batch in its log, from 1
+	writer  writerID // the data directory that wrote it
+	key     []byte   // the secret of the fingerprints, in the first record only; nil: none
+	limits  limits
+	notices []notice
+	batch   Batch
+	local   map[string][]byte // marks that count in the data directory of the writer only
+}
+
+// writerID identifies a data directory among those that hold views of one log.
+type writerID [8]byte
+
+// notice is what Options.Notice said of a listed URL.
+type notice struct {
+	call    uint64 // the number of the call in its commit, from 0
+	due     uint32 // Unix seconds; 0: none
+	history [8]byte
+}
+
+// The sections of a record, in their order.
+const (
+	sectionLimits = 1 + iota
+	sectionFound
+	sectionDone
+	sectionHosts
+	sectionPolicies
+	sectionRobotsHistory
+	sectionEnsure
+	sectionScopeSeeds
+	sectionRefused
+	sectionPayloads
+	sectionPurges
+	sectionMarks
+	sectionLocal
+	sectionNotices
+	numSections
+)
+
+// recordHasKey is a flag of a record.
+const recordHasKey = 1
+
+// Flags of a discovery in a record.
+const (
+	foundOrigin   = 1 << iota // another origin than that of the one before
+	foundPage                 // found on another page, or at another time, than the one before
+	foundSeed                 //
+	foundSitemap              //
+	foundListed               //
+	foundStripped             //
+	foundMore                 // a second byte of flags follows
+	numFoundFlags = iota
+)
+
+// Flags of the second byte.
+const (
+	foundRedirects = 1 << iota
+	foundFrequency
+	foundPriority
+	foundModified
+	foundMetadata
+	foundOutcome
+	numFoundMore = iota
+)
+
+// Flags of an outcome in a record.
+const (
+	doneHost   = 1 << iota // another host than that of the one before
+	doneOrigin             // not origin 0
+	donePriority
+	doneWhen
+	numDoneFlags = iota
+)
+
+// Flags of a host's update in a record.
+const (
+	updatePoliteness = 1 << iota
+	updateSite
+	updateWall
+	updateRequests
+	updateBytes
+	updateCursors
+	numUpdateFlags = iota
+)
+
+// payloadDigest says that the digest is not the start of the payload's SHA-256.
+const payloadDigest = 1
+
+// isLocal reports whether a mark describes files of one data directory: the start ledger, the
+// output and the request log. Such marks mean nothing anywhere else.
+func isLocal(mark string) bool {
+	switch mark {
+	case MarkLedger, "output", "unsaid", markView:
+		return true
+	}
+	return false
+}
+
+// encoder appends a record. Each section is made in body, which knows its length then.
+type encoder struct {
+	b, body []byte
+	items   int
+}
+
+// append appends the record to b.
+func (r *record) append(b []byte) ([]byte, error) {
+	start := len(b)
+	var flags byte
+	if r.key != nil {
+		flags |= recordHasKey
+	}
+	b = append(b, RecordVersion, flags)
+	b = binary.AppendUvarint(b, r.number)
+	b = append(append(b, r.writer[:]...), r.key...)
+	e := encoder{b: b}
+	if r.limits != (limits{}) {
+		e.uvarint(uint64(r.limits.hostURLs))
+		e.uvarint(uint64(r.limits.queries))
+		e.uvarint(uint64(r.limits.sameDigest))
+		e.end(sectionLimits)
+	}
+	e.batch(&r.batch)
+	e.marks(r.batch.Marks, false)
+	e.end(sectionMarks)
+	e.marks(r.local, true)
+	e.end(sectionLocal)
+	call := uint64(0)
+	for _, n := range r.notices {
+		e.items++
+		e.uvarint(n.call - call)
+		e.body = append(binary.BigEndian.AppendUint32(e.body, n.due), n.history[:]...)
+		call = n.call
+	}
+	e.end(sectionNotices)
+	if size := len(e.b) - start; size > MaxRecord || e.items > maxRecordItems {
+		return nil, fmt.Errorf("a batch of %d items takes %d bytes in the log: %d items and %d bytes are allowed",
+			e.items, size, maxRecordItems, MaxRecord)
+	}
+	return e.b, nil
+}
+
+func (e *encoder) uvarint(v uint64) { e.body = binary.AppendUvarint(e.body, v) }
+
+func (e *encoder) long(s string) {
+	e.uvarint(uint64(len(s)))
+	e.body = append(e.body, s...)
+}
+
+func (e *encoder) longBytes(b []byte) {
+	e.uvarint(uint64(len(b)))
+	e.body = append(e.body, b...)
+}
+
+// host appends a host id as the difference to the one before.
+func (e *encoder) host(id, before HostID) {
+	e.body = binary.AppendVarint(e.body, int64(id)-int64(before))
+}
+
+// outcome appends an outcome behind its length, which has one byte unless the texts are long.
+func (e *encoder) outcome(o *Outcome) {
+	at := len(e.body)
+	e.body = appendOutcome(append(e.body, 0), o)
+	n := len(e.body) - at - 1
+	if n < 0x80 {
+		e.body[at] = byte(n)
+		return
+	}
+	body := slices.Clone(e.body[at+1:])
+	e.body = e.body[:at]
+	e.longBytes(body)
+}
+
+// end ends a section. One without contents does not appear.
+func (e *encoder) end(section byte) {
+	if len(e.body) == 0 {
+		return
+	}
+	e.b = binary.AppendUvarint(append(e.b, section), uint64(len(e.body)))
+	e.b = append(e.b, e.body...)
+	e.body = e.body[:0]
+}
+
+// batch appends all of a batch but its marks.
+func (e *encoder) batch(b *Batch) {
+	e.items += len(b.Found) + len(b.Done) + len(b.Hosts) + len(b.Policies) + len(b.RobotsHistory) +
+		len(b.Ensure) + len(b.ScopeSeeds) + len(b.Refused) + len(b.Payloads) + len(b.Purges)
+	e.found(b.Found)
+	e.end(sectionFound)
+	e.done(b.Done)
+	e.end(sectionDone)
+	e.hosts(b.Hosts)
+	e.end(sectionHosts)
+	e.policies(b.Policies)
+	e.end(sectionPolicies)
+	e.policies(b.RobotsHistory)
+	e.end(sectionRobotsHistory)
+	for _, name := range b.Ensure {
+		e.long(name)
+	}
+	e.end(sectionEnsure)
+	for _, seed := range b.ScopeSeeds {
+		e.long(seed)
+	}
+	e.end(sectionScopeSeeds)
+	for i := range b.Refused {
+		r := &b.Refused[i]
+		e.body = append(e.body, byte(r.Reason))
+		e.long(r.Host)
+		e.long(r.URL.String())
+	}
+	e.end(sectionRefused)
+	e.payloads(b.Payloads)
+	e.end(sectionPayloads)
+	for _, p := range b.Purges {
+		for _, v := range []uint64{uint64(p.Host), uint64(p.Below), p.From, p.To} {
+			e.uvarint(v)
+		}
+	}
+	e.end(sectionPurges)
+}
+
+// foundContext is what a discovery in a record shares with the one before.
+type foundContext struct {
+	origin  weburl.Origin
+	uri     string
+	via     HostID
+	ordinal uint32
+	depth   uint16
+	at      uint32
+}
+
+// found appends discoveries. Those with a host that no row can hold, which change nothing, are left
+// out. So are the fingerprints, which follow from the URLs.
+func (e *encoder) found(all []Found) {
+	var last foundContext
+	for i := range all {
+		if f := &all[i]; validName(f.URL.Host()) {
+			e.discovery(f, &last)
+		}
+	}
+}
+
+func (e *encoder) discovery(f *Found, last *foundContext) {
+	now := foundContext{f.URL.Origin(), f.URL.RequestURI(), f.ViaHost, f.ViaOrdinal, f.Depth, Seconds(f.At)}
+	var flags byte
+	set := func(to *byte, flag byte, is bool) {
+		if is {
+			*to |= flag
+		}
+	}
+	page := now.via != last.via || now.ordinal != last.ordinal || now.depth != last.depth || now.at != last.at
+	set(&flags, foundOrigin, now.origin != last.origin)
+	set(&flags, foundPage, page)
+	set(&flags, foundSeed, f.Seed)
+	set(&flags, foundSitemap, f.Sitemap)
+	set(&flags, foundListed, f.Listed)
+	set(&flags, foundStripped, f.Stripped != "")
+	var more byte
+	set(&more, foundRedirects, f.Redirects != 0)
+	set(&more, foundFrequency, f.Frequency != 0)
+	set(&more, foundPriority, f.Priority != 0)
+	set(&more, foundModified, !f.Modified.IsZero())
+	set(&more, foundMetadata, len(f.Metadata) > 0)
+	set(&more, foundOutcome, f.Outcome != nil)
+	set(&flags, foundMore, more != 0)
+	e.body = append(e.body, flags)
+	if more != 0 {
+		e.body = append(e.body, more)
+	}
+	if flags&foundOrigin != 0 {
+		e.long(now.origin.String())
+	}
+	if flags&foundPage != 0 {
+		e.host(now.via, last.via)
+		e.uvarint(uint64(now.ordinal))
+		e.uvarint(uint64(now.depth))
+		e.body = binary.AppendVarint(e.body, int64(now.at)-int64(last.at))
+	}
+	shared := sharedPrefix(last.uri, now.uri)
+	e.uvarint(uint64(shared))
+	e.long(now.uri[shared:])
+	if flags&foundStripped != 0 {
+		e.long(f.Stripped)
+	}
+	if more&foundRedirects != 0 {
+		e.body = append(e.body, f.Redirects)
+	}
+	if more&foundFrequency != 0 {
+		e.body = append(e.body, byte(f.Frequency))
+	}
+	if more&foundPriority != 0 {
+		e.body = append(e.body, byte(f.Priority))
+	}
+	if more&foundModified != 0 {
+		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(f.Modified))
+	}
+	if more&foundMetadata != 0 {
+		e.longBytes(f.Metadata)
+	}
+	if more&foundOutcome != 0 {
+		e.outcome(f.Outcome)
+	}
+	*last = now
+}
+
+func sharedPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+func (e *encoder) done(all []Done) {
+	host := NoHost
+	for i := range all {
+		d := &all[i]
+		var flags byte
+		if d.Host != host {
+			flags |= doneHost
+		}
+		if d.Origin != 0 {
+			flags |= doneOrigin
+		}
+		if d.Priority != 0 {
+			flags |= donePriority
+		}
+		if d.When != 0 {
+			flags |= doneWhen
+		}
+		e.body = append(e.body, flags)
+		if flags&doneHost != 0 {
+			e.host(d.Host, host)
+		}
+		e.uvarint(uint64(d.Ordinal))
+		if flags&doneOrigin != 0 {
+			e.body = append(e.body, d.Origin)
+		}
+		if flags&donePriority != 0 {
+			e.body = append(e.body, byte(d.Priority))
+		}
+		if flags&doneWhen != 0 {
+			e.body = append(e.body, byte(d.When))
+		}
+		e.outcome(&d.Outcome)
+		host = d.Host
+	}
+}
+
+func (e *encoder) hosts(all []HostUpdate) {
+	host := NoHost
+	for i := range all {
+		u := &all[i]
+		var flags byte
+		for n, is := range []bool{u.Politeness != nil, u.Site != nil, u.Wall != nil, u.Requests != 0, u.Bytes != 0,
+			len(u.Cursors) > 0} {
+			if is {
+				flags |= 1 << n
+			}
+		}
+		e.body = append(e.body, flags)
+		e.host(u.Host, host)
+		for n, text := range [][]byte{u.Politeness, u.Site, u.Wall} {
+			if flags&(1<<n) != 0 {
+				e.longBytes(text)
+			}
+		}
+		if flags&updateRequests != 0 {
+			e.uvarint(uint64(u.Requests))
+		}
+		if flags&updateBytes != 0 {
+			e.uvarint(u.Bytes)
+		}
+		if flags&updateCursors != 0 {
+			e.uvarint(uint64(len(u.Cursors)))
+			e.items += len(u.Cursors)
+			for _, c := range u.Cursors {
+				e.body = append(e.body, c.Origin)
+				e.uvarint(uint64(c.Next))
+			}
+		}
+		host = u.Host
+	}
+}
+
+func (e *encoder) policies(all []Policy) {
+	for i := range all {
+		e.long(all[i].Origin.String())
+		e.longBytes(all[i].Record)
+	}
+}
+
+func (e *encoder) payloads(all []Payload) {
+	host := NoHost
+	for i := range all {
+		p := &all[i]
+		var flags byte
+		if p.Digest != binary.BigEndian.Uint64(p.SHA256[:]) {
+			flags |= payloadDigest
+		}
+		e.body = append(e.body, flags)
+		e.host(p.Host, host)
+		if flags&payloadDigest != 0 {
+			e.body = binary.BigEndian.AppendUint64(e.body, p.Digest)
+		}
+		e.body = append(e.body, p.SHA256[:]...)
+		e.uvarint(uint64(p.Ordinal))
+		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(p.At))
+		host = p.Host
+	}
+}
+
+// marks appends the marks of a map in the order of their names: local ones or the others.
+func (e *encoder) marks(all map[string][]byte, local bool) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if isLocal(name) != local {
+			continue
+		}
+		e.items++
+		e.long(name)
+		if all[name] == nil {
+			e.body = append(e.body, 0)
+			continue
+		}
+		e.body = append(e.body, 1)
+		e.longBytes(all[name])
+	}
+}
+
+// Discovery is a discovery for another shard. Its page has no id there, so it has a text.
+type Discovery struct {
+	Found Found  // ViaHost and ViaOrdinal mean nothing
+	Via   string // the URL of the page; empty: it was not found on a page
+}
+
+// AppendFound appends discoveries as a record has them. Fingerprints are left out, as are
+// discoveries of hosts that no row can hold.
+func AppendFound(b []byte, all []Found) ([]byte, error) {
+	e := encoder{b: b, items: len(all)}
+	e.found(all)
+	if len(e.body) > MaxRecord || e.items > maxRecordItems {
+		return nil, fmt.Errorf("%d discoveries of %d bytes are too many for one message", e.items, len(e.body))
+	}
+	return append(e.b, e.body...), nil
+}
+
+// DecodeFound is the inverse of AppendFound. The error is ErrRecord.
+func DecodeFound(b []byte) ([]Found, error) {
+	if len(b) > MaxRecord {
+		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrRecord, len(b), MaxRecord)
+	}
+	d := recordDecoder{wire.NewDecoder(b), maxRecordItems, maxRecordMemory}
+	all := d.found()
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,336 @@
+package storage
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// Log is what a store is a view of: every batch is in the log before it is in the store, so that
+// the store can be made again of the log. [Store.CommitTo] writes both.
+type Log interface {
+	// Append makes a record durable and returns its sequence, which is higher than those of the
+	// records before it. number counts the records from 1. After an error nobody knows whether the
+	// log has the record. The caller appends the same record again, or nothing any more. The error is
+	// ErrLost or ErrLogDown, or lasts.
+	Append(number uint64, record []byte) (sequence uint64, err error)
+}
+
+// The errors of a store with a log.
+var (
+	// ErrPending says that a batch is in the log, or may be, and not in the store. Only CommitTo with
+	// the same batch goes on. If the process ends before that, the next one replays the log.
+	ErrPending = errors.New("the batch may be in the log, and is not in the database yet")
+	// ErrLogged says that a change would not be in the log.
+	ErrLogged = errors.New("the database is a view of the log of a cluster, and cannot be changed without it")
+	// ErrLost says that the log takes no more records from this process: another owns it.
+	ErrLost = errors.New("the log of the shard belongs to another node now")
+	// ErrLogDown says that the log does not answer, or takes nothing at the moment. It may pass.
+	ErrLogDown = errors.New("the log cannot be reached or written at the moment")
+	// ErrGap says that records are missing between the store and the log.
+	ErrGap = errors.New("records of the log are missing: restore the database from a snapshot")
+)
+
+// LogPosition is how far a store has followed its log. The zero value is the start of the log.
+type LogPosition struct {
+	Number   uint64 // of the last record in the store
+	Sequence uint64 // of that record
+}
+
+// Marks of a store with a log. No batch may set them.
+const (
+	markLog  = "log"  // the LogPosition
+	markView = "view" // the writerID of this data directory
+)
+
+// pending is a batch on its way into the log and the store.
+type pending struct {
+	batch    *Batch
+	number   uint64
+	record   []byte // nil: not yet encoded
+	notices  []notice
+	sequence uint64 // 0: not acknowledged
+}
+
+// LogPosition returns how far the store has followed its log. Any goroutine may call it.
+func (s *Store) LogPosition() (p LogPosition, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		p, err = getPosition(tx.Bucket(bucketMark))
+		return err
+	})
+	return p, err
+}
+
+// getPosition reads the mark of the log; the zero LogPosition if there is none.
+func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
+	v := marks.Get([]byte(markLog))
+	if v == nil {
+		return LogPosition{}, nil
+	}
+	d := wire.NewDecoder(v)
+	p = LogPosition{d.Uint64(), d.Uint64()}
+	if d.End() != nil || p.Number == 0 {
+		return LogPosition{}, fmt.Errorf("%w: mark %s", ErrCorrupt, markLog)
+	}
+	return p, nil
+}
+
+// CommitTo makes a batch durable like [Store.Commit], in the log first. The log has the batch and
+// all that decides what it does besides the database, so [Store.Replay] does the same in every
+// other view. A batch that cannot be applied does not get into the log. Marks of the files of this
+// data directory are in the log for this data directory alone; a batch that has nothing else is
+// committed without the log. If the error is ErrPending, the batch is in the log or may be: CommitTo
+// has to be called again with the same batch, unchanged, and nothing else can be committed until it
+// has succeeded. The output that belongs to the batch must be kept.
+func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
+	if s.pending == nil {
+		if b.isLocal() {
+			return s.commit(b, effects{limits: s.limits, ask: s.notice})
+		}
+		s.pending = &pending{batch: b, number: s.position.Number + 1}
+	}
+	p := s.pending
+	if p.batch != b {
+		return Result{}, fmt.Errorf("commit to %s: %w", s.path, ErrPending)
+	}
+	e := effects{limits: s.limits, ask: s.notice}
+	if p.record != nil {
+		e = effects{limits: s.limits, decided: p.notices}
+	}
+	e.finish = func(w *writer) error { return s.appendPending(log, p, w) }
+	result, err := s.commit(b, e)
+	switch {
+	case err == nil:
+		s.position, s.pending = LogPosition{p.number, p.sequence}, nil
+	case p.record == nil:
+		s.pending = nil
+	default:
+		err = fmt.Errorf("%w: %w", ErrPending, err)
+	}
+	return result, err
+}
+
+// appendPending appends a batch that has been applied to the log, and sets the marks of the log.
+func (s *Store) appendPending(log Log, p *pending, w *writer) error {
+	marks := w.tx.Bucket(bucketMark)
+	view, err := s.view(marks)
+	if err != nil {
+		return err
+	}
+	if p.record == nil {
+		if p.number == 1 && !s.began {
+			return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
+		}
+		r := record{
+			number: p.number, writer: view, limits: s.limits, notices: slices.Clone(w.notices),
+			batch: *p.batch, local: p.batch.Marks,
+		}
+		if p.number == 1 {
+			r.key = s.key[:]
+		}
+		encoded, err := r.append(nil)
+		if err != nil {
+			return err
+		}
+		p.record, p.notices = encoded, r.notices
+	}
+	if p.sequence == 0 {
+		if p.sequence, err = log.Append(p.number, p.record); err != nil {
+			p.sequence = 0
+			return err
+		}
+	}
+	return putPosition(marks, LogPosition{p.number, p.sequence})
+}
+
+// view returns the id of this data directory, which it sets if there is none.
+func (s *Store) view(marks *bolt.Bucket) (id writerID, err error) {
+	if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
+		copy(id[:], stored)
+		return id, nil
+	}
+	if _, err := rand.Read(id[:]); err != nil {
+		return id, fmt.Errorf("mark %s: %w", markView, err)
+	}
+	return id, marks.Put([]byte(markView), id[:])
+}
+
+// isLocal reports whether a batch has nothing but marks of this data directory.
+func (b *Batch) isLocal() bool {
+	for name := range b.Marks {
+		if !isLocal(name) {
+			return false
+		}
+	}
+	rest := *b
+	rest.Marks = nil
+	return rest.Empty()
+}
+
+// Replay applies a record of the log to the store, and skips one that the store has already. The
+// errors are ErrGap, ErrNewer, ErrRecord and those of Commit. Only the committer may call it, and no
+// other goroutine may use the store meanwhile: the first record also sets the secret of the
+// fingerprints.
+func (s *Store) Replay(sequence uint64, encoded []byte) error {
+	r, err := decodeRecord(encoded)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.number <= s.position.Number:
+		return nil
+	case r.number > s.position.Number+1:
+		return fmt.Errorf("%w (the database ends at %d, the log goes on at %d)", ErrGap, s.position.Number, r.number)
+	case (r.number == 1) != (r.key != nil):
+		return fmt.Errorf("%w: record %d and the key of the store do not belong together", ErrRecord, r.number)
+	case r.number == 1 && !s.began:
+		return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
+	}
+	key := s.key
+	copy(s.key[:], r.key)
+	if err := guard(func() error { return s.replay(sequence, r) }); err != nil {
+		s.key = key
+		return fmt.Errorf("record %d of the log: %w", r.number, err)
+	}
+	s.position = LogPosition{r.number, sequence}
+	return nil
+}
+
+func (s *Store) replay(sequence uint64, r *record) error {
+	for i := range r.batch.Found {
+		f := &r.batch.Found[i]
+		f.Fingerprint = s.Fingerprint(f.URL)
+		if f.Stripped != "" {
+			f.Fingerprint = fingerprint(s, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
+		}
+	}
+	_, err := s.commit(&r.batch, effects{limits: r.limits, decided: r.notices, finish: func(w *writer) error {
+		if len(w.effects.decided) > 0 {
+			return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
+		}
+		if r.key != nil {
+			if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
+				return err
+			}
+		}
+		marks := w.tx.Bucket(bucketMark)
+		if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
+			if err := putMarks(marks, r.local); err != nil {
+				return err
+			}
+		}
+		return putPosition(marks, LogPosition{r.number, sequence})
+	}})
+	return err
+}
+
+func putPosition(marks *bolt.Bucket, p LogPosition) error {
+	v := binary.BigEndian.AppendUint64(nil, p.Number)
+	return marks.Put([]byte(markLog), binary.BigEndian.AppendUint64(v, p.Sequence))
+}
+
+// loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.
+func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
+	marks := tx.Bucket(bucketMark)
+	if s.position, err = getPosition(marks); err != nil || s.position.Number > 0 {
+		return err
+	}
+	s.began = counters == Counters{}
+	if first, _ := tx.Bucket(bucketScope).Cursor().First(); first != nil {
+		s.began = false
+	}
+	return marks.ForEach(func(name, _ []byte) error {
+		s.began = s.began && isLocal(string(name))
+		return nil
+	})
+}
+
+// WriteRows writes every row of the database as a line of text, except for the marks of this data
+// directory. Two views of one log that have followed it equally far have the same rows.
+func (s *Store) WriteRows(w io.Writer) error {
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+			return bucket.ForEach(func(k, v []byte) error {
+				if bytes.Equal(name, bucketMark) && isLocal(string(k)) {
+					return nil
+				}
+				_, err := fmt.Fprintf(w, "%s %x %x\n", name, k, v)
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("write the rows of %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// effects is what decides what a batch does, besides the batch and the database.
+type effects struct {
+	limits  limits
+	ask     func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
+	decided []notice                                                // of a record, in place of ask
+	finish  func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
+}
+
+// RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:
+// it removes what describes the files of the other. The file is not yet at its place in dir; it is
+// put there, durable, in place of a database that may be there. No process may have that open.
+func RestoreFile(snapshot, dir string) (LogPosition, error) {
+	at := filepath.Join(dir, FileName)
+	position, err := adoptSnapshot(snapshot)
+	if err == nil {
+		err = os.Rename(snapshot, at)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return LogPosition{}, fmt.Errorf("restore %s from a snapshot: %w", at, spaceError(err))
+	}
+	return position, nil
+}
+
+func adoptSnapshot(path string) (LogPosition, error) {
+	if _, err := inspect(path, true); err != nil {
+		return LogPosition{}, err
+	}
+	s := &Store{path: path}
+	if err := guard(func() error { return s.open(Options{MapBytes: defaultMapBytes}) }); err != nil {
+		if s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+		return LogPosition{}, err
+	}
+	err := guard(func() error {
+		return s.db.Update(func(tx *bolt.Tx) error {
+			marks := tx.Bucket(bucketMark)
+			var local [][]byte
+			err := marks.ForEach(func(name, _ []byte) error {
+				if isLocal(string(name)) {
+					local = append(local, bytes.Clone(name))
+				}
+				return nil
+			})
+			for _, name := range local {
+				err = errors.Join(err, marks.Delete(name))
+			}
+			return err
+		})
+	})
+	if err == nil && s.position.Number == 0 {
+		err = fmt.Errorf("%w: the snapshot has no position in a log", ErrCorrupt)
+	}
+	return s.position, errors.Join(err, s.db.Close())
+}

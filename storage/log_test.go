@@ -1,0 +1,600 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+)
+
+// memoryLog is a log in memory. It fails as often as it is told to, before or after it has taken a
+// record.
+type memoryLog struct {
+	records      [][]byte
+	before       int // how many calls fail without a record
+	after        int // how many fail with it
+	appendCalled int
+}
+
+var errLogDown = errors.New("the log is down")
+
+func (l *memoryLog) Append(number uint64, record []byte) (uint64, error) {
+	l.appendCalled++
+	if l.before > 0 {
+		l.before--
+		return 0, errLogDown
+	}
+	if n := uint64(len(l.records)); number == n+1 {
+		l.records = append(l.records, bytes.Clone(record))
+	} else if number != n || !bytes.Equal(l.records[n-1], record) {
+		return 0, fmt.Errorf("record %d behind %d", number, n)
+	}
+	if l.after > 0 {
+		l.after--
+		return 0, errLogDown
+	}
+	return 7 * number, nil
+}
+
+// replayInto brings a store up to the end of the log.
+func (l *memoryLog) replayInto(t tester, s *Store) {
+	t.Helper()
+	for i := position(t, s).Number; i < uint64(len(l.records)); i++ {
+		if err := s.Replay(7*(i+1), l.records[i]); err != nil {
+			t.Fatalf("replay record %d: %v", i+1, err)
+		}
+	}
+}
+
+func position(t tester, s *Store) LogPosition {
+	t.Helper()
+	p, err := s.LogPosition()
+	if err != nil {
+		t.Fatalf("position in the log: %v", err)
+	}
+	return p
+}
+
+// export is every row of a store but the marks of its data directory, and but the place in the log.
+func export(t tester, s *Store) string {
+	t.Helper()
+	var b strings.Builder
+	if err := s.WriteRows(&b); err != nil {
+		t.Fatalf("export: %v", err)
+	}
+	lines := slices.DeleteFunc(strings.SplitAfter(b.String(), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, fmt.Sprintf("%s %x ", bucketMark, markLog))
+	})
+	return strings.Join(lines, "")
+}
+
+// setKey gives a fresh store another secret.
+func setKey(t tester, s *Store, key [keySize]byte) {
+	t.Helper()
+	s.key = key
+	if err := s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(metaKey, key[:]) }); err != nil {
+		t.Fatalf("%v", err)
+	}
+}
+
+// noticeBy is an Options.Notice that nobody can foresee: it also depends on how often it was called.
+func noticeBy(rng *rand.Rand) func(Noticed) (time.Time, [8]byte, bool) {
+	return func(n Noticed) (due time.Time, history [8]byte, ok bool) {
+		h := fnv.New64a()
+		fmt.Fprintln(h, n.Host, n.URI, n.Last.State, n.At.UnixNano(), rng.Uint64())
+		h.Sum(history[:0])
+		return someTime.Add(time.Duration(rng.Int64N(1e15))), history, rng.IntN(2) == 0
+	}
+}
+
+// logDriver commits the same batches directly and into a log, and replays that into other stores.
+type logDriver struct {
+	root                   string
+	weaken                 func(uint64) uint64
+	model                  *model
+	direct, logged, replay *Store
+	log                    *memoryLog
+	limits                 Options
+	seed                   uint64
+	opened                 int
+	position               uint64 // in the output
+	invalid                bool   // the batch gets a discovery that the store refuses
+}
+
+func (d *logDriver) open(t tester, name string, o Options) *Store {
+	o.NoSync, o.MapBytes = true, 1<<24
+	s := mustOpen(t, filepath.Join(d.root, name), o)
+	s.weaken = d.weaken
+	return s
+}
+
+// noticed are the options of a store that asks the same questions with the same answers as another.
+func (d *logDriver) noticed() Options {
+	o := d.limits
+	o.Notice = noticeBy(rand.New(rand.NewPCG(d.seed, uint64(d.opened))))
+	return o
+}
+
+func (d *logDriver) batch(t *rapid.T) *Batch {
+	size := rapid.IntRange(0, 150).Draw(t, "size")
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	b := d.model.randomBatch(rng, size, d.direct.Fingerprint)
+	for i := range b.Found {
+		if f := &b.Found[i]; rng.IntN(3) == 0 {
+			f.Listed, f.Modified = true, someTime.Add(time.Duration(rng.IntN(1e9)))
+			f.Outcome = nil
+		}
+		b.Found[i].At = b.Found[i].At.Add(time.Duration(rng.IntN(1e9)))
+	}
+	d.invalid = rng.IntN(8) == 0
+	d.position += uint64(rng.IntN(1000))
+	if b.Marks == nil {
+		b.Marks = make(map[string][]byte)
+	}
+	b.Marks[MarkLedger], b.Marks["output"] = EncodeOffset(d.position), fmt.Append(nil, d.position)
+	if rng.IntN(3) == 0 {
+		b.Marks["unsaid"] = []byte{}
+	}
+	return &b
+}
+
+// same commits one batch to both stores.
+func (d *logDriver) same(t *rapid.T, b *Batch) {
+	d.model.apply(b)
+	if d.invalid {
+		b.Found = append([]Found{{Listed: true}}, b.Found...)
+	}
+	mustCommit(t, d.direct, b)
+	for {
+		_, err := d.logged.CommitTo(d.log, b)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrPending) || !errors.Is(err, errLogDown) {
+			t.Fatalf("commit to the log: %v", err)
+		}
+		if _, err := d.logged.CommitTo(d.log, &Batch{Marks: map[string][]byte{"output": {1}}}); !errors.Is(err, ErrPending) {
+			t.Fatalf("another batch while one is pending: %v", err)
+		}
+		if rapid.IntRange(0, 2).Draw(t, "kill") == 0 { // the process ends here
+			mustClose(t, d.logged)
+			d.logged = d.open(t, "logged", d.noticed())
+			before := position(t, d.logged).Number
+			d.log.replayInto(t, d.logged)
+			if position(t, d.logged).Number > before {
+				return
+			}
+		}
+	}
+}
+
+// TestReplay: random histories of batches, committed directly, and through a log with failures and
+// kills, are the same when the log is replayed into a fresh store: every row.
+func TestReplay(t *testing.T) {
+	tries(t, 40)
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		d := &logDriver{model: newModel(), log: new(memoryLog), seed: rapid.Uint64().Draw(t, "notices")}
+		d.weaken = weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]
+		var err error
+		if d.root, err = os.MkdirTemp(dir, ""); err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(d.root)
+		if rapid.Bool().Draw(t, "limits") {
+			d.limits = Options{MaxHostURLs: 200, MaxQueries: 4, MaxSameDigest: 3}
+		}
+		d.model.limits = d.limits.limits()
+		d.direct, d.logged = d.open(t, "direct", d.noticed()), d.open(t, "logged", d.noticed())
+		d.replay = d.open(t, "replay", Options{MaxQueries: 1, MaxSameDigest: 1, Notice: noticeBy(rand.New(rand.NewPCG(0, 0)))})
+		setKey(t, d.direct, d.logged.key)
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			b := d.batch(t)
+			d.log.before, d.log.after = rapid.IntRange(0, 1).Draw(t, "before"), rapid.IntRange(0, 1).Draw(t, "after")
+			if rapid.IntRange(0, 3).Draw(t, "down") > 0 {
+				d.log.before, d.log.after = 0, 0
+			}
+			// The answers to Notice follow the order of its calls. A kill makes the process forget them, so both
+			// stores begin at each batch.
+			d.opened++
+			d.direct.notice, d.logged.notice = d.noticed().Notice, d.noticed().Notice
+			d.same(t, b)
+			if rapid.IntRange(0, 3).Draw(t, "follow") == 0 {
+				d.log.replayInto(t, d.replay)
+			}
+		}
+		d.log.replayInto(t, d.replay)
+		want := export(t, d.direct)
+		for name, s := range map[string]*Store{"logged": d.logged, "replay": d.replay} {
+			if got := export(t, s); got != want {
+				t.Fatalf("%s differs:\n%s", name, firstDifference(got, want))
+			}
+			checkClean(t, s)
+		}
+		if marks, err := d.logged.Mark("output"); err != nil || string(marks) != fmt.Sprint(d.position) {
+			t.Fatalf("the data directory that wrote the log has output %q, want %d, %v", marks, d.position, err)
+		}
+		if mark, err := d.replay.Mark("output"); err != nil || mark != nil {
+			t.Fatalf("another data directory has output %q, %v", mark, err)
+		}
+		for _, s := range []*Store{d.direct, d.logged, d.replay} {
+			mustClose(t, s)
+		}
+	})
+}
+
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "got  " + a[i] + "\nwant " + b[i]
+		}
+	}
+	return fmt.Sprintf("%d rows, want %d", len(a), len(b))
+}
+
+// fullBatch has a value in every field of every item.
+func fullBatch(t tester, s *Store) *Batch {
+	u := parse(t, "https://www.example.com:8443/a/b?c=d&sid=1")
+	outcome := Outcome{
+		State: Retrying, Reason: ReasonStatus, Status: 503, Attempts: 2, At: someTime, Due: someTime.Add(time.Hour),
+		Bytes: 20_000, Digest: 0xd1d2d3d4d5d6d7d8, Line: 7, ETag: `"etag"`, Modified: "Sun, 06 Nov 1994 08:49:37 GMT",
+		History: [8]byte{1, 2, 3}, Simhash: 5, Note: "note", Usage: "usage",
+	}
+	metadata, err := Metadata{"key": {"value"}}.Encode()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	f := Found{
+		URL: u, Fingerprint: fingerprint(s, true, 8443, "/a/b?c=d"), Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
+		Seed: true, Sitemap: true, Frequency: 4, Priority: -5, ViaHost: 2, ViaOrdinal: 9, At: someTime, Listed: true,
+		Modified: someTime.Add(-time.Hour), Metadata: metadata, Outcome: &outcome,
+	}
+	sibling := f
+	sibling.URL, sibling.Stripped, sibling.Outcome = parse(t, "https://www.example.com:8443/a/b?c=e"), "", nil
+	sibling.Fingerprint = s.Fingerprint(sibling.URL)
+	return &Batch{
+		Found: []Found{f, sibling},
+		Done: []Done{
+			{Host: 2, Ordinal: 8, Origin: 1, Priority: 3, When: In(Queued, Failed), Outcome: outcome},
+			{Host: 2, Ordinal: 9, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Note: strings.Repeat("n", 200)}},
+		},
+		Hosts: []HostUpdate{{Host: 2, Politeness: []byte("polite"), Site: []byte{}, Wall: []byte("wall"), Requests: 1,
+			Bytes: 20_000, Cursors: []Cursor{{Origin: 1, Next: 9}}}},
+		Policies:      []Policy{{u.Origin(), []byte("record")}},
+		RobotsHistory: []Policy{{u.Origin(), []byte("past")}},
+		Ensure:        []string{"other.example"},
+		ScopeSeeds:    []string{"https://www.example.com/"},
+		Refused:       []Refused{{Host: "www.example.com", Reason: TrapDepth, URL: u}},
+		Payloads: []Payload{
+			{Host: 2, Digest: 0x0101010101010101, SHA256: [32]byte(bytes.Repeat([]byte{1}, 32)), Ordinal: 8, At: someTime},
+			{Host: 2, Digest: 4, SHA256: [32]byte(bytes.Repeat([]byte{2}, 32)), Ordinal: 9, At: someTime},
+		},
+		Purges: []Purge{{Host: 3, Below: 4, From: 5, To: 1 << 63}},
+		Marks:  map[string][]byte{"mark": []byte("value"), "none": nil, "empty": {}},
+	}
+}
+
+// notLogged are the fields that a record does not have: Fingerprint follows from the URL, and
+// InsertResults is an answer.
+var notLogged = []string{"Batch.InsertResults"}
+
+// TestRecordHasAllFields fails when the types of a batch get a field that fullBatch does not set:
+// add it there, to encoder and decoder, and to RecordVersion and FORMAT.md. A field that the code
+// does not know comes back as its zero value.
+func TestRecordHasAllFields(t *testing.T) {
+	s := openTemp(t, Options{})
+	b := fullBatch(t, s)
+	unset := make(map[string]bool)
+	allFields(reflect.ValueOf(*b), unset)
+	for name, is := range unset {
+		if is && !slices.Contains(notLogged, name) {
+			t.Errorf("no item of fullBatch sets %s", name)
+		}
+	}
+	r := record{number: 2, batch: *b}
+	encoded, err := r.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeRecord(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.Found {
+		got.batch.Found[i].Fingerprint = b.Found[i].Fingerprint
+	}
+	if !reflect.DeepEqual(&got.batch, b) {
+		t.Errorf("decoded\n%+v, want\n%+v", got.batch, *b)
+	}
+}
+
+// allFields records for each exported field of the structs in v whether no value sets it.
+func allFields(v reflect.Value, unset map[string]bool) {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			allFields(v.Index(i), unset)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			allFields(v.Elem(), unset)
+		}
+	case reflect.Struct:
+		if pkg := v.Type().PkgPath(); !strings.HasSuffix(pkg, "/storage") {
+			return
+		}
+		for i := range v.NumField() {
+			name := v.Type().Name() + "." + v.Type().Field(i).Name
+			before, seen := unset[name]
+			unset[name] = v.Field(i).IsZero() && (before || !seen)
+			allFields(v.Field(i), unset)
+		}
+	}
+}
+
+// TestGoldenRecord compares the bytes of a record with those of FORMAT.md's version.
+func TestGoldenRecord(t *testing.T) {
+	s := openTemp(t, Options{})
+	copy(s.key[:], "0123456789abcdef")
+	r := record{
+		number: 1, writer: writerID{1, 2, 3, 4, 5, 6, 7, 8}, key: s.key[:], limits: limits{0, 2000, 200},
+		notices: []notice{{call: 3, due: 1_800_000_000, history: [8]byte{8}}, {call: 5}},
+		batch:   *fullBatch(t, s), local: map[string][]byte{MarkLedger: EncodeOffset(4711), "output": []byte("[]")},
+	}
+	b, err := r.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for part := range slices.Chunk(b, 32) {
+		fmt.Fprintf(&text, "%x\n", part)
+	}
+	path := filepath.Join("testdata", "record-1.txt")
+	if *updateGolden {
+		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := string(readFile(t, path)); text.String() != want {
+		t.Errorf("the record is\n%s, want\n%s", text.String(), want)
+	}
+	back, err := decodeRecord(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := back.append(nil)
+	if err != nil || !bytes.Equal(again, b) {
+		t.Errorf("decoded and encoded again it is %x, %v", again, err)
+	}
+	for n := range b { // cut short
+		if _, err := decodeRecord(b[:n]); err == nil && n != len(b) && !endsSection(b, n) {
+			t.Fatalf("the first %d of %d bytes are a record", n, len(b))
+		}
+	}
+	b[0] = RecordVersion + 1
+	if _, err := decodeRecord(b); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "use a newer amble") {
+		t.Errorf("a newer version: %v", err)
+	}
+}
+
+// endsSection reports whether a section ends at n, so that the record could end there too.
+func endsSection(b []byte, n int) bool {
+	head := 2 + 1 + 8 + keySize
+	for at := head; at <= n; {
+		if at == n {
+			return true
+		}
+		size, width := binary.Uvarint(b[at+1:])
+		at += 1 + width + int(size)
+	}
+	return false
+}
+
+// TestRecordOfAPage: a fetched page with ten links takes at most 750 bytes, before the log packs
+// them.
+func TestRecordOfAPage(t *testing.T) {
+	s := openTemp(t, Options{MaxQueries: 2000, MaxSameDigest: 200})
+	rng := rand.New(rand.NewPCG(1, 2))
+	const pages = 50
+	b := &Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(1 << 40),
+		"output": []byte(strings.Repeat(`{"file":"pages-20261122-000123.jsonl.gz","bytes":123456789},`, 4))}}
+	word := func() string {
+		return []string{"news", "archive", "products", "2026", "articles", "science", "how-to", "the", "guide", "review"}[rng.IntN(10)]
+	}
+	for page := range pages {
+		host := fmt.Sprintf("www.host%d.example", page%10)
+		id := HostID(page%10*1000 + 1)
+		for range 10 {
+			uri := fmt.Sprintf("/%s/%s/%s-%s-%s-%06d.html", word(), word(), word(), word(), word(), rng.IntN(1e6))
+			u := parse(t, "https://"+host+uri)
+			b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, ViaHost: id,
+				ViaOrdinal: uint32(page), At: someTime.Add(time.Duration(page) * time.Second)})
+		}
+		var sum [32]byte
+		for i := range sum {
+			sum[i] = byte(rng.Uint32())
+		}
+		digest := binary.BigEndian.Uint64(sum[:])
+		b.Done = append(b.Done, Done{Host: id, Ordinal: uint32(page), Outcome: Outcome{State: Fetched, Status: 200,
+			At: someTime, Bytes: 20_000, Digest: digest, ETag: `"5f3a-61b2c3d4e5f60"`,
+			Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Simhash: rng.Uint64(), Due: someTime, History: [8]byte{1}}})
+		b.Hosts = append(b.Hosts, HostUpdate{Host: id, Politeness: make([]byte, 60), Site: make([]byte, 40),
+			Requests: 1, Bytes: 20_000, Cursors: []Cursor{{Origin: 0, Next: uint32(page)}}})
+		b.Payloads = append(b.Payloads, Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: uint32(page), At: someTime})
+	}
+	r := record{number: 1 << 30, limits: s.limits, batch: *b, local: b.Marks}
+	encoded, err := r.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes a page", len(encoded)/pages)
+	if each := len(encoded) / pages; each > 750 {
+		t.Errorf("%d bytes a page with ten links", each)
+	}
+}
+
+// TestGap: records that are missing, or that come twice, are seen.
+func TestGap(t *testing.T) {
+	log := new(memoryLog)
+	s := openTemp(t, Options{})
+	for i := range 3 {
+		b := Batch{Found: found(t, s, fmt.Sprintf("https://a.example/%d", i))}
+		if _, err := s.CommitTo(log, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := position(t, s), (LogPosition{3, 21}); got != want {
+		t.Errorf("the store is at %+v, want %+v", got, want)
+	}
+	if _, err := s.Commit(&Batch{Ensure: []string{"b.example"}}); !errors.Is(err, ErrLogged) {
+		t.Errorf("a commit without the log: %v", err)
+	}
+	if _, err := s.Commit(&Batch{Marks: map[string][]byte{"output": {1}}}); err != nil {
+		t.Errorf("a mark of this data directory: %v", err)
+	}
+	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{markLog: {1}}}); err == nil || errors.Is(err, ErrPending) {
+		t.Errorf("a batch that cannot be applied: %v", err)
+	}
+	if log.appendCalled != 3 {
+		t.Errorf("the log has been called %d times", log.appendCalled)
+	}
+	other := openTemp(t, Options{})
+	if err := other.Replay(14, log.records[1]); !errors.Is(err, ErrGap) {
+		t.Errorf("the second record first: %v", err)
+	}
+	for _, i := range []int{0, 0, 1, 0, 1, 2} {
+		if err := other.Replay(uint64(7*(i+1)), log.records[i]); err != nil {
+			t.Errorf("record %d: %v", i+1, err)
+		}
+	}
+	if export(t, other) != export(t, s) {
+		t.Error("the stores differ")
+	}
+	full := openTemp(t, Options{})
+	mustCommit(t, full, &Batch{Ensure: []string{"b.example"}})
+	if err := full.Replay(7, log.records[0]); !errors.Is(err, ErrLogged) {
+		t.Errorf("a log over a store that has rows: %v", err)
+	}
+	if _, err := full.CommitTo(new(memoryLog), &Batch{Ensure: []string{"c.example"}}); !errors.Is(err, ErrLogged) {
+		t.Errorf("a log that begins with a store that has rows: %v", err)
+	}
+}
+
+// TestSnapshot: a copy of a store goes on in another data directory without what describes files.
+func TestSnapshot(t *testing.T) {
+	log := new(memoryLog)
+	s := openTemp(t, Options{})
+	commit := func(text string) {
+		t.Helper()
+		b := Batch{Found: found(t, s, text), Marks: map[string][]byte{MarkLedger: EncodeOffset(9), "paused": {1}}}
+		if _, err := s.CommitTo(log, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit("https://a.example/1")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "snapshot")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Backup(func(int64) (io.Writer, error) { return f, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	commit("https://a.example/2")
+	if at, err := RestoreFile(path, dir); err != nil || at != (LogPosition{1, 7}) {
+		t.Fatalf("the snapshot is at %+v, %v", at, err)
+	}
+	other := mustOpen(t, dir, Options{})
+	defer mustClose(t, other)
+	if marks, err := other.Marks(""); err != nil || len(marks) != 2 || marks["paused"] == nil || marks[markLog] == nil {
+		t.Errorf("marks %q, %v", slices.Sorted(maps.Keys(marks)), err)
+	}
+	log.replayInto(t, other)
+	if export(t, other) != export(t, s) {
+		t.Error("the stores differ")
+	}
+	plain := openTemp(t, Options{})
+	if _, err := plain.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RestoreFile(path, dir); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a copy of a store without a log: %v", err)
+	}
+}
+
+// FuzzRecord: whatever comes from a log, it is applied or refused, and what is read is written as it
+// was.
+func FuzzRecord(f *testing.F) {
+	s := openTemp2(f)
+	r := record{number: 1, key: s.key[:], limits: limits{1, 2, 3}, batch: *fullBatch(f, s)}
+	full, err := r.append(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full)
+	small := record{number: 1, key: s.key[:], batch: Batch{Found: found(f, s, "http://a.test/", "http://a.test/b"),
+		Done:  []Done{{Host: 1, Outcome: Outcome{State: Fetched, At: someTime}}},
+		Hosts: []HostUpdate{{Host: 1, Requests: 1, Cursors: []Cursor{{0, 1}}}}}}
+	b, err := small.append(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeRecord(b)
+		if err != nil {
+			if !errors.Is(err, ErrRecord) && !errors.Is(err, ErrNewer) {
+				t.Errorf("the error is %v", err)
+			}
+			return
+		}
+		encoded, err := r.append(nil)
+		if err != nil {
+			t.Fatalf("it is decoded but not encoded: %v", err)
+		}
+		again, err := decodeRecord(encoded)
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("encoded and decoded again:\n%+v, %v, want\n%+v", again, err, r)
+		}
+		if r.number != 1 {
+			return
+		}
+		to := openTemp(t, Options{NoSync: true, MapBytes: 1 << 24})
+		before := export(t, to)
+		if err := to.Replay(1, b); err != nil {
+			if after := export(t, to); after != before {
+				t.Errorf("a record that cannot be applied (%v) changed\n%s to\n%s", err, before, after)
+			}
+			return
+		}
+		checkClean(t, to)
+	})
+}
+
+func openTemp2(t testing.TB) *Store {
+	s, err := Open(t.TempDir(), Options{NoSync: true, MapBytes: 1 << 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
