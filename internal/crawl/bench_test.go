@@ -21,7 +21,12 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-const benchWorkers = 64
+const (
+	benchWorkers = 64
+	// benchIdleConns bounds the idle connections of every crawler: without a bound, a web of thousands of hosts takes
+	// all descriptors.
+	benchIdleConns = 1000
+)
 
 // startMesh serves a mesh until the benchmark ends.
 func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
@@ -41,7 +46,7 @@ func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
 // meshOptions are those of a crawl of a mesh without delay and without output.
 func meshOptions(b *testing.B, web *testweb.Web) Options {
 	o := testOptions(b, web)
-	o.Workers, o.Fetch.MaxIdleConns = benchWorkers, 1000
+	o.Workers, o.Fetch.MaxIdleConns = benchWorkers, benchIdleConns
 	o.Archive.Formats = []string{archive.FormatNone}
 	o.Frontier.Politeness.Delay = 0
 	return o
