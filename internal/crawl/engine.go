@@ -324,6 +324,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		sweeps: sweepQueue{
 			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
 		},
+		heap: newHeapPace(),
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},
