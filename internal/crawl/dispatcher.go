@@ -73,7 +73,8 @@ type dispatcher struct {
 	stall    stall   // why nothing can be dispatched
 	loads    loadQueue
 	sweeps   sweepQueue
-	reporter // the status, and the survey of all hosts
+	heap     heapPace // how much garbage there may be
+	reporter          // the status, and the survey of all hosts
 }
 
 // loadQueue is what the frontier wants to have read. The dispatcher owns it.
@@ -104,6 +105,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	defer d.timer.Stop()
+	defer d.heap.reset()
 	d.surveyor.Begin(d.postponedAfter())
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
@@ -233,6 +235,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
+	d.heap.adjust()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.report("running")
