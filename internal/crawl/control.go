@@ -208,7 +208,7 @@ func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err e
 // says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine
 // may call it.
 func (e *Engine) Change(ctx context.Context, l Live) error {
-	if err := e.o.with(l).Validate(); err != nil {
+	if err := e.o.With(l).Validate(); err != nil {
 		return err
 	}
 	m := e.mailbox.Load()

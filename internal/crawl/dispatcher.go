@@ -260,8 +260,7 @@ func (d *dispatcher) hasMaxPages() bool {
 
 // isDone reports whether the crawl is over.
 func (d *dispatcher) isDone() bool {
-	if d.flights.count()+len(d.remote.out) > 0 || d.committing || d.addition != nil || !d.pending.rows.Empty() ||
-		!d.loads.isEmpty() || !d.sweeps.isEmpty() {
+	if !d.isQuiet() {
 		return false
 	}
 	return d.hasMaxPages() || d.endsWhenDone() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)

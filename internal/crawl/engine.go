@@ -58,6 +58,7 @@ type Engine struct {
 	live    atomic.Pointer[inForce]
 	scope   atomic.Pointer[frontier.Scope]
 	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	ready   chan struct{}           // closed when the mailbox of the Run is there
 	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status  atomic.Pointer[Status]
 	table   *hostTable
@@ -95,6 +96,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		ready:   make(chan struct{}),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
@@ -221,6 +223,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	}
 	e.mailbox.Store(d.mailbox)
 	e.lender.Store(c.worker)
+	close(e.ready)
 	err = c.run(ctx, d)
 	after := e.store.Counters()
 	s := d.summary(ctx, e.Status)

@@ -289,7 +289,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 			if after.HostBandwidth != 0 || after.Bandwidth != 10<<10 {
 				t.Errorf("the status says %+v", after)
 			}
-			if err := e.Change(t.Context(), o.with(l).Live()); err != nil { // the same again
+			if err := e.Change(t.Context(), o.With(l).Live()); err != nil { // the same again
 				t.Fatal(err)
 			}
 			l.Bandwidth = 0

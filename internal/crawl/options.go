@@ -193,8 +193,8 @@ func (o Options) Live() Live {
 	}
 }
 
-// with returns o with the live options replaced by l.
-func (o Options) with(l Live) Options {
+// With returns o with the live options replaced by l.
+func (o Options) With(l Live) Options {
 	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
@@ -213,7 +213,7 @@ type inForce struct {
 }
 
 func newInForce(o *Options, l Live) *inForce {
-	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
+	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
 // bandwidthLimits is where limits of the bytes that are received are put in force.
