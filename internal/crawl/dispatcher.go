@@ -65,6 +65,7 @@ type dispatcher struct {
 	batching         // what gathers for the next commit
 	flights  flights // leases that workers have
 	remote   remoteLeases
+	share    *share  // of what engines may have in flight together
 	maxRate  maxRate // of the requests of the whole crawl
 	stall    stall   // why nothing can be dispatched
 	loads    loadQueue
@@ -136,6 +137,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
+		case <-d.share.wake: // a request may begin now
 		case <-d.surveyor.onward:
 			d.surveyor.step(d.postponedAfter())
 		}
@@ -145,6 +147,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 // shutDown takes no more from outside, lets what is in flight end, and commits all there is. If the
 // disk stays full, what is not committed is given up; those requests are made again.
 func (d *dispatcher) shutDown() {
+	d.share.leave()
 	d.enterEnd()
 	d.turnAway(d.mailbox)
 	d.remote.turnAway()
@@ -190,7 +193,7 @@ func (d *dispatcher) finish() error {
 // by it: the timer rings at its instant or after it, and the frontier decides by the clock.
 func (d *dispatcher) setTimer() {
 	at := earliest(d.flights.checkAt, d.pauseEnd)
-	if next, ok := d.f.NextWake(); ok && !d.isPaused() && d.flights.busy < d.live.Load().Workers {
+	if next, ok := d.f.NextWake(); ok && !d.isPaused() && !d.share.full && d.flights.busy < d.live.Load().Workers {
 		if next.Before(d.maxRate.next) {
 			next = d.maxRate.next
 		}

@@ -13,11 +13,8 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -45,9 +42,7 @@ type Engine struct {
 	space    *diskSpace
 	files    *outputFiles // nil: not open yet
 	encoder  *archive.Encoder
-	spool    *spool.Pool
-	room     *hostsort.Room // of long lists
-	client   *fetch.Client
+	shared   *Shared
 	bodies   *bodies     // that the store does not know of yet
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
@@ -101,7 +96,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.settleLastProcess} {
+	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}
@@ -110,18 +105,15 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	return e, nil
 }
 
-// openClient makes the client, and the room for what it brings.
-func (e *Engine) openClient() (err error) {
-	if e.spool, err = spool.Open(e.o.Spool); err != nil {
-		return err
+// openShared makes what engines share, unless another has.
+func (e *Engine) openShared() (err error) {
+	if e.shared = e.o.Shared; e.shared == nil {
+		if e.shared, err = newShared(&e.o, e.space); err != nil {
+			return err
+		}
 	}
-	e.o.Fetch.Spool = e.spool
-	e.room = newSortRoom(e.spool, e.space)
-	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
-		return err
-	}
-	e.live.Load().limitBandwidth(e.client)
-	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
+	e.live.Load().limitBandwidth(e.shared.client)
+	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
 }
 
@@ -178,7 +170,9 @@ func (e *Engine) rulesReader() *rulesReader {
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
-	e.client.Close()
+	if e.o.Shared == nil {
+		e.shared.client.Close()
+	}
 	return e.closeParts()
 }
 
@@ -310,19 +304,20 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
 	sweeps, steps := make(chan *sweep), make(chan *swept)
 	stalls := make(chan error, 1)
-	m, rules := newMailbox(), e.rulesReader()
+	m, rules, share := newMailbox(), e.rulesReader(), newShare(e.shared)
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
-		connections: e.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
+		connections: e.shared.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
 		suspects: e.suspects,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:   newRemoteLeases(),
-		maxRate:  newMaxRate(e.live.Load().MaxRate),
-		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
+		share:    share,
+		maxRate:  maxRate{share: share},
+		stall:    stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
 			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
@@ -355,7 +350,6 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.working, d.flights.naming = work, walk
 	d.flights.startWorker = func() { wg.Go(c.worker.run) }
 	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
-	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.run)
 	wg.Go(func() { c.sweeper.run(walk) })

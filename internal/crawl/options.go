@@ -65,6 +65,9 @@ type Options struct {
 	Requests requestlog.Options
 	Storage  storage.Options
 
+	// Shared is what the engine shares with others of this process; nil: it makes its own.
+	Shared *Shared
+
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
 	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time
