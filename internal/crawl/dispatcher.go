@@ -137,7 +137,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
-		case <-d.share.wake: // a request may begin now
+		case <-d.share.wake:
+			d.mayBegin()
 		case <-d.surveyor.onward:
 			d.surveyor.step(d.postponedAfter())
 		}
@@ -182,6 +183,7 @@ func (d *dispatcher) shutDown() {
 
 // finish gives back what no commit took, when all other goroutines have ended.
 func (d *dispatcher) finish() error {
+	d.leaveGate()
 	if err := d.pending.close(); err != nil {
 		d.log.Warn("cannot close what was not written", "error", err)
 	}

@@ -18,6 +18,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	o := DefaultOptions()
 	o.fill()
 	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable(), bodies: newBodies(true), shared: testShared(&o)}
+	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
 	if err != nil {

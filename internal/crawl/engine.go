@@ -43,6 +43,7 @@ type Engine struct {
 	files    *outputFiles // nil: not open yet
 	encoder  *archive.Encoder
 	shared   *Shared
+	share    *share      // the engine's part of it; the dispatcher's during a Run
 	bodies   *bodies     // that the store does not know of yet
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
@@ -112,6 +113,7 @@ func (e *Engine) openShared() (err error) {
 			return err
 		}
 	}
+	e.share = newShare(e.shared)
 	e.live.Load().limitBandwidth(e.shared.client)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
@@ -170,6 +172,9 @@ func (e *Engine) rulesReader() *rulesReader {
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
+	if e.share.gate != nil {
+		e.share.gate.leave(e.o.Now())
+	}
 	if e.o.Shared == nil {
 		e.shared.client.Close()
 	}
@@ -271,6 +276,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 ) {
 	fo := e.o.Frontier
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
@@ -304,7 +310,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
 	sweeps, steps := make(chan *sweep), make(chan *swept)
 	stalls := make(chan error, 1)
-	m, rules, share := newMailbox(), e.rulesReader(), newShare(e.shared)
+	m, rules := newMailbox(), e.rulesReader()
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
@@ -315,8 +321,8 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:   newRemoteLeases(),
-		share:    share,
-		maxRate:  maxRate{share: share},
+		share:    e.share,
+		maxRate:  maxRate{share: e.share},
 		stall:    stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{

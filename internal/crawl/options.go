@@ -67,6 +67,9 @@ type Options struct {
 
 	// Shared is what the engine shares with others of this process; nil: it makes its own.
 	Shared *Shared
+	// Several says that there may be others, if the engine makes its own, and Earlier that there may have
+	// been some in earlier processes.
+	Several, Earlier bool
 
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
 	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -23,6 +24,7 @@ type Shared struct {
 	spool   *spool.Pool
 	room    *hostsort.Room
 	parsers parsers
+	gate    *gate // nil: there is one engine
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
@@ -35,6 +37,13 @@ type Shared struct {
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{parsers: newParsers(), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
+	if o.Several {
+		var since time.Time
+		if o.Earlier {
+			since = o.Now()
+		}
+		s.gate = newGate(o.Frontier.Politeness.Delay, since)
+	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
 		return nil, err
@@ -100,6 +109,7 @@ func (l *rateLimit) take(now time.Time) {
 type share struct {
 	of   *Shared
 	wake chan struct{} // holds one: it may be admitted now
+	gate *gateUser     // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
 
 	// Under of.mu.
@@ -107,7 +117,21 @@ type share struct {
 	lends   bool // it is in of.lending
 }
 
-func newShare(of *Shared) *share { return &share{of: of, wake: make(chan struct{}, 1)} }
+func newShare(of *Shared) *share {
+	s := &share{of: of, wake: make(chan struct{}, 1)}
+	if of.gate != nil {
+		s.gate = of.gate.join(s.ring)
+	}
+	return s
+}
+
+// frontierGate returns the gate of the engine's frontier; nil: it needs none.
+func (s *share) frontierGate() frontier.Gate {
+	if s.gate == nil {
+		return nil
+	}
+	return s.gate
+}
 
 // lock keeps the other engines from taking what admits has found, until unlock.
 func (s *share) lock() { s.of.mu.Lock() }

@@ -36,6 +36,7 @@ func TestSurveyInSteps(t *testing.T) {
 	}
 	o.fill()
 	e := &Engine{o: o, store: s, table: newHostTable(), shared: testShared(&o)}
+	e.share = newShare(e.shared)
 	d := testDispatcher(t)
 	d.surveyor.f, d.surveyor.store, d.surveyor.table = f, s, e.table
 	d.surveyor.begin(time.Hour)

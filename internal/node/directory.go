@@ -91,6 +91,9 @@ func (d *directory) path(id string) string {
 
 // has reports whether a crawl exists.
 func (d *directory) has(id string) (bool, error) {
+	if d.most == 0 {
+		return false, nil
+	}
 	_, err := os.Lstat(d.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -100,6 +103,9 @@ func (d *directory) has(id string) (bool, error) {
 
 // ids returns the ids of all crawls, sorted.
 func (d *directory) ids() (ids []string, err error) {
+	if d.most == 0 {
+		return nil, nil
+	}
 	entries, err := d.entries()
 	for _, e := range entries {
 		if id, ok := idOf(e.Name()); ok && e.IsDir() {
@@ -116,6 +122,15 @@ func (d *directory) entries() ([]os.DirEntry, error) {
 		return nil, nil
 	}
 	return entries, err
+}
+
+// isUsed reports whether there ever was a crawl besides DEFAULT.
+func (d *directory) isUsed() (bool, error) {
+	_, err := os.Stat(filepath.Join(d.dataDir, CrawlsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // create makes the directory of a crawl, so that it outlasts a loss of power.

@@ -44,12 +44,19 @@ func Open(o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	d := directory{o.Crawl.DataDir, o.MaxCrawls}
+	if o.Crawl.Several = o.MaxCrawls > 0; o.Crawl.Several {
+		var err error
+		if o.Crawl.Earlier, err = d.isUsed(); err != nil {
+			return nil, err
+		}
+	}
 	main, err := crawl.Open(o.Crawl, log)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{
-		o: o, log: log, directory: directory{o.Crawl.DataDir, o.MaxCrawls}, main: main,
+		o: o, log: log, directory: d, main: main,
 		began: make(chan struct{}), over: make(chan struct{}),
 		live: o.Crawl.Live(), crawls: make(map[string]*openCrawl),
 	}
@@ -74,7 +81,7 @@ func (n *Node) Run(ctx context.Context) error {
 	close(n.began)
 	var own sync.WaitGroup
 	own.Go(func() { n.closeIdle(running) })
-	if n.o.Crawl.Workers > 0 {
+	if n.o.Crawl.Workers > 0 && n.o.MaxCrawls > 0 {
 		own.Go(func() { n.openAll(running) })
 	}
 	summary, err := n.main.Run(running, n.o.Seeds)

@@ -101,7 +101,8 @@ func (n *Node) optionsOf(id string) crawl.Options {
 	n.mu.Unlock()
 	o.DataDir = n.directory.path(id)
 	o.Archive.Dir = filepath.Join(o.DataDir, "output")
-	o.Spool.Dir = ""
+	o.Shared = n.main.Shared()
+	o.Spool.Dir = filepath.Join(n.o.Crawl.DataDir, "spool")
 	o.ExitWhenDone = false
 	return o
 }
