@@ -36,7 +36,8 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.fill()
-	e := &Engine{o: o, store: s, table: survey.NewTable()}
+	e := &Engine{o: o, store: s, table: survey.NewTable(), shared: testShared(&o)}
+	e.share = newShare(e.shared)
 	d := testDispatcher(t)
 	d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, s, e.table
 	d.surveyor.Begin(time.Hour)

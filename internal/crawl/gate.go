@@ -1,0 +1,92 @@
+package crawl
+
+import (
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// gates keep the limits of hosts over all engines of a process. They are safe for concurrent use.
+type gates struct {
+	mu     sync.Mutex // of the keeper and its members; nothing blocks under it
+	keeper *frontier.Keeper
+}
+
+// gate is that of one engine's frontier.
+type gate struct {
+	of     *gates
+	member *frontier.Member
+}
+
+// join returns the gate of one more engine. wake is called when something is woken.
+func (g *gates) join(wake func()) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return &gate{g, g.keeper.Join(wake)}
+}
+
+// Begin is part of frontier.Gate.
+func (g *gate) Begin(r *frontier.GateRequest) frontier.Admission {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	return g.member.Begin(r)
+}
+
+// Adopt is part of frontier.Gate.
+func (g *gate) Adopt(r *frontier.GateRequest) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Adopt(r)
+}
+
+// End is part of frontier.Gate.
+func (g *gate) End(r *frontier.GateRequest, end frontier.GateEnd) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.End(r, end)
+}
+
+// Know is part of frontier.Gate.
+func (g *gate) Know(host string, k frontier.Knowledge, now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Know(host, k, now)
+}
+
+// takeWoken returns the hosts whose requests may be admitted now.
+func (g *gate) takeWoken() []storage.HostID {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	return g.member.Woken()
+}
+
+// leave ends the part of an engine.
+func (g *gate) leave(now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Leave(now)
+}
+
+// mayBegin takes note of the requests that were refused and may be admitted now.
+func (d *dispatcher) mayBegin() {
+	if d.share.gate == nil {
+		return
+	}
+	for _, host := range d.share.gate.takeWoken() {
+		d.f.Admissible(host, d.o.Now())
+	}
+	d.collect()
+}
+
+// leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
+func (d *dispatcher) leaveGate() {
+	if d.share.gate == nil {
+		return
+	}
+	for _, x := range d.remote.out {
+		d.f.Abandon(x.frontierID, x.deadline)
+	}
+	d.share.gate.leave(d.o.Now())
+}
