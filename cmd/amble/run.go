@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -208,24 +209,28 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err := k.endErasure(ctx); err != nil {
 		return out, err
 	}
-	engine, err := crawl.Open(options, k.log)
+	crawls := node.DefaultOptions(options)
+	crawls.Seeds, crawls.MaxCrawls = k.seeds, 0
+	n, err := node.Open(crawls, k.log)
 	if err != nil {
 		return out, makeError(ctx, k.config, err)
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	k.settings.apply = engine.Change
+	defer func() { err = errors.Join(err, n.Close()) }()
+	k.settings.apply = n.Change
 	if k.screen == nil {
 		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
-	api, err := k.startServer(engine)
+	api, err := k.startServer(n.Default())
 	if err != nil {
 		return out, err
 	}
 	started := time.Now()
-	out.before = engine.Status()
-	unwatch := watch(engine.Status, k.screen, k.log)
-	stopping := findSupervisor(os.Getenv).watch(engine.Status)
-	out.Summary, err = engine.Run(ctx, k.seeds)
+	status := n.Default().Status
+	out.before = status()
+	unwatch := watch(status, k.screen, k.log)
+	stopping := findSupervisor(os.Getenv).watch(status)
+	err = n.Run(ctx)
+	out.Summary = n.Summary()
 	stopping()
 	unwatch()
 	out.took = time.Since(started)

@@ -80,9 +80,11 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Unlock()
 	close(n.began)
 	var own sync.WaitGroup
-	own.Go(func() { n.closeIdle(running) })
-	if n.o.Crawl.Workers > 0 && n.o.MaxCrawls > 0 {
-		own.Go(func() { n.openAll(running) })
+	if n.o.MaxCrawls > 0 {
+		own.Go(func() { n.closeIdle(running) })
+		if n.o.Crawl.Workers > 0 {
+			own.Go(func() { n.openAll(running) })
+		}
 	}
 	summary, err := n.main.Run(running, n.o.Seeds)
 	end()
