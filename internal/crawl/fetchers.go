@@ -114,7 +114,7 @@ func (d *dispatcher) check(host storage.HostID, c *URLCheck, take bool) {
 		return
 	}
 	now := d.o.Now()
-	at, may := d.f.Ask(host, now, take)
+	at, may := d.f.MayRequest(host, now, take)
 	c.May = may
 	if !may {
 		c.Reason = "its host may not be requested from now"
