@@ -95,19 +95,12 @@ func known(t *testing.T, urls ...string) Options {
 	t.Helper()
 	web := startWeb(t, testweb.Site{Host: "unused.test"})
 	o := testOptions(t, web)
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b storage.Batch
-	for _, text := range urls {
-		u := parse(t, text)
-		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-	}
-	_, err = s.Commit(&b)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	commitTo(t, o, func(s *storage.Store, b *storage.Batch) {
+		for _, text := range urls {
+			u := parse(t, text)
+			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
+		}
+	})
 	return o
 }
 
