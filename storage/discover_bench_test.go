@@ -108,16 +108,16 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 // BenchmarkBusyDisk commits new URLs of 10,000 hosts for 8 seconds, while something else writes up to 512 MiB to the same
 // disk, and syncs them: with batches that follow the bytes of commits alone, and their time as well.
 func BenchmarkBusyDisk(b *testing.B) {
-	for _, follows := range []string{"bytes", "time"} {
-		b.Run("follows="+follows, func(b *testing.B) {
+	for _, by := range []string{"bytes", "time"} {
+		b.Run("by="+by, func(b *testing.B) {
 			for range b.N {
-				discoverOnBusyDisk(b, follows == "time")
+				discoverOnBusyDisk(b, by == "time")
 			}
 		})
 	}
 }
 
-func discoverOnBusyDisk(b *testing.B, followTime bool) {
+func discoverOnBusyDisk(b *testing.B, byTime bool) {
 	dir := b.TempDir()
 	s := benchOpen(b, dir, Options{})
 	ctx, stop := context.WithTimeout(b.Context(), 8*time.Second)
@@ -131,7 +131,7 @@ func discoverOnBusyDisk(b *testing.B, followTime bool) {
 		fillBatch(s, g, batchSize.Items(), &batch)
 		var result Result
 		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
-		if !followTime {
+		if !byTime {
 			took = 0
 		}
 		batchSize.Committed(len(batch.Found), result.Changed, took)

@@ -57,7 +57,7 @@ func TestRealFetchers(t *testing.T) {
 	})
 }
 
-// testFetcher runs a fetcher beside a crawl without workers until nothing is left.
+// testFetcher runs a fetcher with a crawl that has no workers until nothing is left.
 func testFetcher(t *testing.T, binary, interpreter, script string) {
 	const least = 300 * time.Millisecond
 	var pages []string

@@ -7,15 +7,19 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,11 +67,12 @@ func TestRealServers(t *testing.T) {
 		s.check(t)
 	}
 
-	// Without the authority nothing is fetched: every certificate is refused.
+	// Without the authority nothing is fetched: every certificate is refused, and no seed was fetched.
 	p = start(t, binary, "run", "-c", filepath.Join(dir, "config.yaml"), "--set", "fetch.tls_ca_file=", "--set",
 		"data_dir="+filepath.Join(dir, "strict"), "--set", "crawl.give_up_after=1s")
-	if err := p.wait(time.Minute); err != nil {
-		t.Fatalf("amble run: %v\n%s", err, tail(p.output.String()))
+	var exit *exec.ExitError
+	if err := p.wait(time.Minute); !errors.As(err, &exit) || exit.ExitCode() != 4 {
+		t.Fatalf("amble run: %v, want exit status 4\n%s", err, tail(p.output.String()))
 	}
 	for _, s := range servers {
 		if n := len(s.requests(t)); n != s.seen {
@@ -105,6 +110,7 @@ type secureServer struct {
 	configuration  string
 	process        *process
 	seen           int // requests that check saw
+	marks          int // requests of log
 }
 
 // lighttpdConfiguration offers HTTP/2 by itself.
@@ -180,13 +186,14 @@ func (s *secureServer) plant(t *testing.T) {
 	}
 }
 
+// write makes a file. Its name ends its text: the same document everywhere would be a wall.
 func (s *secureServer) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(s.dir, "root", name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(text+"\n"+name), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -228,21 +235,46 @@ type logged struct {
 	path, status, protocol, coding string
 }
 
-// requests reads the access log. lighttpd writes it when it has time to, and in any case on SIGHUP.
-func (s *secureServer) requests(t *testing.T) (all []logged) {
+// markPath is the path of the requests by which the test knows that a log is complete.
+const markPath = "/mark-of-the-test"
+
+// log returns the access log with all requests that have ended: the test makes one of its own, and
+// waits until that is in the log, because a server writes its log in the order of the responses.
+// lighttpd writes it when it has time to, and in any case on SIGHUP.
+func (s *secureServer) log(t *testing.T) string {
 	t.Helper()
-	if s.name == "lighttpd" {
-		s.process.signal(syscall.SIGHUP)
-	}
-	time.Sleep(500 * time.Millisecond)
-	content, err := os.ReadFile(filepath.Join(s.dir, "access.log"))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	s.marks++
+	response, err := (&http.Client{Transport: transport}).Get("https://" + s.address + markPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(content)) {
+	response.Body.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if s.name == "lighttpd" {
+			s.process.signal(syscall.SIGHUP)
+		}
+		content, err := os.ReadFile(filepath.Join(s.dir, "access.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(content), markPath) == s.marks {
+			return string(content)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not write its log:\n%s", s.name, content)
+		}
+	}
+}
+
+// requests reads the access log.
+func (s *secureServer) requests(t *testing.T) (all []logged) {
+	t.Helper()
+	for line := range strings.Lines(s.log(t)) {
 		words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 		n := len(words)
-		if n < 4 || words[0] == "*" { // lighttpd also writes down connections, as *
+		if n < 4 || words[0] == "*" || words[0] == markPath { // lighttpd also writes down connections, as *
 			continue
 		}
 		path, err := url.PathUnescape(strings.Join(words[:n-3], " "))

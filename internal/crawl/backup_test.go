@@ -53,7 +53,7 @@ func openForCopies(t *testing.T, log slog.Handler, now func() time.Time) (*Engin
 }
 
 // TestSlowCopy: whoever takes a copy of the database slowly keeps no commit from using its pages
-// again.
+// again. In real time: nothing waits.
 func TestSlowCopy(t *testing.T) {
 	t.Parallel()
 	e, s := openForCopies(t, slog.DiscardHandler, nil)
@@ -91,7 +91,7 @@ func TestSlowCopy(t *testing.T) {
 }
 
 // TestCopyWithoutRoom: where the disk has no room for a copy next to the crawl, the copy has to be
-// taken in time.
+// taken in time. In real time: nothing waits, and the test moves the clock.
 func TestCopyWithoutRoom(t *testing.T) {
 	t.Parallel()
 	var passed atomic.Int64

@@ -66,7 +66,8 @@ func TestAdditionsTakeTurns(t *testing.T) {
 	}
 }
 
-// A crawl of many pages makes fewer commits than requests, and what one commit held is not in the next.
+// TestGatheredOnce: a crawl of many pages makes fewer commits than requests, and what one commit held
+// is not in the next. In real time: results gather while a commit takes its time.
 func TestGatheredOnce(t *testing.T) {
 	m := testweb.Mesh{Hosts: 8, Pages: 60, Links: 8}
 	web, err := testweb.NewMesh(m, testweb.Config{CountOnly: true})

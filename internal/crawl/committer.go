@@ -415,7 +415,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	}
 	d.markPlan(d.pending)
 	d.remote.save(d.pending, d.o.Now())
-	d.pending.offset = d.remote.settledOffset(d.flights.completedOffset(d.ledger.Offset()))
+	d.pending.offset = d.remote.offsetBefore(d.flights.completedOffset(d.ledger.Offset()))
 	return d.toCommit, d.pending
 }
 

@@ -234,12 +234,18 @@ func TestCrashAtRobots(t *testing.T) {
 // concerned is fetched.
 func TestCrashesElsewhere(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t,
-		site("a.test", "", paths("/", 5), testweb.Routes{"/list": testweb.Content("application/xml",
-			[]byte("<urlset><url><loc>/x</loc></url><url><loc>/y"))}),
-		site("b.test", "", paths("/", 5), nil))
+	run := func(name string, test func(*testing.T, *testweb.Web)) {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				test(t, serve(
+					site("a.test", "", paths("/", 5), testweb.Routes{"/list": testweb.Content("application/xml",
+						[]byte("<urlset><url><loc>/x</loc></url><url><loc>/y"))}),
+					site("b.test", "", paths("/", 5), nil)))
+			})
+		})
+	}
 	quiet := slog.NewTextHandler(io.Discard, nil)
-	t.Run("in a lookup", func(t *testing.T) {
+	run("in a lookup", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
 		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "cannot resolve"}), "http://nowhere.test/",
 			web.URL("b.test", "/"))
@@ -247,7 +253,7 @@ func TestCrashesElsewhere(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
-	t.Run("in a sitemap", func(t *testing.T) {
+	run("in a sitemap", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
 		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "a sitemap or feed is longer"}),
 			web.URL("a.test", "/list"), web.URL("b.test", "/"))
@@ -256,7 +262,7 @@ func TestCrashesElsewhere(t *testing.T) {
 		}
 		checkOutput(t, o)
 	})
-	t.Run("in the making of records", func(t *testing.T) {
+	run("in the making of records", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
 		o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
 		s, err := storage.Open(o.DataDir, o.Storage)

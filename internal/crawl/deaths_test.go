@@ -95,24 +95,17 @@ func known(t *testing.T, urls ...string) Options {
 	t.Helper()
 	web := startWeb(t, testweb.Site{Host: "unused.test"})
 	o := testOptions(t, web)
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b storage.Batch
-	for _, text := range urls {
-		u := parse(t, text)
-		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-	}
-	_, err = s.Commit(&b)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	commitTo(t, o, func(s *storage.Store, b *storage.Batch) {
+		for _, text := range urls {
+			u := parse(t, text)
+			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
+		}
+	})
 	return o
 }
 
 // TestDeathsAreCounted: a URL that was in flight at three deaths in a row is set aside. What is no
-// death, and what was not in flight, does not count.
+// death, and what was not in flight, does not count. In real time: nothing waits.
 func TestDeathsAreCounted(t *testing.T) {
 	t.Parallel()
 	const u, other = "http://a.test/x", "http://b.test/y"
@@ -248,7 +241,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 }
 
 // TestSuspectsAreSeparated: what was in flight at two deaths is requested at different times, and
-// not at once.
+// not at once. In real time: nothing waits.
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()
 	var urls []string
@@ -283,6 +276,7 @@ func TestSuspectsAreSeparated(t *testing.T) {
 
 // TestDeathsAtRobots: a robots.txt that was in flight at three deaths in a row holds its origin for
 // as long as one can be held, also where the request for it was made elsewhere.
+// In real time: nothing waits.
 func TestDeathsAtRobots(t *testing.T) {
 	t.Parallel()
 	o := known(t, "http://a.test/x")

@@ -83,30 +83,21 @@ func TestDeletionGoesOn(t *testing.T) {
 		web := serve(site("a.test", "", nil, nil), site("b.test", "", nil, nil))
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = time.Millisecond
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b storage.Batch
-		for n := range all {
-			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
-			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Unix(1e9, 0)})
-		}
 		old, fresh := parse(t, web.URL("b.test", "/old")), parse(t, web.URL("b.test", "/new"))
-		b.Found = append(b.Found, storage.Found{URL: old, Fingerprint: s.Fingerprint(old), At: time.Unix(1e9, 0)},
-			storage.Found{URL: fresh, Fingerprint: s.Fingerprint(fresh), At: time.Unix(2e9, 0)})
-		b.Purges = []storage.Purge{{Host: 1, Below: gone}}
-		ofHost := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, gone), below)
-		b.Marks = map[string][]byte{
-			sweep.MarkDelete + "1":             binary.BigEndian.AppendUint64(ofHost, 0),
-			sweep.MarkDeleteAll + "1500000000": []byte(`{"before":1500000000,"host":2}`),
-		}
-		if _, err = s.Commit(&b); err == nil {
-			err = s.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		commitTo(t, o, func(s *storage.Store, b *storage.Batch) {
+			for n := range all {
+				u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
+				b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Unix(1e9, 0)})
+			}
+			b.Found = append(b.Found, storage.Found{URL: old, Fingerprint: s.Fingerprint(old), At: time.Unix(1e9, 0)},
+				storage.Found{URL: fresh, Fingerprint: s.Fingerprint(fresh), At: time.Unix(2e9, 0)})
+			b.Purges = []storage.Purge{{Host: 1, Below: gone}}
+			ofHost := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, gone), below)
+			b.Marks = map[string][]byte{
+				sweep.MarkDelete + "1":             binary.BigEndian.AppendUint64(ofHost, 0),
+				sweep.MarkDeleteAll + "1500000000": []byte(`{"before":1500000000,"host":2}`),
+			}
+		})
 		crawl(t, o, web.URL("a.test", "/25999"), web.URL("b.test", "/new"))
 		if n := len(web.Requests().Host("a.test").Pages()); n != all-below {
 			t.Errorf("%d pages of a.test were requested, want %d", n, all-below)
@@ -114,7 +105,8 @@ func TestDeletionGoesOn(t *testing.T) {
 		if n := len(web.Requests().Path("/new")); n != 1 {
 			t.Errorf("%d requests for a URL that was not deleted", n)
 		}
-		if s, err = storage.Open(o.DataDir, storage.Options{}); err != nil {
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()

@@ -93,23 +93,14 @@ func TestDropGoesOn(t *testing.T) {
 		web := serve(site("a.test", "", nil, nil))
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = time.Millisecond
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b storage.Batch
-		for n := range all {
-			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
-			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-		}
-		drop := sweep.NewDrop(1, below)
-		b.Marks = map[string][]byte{drop.Mark(): drop.Encode()}
-		if _, err = s.Commit(&b); err == nil {
-			err = s.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		commitTo(t, o, func(s *storage.Store, b *storage.Batch) {
+			for n := range all {
+				u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
+				b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
+			}
+			drop := sweep.NewDrop(1, below)
+			b.Marks = map[string][]byte{drop.Mark(): drop.Encode()}
+		})
 		crawl(t, o, web.URL("a.test", "/2599"))
 		if n := len(web.Requests().Pages()); n != all-below {
 			t.Errorf("%d pages were requested, want %d", n, all-below)

@@ -81,12 +81,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := newPlan(&o); err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(o.DataDir, o.Storage)
+	s, err := openStore(&o)
 	if err != nil {
 		return nil, err
-	}
-	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
-		return nil, errors.Join(err, s.Close())
 	}
 	if o.Journal != nil {
 		logged, err := openLogged(s, o.Journal)

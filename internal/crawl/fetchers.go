@@ -114,7 +114,7 @@ func (d *dispatcher) check(host storage.HostID, name string, c *URLCheck, take b
 		return
 	}
 	now := d.o.Now()
-	at, may := d.f.Ask(host, name, now, take)
+	at, may := d.f.MayRequest(host, name, now, take)
 	c.May = may
 	if !may {
 		c.Reason = "its host may not be requested from now"

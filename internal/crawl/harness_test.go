@@ -196,6 +196,21 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 	return all
 }
 
+// commitTo commits to the store of a crawl that does not run what fill puts into the batch.
+func commitTo(t testing.TB, o Options, fill func(*storage.Store, *storage.Batch)) {
+	t.Helper()
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b storage.Batch
+	fill(s, &b)
+	_, err = s.Commit(&b)
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readHost reads a host from the store in a directory.
 func readHost(t testing.TB, dir, name string, read func(*storage.Store, *storage.Host) error) {
 	t.Helper()

@@ -329,9 +329,9 @@ func (r *remoteLeases) save(into *batch, now time.Time) {
 	r.unsaved = r.unsaved[n:]
 }
 
-// settledOffset returns the offset in the ledger before which every lease has ended or has a mark,
+// offsetBefore returns the offset in the ledger before which every lease has ended or has a mark,
 // given that of other requests.
-func (r *remoteLeases) settledOffset(others uint64) uint64 {
+func (r *remoteLeases) offsetBefore(others uint64) uint64 {
 	if len(r.unsaved) == 0 {
 		return others
 	}

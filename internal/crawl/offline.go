@@ -35,12 +35,9 @@ func openOffline(o *Options) (*offline, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(o.DataDir, o.Storage)
+	s, err := openStore(o)
 	if err != nil {
 		return nil, err
-	}
-	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
-		return nil, errors.Join(err, s.Close())
 	}
 	o.fill()
 	return &offline{store: s, space: newDiskSpace(o), now: o.Now}, nil
@@ -176,6 +173,18 @@ const ErasureFile = "erasing.json"
 
 // ErrErasing says that hosts are being erased, or that this was interrupted.
 var ErrErasing = errors.New("an erasure of hosts has not ended")
+
+// openStore opens the store in o.DataDir, unless hosts are being erased there.
+func openStore(o *Options) (*storage.Store, error) {
+	s, err := storage.Open(o.DataDir, o.Storage)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkErasure(o.DataDir); err != nil { // nobody begins one from here on
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
 
 // checkErasure returns ErrErasing while an erasure has not ended.
 func checkErasure(dir string) error {

@@ -355,18 +355,18 @@ func (b *bodies) committed(payloads []storage.Payload) {
 // there too. It is safe for concurrent use.
 type bodyFilter [1 << 17]atomic.Uint64
 
-// place returns the word of a body, and the four bits of it that the body sets. Digests are random.
-func (f *bodyFilter) place(key bodyKey) (word *atomic.Uint64, mask uint64) {
+// bits returns the word of a body, and the four bits of it that the body sets. Digests are random.
+func (f *bodyFilter) bits(key bodyKey) (word *atomic.Uint64, mask uint64) {
 	h := (key.digest ^ uint64(key.host)) * 0x9e3779b97f4a7c15
 	return &f[h>>47], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
 }
 
 func (f *bodyFilter) add(key bodyKey) {
-	word, mask := f.place(key)
+	word, mask := f.bits(key)
 	word.Or(mask)
 }
 
 func (f *bodyFilter) has(key bodyKey) bool {
-	word, mask := f.place(key)
+	word, mask := f.bits(key)
 	return word.Load()&mask == mask
 }

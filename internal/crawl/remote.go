@@ -26,7 +26,7 @@ type LeaseID string
 
 // Bounds of remote leases.
 const (
-	// MaxLeaseCount is the most leases that one request may ask for.
+	// MaxLeaseCount is the most leases of one request.
 	MaxLeaseCount = 1000
 	// MinVisibility is the shortest that a lease may last.
 	MinVisibility = time.Second
@@ -245,7 +245,7 @@ func (e *Engine) Extend(
 		return nil, err
 	}
 	deadlines = make([]time.Time, len(ids))
-	called := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
 		if err = d.remote.checkFetcher(fetcher, d.o.Now()); err != nil {
 			return
 		}
@@ -255,7 +255,7 @@ func (e *Engine) Extend(
 			}
 		}
 	})
-	return deadlines, errors.Join(called, err)
+	return deadlines, errors.Join(callErr, err)
 }
 
 // Report takes in the results of leases, and returns when those that were accepted are committed:

@@ -369,11 +369,11 @@ func TestLeasesWithoutLookups(t *testing.T) {
 		r := startRemote(t, o, "http://no.such.host.test/1", "http://no.such.host.test/2", "http://no.such.host.test/3",
 			"http://no.such.host.test/4", "http://another.test/1")
 		time.Sleep(time.Second)
-		ask := LeaseRequest{Fetcher: "x", N: 10, PerHost: 2, Visibility: time.Hour}
+		request := LeaseRequest{Fetcher: "x", N: 10, PerHost: 2, Visibility: time.Hour}
 		of := make(map[string]int)
 		var leases []RemoteLease
 		for len(leases) < 3 { // a host that is not in memory yet comes with the next ones
-			leases = append(leases, r.lease(ask)...)
+			leases = append(leases, r.lease(request)...)
 		}
 		for i := range leases {
 			of[leases[i].Host]++
@@ -389,15 +389,15 @@ func TestLeasesWithoutLookups(t *testing.T) {
 			}
 			r.report(report, Accepted)
 		}
-		ask.PerHost, ask.Host = 5, "no.such.host.test"
-		if leases = r.lease(ask); len(leases) != 2 {
+		request.PerHost, request.Host = 5, "no.such.host.test"
+		if leases = r.lease(request); len(leases) != 2 {
 			t.Errorf("%d leases of the host, want the 2 that are left", len(leases))
 		}
 		for i := range leases {
 			r.report(LeaseReport{Fetcher: "x", ID: leases[i].ID, Status: 404}, Accepted)
 		}
-		ask.Host, ask.Wait = "", 59*time.Minute
-		if early := r.lease(ask); len(early) > 0 {
+		request.Host, request.Wait = "", 59*time.Minute
+		if early := r.lease(request); len(early) > 0 {
 			t.Errorf("%s was leased before it is due", early[0].URL)
 		}
 		if due := r.lease(LeaseRequest{Fetcher: "x", N: 10}); len(due) != 1 || due[0].Host != "another.test" {

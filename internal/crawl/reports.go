@@ -195,7 +195,7 @@ type claim struct {
 	at        storage.Position // of its URL, if it names no lease
 	open      bool             // the dispatcher has not decided about it
 	result    ReportResult
-	res       *result    // to be worked on; nil: nothing is to be done
+	res       *result    // whose work is left to do; nil: there is none
 	committed chan error // holds one; nil: nothing is committed
 }
 

@@ -83,23 +83,14 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 // failedStore makes a store with so many URLs of a host that have failed.
 func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 	t.Helper()
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b storage.Batch
-	for i := range n {
-		u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", i)))
-		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Seed: true})
-		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
-	}
-	b.ScopeSeeds = []string{web.URL("a.test", "/0")}
-	if _, err = s.Commit(&b); err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	commitTo(t, o, func(s *storage.Store, b *storage.Batch) {
+		for i := range n {
+			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", i)))
+			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Seed: true})
+			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
+		}
+		b.ScopeSeeds = []string{web.URL("a.test", "/0")}
+	})
 }
 
 // TestRetryGoesOn: a retry that an earlier process began, and killed at any point, is ended by the next. What is behind the mark is not put back
@@ -112,17 +103,10 @@ func TestRetryGoesOn(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = time.Millisecond
 		failedStore(t, o, web, all)
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		order := sweep.Command{Selection: &sweep.Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
-		if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{sweep.RetryMark(3): order.Encode()}}); err == nil {
-			err = s.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		commitTo(t, o, func(_ *storage.Store, b *storage.Batch) {
+			b.Marks = map[string][]byte{sweep.RetryMark(3): order.Encode()}
+		})
 		crawl(t, o)
 		requested := pagesOf(web, "a.test")
 		for i := range all {

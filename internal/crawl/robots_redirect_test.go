@@ -109,8 +109,7 @@ func checkRedirected(t *testing.T, web *testweb.Web, host string, want reach) {
 }
 
 // TestRobotsRedirectChain follows a robots.txt through five redirects over five
-// hosts, each of which is crawled at the same time and demands a delay of its
-// own. The rules at the end bind the site where the chain began and no other,
+// hosts. Each of them is crawled at the same time and demands a delay of its own. The rules at the end bind the site where the chain began and no other,
 // and the hops are as polite to their hosts as all other requests.
 func TestRobotsRedirectChain(t *testing.T) {
 	t.Parallel()

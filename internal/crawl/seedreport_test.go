@@ -15,66 +15,61 @@ import (
 
 // TestSeedReport: a run whose seeds all failed says so, and of each why; one seed that was fetched, or may yet be, is enough.
 func TestSeedReport(t *testing.T) {
-	web := startWeb(t,
-		testweb.Site{Host: "fine.test", Handler: testweb.Routes{"/": testweb.Page("fine"), "/moved": testweb.Redirect(301, "/"), "/astray": testweb.Redirect(301, "/gone")}},
+	t.Parallel()
+	sites := []testweb.Site{
+		{Host: "fine.test", Handler: testweb.Routes{"/": testweb.Page("fine"), "/moved": testweb.Redirect(301, "/"), "/astray": testweb.Redirect(301, "/gone")}},
 		site("closed.test", "User-agent: *\nDisallow: /\n", nil, nil),
 		site("denied.test", "User-agent: *\nDisallow: /x\n", []string{"/x"}, nil),
-		testweb.Site{Host: "robots.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500)}},
+		{Host: "robots.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500)}},
 		site("broken.test", "", nil, testweb.Routes{"/": testweb.Status(503)}),
-	)
-	refused := refusing(t)
+	}
 	for _, c := range []struct {
 		name  string
-		seeds []string
-		want  string // the first reason; empty: the seeds have not failed
+		seeds []string // those of the sites without scheme and port
+		want  string   // the first reason; empty: the seeds have not failed
 		state string
 	}{
-		{"fetched", []string{web.URL("fine.test", "/")}, "", ""},
-		{"redirected", []string{web.URL("fine.test", "/moved")}, "", ""},
-		{"redirected to nothing", []string{web.URL("fine.test", "/astray")}, "", "redirected"},
-		{"404", []string{web.URL("fine.test", "/gone")}, "status 404", "failed"},
-		{"one of two", []string{web.URL("fine.test", "/gone"), web.URL("fine.test", "/")}, "", ""},
-		{"two of two", []string{web.URL("fine.test", "/gone"), web.URL("denied.test", "/x")}, "status 404", "failed"},
-		{"denied", []string{web.URL("denied.test", "/x")}, "robots", "denied"},
-		{"held", []string{web.URL("closed.test", "/")}, "robots.txt: rule", "queued"},
-		{"robots.txt fails", []string{web.URL("robots.test", "/")}, "status 500", "queued"},
-		{"503", []string{web.URL("broken.test", "/")}, "status 503", "retrying"},
-		{"refused", []string{"http://" + refused + "/"}, "refused", "queued"},
+		{"fetched", []string{"fine.test/"}, "", ""},
+		{"redirected", []string{"fine.test/moved"}, "", ""},
+		{"redirected to nothing", []string{"fine.test/astray"}, "", "redirected"},
+		{"404", []string{"fine.test/gone"}, "status 404", "failed"},
+		{"one of two", []string{"fine.test/gone", "fine.test/"}, "", ""},
+		{"two of two", []string{"fine.test/gone", "denied.test/x"}, "status 404", "failed"},
+		{"denied", []string{"denied.test/x"}, "robots", "denied"},
+		{"held", []string{"closed.test/"}, "robots.txt: rule", "queued"},
+		{"robots.txt fails", []string{"robots.test/"}, "status 500", "queued"},
+		{"503", []string{"broken.test/"}, "status 503", "retrying"},
+		{"refused", []string{"http://127.0.0.1:8099/"}, "refused", "queued"},
 		{"no such name", []string{"http://nowhere.invalid/"}, "dns_not_found", "queued"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := testOptions(t, web)
-			o.GiveUpAfter = 500 * time.Millisecond
-			sum := crawl(t, o, c.seeds...)
-			again := crawl(t, o) // a later run without seeds says the same of those that are known
-			for _, s := range []SeedReport{sum.Seeds, again.Seeds} {
-				failed := c.want != "" || c.state != ""
-				if s.Failed != failed {
-					t.Fatalf("%+v", s)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(sites...)
+				o := testOptions(t, web)
+				o.GiveUpAfter = 500 * time.Millisecond
+				var seeds []string
+				for _, text := range c.seeds {
+					if !strings.Contains(text, "://") {
+						host, path, _ := strings.Cut(text, "/")
+						text = web.URL(host, "/"+path)
+					}
+					seeds = append(seeds, text)
 				}
-				if failed && (s.Total != len(c.seeds) || !slices.ContainsFunc(s.First, func(f SeedResult) bool { return f.Reason == c.want && f.State == c.state })) {
-					t.Errorf("%+v, want %q, %q", s, c.state, c.want)
+				sum := crawl(t, o, seeds...)
+				again := crawl(t, o) // a later run without seeds says the same of those that are known
+				for _, s := range []SeedReport{sum.Seeds, again.Seeds} {
+					failed := c.want != "" || c.state != ""
+					if s.Failed != failed {
+						t.Fatalf("%+v", s)
+					}
+					if failed && (s.Total != len(c.seeds) || !slices.ContainsFunc(s.First, func(f SeedResult) bool { return f.Reason == c.want && f.State == c.state })) {
+						t.Errorf("%+v, want %q, %q", s, c.state, c.want)
+					}
 				}
-			}
+			})
 		})
 	}
-}
-
-// refusing returns an address that nobody listens on for as long as the test runs: the near end of a connection.
-func refusing(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() }) // while it lives, so does the connection
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn.LocalAddr().String()
 }
 
 // TestGivenUpByReason counts the URLs that a run gave up.

@@ -257,7 +257,7 @@ type Addition struct {
 type Put struct {
 	Created  time.Time // when it was discovered; zero: now
 	Metadata []byte    // as storage.Metadata.Encode returns them
-	// Known says that it was fetched, or that somebody decided when it is to be: then Due and Metadata
+	// Known says that it was fetched, or that somebody decided when to fetch it: then Due and Metadata
 	// replace what is known of it here.
 	Known bool
 	Due   time.Time // when it is fetched; zero: never again

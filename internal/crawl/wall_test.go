@@ -337,17 +337,10 @@ func TestWallSweepGoesOn(t *testing.T) {
 		web := serve(refusing)
 		o := testOptions(t, web)
 		crawl(t, o, web.URL("a.test", "/"))
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		walled := sweep.NewWall(frontier.WallBegun{Host: 1, Kind: wall.KindRefusal, Since: time.Unix(1, 0)})
-		if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{walled.Mark(): walled.Encode()}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		commitTo(t, o, func(_ *storage.Store, b *storage.Batch) {
+			b.Marks = map[string][]byte{walled.Mark(): walled.Encode()}
+		})
 		web.SetHandler("a.test", site("a.test", "", []string{"/x", "/y"}, nil).Handler)
 		crawl(t, o)
 		checkStates(t, o, map[string]storage.State{

@@ -38,7 +38,7 @@ type textReader struct {
 	text   []byte
 	at     int  // everything before it has been read
 	pauses bool // a read ends behind a tag, where it can, and before a longer text
-	most   int  // bytes that were asked for at once
+	most   int  // the longest piece that was requested at once, in bytes
 }
 
 // pauseText is the shortest text before which a read ends, in bytes. A read takes about as long as the
@@ -58,12 +58,12 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// pause returns how much of a piece is read. The tokenizer asks for less than before if it is within a
+// pause returns how much of a piece is read. The tokenizer requests less than before if it is within a
 // token. Then the next text may be within the token too, and is no reason to read so little: the
 // tokenizer copies the token at each read.
-func (r *textReader) pause(piece []byte, asked int) int {
-	if asked >= r.most {
-		r.most = asked
+func (r *textReader) pause(piece []byte, wanted int) int {
+	if wanted >= r.most {
+		r.most = wanted
 		for from := 0; from < len(piece); from++ {
 			to := bytes.IndexByte(piece[from:], '<')
 			if to < 0 {

@@ -32,7 +32,7 @@ func TestPeakOfDecoders(t *testing.T) {
 					len(tt.begin+tt.end), tt.begin)
 				arrived.Done()
 				arrived.Wait()
-				time.Sleep(500 * time.Millisecond) // all have read that
+				time.Sleep(500 * time.Millisecond) // most have read that; those that have not take less memory
 				fmt.Fprint(c, tt.end)
 			})
 			pool := newSpool(t, 1<<20, 64<<20)

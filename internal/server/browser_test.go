@@ -145,7 +145,8 @@ func (b *browser) press(label string) {
 
 func quote(s string) string { return `"` + s + `"` }
 
-// picture writes what the page looks like after some time where PICTURES names a directory.
+// picture writes what the page looks like after some time where PICTURES names a directory. No verdict
+// depends on it.
 func (b *browser) picture(name string, after time.Duration) {
 	b.t.Helper()
 	dir := os.Getenv("PICTURES")

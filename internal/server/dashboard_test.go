@@ -252,7 +252,7 @@ func (c *busyCrawl) wait(t *testing.T, what string, ok func() bool) {
 func BenchmarkDashboard(b *testing.B) {
 	const slice = 5 * time.Second
 	c := startSized(b, 0)
-	time.Sleep(slice) // until it has its pace
+	time.Sleep(slice) // until it has its pace; a benchmark has no verdict
 	var off, on float64
 	for b.Loop() {
 		off += c.requestsIn(slice)
@@ -272,7 +272,7 @@ func BenchmarkDashboard(b *testing.B) {
 	b.ReportMetric(100*(1-on/off), "%-slower")
 }
 
-// requestsIn counts the requests that arrive at the crawled servers.
+// requestsIn counts the requests that arrive at the crawled servers in a slice of real time.
 func (c *sizedCrawl) requestsIn(slice time.Duration) float64 {
 	before := c.web.Served()
 	time.Sleep(slice)

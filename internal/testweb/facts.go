@@ -50,7 +50,7 @@ func (f Facts) Pages() int {
 	return n
 }
 
-// tdmFile is fetched without a link, if the settings ask for it.
+// tdmFile is fetched without a link, if the settings want it.
 const tdmFile = "/.well-known/tdmrep.json"
 
 // Check compares the requests of a finished crawl with the facts and returns the differences, in

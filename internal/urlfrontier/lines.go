@@ -19,7 +19,7 @@ const DefaultCrawl = "DEFAULT"
 type Item struct {
 	URL   weburl.URL
 	Crawl string // the crawl id, never empty
-	// Known says that the URL was fetched, or that somebody decided when it is to be. Else it was
+	// Known says that the URL was fetched, or that somebody decided when to fetch it. Else it was
 	// only discovered.
 	Known    bool
 	Due      time.Time // of a known URL: when it is fetched, in whole seconds; zero: never again

@@ -64,7 +64,7 @@ func (t *Tally) NameFailed(k fetch.Kind) { t.answers.fail(k) }
 // Crash counts a lease whose work ended in a panic.
 func (t *Tally) Crash() { t.answers.crashes.Add(1) }
 
-// LostRequest counts a request of which a panic left nothing but that it may have been sent.
+// LostRequest counts a request that may have been sent, before a panic took its result.
 func (t *Tally) LostRequest() {
 	t.requests.Add(1)
 	t.errors.Add(1)
