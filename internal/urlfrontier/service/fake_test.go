@@ -39,7 +39,10 @@ func (f *fakeCrawls) Use(_ context.Context, id string, create bool) (Crawl, func
 		return nil, nil, fmt.Errorf("crawl %s: %w", id, ErrNoCrawl)
 	}
 	if c == nil {
-		c = &fakeCrawl{of: f, urls: map[weburl.URL]*fakeURL{}, queues: map[string]*fakeQueue{}, delay: time.Second, active: true}
+		c = &fakeCrawl{
+			of: f, urls: map[weburl.URL]*fakeURL{}, byHost: map[string][]*fakeURL{}, queues: map[string]*fakeQueue{},
+			delay: time.Second, active: true,
+		}
 		f.crawls[id] = c
 	}
 	f.uses++
@@ -86,6 +89,7 @@ type fakeCrawl struct {
 
 	mu      sync.Mutex
 	urls    map[weburl.URL]*fakeURL
+	byHost  map[string][]*fakeURL // deleted ones too
 	queues  map[string]*fakeQueue
 	delay   time.Duration
 	active  bool
@@ -132,6 +136,7 @@ func (f *fakeCrawl) Put(ctx context.Context, puts []crawl.Put) ([]crawl.PutResul
 		case x == nil:
 			x = &fakeURL{u: p.URL, created: now, due: now}
 			f.urls[p.URL] = x
+			f.byHost[p.URL.Host()] = append(f.byHost[p.URL.Host()], x)
 			if f.queues[p.URL.Host()] == nil {
 				f.queues[p.URL.Host()] = &fakeQueue{}
 			}
@@ -144,14 +149,10 @@ func (f *fakeCrawl) Put(ctx context.Context, puts []crawl.Put) ([]crawl.PutResul
 	return results, nil
 }
 
-// sorted returns the URLs of a host, or of all, by the date on which they are due.
+// sorted returns the URLs of a host by the date on which they are due.
 func (f *fakeCrawl) sorted(host string) []*fakeURL {
-	var list []*fakeURL
-	for u, x := range f.urls {
-		if host == "" || u.Host() == host {
-			list = append(list, x)
-		}
-	}
+	list := slices.Clone(f.byHost[host])
+	list = slices.DeleteFunc(list, func(x *fakeURL) bool { return f.urls[x.u] != x })
 	slices.SortFunc(list, func(a, b *fakeURL) int {
 		return cmp.Or(a.due.Compare(b.due), strings.Compare(a.u.String(), b.u.String()))
 	})
