@@ -63,9 +63,11 @@ const (
 
 // call is what the handlers need to know of the HTTP request of an RPC.
 type call struct {
-	control *http.ResponseController
 	now     func() time.Time
 	fetcher string // the name of the client as a fetcher
+
+	mu      sync.Mutex
+	control *http.ResponseController // guarded by mu; nil: the request is over
 }
 
 type callKey struct{}
@@ -74,13 +76,35 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // mustRead ends the reading of the request d from now; 0: it has no end. Transports that cannot do
 // that have limits of their own.
-func (c *call) mustRead(d time.Duration) { _ = c.control.SetReadDeadline(c.after(d)) }
+func (c *call) mustRead(d time.Duration) {
+	c.with(func(r *http.ResponseController) { _ = r.SetReadDeadline(c.after(d)) })
+}
 
 // mustWrite ends the writing of the response d from now; 0: it has no end.
-func (c *call) mustWrite(d time.Duration) { _ = c.control.SetWriteDeadline(c.after(d)) }
+func (c *call) mustWrite(d time.Duration) {
+	c.with(func(r *http.ResponseController) { _ = r.SetWriteDeadline(c.after(d)) })
+}
 
 // stopReading ends the reading of the request now.
-func (c *call) stopReading() { _ = c.control.SetReadDeadline(time.Unix(1, 0)) }
+func (c *call) stopReading() {
+	c.with(func(r *http.ResponseController) { _ = r.SetReadDeadline(time.Unix(1, 0)) })
+}
+
+// with calls do, unless the request is over.
+func (c *call) with(do func(*http.ResponseController)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.control != nil {
+		do(c.control)
+	}
+}
+
+// end says that the request is over. Nothing may be done with its response from then on.
+func (c *call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.control = nil
+}
 
 func (c *call) after(d time.Duration) time.Time {
 	if d == 0 {
@@ -142,6 +166,7 @@ func (s *Service) guarded(next http.Handler) http.Handler {
 			return
 		}
 		c := &call{control: http.NewResponseController(w), now: s.o.Now, fetcher: fetcherName(r.RemoteAddr)}
+		defer c.end()
 		c.mustRead(l.Call)
 		c.mustWrite(0) // a connection of HTTP/1 keeps that of the request before
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
