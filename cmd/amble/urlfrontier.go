@@ -25,7 +25,7 @@ func checkFormat(format string) error {
 
 // frontierItems reads the lines of one import from URLFrontier.
 type frontierItems struct {
-	crawl string     // of all lines; empty: none was read yet
+	crawl string          // of all lines; empty: none was read yet
 	put   *crawl.Imported // of the last line; nil: it was a plain URL
 }
 

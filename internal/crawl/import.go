@@ -238,8 +238,8 @@ type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
 // listItem is a discovery of a list.
 type listItem struct {
 	storage.Found
-	index int  // in the list, or 0
-	again bool // if it is known and was given up, denied or excluded, it is put back into its queue
+	index int       // in the list, or 0
+	again bool      // if it is known and was given up, denied or excluded, it is put back into its queue
 	put   *Imported // nil: nothing is known of it
 }
 

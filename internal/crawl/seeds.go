@@ -248,7 +248,7 @@ type Addition struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
 	Priority int8
-	Again    bool // one that is known and was given up, denied or excluded is put back into its queue
+	Again    bool      // one that is known and was given up, denied or excluded is put back into its queue
 	Put      *Imported // what another frontier knows of it; nil: nothing
 }
 

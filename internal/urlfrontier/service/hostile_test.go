@@ -438,6 +438,11 @@ func TestToken(t *testing.T) {
 	if code := call("authorization", "Bearer secret", "origin", "http://evil.test"); code != codes.OK {
 		t.Errorf("a browser with the token: %v", code)
 	}
+	s.SetToken("other")
+	if code := call("authorization", "Bearer other"); code != codes.OK {
+		t.Errorf("the new token: %v", code)
+	}
+	s.SetToken("secret")
 	for range failureBurst + 5 {
 		call("authorization", "Bearer wrong")
 	}

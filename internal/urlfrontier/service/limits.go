@@ -179,7 +179,8 @@ func (s *Service) admit(r *http.Request) error {
 	if s.closing.Err() != nil {
 		return errClosing()
 	}
-	if s.o.Token == "" {
+	token := *s.token.Load()
+	if token == "" {
 		if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
 			return connect.NewError(connect.CodePermissionDenied, errors.New("browsers may use this service only if "+
 				"urlfrontier.token is set"))
@@ -191,7 +192,7 @@ func (s *Service) admit(r *http.Request) error {
 		return connect.NewError(connect.CodeResourceExhausted, errors.New("too many wrong tokens from your address: wait a "+
 			"little"))
 	}
-	if listen.SameToken(listen.TokenOf(r), s.o.Token) {
+	if listen.SameToken(listen.TokenOf(r), token) {
 		return nil
 	}
 	if sent {

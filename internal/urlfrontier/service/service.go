@@ -54,6 +54,7 @@ type Service struct {
 	closing  context.Context // ends when Close begins
 	close    context.CancelFunc
 
+	token          atomic.Pointer[string]
 	streams, calls atomic.Int64 // at work
 	held           atomic.Int64 // bytes of messages that are not acknowledged
 	inactive       atomic.Bool
@@ -78,6 +79,7 @@ func Start(o Options, crawls Crawls) (*Service, error) {
 		o: o, crawls: crawls, failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
 		errors: connect.NewErrorWriter(), skipped: skipLog{log: o.Log, limiter: rate.NewLimiter(skipLines, skipBurst)},
 	}
+	s.token.Store(&o.Token)
 	var err error
 	if o.TLSCert != "" {
 		if s.identity, err = listen.NewIdentity(o.TLSCert, o.TLSKey, nil); err != nil {
@@ -166,6 +168,14 @@ func (s *Service) handler() http.Handler {
 func (s *Service) recovered(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 	s.o.Log.Error("an RPC of the URLFrontier service panicked", "rpc", spec.Procedure, "panic", fmt.Sprint(p))
 	return connect.NewError(connect.CodeInternal, errors.New("amble itself failed"))
+}
+
+// SetToken replaces the token, for RPCs from now on. If other machines can reach the service and it may
+// not be open to them, it ignores an empty one.
+func (s *Service) SetToken(token string) {
+	if token != "" || listen.IsLoopback(s.o.Listen) || s.o.Plaintext {
+		s.token.Store(&token)
+	}
 }
 
 // serve runs until Close.
