@@ -24,7 +24,7 @@ type Frontier struct {
 	activeRecrawls  [lanes]recrawlHeap
 	traffic         traffic
 	share           share
-	limits          map[limitKey]*limit
+	limits          map[LimitKey]*limit
 	allowAll        *robots.Rules // of all origins, with Options.NoRobots
 	noLimit         limit         // in place of that of an address, with Options.NoLookups
 	overrides       *overrides
@@ -72,7 +72,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		o: o, scope: scope, epoch: epoch,
 		hosts:           hosts,
 		woken:           newHeap(hosts),
-		limits:          make(map[limitKey]*limit),
+		limits:          make(map[LimitKey]*limit),
 		overrides:       newOverrides(o.Overrides),
 		groups:          newGroups(o.Groups),
 		clock:           epoch,
@@ -118,6 +118,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.setName(h, s.Name, h.fetched)
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
+	f.tellGateRestored(h, s.Name, polite)
 	f.spreadKnown(polite, now)
 	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()

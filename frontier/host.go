@@ -84,6 +84,7 @@ type active struct {
 	pinned netip.Addr
 
 	expires   instant // of the address
+	notBefore instant // the gate admits no request before
 	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
 
@@ -107,6 +108,7 @@ type active struct {
 	read         uint32 // tail as of the last load
 
 	wall              wall.State   // what its responses say about a wall
+	told              Knowledge    // to the gate
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived
@@ -239,6 +241,10 @@ func (f *Frontier) robotsHold(h *host) robots.Reason {
 // explainLimits replaces what explains the wait of an active host where a shared limit holds it for
 // longer.
 func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
+	if at := h.active.notBefore; at > f.instant(f.clock) && at > f.instant(e.Until) {
+		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: "another crawl of this process"}
+		e.Since, e.Until = e.Until, f.time(at)
+	}
 	for _, l := range h.active.limits {
 		if l == nil {
 			continue

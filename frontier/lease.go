@@ -81,6 +81,7 @@ type outstanding struct {
 	beforeQuick bool       // it began while a quick host was due
 	urlKind     queue.Kind // of Page and Match leases
 	unproven    bool       // of a lookup: no earlier lookup of the name found an address
+	gated       bool       // the gate counts it
 	remote      bool       // a fetcher outside of this process has it
 }
 
@@ -219,6 +220,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if err != nil {
 		return err
 	}
+	defer f.endInGate(out, &r.Report)
 	h, head := out.host, &out.lease.Head
 	behindWall := f.observeWall(h, &r)
 	f.endRequest(out, &r.Report)

@@ -22,14 +22,7 @@ type limit struct {
 	waiters     [2][]*host // due hosts that found the limit busy: quick ones, and others
 	othersNext  bool       // the next turn is that of the others
 	users       int        // active hosts that have the limit
-	key         limitKey
-}
-
-// limitKey is what the hosts of a limit have in common. One of the three is set.
-type limitKey struct {
-	domain  string
-	group   string
-	network netip.Prefix
+	key         LimitKey
 }
 
 // The classes of limits, in the order in which hosts take them. The domain comes first, because
@@ -43,16 +36,16 @@ const (
 )
 
 // String returns the name of the limit for reports.
-func (k limitKey) String() string {
+func (k LimitKey) String() string {
 	switch {
-	case k.domain != "":
-		return "domain " + k.domain
-	case k.group != "":
-		return "group " + k.group
-	case k.network.IsSingleIP():
-		return "address " + k.network.Addr().String()
+	case k.Domain != "":
+		return "domain " + k.Domain
+	case k.Group != "":
+		return "group " + k.Group
+	case k.Network.IsSingleIP():
+		return "address " + k.Network.Addr().String()
 	}
-	return "addresses " + k.network.String()
+	return "addresses " + k.Network.String()
 }
 
 // Range gives the addresses of a network limits of their own.
@@ -65,7 +58,7 @@ type Range struct {
 // ofAddress is the limit of an address: that of the smallest range that contains it, or its own.
 func (f *Frontier) ofAddress(a netip.Addr) *limit {
 	network, o := f.addressLimit(a)
-	return f.limitOf(limitKey{network: network}, o)
+	return f.limitOf(LimitKey{Network: network}, o)
 }
 
 // addressLimit is the network that an address shares its limit with, and the options of that limit.
@@ -90,12 +83,12 @@ func (f *Frontier) ofDomain(name string) *limit {
 	if f.o.Domain == (politeness.LimitOptions{}) {
 		return nil
 	}
-	return f.limitOf(limitKey{domain: weburl.RegistrableDomain(name)}, f.o.Domain)
+	return f.limitOf(LimitKey{Domain: weburl.RegistrableDomain(name)}, f.o.Domain)
 }
 
 // limitOf returns a limit, and makes it if there is none. A new one counts as used at the epoch,
 // because an earlier process may have used it.
-func (f *Frontier) limitOf(key limitKey, o politeness.LimitOptions) *limit {
+func (f *Frontier) limitOf(key LimitKey, o politeness.LimitOptions) *limit {
 	l := f.limits[key]
 	if l == nil {
 		l = &limit{key: key, polite: politeness.NewLimit(o)}
@@ -326,13 +319,13 @@ func (f *Frontier) ofGroup(name string, aliases []string) *limit {
 		return nil
 	}
 	g := &f.groups.list[i-1]
-	return f.limitOf(limitKey{group: g.Name}, g.Limit)
+	return f.limitOf(LimitKey{Group: g.Name}, g.Limit)
 }
 
 // groupName is the name of the group of an active host; empty: it is in none.
 func (a *active) groupName() string {
 	if l := a.limits[byGroup]; l != nil {
-		return l.key.group
+		return l.key.Group
 	}
 	return ""
 }

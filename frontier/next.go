@@ -57,7 +57,12 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)
 	case f.acquireLimits(h, t.at):
-		out = f.take(&t)
+		if f.o.Gate != nil && !f.passGate(&t) {
+			return nil
+		}
+		if out = f.take(&t); f.o.Gate != nil {
+			f.passed(h, out)
+		}
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)
 	}
@@ -66,7 +71,7 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 
 // canLease reports whether a host may have a lease as far as the host is concerned.
 func (f *Frontier) canLease(t *turn) bool {
-	a, polite := t.host.active, f.instant(t.polite.Until)
+	a, polite := t.host.active, max(f.instant(t.polite.Until), t.host.active.notBefore)
 	wake, work := f.workAt(t.host, polite)
 	due := work && wake <= t.at || f.recrawlAllowed(t.at) && f.recrawlAt(t.host, polite) <= t.at
 	return due && !a.isFull()

@@ -46,6 +46,9 @@ type Options struct {
 	// has to be looked up.
 	Known func(name string) (ResolveReport, bool)
 
+	// Gate decides about requests together with other frontiers; nil: there are no others.
+	Gate Gate
+
 	Recrawl      Recrawler // plans recrawls; nil: nothing is recrawled
 	RecrawlShare float64   // share of recrawls in the requests for pages while there is too much to do, 0 to 1
 }
@@ -187,8 +190,8 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
-		if key.network.IsValid() {
-			_, o := f.addressLimit(key.network.Addr())
+		if key.Network.IsValid() {
+			_, o := f.addressLimit(key.Network.Addr())
 			l.polite.SetOptions(o)
 		}
 	}

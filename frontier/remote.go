@@ -198,6 +198,12 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	}
 	out.lease.URL, out.lease.Address, out.lease.Head = l.URL, l.Address, l.Head
 	out.lease.At, out.lease.Delay, out.lease.DelayReason = l.At, l.Delay, politeness.ReasonRestart
+	if f.o.Gate != nil {
+		out.gated = true
+		r := f.gateRequest(h, &out.limits)
+		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
+		f.o.Gate.Adopt(r)
+	}
 	return out.lease.ID, true
 }
 
@@ -214,8 +220,8 @@ func kindOf(head *storage.Head) queue.Kind {
 
 // Ask reports whether a request to a host may begin now, besides those of the frontier: none is in
 // flight, and its delay and those of its shared limits are over. at is when its own delay is over;
-// zero: not known. With take, the host is charged as for a request that ends now.
-func (f *Frontier) Ask(id storage.HostID, now time.Time, take bool) (at time.Time, may bool) {
+// zero: not known. With take, the host, which has this name, is charged as for a request that ends now.
+func (f *Frontier) Ask(id storage.HostID, name string, now time.Time, take bool) (at time.Time, may bool) {
 	f.readClock(now)
 	h, t := f.hosts.get(id), f.instant(now)
 	switch {
@@ -225,8 +231,13 @@ func (f *Frontier) Ask(id storage.HostID, now time.Time, take bool) (at time.Tim
 		if at = f.time(max(h.ready, 0)); h.ready > t || h.waitReason == politeness.ReasonPause && h.workAt > t {
 			return at, false
 		}
+		delay := max(decimal(h.delay), f.politeness(h).Delay)
+		r := &GateRequest{ID: id, Host: name, Now: now, Knowledge: Knowledge{Delay: delay, InFlight: 1}}
+		if again, ok := f.admitNow(r, take, r.Knowledge); !ok {
+			return again, false
+		}
 		if take {
-			h.ready, h.waitReason = t+instant(max(decimal(h.delay), f.politeness(h).Delay)), politeness.ReasonDelay
+			h.ready, h.waitReason = t+instant(delay), politeness.ReasonDelay
 			f.unschedule(h)
 			f.schedule(h, t)
 		}
@@ -242,6 +253,11 @@ func (f *Frontier) Ask(id storage.HostID, now time.Time, take bool) (at time.Tim
 		if l != nil && (!l.isFree() || f.instant(l.polite.Ready()) > t) {
 			return time.Time{}, false
 		}
+	}
+	r := f.gateRequest(h, &a.limits)
+	r.Knowledge = f.knowledge(h)
+	if again, ok := f.admitNow(r, take, r.Knowledge); !ok {
+		return again, false
 	}
 	if take {
 		for _, l := range a.limits {

@@ -26,6 +26,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	if err != nil {
 		return err
 	}
+	defer f.endInGate(out, &r.Report)
 	f.endRequest(out, &r.Report)
 	h, job := out.host, *out.lease.Robots
 	owner := h

@@ -97,6 +97,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 		return
 	}
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
+	f.tellGate(h)
 	f.failQueued(h, now)
 	f.refill(h, now)
 	if a.isFull() {
@@ -256,7 +257,9 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 }
 
 // politeAt is when politeness allows a request to an active host.
-func (f *Frontier) politeAt(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
+func (f *Frontier) politeAt(h *host) instant {
+	return max(f.instant(h.active.polite.Ready(f.clock)), h.active.notBefore)
+}
 
 // isBlocked reports whether one of the host's queues is blocked.
 func (h *host) isBlocked() bool {

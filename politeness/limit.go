@@ -38,6 +38,9 @@ func (o LimitOptions) Validate() error {
 // NewLimit returns a limit to which no request was made.
 func NewLimit(o LimitOptions) Limit { return Limit{options: o} }
 
+// Options returns the options.
+func (l *Limit) Options() LimitOptions { return l.options }
+
 // SetOptions replaces the options. A longer delay counts from the end of the last request at once.
 func (l *Limit) SetOptions(o LimitOptions) {
 	l.options = o

@@ -71,8 +71,8 @@ func TestSlowCopy(t *testing.T) {
 	if err != nil || n != int64(copied.Len()) || n != size {
 		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), size, err)
 	}
-	if e.spool.Files() != 0 || e.spool.Held() != 0 {
-		t.Errorf("%d files and %d bytes are left", e.spool.Files(), e.spool.Held())
+	if e.shared.spool.Files() != 0 || e.shared.spool.Held() != 0 {
+		t.Errorf("%d files and %d bytes are left", e.shared.spool.Files(), e.shared.spool.Held())
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, storage.FileName), copied.Bytes(), 0o600); err != nil {

@@ -208,7 +208,7 @@ func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err e
 // says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine
 // may call it.
 func (e *Engine) Change(ctx context.Context, l Live) error {
-	if err := e.o.with(l).Validate(); err != nil {
+	if err := e.o.With(l).Validate(); err != nil {
 		return err
 	}
 	m := e.mailbox.Load()
@@ -250,8 +250,7 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 	force := newInForce(d.o, l)
 	d.live.Store(force)
 	force.limitBandwidth(d.connections)
-	d.maxRate.set(l.MaxRate, d.o.Now())
-	d.flights.startWorkers(l.Workers)
+	d.maxRate.set(l.Workers, l.MaxRate, d.o.Now())
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
 	d.refreshOptOuts()
 	d.f.Change(frontier.Change{

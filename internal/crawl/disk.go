@@ -220,7 +220,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 	n, err = e.store.Backup(func(size int64) (io.Writer, error) {
 		begin(size)
 		if e.hasRoomForCopy(size) {
-			spooled = e.spool.NewWriter(0)
+			spooled = e.shared.spool.NewWriter(0)
 			c.w = spooled
 		} else {
 			c.limit(size, e.o.Now)

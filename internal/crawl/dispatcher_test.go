@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,7 +17,8 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable(), bodies: newBodies(true)}
+	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable(), bodies: newBodies(true), shared: testShared(&o)}
+	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
 	if err != nil {
@@ -149,4 +151,9 @@ func TestLedgerOffset(t *testing.T) {
 			t.Errorf("%s: an addition is %+v, want offset %d", name, b, test.want)
 		}
 	}
+}
+
+// testShared is the shared part of an engine that makes no request.
+func testShared(o *Options) *Shared {
+	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
 }

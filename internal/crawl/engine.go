@@ -13,11 +13,8 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -45,9 +42,8 @@ type Engine struct {
 	space    *diskSpace
 	files    *outputFiles // nil: not open yet
 	encoder  *archive.Encoder
-	spool    *spool.Pool
-	room     *hostsort.Room // of long lists
-	client   *fetch.Client
+	shared   *Shared
+	share    *share      // the engine's part of it; the dispatcher's during a Run
 	bodies   *bodies     // that the store does not know of yet
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
@@ -58,6 +54,7 @@ type Engine struct {
 	live    atomic.Pointer[inForce]
 	scope   atomic.Pointer[frontier.Scope]
 	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	ready   chan struct{}           // closed when the mailbox of the Run is there
 	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status  atomic.Pointer[Status]
 	table   *hostTable
@@ -95,11 +92,12 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		ready:   make(chan struct{}),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.settleLastProcess} {
+	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}
@@ -108,18 +106,16 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	return e, nil
 }
 
-// openClient makes the client, and the room for what it brings.
-func (e *Engine) openClient() (err error) {
-	if e.spool, err = spool.Open(e.o.Spool); err != nil {
-		return err
+// openShared makes what engines share, unless another has.
+func (e *Engine) openShared() (err error) {
+	if e.shared = e.o.Shared; e.shared == nil {
+		if e.shared, err = newShared(&e.o, e.space); err != nil {
+			return err
+		}
 	}
-	e.o.Fetch.Spool = e.spool
-	e.room = newSortRoom(e.spool, e.space)
-	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
-		return err
-	}
-	e.live.Load().limitBandwidth(e.client)
-	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
+	e.share = newShare(e.shared)
+	e.live.Load().limitBandwidth(e.shared.client)
+	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
 }
 
@@ -176,7 +172,12 @@ func (e *Engine) rulesReader() *rulesReader {
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
-	e.client.Close()
+	if e.share.gate != nil {
+		e.share.gate.leave(e.o.Now())
+	}
+	if e.o.Shared == nil {
+		e.shared.client.Close()
+	}
 	return e.closeParts()
 }
 
@@ -221,6 +222,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	}
 	e.mailbox.Store(d.mailbox)
 	e.lender.Store(c.worker)
+	close(e.ready)
 	err = c.run(ctx, d)
 	after := e.store.Counters()
 	s := d.summary(ctx, e.Status)
@@ -274,6 +276,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 ) {
 	fo := e.o.Frontier
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
@@ -311,15 +314,16 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
-		connections: e.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
+		connections: e.shared.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
 		suspects: e.suspects,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:   newRemoteLeases(),
-		maxRate:  newMaxRate(e.live.Load().MaxRate),
-		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
+		share:    e.share,
+		maxRate:  maxRate{share: e.share},
+		stall:    stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
 			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
@@ -352,7 +356,6 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.working, d.flights.naming = work, walk
 	d.flights.startWorker = func() { wg.Go(c.worker.run) }
 	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
-	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.run)
 	wg.Go(func() { c.sweeper.run(walk) })

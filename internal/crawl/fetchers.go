@@ -53,7 +53,7 @@ func (e *Engine) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URL
 	}
 	err := e.mailbox.Load().call(ctx, func(d *dispatcher) {
 		for i := range all {
-			d.check(hosts[i], &all[i], take)
+			d.check(hosts[i], urls[i].Host(), &all[i], take)
 		}
 	})
 	return all, err
@@ -101,8 +101,8 @@ func (r *originRules) check(u weburl.URL, obey bool, c *URLCheck) {
 	}
 }
 
-// check decides whether a URL may be requested now.
-func (d *dispatcher) check(host storage.HostID, c *URLCheck, take bool) {
+// check decides whether a URL of a host may be requested now.
+func (d *dispatcher) check(host storage.HostID, name string, c *URLCheck, take bool) {
 	switch {
 	case c.Reason != "": // it is out of scope
 		return
@@ -114,7 +114,7 @@ func (d *dispatcher) check(host storage.HostID, c *URLCheck, take bool) {
 		return
 	}
 	now := d.o.Now()
-	at, may := d.f.Ask(host, now, take)
+	at, may := d.f.Ask(host, name, now, take)
 	c.May = may
 	if !may {
 		c.Reason = "its host may not be requested from now"

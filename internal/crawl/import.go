@@ -80,7 +80,7 @@ func (e *Engine) NewImport(o ImportOptions) (Import, error) {
 	if _, err := e.openMailbox(); err != nil {
 		return nil, err
 	}
-	return newListImport(&e.o, o, e.scope.Load, e.room, e.store, e.commitAddition), nil
+	return newListImport(&e.o, o, e.scope.Load, e.shared.room, e.store, e.commitAddition), nil
 }
 
 // openMailbox returns the mailbox of a crawl that takes URLs.

@@ -185,7 +185,7 @@ func TestImportsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.o.ExitWhenDone = false
-	e.room = smallRoom(t, o.DataDir)
+	e.shared.room = smallRoom(t, o.DataDir)
 	var seeds []string
 	for _, s := range importSeeds(t) {
 		seeds = append(seeds, s.URL.String())

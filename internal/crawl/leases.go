@@ -6,35 +6,20 @@ import (
 	"math"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// maxRate limits the requests a second of the whole crawl: pages and robots.txt files, as they are
-// handed to workers. The dispatcher owns it.
+// maxRate limits the requests a second of the whole crawl, and those in flight: pages and robots.txt
+// files, as they are handed to workers. The dispatcher owns it; what counts is in its share.
 type maxRate struct {
-	perSecond float64
-	limiter   *rate.Limiter // nil: no limit
-	next      time.Time     // the earliest instant of the next request, as of the last one that had to wait
+	share *share
+	next  time.Time // the earliest instant of the next request, as of the last one that had to wait
 
 	scarce bool          // hosts were due when a request had to wait: requests are scarce, workers are not
 	since  time.Time     // when a host that is due began to wait; zero: none does
 	waited time.Duration // in which hosts were due and the limit held them
-}
-
-// requestBurst is the time whose requests may be handed out at once, one at least.
-const requestBurst = 100 * time.Millisecond
-
-// newMaxRate returns a limit of requests a second; 0: none.
-func newMaxRate(perSecond float64) maxRate {
-	m := maxRate{perSecond: perSecond}
-	if perSecond > 0 {
-		m.limiter = rate.NewLimiter(rate.Limit(perSecond), max(int(perSecond*requestBurst.Seconds()), 1))
-	}
-	return m
 }
 
 // validateMaxRate returns an error for what is no rate.
@@ -45,35 +30,27 @@ func validateMaxRate(perSecond float64) error {
 	return nil
 }
 
-// set puts another limit in force. It begins without a burst, so that changes bring no more
-// requests.
-func (m *maxRate) set(perSecond float64, now time.Time) {
-	if perSecond == m.perSecond {
-		return
-	}
-	waited := m.total(now)
-	*m = newMaxRate(perSecond)
-	if m.waited = waited; m.limiter != nil {
-		m.limiter.ReserveN(now, m.limiter.Burst())
-	}
+// set puts other limits in force.
+func (m *maxRate) set(workers int, perSecond float64, now time.Time) {
+	m.share.change(workers, perSecond, now)
+	*m = maxRate{share: m.share, waited: m.total(now)}
 }
 
-// allows reports whether a request may be handed out now, and notes when the next one may
-// otherwise.
-func (m *maxRate) allows(now time.Time) bool {
-	if m.limiter == nil || m.limiter.TokensAt(now) >= 1 {
-		return true
+// allows reports whether a request may be handed out now, one of so many beyond those of workers, and
+// notes when the next one may otherwise. The caller holds the lock of the share.
+func (m *maxRate) allows(beyond int, now time.Time) bool {
+	ok, next := m.share.admits(beyond, now)
+	if !next.IsZero() {
+		m.next = next
 	}
-	token := m.limiter.ReserveN(now, 1)
-	m.next = now.Add(token.DelayFrom(now) + 1) // the limiter rounds down
-	token.CancelAt(now)
-	return false
+	return ok
 }
 
-// took takes note of a lease that was handed out. A match makes no request.
+// took takes note of a lease that was handed out. A match makes no request. The caller holds the lock
+// of the share.
 func (m *maxRate) took(l *frontier.Lease, now time.Time) {
-	if m.limiter != nil && l.Kind != frontier.Match {
-		m.limiter.AllowN(now, 1)
+	if l.Kind != frontier.Match {
+		m.share.of.rate.take(now)
 	}
 }
 
@@ -103,21 +80,29 @@ func (m *maxRate) total(now time.Time) time.Duration {
 	return m.waited + now.Sub(m.since)
 }
 
-// nextLease takes the next request from the frontier, if the limit of the crawl allows one.
+// nextLease takes the next request from the frontier, if the limits of the crawl allow one.
 func (m *maxRate) nextLease(f *frontier.Frontier, now time.Time) (l frontier.Lease, ok bool) {
-	if !m.allows(now) {
+	m.share.lock()
+	defer m.share.unlock()
+	if !m.allows(0, now) {
 		at, waits := f.NextWake()
-		m.scarce = waits && !at.After(now)
+		due := waits && !at.After(now)
+		m.share.queue(due)
+		m.scarce = due && !m.share.full
 		m.hold(m.scarce, now)
 		return l, false
 	}
+	m.share.queue(false)
 	m.hold(false, now)
 	if m.scarce {
 		l, ok = f.NextInTurn(now)
 	} else {
 		l, ok = f.Next(now)
 	}
-	m.scarce = m.scarce && ok
+	if m.scarce = m.scarce && ok; ok {
+		m.share.begin()
+		m.took(&l, now)
+	}
 	return l, ok
 }
 
@@ -143,26 +128,21 @@ type flights struct {
 
 	all     map[uint64]*flight // of workers, by lease
 	checkAt time.Time          // the next look for stalled requests; zero: there are no requests
-	workers int                // started; those beyond Live.Workers are idle
+	workers int                // started; the others are idle
 	busy    int                // workers with a lease
 	lookups int                // of names
 	pages   int                // page leases
 }
 
-// startWorkers starts the workers that are missing. Those that are too many wait for leases that do
-// not come.
-func (f *flights) startWorkers(n int) {
-	for ; f.workers < n; f.workers++ {
-		f.startWorker()
-	}
-}
-
 // count is how many leases there are.
 func (f *flights) count() int { return f.busy + f.lookups }
 
-// give gives a lease to an idle worker.
+// give gives a lease to an idle worker. It starts one if all have a lease.
 func (f *flights) give(l *frontier.Lease, offset uint64, now time.Time) {
-	f.busy++
+	if f.busy++; f.workers < f.busy {
+		f.workers++
+		f.startWorker()
+	}
 	if l.Kind == frontier.Page {
 		f.pages++
 	}
@@ -253,11 +233,12 @@ func (d *dispatcher) handOut() {
 		}
 		offset, entered := d.enter(&l, now)
 		if !entered {
+			d.share.end()
 			continue
 		}
-		d.maxRate.took(&l, now)
 		d.flights.give(&l, offset, now)
 	}
+	d.share.leave()
 	d.maxRate.idle(d.o.Now())
 }
 
@@ -294,6 +275,9 @@ func (d *dispatcher) complete(res *result) {
 	l := &res.lease
 	if res.remote == nil {
 		d.flights.take(res)
+		if l.Kind != frontier.Resolve {
+			d.share.end()
+		}
 	} else {
 		d.endRemote(res.remote.lease)
 	}

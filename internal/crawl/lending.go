@@ -203,21 +203,27 @@ func (d *dispatcher) lendPages() {
 	})
 }
 
-// canLend reports whether another lease may be given out.
+// canLend reports whether another lease may be given out. The caller holds the lock of the share.
 func (d *dispatcher) canLend(now time.Time) bool {
-	if d.isPaused() || len(d.remote.out) >= maxLeases || d.flights.busy >= d.live.Load().Workers+robotsWorkers {
+	if d.isPaused() || len(d.remote.out) >= maxLeases {
 		return false
 	}
-	if !d.maxRate.allows(now) {
+	switch {
+	case d.maxRate.allows(robotsWorkers, now):
+		return true
+	case d.share.full:
+		d.share.waitToLend()
+	default:
 		d.remote.wake = earliest(d.remote.wake, d.maxRate.next)
-		return false
 	}
-	return true
+	return false
 }
 
 // lend gives leases to one who waits for some. It reports whether there were any.
 func (d *dispatcher) lend(w *leaseWait) bool {
 	now := d.o.Now()
+	d.share.lock()
+	defer d.share.unlock()
 	if !d.canLend(now) {
 		return false
 	}
@@ -246,8 +252,8 @@ func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
 	if !entered {
 		return false
 	}
+	d.share.begin()
 	d.maxRate.took(&l, now)
-	d.flights.startWorkers(d.flights.busy + 1)
 	d.flights.give(&l, offset, now)
 	return true
 }

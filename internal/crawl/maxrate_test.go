@@ -35,19 +35,24 @@ func starts(log testweb.Log) (all []time.Time) {
 	return all
 }
 
+// newMaxRate returns a limit that nobody shares.
+func newMaxRate(perSecond float64) maxRate {
+	return maxRate{share: newShare(&Shared{workers: 1, rate: newRateLimit(perSecond)})}
+}
+
 // TestMaxRateIsKept: in any time at all there are no more requests than the rate allows for it and a
 // burst, no request that it allows waits, and each wait is one look at the limiter or two.
 func TestMaxRateIsKept(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []float64{0.001, 0.3, 1, 3, 7, 10, 33.3, 100, 999, 100_000} {
 		m, began := newMaxRate(perSecond), time.Now()
-		burst := float64(m.limiter.Burst())
+		burst := float64(m.share.of.rate.limiter.Burst())
 		lasts := time.Duration(600 / perSecond * float64(time.Second))
 		now, looks := began, 0
 		var given []time.Time
 		for now.Sub(began) <= lasts {
 			looks++
-			if m.allows(now) {
+			if m.allows(0, now) {
 				m.took(&frontier.Lease{}, now)
 				given = append(given, now)
 			} else if now = m.next; len(given)%50 == 49 {
@@ -289,7 +294,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 			if after.HostBandwidth != 0 || after.Bandwidth != 10<<10 {
 				t.Errorf("the status says %+v", after)
 			}
-			if err := e.Change(t.Context(), o.with(l).Live()); err != nil { // the same again
+			if err := e.Change(t.Context(), o.With(l).Live()); err != nil { // the same again
 				t.Fatal(err)
 			}
 			l.Bandwidth = 0

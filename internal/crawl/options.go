@@ -65,6 +65,12 @@ type Options struct {
 	Requests requestlog.Options
 	Storage  storage.Options
 
+	// Shared is what the engine shares with others of this process; nil: it makes its own.
+	Shared *Shared
+	// Several says that there may be others, if the engine makes its own, and Earlier that there may have
+	// been some in earlier processes.
+	Several, Earlier bool
+
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
 	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time
@@ -193,8 +199,8 @@ func (o Options) Live() Live {
 	}
 }
 
-// with returns o with the live options replaced by l.
-func (o Options) with(l Live) Options {
+// With returns o with the live options replaced by l.
+func (o Options) With(l Live) Options {
 	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
@@ -213,7 +219,7 @@ type inForce struct {
 }
 
 func newInForce(o *Options, l Live) *inForce {
-	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
+	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
 // bandwidthLimits is where limits of the bytes that are received are put in force.

@@ -90,7 +90,7 @@ type Limits struct {
 // limits are the limits in force.
 func (e *Engine) limits(rateWait float64) Limits {
 	force := e.live.Load()
-	received, waited := e.client.Received()
+	received, waited := e.shared.client.Received()
 	return Limits{
 		MaxRate: force.MaxRate, RateWait: rateWait,
 		Bandwidth: force.Bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
@@ -257,7 +257,7 @@ func (d *dispatcher) report(state string) {
 	}
 	now := d.o.Now()
 	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
-	s.Limits = Limits{MaxRate: d.maxRate.perSecond, RateWait: d.maxRate.total(now).Seconds()}
+	s.Limits = Limits{MaxRate: d.live.Load().MaxRate, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
 	case d.stall.why() != nil:

@@ -35,7 +35,8 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.fill()
-	e := &Engine{o: o, store: s, table: newHostTable()}
+	e := &Engine{o: o, store: s, table: newHostTable(), shared: testShared(&o)}
+	e.share = newShare(e.shared)
 	d := testDispatcher(t)
 	d.surveyor.f, d.surveyor.store, d.surveyor.table = f, s, e.table
 	d.surveyor.begin(time.Hour)

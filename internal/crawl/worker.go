@@ -135,11 +135,11 @@ type recentBodies interface {
 // newWorker returns a worker without channels.
 func (e *Engine) newWorker() *worker {
 	return &worker{
-		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
+		o: &e.o, log: e.log, store: e.store, client: e.shared.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: e.bodies,
-		marks: wall.NewMarks(), tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.room,
+		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts), recent: e.bodies,
+		marks: wall.NewMarks(), tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
 	}
 }
 
@@ -300,7 +300,7 @@ func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
 
 // knownName is frontier.Options.Known.
 func (e *Engine) knownName(name string) (frontier.ResolveReport, bool) {
-	answer, err, known := e.client.Known(name)
+	answer, err, known := e.shared.client.Known(name)
 	return resolveReport(answer, err), known
 }
 

@@ -14,7 +14,7 @@ import (
 // clockReaders are the packages that may read the clock: the engine, the commands, and what stands
 // in for servers and networks in tests. Everywhere else time is an argument.
 func clockReaders() []string {
-	return []string{"cmd/amble", "internal/crawl", "internal/simulate", "internal/testweb", "internal/zoo", "internal/memnet"}
+	return []string{"cmd/amble", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb", "internal/zoo", "internal/memnet"}
 }
 
 // TestClock: no other package calls time.Now, time.Since or time.Until.

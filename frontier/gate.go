@@ -1,0 +1,204 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Gate decides about requests together with other frontiers, which have hosts in common with this one,
+// or hosts under a common limit. No request begins without its admission. The frontier consults it last:
+// when the host, its limits and the robots rules allow the request as far as this frontier knows.
+//
+// A Gate belongs to one frontier. What it refuses, it says so with an instant from which on it is worth
+// trying again; [Frontier.Admissible] says that this has come earlier.
+type Gate interface {
+	// Begin admits a request that begins now, and counts it until End, or refuses it.
+	Begin(r *GateRequest) Admission
+	// Adopt counts a request that has begun before, whether there is room for it or not.
+	Adopt(r *GateRequest)
+	// End ends a request that Begin or Adopt has counted.
+	End(r *GateRequest, e GateEnd)
+	// Know tells what this frontier knows of a host.
+	Know(host string, k Knowledge, now time.Time)
+}
+
+// GateRequest is a request to a host at an instant.
+type GateRequest struct {
+	ID     storage.HostID // of the host, for Admissible
+	Host   string
+	Limits [limitClasses]GateLimit // shared ones
+	Now    time.Time
+	Knowledge
+}
+
+// GateLimit is a limit that hosts share. The zero value is none.
+type GateLimit struct {
+	Key     LimitKey
+	Options politeness.LimitOptions
+}
+
+// LimitKey is what the hosts of a limit have in common. One of the three is set.
+type LimitKey struct {
+	Domain  string
+	Group   string
+	Network netip.Prefix
+}
+
+// IsZero reports whether the key is that of no limit.
+func (k LimitKey) IsZero() bool { return k == LimitKey{} }
+
+// Knowledge is what a frontier knows of a host.
+type Knowledge struct {
+	Delay    time.Duration // in force
+	Until    time.Time     // no request before; zero: no such hold
+	InFlight int           // the most requests in flight
+}
+
+// Admission is the answer to a request.
+type Admission struct {
+	OK bool
+	// Of a refusal: when to try again, and whether the host itself is the cause. Its limits are then
+	// not kept for it.
+	Again  time.Time
+	OfHost bool
+}
+
+// GateEnd is the end of a request.
+type GateEnd struct {
+	At   time.Time
+	Made bool // false: nothing left the machine; all is as if it had not begun
+	Knowledge
+}
+
+// knowledge is what is known of an active host.
+func (f *Frontier) knowledge(h *host) Knowledge {
+	polite := &h.active.polite
+	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock), InFlight: polite.InFlightLimit()}
+	if !h.active.learned() {
+		k.InFlight = 1
+	}
+	return k
+}
+
+// gateRequest returns the request of a lease, or one that a host could make, for the gate.
+func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateRequest {
+	r := &GateRequest{ID: h.id, Host: h.active.name, Now: f.clock}
+	for class, l := range limits {
+		if l != nil && l != &f.noLimit {
+			r.Limits[class] = GateLimit{Key: l.key, Options: l.polite.Options()}
+		}
+	}
+	return r
+}
+
+// passGate reports whether the gate admits a request of a host whose limits allow it. If not, the host
+// waits.
+func (f *Frontier) passGate(t *turn) bool {
+	h := t.host
+	r := f.gateRequest(h, &h.active.limits)
+	r.Knowledge = f.knowledge(h)
+	answer := f.o.Gate.Begin(r)
+	if answer.OK {
+		return true
+	}
+	again := max(f.instant(answer.Again), t.at+1)
+	if answer.OfHost {
+		h.active.notBefore = again
+		f.releaseReserved(h, t.at)
+		f.schedule(h, t.at)
+		return false
+	}
+	f.unschedule(h)
+	f.reserveSlot(h)
+	h.reserveBelow(limitClasses)
+	f.pushReady(h, again)
+	return false
+}
+
+// passed takes note of what became of an admission: a lease of a request, or nothing.
+func (f *Frontier) passed(h *host, out *outstanding) {
+	if out != nil && out.lease.Kind != Match {
+		out.gated = true
+		return
+	}
+	f.o.Gate.End(f.gateRequest(h, &h.active.limits), GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
+}
+
+// admitNow reports whether the gate admits a request besides those of the frontier. With take, it counts
+// as one that ends now; k is then what is known behind it.
+func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
+	if f.o.Gate == nil {
+		return time.Time{}, true
+	}
+	answer := f.o.Gate.Begin(r)
+	if answer.OK {
+		f.o.Gate.End(r, GateEnd{At: f.clock, Made: take, Knowledge: k})
+	}
+	return answer.Again, answer.OK
+}
+
+// endInGate ends the request of a lease, when all that it has brought is known.
+func (f *Frontier) endInGate(out *outstanding, r *Report) {
+	if !out.gated {
+		return
+	}
+	h := out.host
+	k := Knowledge{Delay: decimal(h.delay), Until: f.time(max(h.ready, 0)), InFlight: 1}
+	request := &GateRequest{ID: h.id, Host: out.lease.HostName, Now: f.clock}
+	if h.active != nil {
+		k = f.knowledge(h)
+		request = f.gateRequest(h, &out.limits)
+		h.active.told = k
+	}
+	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
+}
+
+// tellGate tells the gate what is known of an active host, if that has changed.
+func (f *Frontier) tellGate(h *host) {
+	if f.o.Gate == nil || h.active.name == "" {
+		return
+	}
+	if k := f.knowledge(h); k != h.active.told {
+		h.active.told = k
+		f.o.Gate.Know(h.active.name, k, f.clock)
+	}
+}
+
+// tellGateRestored tells the gate what was stored of a host, if it is more than any frontier assumes.
+func (f *Frontier) tellGateRestored(h *host, name string, polite *politeness.Host) {
+	if f.o.Gate == nil {
+		return
+	}
+	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
+	if usual := f.politeness(h).Delay; k.Delay > usual || k.Until.After(f.clock.Add(usual)) {
+		f.o.Gate.Know(name, k, f.clock)
+	}
+}
+
+// Abandon tells the gate that a remote lease, whose end this frontier will not see, ends at an instant
+// at the latest.
+func (f *Frontier) Abandon(id uint64, at time.Time) {
+	if out := f.leases[id]; out != nil {
+		f.endInGate(out, &Report{Sent: true, End: at})
+	}
+}
+
+// Admissible says that the gate may admit a request of a host that it has refused.
+func (f *Frontier) Admissible(id storage.HostID, now time.Time) {
+	h := f.hosts.get(id)
+	if h == nil || h.active == nil || !h.active.loaded {
+		return
+	}
+	f.readClock(now)
+	t := f.instant(now)
+	h.active.notBefore = always
+	if h.hasReserved() && (h.state == waiting || h.state == waitingToRecrawl) {
+		f.unschedule(h)
+		f.waitForReserved(h, t)
+		return
+	}
+	f.schedule(h, t)
+}

@@ -1,0 +1,224 @@
+package crawl
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/spool"
+)
+
+// Shared is what the engines of one process share: the client with its connections, names and
+// bandwidth, the spool, the room for sorting, the permissions to parse, the requests that workers may
+// have in flight, and the requests a second. It is safe for concurrent use.
+//
+// An engine makes its own unless Options.Shared is another's. Whoever closes the engine that made it
+// has closed the others before.
+type Shared struct {
+	client  *fetch.Client
+	spool   *spool.Pool
+	room    *hostsort.Room
+	parsers parsers
+	gate    *gate // nil: there is one engine
+
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	workers int        // requests that workers may have in flight
+	used    int        // those that they have
+	rate    rateLimit
+	waiting []*share // engines that have something to fetch and were refused, the longest wait first
+	lending []*share // engines whose fetchers wait for a request of a worker to end
+}
+
+// newShared opens what engines share, in the data directory of the first of them.
+func newShared(o *Options, space *diskSpace) (*Shared, error) {
+	s := &Shared{parsers: newParsers(), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
+	if o.Several {
+		var since time.Time
+		if o.Earlier {
+			since = o.Now()
+		}
+		s.gate = newGate(o.Frontier.Politeness.Delay, since)
+	}
+	var err error
+	if s.spool, err = spool.Open(o.Spool); err != nil {
+		return nil, err
+	}
+	s.room = newSortRoom(s.spool, space)
+	fo := o.Fetch
+	fo.Spool = s.spool
+	s.client, err = fetch.New(fo, o.Now)
+	return s, err
+}
+
+// Shared returns what other engines of this process may share with this one, for as long as this one
+// is open.
+func (e *Engine) Shared() *Shared { return e.shared }
+
+// rateLimit is a limit of requests a second.
+type rateLimit struct {
+	perSecond float64
+	limiter   *rate.Limiter // nil: no limit
+}
+
+// requestBurst is the time whose requests may be handed out at once, one at least.
+const requestBurst = 100 * time.Millisecond
+
+// newRateLimit returns a limit of requests a second; 0: none.
+func newRateLimit(perSecond float64) rateLimit {
+	l := rateLimit{perSecond: perSecond}
+	if perSecond > 0 {
+		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(int(perSecond*requestBurst.Seconds()), 1))
+	}
+	return l
+}
+
+// set puts another limit in force. It begins without a burst, so that changes bring no more requests.
+func (l *rateLimit) set(perSecond float64, now time.Time) {
+	if perSecond == l.perSecond {
+		return
+	}
+	if *l = newRateLimit(perSecond); l.limiter != nil {
+		l.limiter.ReserveN(now, l.limiter.Burst())
+	}
+}
+
+// wait returns when there is one more token than so many; zero: now.
+func (l *rateLimit) wait(ahead int, now time.Time) time.Time {
+	if l.limiter == nil || l.limiter.TokensAt(now) >= float64(1+ahead) {
+		return time.Time{}
+	}
+	tokens := l.limiter.ReserveN(now, min(1+ahead, l.limiter.Burst()))
+	next := now.Add(tokens.DelayFrom(now) + 1) // the limiter rounds down
+	tokens.CancelAt(now)
+	return next
+}
+
+// take takes a token.
+func (l *rateLimit) take(now time.Time) {
+	if l.limiter != nil {
+		l.limiter.AllowN(now, 1)
+	}
+}
+
+// share is the part that one engine has of the requests of all. Its dispatcher owns it.
+type share struct {
+	of   *Shared
+	wake chan struct{} // holds one: it may be admitted now
+	gate *gateUser     // nil: there is one engine
+	full bool          // the last request was refused because too many are in flight
+
+	// Under of.mu.
+	waiting bool // it is in of.waiting
+	lends   bool // it is in of.lending
+}
+
+func newShare(of *Shared) *share {
+	s := &share{of: of, wake: make(chan struct{}, 1)}
+	if of.gate != nil {
+		s.gate = of.gate.join(s.ring)
+	}
+	return s
+}
+
+// frontierGate returns the gate of the engine's frontier; nil: it needs none.
+func (s *share) frontierGate() frontier.Gate {
+	if s.gate == nil {
+		return nil
+	}
+	return s.gate
+}
+
+// lock keeps the other engines from taking what admits has found, until unlock.
+func (s *share) lock() { s.of.mu.Lock() }
+
+func (s *share) unlock() { s.of.mu.Unlock() }
+
+// admits reports whether a worker may make a request now, one of so many beyond those that all engines
+// may have in flight. If the limit of requests a second is what forbids it, next is when it may. The
+// caller holds the lock.
+func (s *share) admits(beyond int, now time.Time) (ok bool, next time.Time) {
+	ahead := len(s.of.waiting)
+	if s.waiting {
+		ahead = slices.Index(s.of.waiting, s)
+	}
+	if s.full = s.of.used+ahead >= s.of.workers+beyond; s.full {
+		return false, time.Time{}
+	}
+	next = s.of.rate.wait(ahead, now)
+	return next.IsZero(), next
+}
+
+// queue takes note of whether the engine has something to fetch and was refused. One that is admitted
+// and goes on goes to the end of the queue. The caller holds the lock.
+func (s *share) queue(waits bool) {
+	switch {
+	case waits == s.waiting:
+	case waits:
+		s.of.waiting, s.waiting = append(s.of.waiting, s), true
+	default:
+		i := slices.Index(s.of.waiting, s)
+		s.of.waiting, s.waiting = slices.Delete(s.of.waiting, i, i+1), false
+		s.of.wakeUp(i)
+	}
+}
+
+// waitToLend has the engine woken when a request of a worker has ended, for pages of fetchers that may
+// need one. The caller holds the lock.
+func (s *share) waitToLend() {
+	if !s.lends {
+		s.of.lending, s.lends = append(s.of.lending, s), true
+	}
+}
+
+// begin counts a request of a worker. The caller holds the lock.
+func (s *share) begin() { s.of.used++ }
+
+// end takes note that a request of a worker has ended.
+func (s *share) end() {
+	s.lock()
+	defer s.unlock()
+	s.of.used--
+	s.of.wakeUp(0)
+}
+
+// leave takes note that the engine has nothing to fetch at the moment.
+func (s *share) leave() {
+	s.lock()
+	defer s.unlock()
+	s.full = false
+	s.queue(false)
+}
+
+// change puts other limits in force.
+func (s *share) change(workers int, perSecond float64, now time.Time) {
+	s.lock()
+	defer s.unlock()
+	s.of.workers = workers
+	s.of.rate.set(perSecond, now)
+	s.of.wakeUp(0)
+}
+
+// wakeUp wakes the engines that wait, from a place in the queue on: each finds out for itself whether
+// its turn has come. The caller holds the lock.
+func (s *Shared) wakeUp(place int) {
+	for _, w := range s.waiting[place:] {
+		w.ring()
+	}
+	for _, w := range s.lending {
+		w.lends = false
+		w.ring()
+	}
+	s.lending = s.lending[:0]
+}
+
+func (s *share) ring() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has not looked yet
+	}
+}
