@@ -1,6 +1,7 @@
 package service
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -374,6 +375,31 @@ func TestConformance(t *testing.T) {
 			s := start(t, Options{}, newFakeCrawls())
 			check(t, dial(t, s.Address()))
 		})
+	}
+}
+
+// TestConformanceOf holds the assertions against the service at the address URLFRONTIER, such as one of
+// the reference implementation. It deletes the crawls there.
+func TestConformanceOf(t *testing.T) {
+	address := os.Getenv("URLFRONTIER")
+	if address == "" {
+		t.Skip("URLFRONTIER names no service")
+	}
+	c := dial(t, address)
+	for name, check := range conformance {
+		t.Run(name, func(t *testing.T) {
+			c := &client{t, c.conn}
+			c.deleteAll()
+			check(t, c)
+		})
+	}
+}
+
+// deleteAll deletes all crawls.
+func (c *client) deleteAll() {
+	c.t.Helper()
+	for _, id := range do[pbList](c, "ListCrawls", &urlfrontierpb.Local{}).GetValues() {
+		do[pbLong](c, "DeleteCrawl", &pbCrawl{Value: id})
 	}
 }
 
