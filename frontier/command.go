@@ -70,6 +70,7 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	f.batch.Hosts = append(f.batch.Hosts, u)
 	h.workAt = always
 	f.saveTimes(h, polite, h.closed.wall())
+	f.tellGateStored(stored.Name, polite)
 	if f.pendingCommands[h.id] == nil {
 		f.pendingCommands[h.id] = new(pendingCommands)
 	}

@@ -118,7 +118,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.setName(h, s.Name, h.fetched)
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
-	f.tellGateRestored(h, s.Name, polite)
+	f.tellGateStored(s.Name, polite)
 	f.spreadKnown(polite, now)
 	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()

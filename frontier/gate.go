@@ -167,13 +167,10 @@ func (f *Frontier) tellGate(h *host) {
 	}
 }
 
-// tellGateRestored tells the gate what was stored of a host, if it is more than any frontier assumes.
-func (f *Frontier) tellGateRestored(h *host, name string, polite *politeness.Host) {
-	if f.o.Gate == nil {
-		return
-	}
-	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
-	if usual := f.politeness(h).Delay; k.Delay > usual || k.Until.After(f.clock.Add(usual)) {
+// tellGateStored tells the gate what is known of a host that is not active.
+func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
+	if f.o.Gate != nil {
+		k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
 		f.o.Gate.Know(name, k, f.clock)
 	}
 }

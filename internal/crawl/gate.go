@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -9,420 +8,65 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// gate keeps the limits of hosts, and of what hosts share, over all engines of a process: no host has
-// more requests in flight than every engine allows, and from the end of one request to the start of the
-// next there is the longest delay that any of them knows. It is safe for concurrent use.
-//
-// A request that is refused has a ticket. It keeps its place in front of younger ones at all that it
-// needs, in the order of host, domain, group and address: it keeps what is free as long as all before
-// it is free too. So the oldest always gets on, and nobody waits for something that nobody can use yet.
-// A ticket whose owner does not come when its time has come is void.
+// gates keep the limits of hosts over all engines of a process. They are safe for concurrent use.
+type gates struct {
+	mu     sync.Mutex // of the keeper and its members; nothing blocks under it
+	keeper *frontier.Keeper
+}
+
+// gate is that of one engine's frontier.
 type gate struct {
-	usual time.Duration // delay that all engines know
-	past  *gateUser     // stands for engines of earlier processes
-	since time.Time     // the start of the process, if earlier ones had other crawls; zero: they had none
-
-	mu      sync.Mutex // guards what follows, and what belongs to it; nothing blocks under it
-	entries map[gateKey]*gateEntry
-	tickets uint64
-	begun   uint64 // for sweep
-}
-
-const (
-	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come.
-	gateGrace = time.Second
-	// gateRecheck is after how long one who waits to be woken looks on its own.
-	gateRecheck = 30 * time.Second
-	// gateKeep is how long the end of a request is remembered at least: for engines that know of a
-	// longer delay than those that made it.
-	gateKeep = time.Hour
-	// gateSweepEvery is how many requests begin between two steps of a sweep, and gateSweepStep how many
-	// entries each looks at.
-	gateSweepEvery, gateSweepStep = 64, 128
-)
-
-// gateKey is a host, or a limit that hosts share.
-type gateKey struct {
-	host  string
-	limit frontier.LimitKey
-}
-
-// gateEntry is what is known of a host or a limit.
-type gateEntry struct {
-	inFlight int
-	lastEnd  time.Time       // of a request; zero: none is known
-	known    []gateKnowledge // of a host
-	waiters  []*gateWaiter   // the oldest ticket first
-}
-
-// gateKnowledge is what one engine knows of a host.
-type gateKnowledge struct {
-	of *gateUser
-	frontier.Knowledge
-}
-
-// gateWaiter is a request that was refused.
-type gateWaiter struct {
-	of      *gateUser
-	request frontier.GateRequest
-	entries gateEntries
-	ticket  uint64
-	at      time.Time // when it is to come; zero: when it is woken
-}
-
-// gateEntries are those of a request: of its host, and of its limits; nil: none.
-type gateEntries [1 + len(frontier.GateRequest{}.Limits)]*gateEntry
-
-// gateUser is the gate of one engine. It implements frontier.Gate.
-type gateUser struct {
-	of      *gate
-	wake    func()
-	waiting map[storage.HostID]*gateWaiter
-	woken   []storage.HostID
-	left    bool // the engine has ended
-}
-
-func newGate(usual time.Duration, since time.Time) *gate {
-	return &gate{usual: usual, since: since, past: &gateUser{left: true}, entries: make(map[gateKey]*gateEntry)}
+	of     *gates
+	member *frontier.Member
 }
 
 // join returns the gate of one more engine. wake is called when something is woken.
-func (g *gate) join(wake func()) *gateUser {
-	return &gateUser{of: g, wake: wake, waiting: make(map[storage.HostID]*gateWaiter)}
-}
-
-// leave ends the part of an engine. What it has asked to wait for still counts.
-func (u *gateUser) leave(now time.Time) {
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	u.left = true
-	for _, w := range u.waiting {
-		u.of.drop(w, now)
-	}
-}
-
-// takeWoken returns the hosts whose requests may be admitted now.
-func (u *gateUser) takeWoken() []storage.HostID {
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	woken := u.woken
-	u.woken = nil
-	return woken
+func (g *gates) join(wake func()) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return &gate{g, g.keeper.Join(wake)}
 }
 
 // Begin is part of frontier.Gate.
-func (u *gateUser) Begin(r *frontier.GateRequest) frontier.Admission {
-	g := u.of
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.sweep(r.Now)
-	entries, w := g.entriesOf(r), u.waiting[r.ID]
-	b := entries.check(u, r, r.Now)
-	if b.isFree(r.Now) {
-		b = g.older(&entries, w, r.Now)
-	}
-	if b.isFree(r.Now) {
-		if w != nil {
-			g.drop(w, r.Now)
-		}
-		entries.begin()
-		return frontier.Admission{OK: true}
-	}
-	g.enqueue(u, w, r, &entries, b.at)
-	again := b.at
-	if b.busy {
-		u.waiting[r.ID].at = time.Time{}
-		again = r.Now.Add(gateRecheck)
-	}
-	return frontier.Admission{Again: again, OfHost: b.ofHost}
+func (g *gate) Begin(r *frontier.GateRequest) frontier.Admission {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	return g.member.Begin(r)
 }
 
 // Adopt is part of frontier.Gate.
-func (u *gateUser) Adopt(r *frontier.GateRequest) {
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	entries := u.of.entriesOf(r)
-	entries.begin()
-	entries[0].learn(u, r.Knowledge)
+func (g *gate) Adopt(r *frontier.GateRequest) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Adopt(r)
 }
 
 // End is part of frontier.Gate.
-func (u *gateUser) End(r *frontier.GateRequest, end frontier.GateEnd) {
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	entries := u.of.entriesOf(r)
-	for _, e := range entries {
-		if e == nil {
-			continue
-		}
-		e.inFlight--
-		if end.Made && end.At.After(e.lastEnd) {
-			e.lastEnd = end.At
-		}
-	}
-	entries[0].learn(u, end.Knowledge)
-	for _, e := range entries {
-		if e != nil {
-			e.wakeAll(r.Now)
-		}
-	}
+func (g *gate) End(r *frontier.GateRequest, end frontier.GateEnd) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.End(r, end)
 }
 
 // Know is part of frontier.Gate.
-func (u *gateUser) Know(host string, k frontier.Knowledge, now time.Time) {
-	u.of.mu.Lock()
-	defer u.of.mu.Unlock()
-	key := gateKey{host: host}
-	if u.of.entries[key] == nil && k.Delay <= u.of.usual && !k.Until.After(now.Add(u.of.usual)) {
-		return // all know as much
-	}
-	e := u.of.entry(key)
-	e.learn(u, k)
-	e.wakeAll(now)
+func (g *gate) Know(host string, k frontier.Knowledge, now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Know(host, k, now)
 }
 
-// entriesOf returns the entries of a request, and makes those that are missing.
-func (g *gate) entriesOf(r *frontier.GateRequest) (all gateEntries) {
-	all[0] = g.entry(gateKey{host: r.Host})
-	for i := range r.Limits {
-		if key := r.Limits[i].Key; !key.IsZero() {
-			all[1+i] = g.entry(gateKey{limit: key})
-		}
-	}
-	return all
+// takeWoken returns the hosts whose requests may be admitted now.
+func (g *gate) takeWoken() []storage.HostID {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	return g.member.Woken()
 }
 
-// entry returns an entry. A new one counts as used at the start of the process, if earlier ones may have
-// used it. They may have known more of a host than anybody does now.
-func (g *gate) entry(key gateKey) *gateEntry {
-	e := g.entries[key]
-	if e == nil {
-		e = &gateEntry{lastEnd: g.since}
-		if key.host != "" && !g.since.IsZero() {
-			e.known = []gateKnowledge{{g.past, frontier.Knowledge{Until: g.since.Add(frontier.RestartDelay)}}}
-		}
-		g.entries[key] = e
-	}
-	return e
-}
-
-// learn takes note of what an engine knows of a host.
-func (e *gateEntry) learn(u *gateUser, k frontier.Knowledge) {
-	for i := range e.known {
-		if e.known[i].of == u {
-			e.known[i].Knowledge = k
-			return
-		}
-	}
-	e.known = append(e.known, gateKnowledge{u, k})
-}
-
-// begin counts a request.
-func (all *gateEntries) begin() {
-	for _, e := range all {
-		if e != nil {
-			e.inFlight++
-		}
-	}
-}
-
-// barrier is what keeps a request from beginning.
-type barrier struct {
-	at     time.Time // it is there until then
-	busy   bool      // it is there until something happens
-	ofHost bool      // it is the host's
-}
-
-func (b *barrier) isFree(now time.Time) bool { return !b.busy && !b.at.After(now) }
-
-// add adds another barrier.
-func (b *barrier) add(more barrier, now time.Time) {
-	if more.isFree(now) {
-		return
-	}
-	b.busy, b.ofHost = b.busy || more.busy, b.ofHost || more.ofHost
-	if more.at.After(b.at) {
-		b.at = more.at
-	}
-}
-
-// check returns what keeps a request from beginning, besides older requests.
-func (all *gateEntries) check(u *gateUser, r *frontier.GateRequest, now time.Time) (b barrier) {
-	for i := range all {
-		b.add(all.checkOne(i, u, r), now)
-	}
-	return b
-}
-
-// checkOne is check for one entry.
-func (all *gateEntries) checkOne(i int, u *gateUser, r *frontier.GateRequest) barrier {
-	switch e := all[i]; {
-	case e == nil:
-		return barrier{}
-	case i == 0:
-		return e.checkHost(u, r)
-	default:
-		o := r.Limits[i-1].Options
-		b := barrier{busy: o.InFlight > 0 && e.inFlight >= o.InFlight}
-		if o.Delay > 0 {
-			b.busy, b.at = e.inFlight > 0, e.after(o.Delay)
-		}
-		return b
-	}
-}
-
-// checkHost returns what keeps a request to a host from beginning, by what all engines know.
-func (e *gateEntry) checkHost(u *gateUser, r *frontier.GateRequest) barrier {
-	delay, most, b := r.Delay, max(r.InFlight, 1), barrier{ofHost: true}
-	for i := range e.known {
-		k := &e.known[i]
-		if k.of == u {
-			continue // it has looked at that itself
-		}
-		if k.Until.After(b.at) {
-			b.at = k.Until
-		}
-		if k.of.left {
-			continue
-		}
-		delay = max(delay, k.Delay)
-		if k.InFlight > 0 {
-			most = min(most, k.InFlight)
-		}
-	}
-	if delay > 0 {
-		most = 1
-	}
-	b.busy = e.inFlight >= most
-	if end := e.after(delay); end.After(b.at) {
-		b.at = end
-	}
-	return b
-}
-
-// after returns the instant a delay after the last end; zero: there was none.
-func (e *gateEntry) after(delay time.Duration) time.Time {
-	if e.lastEnd.IsZero() {
-		return e.lastEnd
-	}
-	return e.lastEnd.Add(delay)
-}
-
-// older returns what older requests keep from one that could begin otherwise. Those that were refused
-// keep what they need in order, as long as it is free for them. w is its own ticket; nil: it has none.
-func (g *gate) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrier) {
-	for i, e := range all {
-		if e == nil {
-			continue
-		}
-		for _, x := range slices.Clone(e.waiters) {
-			if x == w {
-				break
-			}
-			if !x.at.IsZero() && now.After(x.at.Add(gateGrace)) {
-				g.drop(x, now) // it did not come
-				continue
-			}
-			if x.keeps(e, now) {
-				more := barrier{ofHost: i == 0, busy: x.at.IsZero()}
-				if !more.busy {
-					more.at = x.at.Add(gateGrace + 1)
-				}
-				b.add(more, now)
-			}
-		}
-	}
-	return b
-}
-
-// keeps reports whether a ticket keeps an entry: it is free, as are those that come before it.
-func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
-	for i := range w.entries {
-		if w.entries[i] == nil {
-			continue
-		}
-		if b := w.entries.checkOne(i, w.of, &w.request); !b.isFree(now) {
-			return false
-		}
-		if w.entries[i] == e {
-			return true
-		}
-	}
-	return false
-}
-
-// enqueue gives a request that is refused a ticket, unless it has one.
-func (g *gate) enqueue(u *gateUser, w *gateWaiter, r *frontier.GateRequest, entries *gateEntries, at time.Time) {
-	if w != nil && w.entries != *entries { // it has another address now
-		g.drop(w, r.Now)
-		w = nil
-	}
-	if w == nil {
-		g.tickets++
-		w = &gateWaiter{of: u, entries: *entries, ticket: g.tickets}
-		u.waiting[r.ID] = w
-		for _, e := range entries {
-			if e != nil {
-				e.waiters = append(e.waiters, w)
-			}
-		}
-	}
-	w.request, w.at = *r, at
-}
-
-// drop takes a ticket back, and wakes those for whom it kept something.
-func (g *gate) drop(w *gateWaiter, now time.Time) {
-	delete(w.of.waiting, w.request.ID)
-	for _, e := range w.entries {
-		if e == nil {
-			continue
-		}
-		if i := slices.Index(e.waiters, w); i >= 0 {
-			e.waiters = slices.Delete(e.waiters, i, i+1)
-		}
-	}
-	for _, e := range w.entries {
-		if e != nil {
-			e.wakeAll(now)
-		}
-	}
-}
-
-// wakeAll has all that wait for an entry come now.
-func (e *gateEntry) wakeAll(now time.Time) {
-	for _, w := range e.waiters {
-		u := w.of
-		if w.at.IsZero() {
-			w.at = now
-		}
-		if !slices.Contains(u.woken, w.request.ID) {
-			u.woken = append(u.woken, w.request.ID)
-		}
-		u.wake()
-	}
-}
-
-// sweep forgets what is over, a few entries at a time.
-func (g *gate) sweep(now time.Time) {
-	if g.begun++; g.begun%gateSweepEvery != 0 {
-		return
-	}
-	left := gateSweepStep
-	for key, e := range g.entries {
-		if e.forget(g.usual, now) {
-			delete(g.entries, key)
-		}
-		if left--; left == 0 {
-			return
-		}
-	}
-}
-
-// forget drops what engines that have left knew, and reports whether the entry can be dropped too.
-func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
-	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of.left && !k.Until.After(now) })
-	unusual := func(k gateKnowledge) bool { return k.Delay > usual || k.Until.After(now) }
-	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep && !slices.ContainsFunc(e.known, unusual)
+// leave ends the part of an engine.
+func (g *gate) leave(now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Leave(now)
 }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.

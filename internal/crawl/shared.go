@@ -24,7 +24,7 @@ type Shared struct {
 	spool   *spool.Pool
 	room    *hostsort.Room
 	parsers parsers
-	gate    *gate // nil: there is one engine
+	gates   *gates // nil: there is one engine
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
@@ -42,7 +42,7 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		s.gate = newGate(o.Frontier.Politeness.Delay, since)
+		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since)}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -109,7 +109,7 @@ func (l *rateLimit) take(now time.Time) {
 type share struct {
 	of   *Shared
 	wake chan struct{} // holds one: it may be admitted now
-	gate *gateUser     // nil: there is one engine
+	gate *gate         // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
 
 	// Under of.mu.
@@ -119,8 +119,8 @@ type share struct {
 
 func newShare(of *Shared) *share {
 	s := &share{of: of, wake: make(chan struct{}, 1)}
-	if of.gate != nil {
-		s.gate = of.gate.join(s.ring)
+	if of.gates != nil {
+		s.gate = of.gates.join(s.ring)
 	}
 	return s
 }

@@ -1,0 +1,357 @@
+package frontier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// worlds are crawls of one process: several frontiers with hosts in common, one keeper, one clock. What
+// they request is held against plain maps.
+type worlds struct {
+	t       *testing.T
+	keeper  *Keeper
+	all     []*world
+	members []*Member
+	now     time.Time
+
+	perIP   int
+	ipDelay time.Duration
+	hosts   map[string]*plainHost
+	addrs   map[netip.Prefix]*plainHost
+	begun   map[string][]int // the worlds of the requests to a host, in order
+}
+
+// plainHost is what was seen of a host, or of an address.
+type plainHost struct {
+	inFlight int
+	lastEnd  time.Time
+	hold     time.Time // that a response demanded
+}
+
+func newWorlds(t *testing.T, since time.Time) *worlds {
+	return &worlds{
+		t: t, keeper: NewKeeper(time.Second, since), now: epoch, hosts: map[string]*plainHost{},
+		addrs: map[netip.Prefix]*plainHost{}, begun: map[string][]int{},
+	}
+}
+
+// add adds a crawl, which begins now.
+func (s *worlds) add(o Options, d disk) *world {
+	w, n := newWorld(s.t, o, d), len(s.all)
+	member := s.keeper.Join(func() {})
+	w.o.Gate, w.now, w.quick = member, s.now, n > 0
+	w.started = func(l Lease) { s.started(n, &l) }
+	w.completed = func(l Lease, a answer) { s.completed(&l, a) }
+	s.all, s.members = append(s.all, w), append(s.members, member)
+	s.perIP, s.ipDelay = o.Politeness.PerIP, o.Politeness.IPDelay
+	return w
+}
+
+func plainOf[K comparable](m map[K]*plainHost, key K) *plainHost {
+	if m[key] == nil {
+		m[key] = new(plainHost)
+	}
+	return m[key]
+}
+
+// limits are the longest delay in force that any frontier knows of a host, and the most requests in
+// flight that those allow that make some.
+func (s *worlds) limits(name string) (longest time.Duration, most int) {
+	most = 1 << 30
+	for _, w := range s.all {
+		for h := range w.f.hosts.all {
+			if h.active == nil || !h.active.loaded || h.active.name != name {
+				continue
+			}
+			k := w.f.knowledge(h)
+			if longest = max(longest, h.active.polite.Delay(s.now)); h.active.inFlight > 0 {
+				most = min(most, k.InFlight)
+			}
+		}
+	}
+	return longest, most
+}
+
+func (s *worlds) started(n int, l *Lease) {
+	h, a := plainOf(s.hosts, l.HostName), plainOf(s.addrs, politeness.AddressKey(l.Address))
+	delay, most := s.limits(l.HostName)
+	if earliest := h.lastEnd.Add(delay); !h.lastEnd.IsZero() && s.now.Before(earliest) {
+		s.t.Errorf("crawl %d requests %s at %v, the delay of %v ends at %v", n, l.URL, s.now.Sub(epoch), delay, earliest.Sub(epoch))
+	}
+	if s.now.Before(h.hold) {
+		s.t.Errorf("crawl %d requests %s at %v, which demands to be left alone until %v", n, l.URL, s.now.Sub(epoch), h.hold.Sub(epoch))
+	}
+	if h.inFlight > 0 && delay > 0 || h.inFlight >= most {
+		s.t.Errorf("crawl %d requests %s at %v, and there are %d requests in flight", n, l.URL, s.now.Sub(epoch), h.inFlight)
+	}
+	if a.inFlight >= s.perIP || s.ipDelay > 0 && a.inFlight > 0 {
+		s.t.Errorf("crawl %d requests %s at %v, and there are %d requests to its address", n, l.URL, s.now.Sub(epoch), a.inFlight)
+	}
+	if !a.lastEnd.IsZero() && s.now.Before(a.lastEnd.Add(s.ipDelay)) {
+		s.t.Errorf("crawl %d requests %s at %v, and its address was used at %v", n, l.URL, s.now.Sub(epoch), a.lastEnd.Sub(epoch))
+	}
+	h.inFlight++
+	a.inFlight++
+	s.begun[l.HostName] = append(s.begun[l.HostName], n)
+}
+
+func (s *worlds) completed(l *Lease, a answer) {
+	for _, h := range []*plainHost{s.hosts[l.HostName], s.addrs[politeness.AddressKey(l.Address)]} {
+		h.inFlight--
+		if !a.notSent {
+			h.lastEnd = s.now
+		}
+	}
+	if a.retryAfter > 0 && !a.notSent {
+		s.hosts[l.HostName].hold = s.now.Add(a.retryAfter)
+	}
+}
+
+// run lets all crawls go on for a time, or until nothing happens any more.
+func (s *worlds) run(d time.Duration) {
+	limit := s.now.Add(d)
+	for !s.now.After(limit) {
+		for again := true; again; {
+			again = false
+			for i, w := range s.all {
+				for _, id := range s.members[i].Woken() {
+					w.f.Admissible(id, s.now)
+					w.collect()
+				}
+				for w.step(s.now) {
+					again = true
+				}
+				again = again || len(s.members[i].woken) > 0
+			}
+		}
+		next := limit.Add(1)
+		for _, w := range s.all {
+			if at, ok := w.f.NextWake(); ok && w.busy < w.workers && at.Before(next) {
+				next = at
+			}
+			if len(w.events) > 0 && w.events[0].at.Before(next) {
+				next = w.events[0].at
+			}
+		}
+		s.now = next
+		for _, w := range s.all {
+			w.now, w.still = next, 0
+		}
+	}
+}
+
+// left is how many URLs of all crawls wait.
+func (s *worlds) left() (n int) {
+	for _, w := range s.all {
+		err := w.disk.Hosts(func(h *storage.Host) error {
+			queued, due, _ := h.Waiting()
+			n += int(queued + due)
+			return nil
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// TestKeeperModel: frontiers with hosts and addresses in common, whose hosts demand this and that, make
+// no request too early and none too many, and all of them get on.
+func TestKeeperModel(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := newWorlds(t, time.Time{})
+		hosts, addresses := 2+r.IntN(6), 1+r.IntN(4)
+		o := testOptions()
+		o.Politeness.Delay = time.Duration(r.IntN(3)) * time.Second
+		o.Politeness.PerHost, o.Politeness.PerIP = 1+r.IntN(3), 1+r.IntN(3)
+		o.Politeness.IPDelay = time.Duration(r.IntN(3)) * 300 * time.Millisecond
+		s.keeper.usual = o.Politeness.Delay
+		answerOf := func(l Lease) answer {
+			a := answer{took: time.Duration(1+r.IntN(900)) * time.Millisecond}
+			if l.Kind == Robots && len(l.HostName)%2 == 0 {
+				a.body = fmt.Sprintf("User-agent: *\nCrawl-delay: %d\n", 1+int(l.HostName[1]-'0'))
+			}
+			switch x := r.IntN(40); {
+			case x == 0:
+				a.retryAfter, a.signal = time.Duration(1+r.IntN(20))*time.Second, politeness.SignalThrottled
+			case x == 1:
+				a.notSent = true
+			case x == 2:
+				a.broken = true
+			case x == 3:
+				a.signal, a.state = politeness.SignalUnreachable, storage.Retrying
+			}
+			return a
+		}
+		enter := func() *world {
+			m := newMemory()
+			for i := range hosts {
+				if r.IntN(4) > 0 {
+					name := fmt.Sprintf("h%d.test%s", i, "x"[:i%2])
+					m.makeUp(weburl.Origin{Scheme: "http", Host: name, Port: 80}, 1+r.IntN(40))
+				}
+			}
+			w := s.add(o, m)
+			w.answer = answerOf
+			spread := r.IntN(2) // hosts with several addresses
+			w.resolve = func(l Lease) ResolveReport {
+				at := int(l.HostName[1]-'0') + spread*r.IntN(2)
+				return ResolveReport{Addresses: []netip.Addr{addressAt(at % addresses)}, TTL: time.Minute}
+			}
+			w.open()
+			return w
+		}
+		for range 2 + r.IntN(3) {
+			enter()
+		}
+		s.run(time.Duration(r.IntN(60)) * time.Second)
+		enter() // one that is opened later
+		s.run(30 * time.Second)
+		gone := r.IntN(len(s.all)) // one that is closed when its requests have ended
+		s.all[gone].workers = 0
+		s.run(2 * time.Second)
+		s.members[gone].Leave(s.now)
+		s.all, s.members = append(s.all[:gone:gone], s.all[gone+1:]...), append(s.members[:gone:gone], s.members[gone+1:]...)
+		s.run(6 * time.Hour)
+		if n := s.left(); n > 0 {
+			t.Errorf("seed %d: %d URLs wait after 6 hours", seed, n)
+		}
+		for key, e := range s.keeper.entries {
+			if e.inFlight != 0 || len(e.waiters) != 0 {
+				t.Errorf("seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight, len(e.waiters))
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestKeeperTakesTurns: crawls that want the same host, or the same address, take turns, however many
+// there are, and lose no time.
+func TestKeeperTakesTurns(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		const crawls = 4
+		s := newWorlds(t, time.Time{})
+		o := testOptions()
+		o.Politeness.PerIP, o.Politeness.AdaptiveFactor = 1, 0
+		if own {
+			o.Politeness.IPDelay = time.Second
+		}
+		for i := range crawls {
+			m, name := newMemory(), "h.test"
+			if own {
+				name = fmt.Sprintf("h%d.test", i)
+			}
+			m.makeUp(weburl.Origin{Scheme: "http", Host: name, Port: 80}, 5000)
+			w := s.add(o, m)
+			w.resolve = func(Lease) ResolveReport {
+				return ResolveReport{Addresses: []netip.Addr{addressAt(1)}, TTL: time.Hour}
+			}
+			w.open()
+		}
+		s.run(20 * time.Minute)
+		total, served := 0, make([]int, crawls)
+		for _, list := range s.begun {
+			for _, n := range list {
+				total++
+				served[n]++
+			}
+		}
+		if least := 20 * 60 * 10 / 11 * 95 / 100; total < least { // 100 ms for each request, and a second of delay
+			t.Errorf("hosts of their own: %t: %d requests in 20 minutes, want %d", own, total, least)
+		}
+		for n := range crawls {
+			if served[n] < total/crawls*9/10 {
+				t.Errorf("hosts of their own: %t: crawl %d made %d of %d requests", own, n, served[n], total)
+			}
+		}
+	}
+}
+
+// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host owes
+// its delay from the start, and RestartDelay at least.
+func TestKeeperSince(t *testing.T) {
+	for delay, want := range map[time.Duration]time.Duration{time.Second: RestartDelay, time.Minute: time.Minute} {
+		s := newWorlds(t, epoch)
+		o := testOptions()
+		o.Politeness.Delay = delay
+		m := newMemory()
+		m.makeUp(weburl.Origin{Scheme: "http", Host: "h.test", Port: 80}, 2)
+		var first time.Time
+		w := s.add(o, m)
+		w.answer = func(Lease) answer {
+			if first.IsZero() {
+				first = s.now
+			}
+			return answer{took: time.Millisecond}
+		}
+		w.open()
+		s.run(time.Hour)
+		if got := first.Sub(epoch); got != want {
+			t.Errorf("with a delay of %v the first request is at %v, want %v", delay, got, want)
+		}
+	}
+}
+
+// TestKeeperKnows: what a frontier has stored of a host, and what an operator says of it, counts for all
+// others, also if that frontier makes no request.
+func TestKeeperKnows(t *testing.T) {
+	const demanded, commanded = 20 * time.Second, 50 * time.Second
+	s := newWorlds(t, time.Time{})
+	o := testOptions()
+	first := newMemory()
+	first.makeUp(weburl.Origin{Scheme: "http", Host: "h.test", Port: 80}, 100)
+	w := s.add(o, first)
+	w.answer = func(l Lease) answer {
+		return answer{took: time.Millisecond, body: "User-agent: *\nCrawl-delay: 20\n"}
+	}
+	w.open()
+	s.run(time.Minute)
+	s = newWorlds(t, time.Time{})
+	w = s.add(o, first)
+	w.workers = 0
+	w.open()
+	second := newMemory()
+	second.makeUp(weburl.Origin{Scheme: "http", Host: "h.test", Port: 80}, 1000)
+	other := s.add(o, second)
+	var starts []time.Time
+	other.answer = func(l Lease) answer {
+		starts = append(starts, s.now)
+		return answer{took: time.Millisecond}
+	}
+	other.open()
+	check := func(least time.Duration) {
+		t.Helper()
+		if len(starts) < 5 {
+			t.Fatalf("%d requests", len(starts))
+		}
+		for i := range starts[1:] {
+			if gap := starts[i+1].Sub(starts[i]); gap < least || gap > least+5*time.Second {
+				t.Errorf("%v between two requests, want %v", gap, least)
+			}
+		}
+	}
+	s.run(5 * time.Minute)
+	check(demanded)
+	host, err := first.HostByID(1)
+	if err == nil {
+		err = w.f.Control(&host, nil, Command{Kind: CommandDelay, Delay: commanded}, s.now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.collect()
+	s.run(2 * time.Minute) // until it is loaded, and the wait under way is over
+	starts = nil
+	s.run(10 * time.Minute)
+	check(commanded)
+}
