@@ -40,9 +40,11 @@ type Frontier struct {
 
 	leases    map[uint64]*outstanding
 	remote    bool // LeaseRemote runs
+	batchSize int  // the most URLs of a host that a fetcher has wanted so far
 	lastLease uint64
 	spare     []*outstanding // ended leases, for reuse
 
+	puts            map[string]*putHold // by URL
 	drops           map[storage.HostID]*drop
 	pendingCommands map[storage.HostID]*pendingCommands
 	dormantJobs     map[storage.HostID][]pendingJob // of hosts that are dormant
@@ -77,6 +79,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		groups:          newGroups(o.Groups),
 		clock:           epoch,
 		leases:          make(map[uint64]*outstanding),
+		puts:            make(map[string]*putHold),
 		drops:           make(map[storage.HostID]*drop),
 		pendingCommands: make(map[storage.HostID]*pendingCommands),
 		dormantJobs:     make(map[storage.HostID][]pendingJob),
@@ -139,7 +142,7 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 		}
 	}
 	if !f.o.HeldSince.IsZero() {
-		if left := f.o.HeldSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
+		if left := f.o.HeldSince.Add(f.restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
 			polite.HoldFor(now, left, politeness.ReasonRestart)
 		}
 	}
@@ -148,8 +151,8 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 
 // restartHold is how long a host is left alone after a crash: its delay in force, and RestartDelay
 // at least where no request to it is known, because its robots.txt may demand more.
-func restartHold(delay time.Duration, state politeness.State) time.Duration {
-	if state.LastEnd.IsZero() {
+func (f *Frontier) restartHold(delay time.Duration, state politeness.State) time.Duration {
+	if state.LastEnd.IsZero() && !f.o.NoRobots {
 		return max(delay, RestartDelay)
 	}
 	return delay
@@ -194,6 +197,9 @@ const spreadEach = time.Millisecond
 
 // spread is the hold of a host that could start now.
 func (f *Frontier) spread(delay time.Duration) time.Duration {
+	if f.o.Batches {
+		return 0 // remote fetchers make the requests, at their own pace
+	}
 	most := min(delay, time.Duration(f.hosts.known-1)*spreadEach)
 	return time.Duration(f.jitter() * float64(most))
 }
@@ -301,6 +307,9 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 			h.active.busy.Remove(b.Done[i].Ordinal)
 		}
 	}
+	for _, at := range r.Set {
+		f.applySet(at)
+	}
 	t := f.instant(now)
 	for i := range r.Hosts {
 		f.applyHostChange(&r.Hosts[i], t)
@@ -334,6 +343,10 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 		a.tail = c.Tail
 		if c.Due > h.due || c.Due > 0 && c.NextDue < h.nextDue {
 			a.dueGrew(c.NextDue)
+		}
+		if c.PutDue > 0 {
+			a.dueGrew(c.PutDue)
+			a.isDueLater(c.PutDue)
 		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue

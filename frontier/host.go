@@ -86,6 +86,7 @@ type active struct {
 	expires   instant // of the address
 	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
+	batchAt   instant // when the last batch was given out, with Options.Batches; always: none was
 
 	inFlight int
 	served   int    // requests since it became active
@@ -103,6 +104,7 @@ type active struct {
 	failReason      storage.Reason
 
 	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy
+	dueLater     uint32 // Unix seconds; a URL on disk is due then, and none between; 0: not known
 	recrawlsRead uint32 // Unix seconds; recrawls that were due by then are in memory or busy
 	read         uint32 // tail as of the last load
 

@@ -144,7 +144,7 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Recrawl)
 	}
-	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
+	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, 0, int(h.recrawls) > known)
 }
 
 // recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;

@@ -99,7 +99,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.failQueued(h, now)
 	f.refill(h, now)
-	if a.isFull() {
+	if f.isFull(a) {
 		h.state = leased
 		return
 	}
@@ -215,7 +215,10 @@ func (f *Frontier) scheduleRecrawls(h *host) {
 
 // isFull reports whether as many requests to the host are in flight as may be: one until a
 // robots.txt was read, because it may demand a delay.
-func (a *active) isFull() bool {
+func (f *Frontier) isFull(a *active) bool {
+	if f.o.Batches {
+		return a.inFlight >= max(f.batchSize, 1)
+	}
 	return a.inFlight > 0 && (!a.learned() || a.inFlight >= a.polite.InFlightLimit())
 }
 
@@ -256,7 +259,9 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 }
 
 // politeAt is when politeness allows a request to an active host.
-func (f *Frontier) politeAt(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
+func (f *Frontier) politeAt(h *host) instant {
+	return max(f.instant(h.active.polite.Ready(f.clock)), f.nextBatchAt(h))
+}
 
 // isBlocked reports whether one of the host's queues is blocked.
 func (h *host) isBlocked() bool {

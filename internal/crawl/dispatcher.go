@@ -134,6 +134,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case step := <-d.sweepSteps():
 			d.takeSwept(step)
 		case d.addition = <-d.additions(d.mailbox):
+		case puts := <-d.putsFrom(d.mailbox):
+			d.takePuts(puts)
 		case call := <-d.mailbox.calls:
 			call(d)
 		case <-d.surveyor.onward:

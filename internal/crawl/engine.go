@@ -29,6 +29,7 @@ type store interface {
 	ScopeSeeds() ([]string, error)
 	Marks(string) (map[string][]byte, error)
 	Fingerprint(weburl.URL) uint64
+	MetadataOf([]storage.Position) ([]storage.Metadata, error)
 	PurgeRange(storage.HostID, uint64) (uint64, error)
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
