@@ -45,6 +45,7 @@ type Frontier struct {
 	spare     []*outstanding // ended leases, for reuse
 
 	puts            map[string]*putHold // by URL
+	completedLimits map[storage.HostID]*completedLimit
 	drops           map[storage.HostID]*drop
 	pendingCommands map[storage.HostID]*pendingCommands
 	dormantJobs     map[storage.HostID][]pendingJob // of hosts that are dormant
@@ -58,6 +59,7 @@ type Frontier struct {
 	walls    []WallBegun
 	batch    storage.Batch
 
+	counts      hostCounts
 	activeHosts int
 	activeBytes int
 	activating  int // hosts in their first load
@@ -80,6 +82,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		clock:           epoch,
 		leases:          make(map[uint64]*outstanding),
 		puts:            make(map[string]*putHold),
+		completedLimits: make(map[storage.HostID]*completedLimit),
 		drops:           make(map[storage.HostID]*drop),
 		pendingCommands: make(map[storage.HostID]*pendingCommands),
 		dormantJobs:     make(map[storage.HostID][]pendingJob),
@@ -125,6 +128,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()
 	h.recrawls, h.nextRecrawl = s.Recrawls()
+	f.counts.count(h, s.URLs() > 0, s.Of(storage.Queued)+s.Of(storage.Retrying) > 0)
 	f.schedule(h, f.instant(now))
 	return nil
 }
@@ -351,6 +355,10 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
+	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
+	if l := f.completedLimits[h.id]; l != nil {
+		l.completed = c.Completed
+	}
 	f.schedule(h, now)
 }
 

@@ -37,6 +37,8 @@ type host struct {
 	lookup        lookupResult      // of the last lookup of its name
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
+	hasURLs       bool              // as of the last commit
+	hasWork       bool              // some of its URLs are queued or retrying, as of the last commit
 	inOverBudget  bool              // among the hosts of its domain that are over budget
 	closed        closed            // of a dormant host: the wall that it is behind, and whether it is parked
 	answers       uint8             // to its requests, up to enoughAnswers

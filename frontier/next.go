@@ -121,7 +121,7 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	if !f.isOverBudget(h) {
 		q = h.active.pick(now, f.deferredQueue(h))
 	}
-	if f.recrawlAllowed(now) && (q == nil || f.recrawlsFirst()) {
+	if f.recrawlAllowed(now) && !f.hasCompleted(h) && (q == nil || f.recrawlsFirst()) {
 		if r := h.active.pickRecrawl(now); r != nil {
 			return r, true
 		}

@@ -151,7 +151,7 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 // politeness allows it from polite on. never: there is none.
 func (f *Frontier) recrawlAt(h *host, polite instant) instant {
 	a := h.active
-	if f.o.Recrawl == nil {
+	if f.o.Recrawl == nil || f.hasCompleted(h) {
 		return never
 	}
 	at, low := f.readRecrawlsAt(h), false

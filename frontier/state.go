@@ -200,7 +200,7 @@ func (f *Frontier) scheduleDormant(h *host) {
 
 // scheduleRecrawls schedules the recrawls of a host that is not active.
 func (f *Frontier) scheduleRecrawls(h *host) {
-	if f.o.Recrawl == nil || h.recrawls == 0 || h.state == woken {
+	if f.o.Recrawl == nil || h.recrawls == 0 || h.state == woken || f.hasCompleted(h) {
 		return
 	}
 	at := max(h.ready, f.fromUnix(h.nextRecrawl))

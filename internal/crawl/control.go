@@ -251,6 +251,9 @@ func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, e
 
 // change puts live options in force.
 func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
+	if d.keptDelay != nil {
+		l.Politeness.Delay = *d.keptDelay
+	}
 	force := newInForce(d.o, l)
 	d.live.Store(force)
 	force.limitBandwidth(d.connections)

@@ -56,14 +56,16 @@ type Engine struct {
 	crashes  *crashes
 	observer Observer // nil: nobody
 
-	live    atomic.Pointer[inForce]
-	scope   atomic.Pointer[frontier.Scope]
-	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
-	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
-	status  atomic.Pointer[Status]
-	table   *hostTable
-	tally   tally
-	copying sync.Mutex // held while a copy of the database is made
+	live      atomic.Pointer[inForce]
+	scope     atomic.Pointer[frontier.Scope]
+	mailbox   atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
+	status    atomic.Pointer[Status]
+	table     *hostTable
+	tally     tally
+	inactive  atomic.Bool    // clients let no leases be given
+	keptDelay *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
+	copying   sync.Mutex     // held while a copy of the database is made
 
 	opened    time.Time
 	heldSince time.Time     // since when every host has a restart hold; zero: none has
@@ -100,7 +102,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.settleLastProcess} {
+	for _, step := range []func() error{e.restoreSettings, e.openOutput, e.restorePlan, e.openClient, e.settleLastProcess} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}
@@ -262,7 +264,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if e.plan != nil {
 		d.sweeps.adopter = &adopter{store: e.store, plan: e.plan, rule: &e.o.Recrawl.Rule, hosts: adoptions}
 	}
-	if err := d.restore(); err != nil {
+	if err := errors.Join(d.restore(), d.restoreLimits(e.store)); err != nil {
 		return nil, nil, err
 	}
 	return d, c, d.adoptLeases(e.lent, e.store)
@@ -315,7 +317,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		connections: e.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
-		suspects: e.suspects,
+		suspects: e.suspects, inactive: &e.inactive, keptDelay: e.keptDelay,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:   newRemoteLeases(),

@@ -230,7 +230,7 @@ func (d *dispatcher) lendPages() {
 
 // canLend reports whether another lease may be given out.
 func (d *dispatcher) canLend(now time.Time) bool {
-	if d.isPaused() || len(d.remote.out) >= maxLeases || d.flights.busy >= d.live.Load().Workers+robotsWorkers {
+	if d.isPaused() || d.inactive.Load() || len(d.remote.out) >= maxLeases || d.flights.busy >= d.live.Load().Workers+robotsWorkers {
 		return false
 	}
 	if !d.maxRate.allows(now) {

@@ -66,8 +66,8 @@ type RemoteLease struct {
 	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl
 	Depth    uint16
 	Metadata storage.Metadata // of the URL; nil: it has none
-	Delay    time.Duration // in force, from the end of this request to the start of the next
-	MaxBody  int64         // bytes of the decoded body that are of use
+	Delay    time.Duration    // in force, from the end of this request to the start of the next
+	MaxBody  int64            // bytes of the decoded body that are of use
 	Given    time.Time
 	Deadline time.Time
 }
