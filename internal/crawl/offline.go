@@ -319,7 +319,7 @@ func (m *markEraser) isTDMFile(name string, value []byte) bool {
 
 // isOfHost reports whether a mark is about an erased host.
 func (m *markEraser) isOfHost(name string) bool {
-	for _, prefix := range []string{markRecheck, markDrop, markOffer, markAdopt, markCrash, markWall} {
+	for _, prefix := range []string{markRecheck, markDrop, markOffer, markAdopt, markCrash, markWall, markLimit} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			var id storage.HostID
 			_, err := fmt.Sscanf(rest, "%d", &id)
