@@ -24,7 +24,7 @@ data_dir: ./data
 crawl: {workers: 0}
 scope: {mode: any}
 server: {listen: ""}
-output: {format: none}
+output: {format: [none]}
 urlfrontier: {listen: 127.0.0.1:0, robots: false}
 `
 

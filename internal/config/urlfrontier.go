@@ -64,4 +64,7 @@ func (u *URLFrontier) serve(o *crawl.Options) {
 		return
 	}
 	o.ExitWhenDone = false // clients bring more
+	if !u.Robots {
+		o.IgnoreRobots, o.Frontier.Politeness.Delay = true, u.Delay
+	}
 }
