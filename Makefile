@@ -11,7 +11,7 @@ ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
 PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent \
 	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
-	./internal/requestlog ./internal/sweep ./internal/urlfrontier/... ./internal/urllist ./internal/wall ./internal/warc \
+	./internal/requestlog ./internal/sweep ./internal/urlfrontier ./internal/urlfrontier/proto ./internal/urlfrontier/health ./internal/urllist ./internal/wall ./internal/warc \
 	./internal/weburl ./internal/wire \
 	./internal/words
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
@@ -121,12 +121,18 @@ DIST         := dist
 DIST_VERSION := $(or $(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
 DIST_EPOCH   := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
-PROTO := internal/urlfrontier/proto
+PROTO  := internal/urlfrontier/proto
+HEALTH := internal/urlfrontier/health
 .PHONY: proto
-proto: ## generate the messages of URLFrontier again; needs protoc
+proto: ## generate the messages and handlers of URLFrontier and of gRPC's health service again; needs protoc
 	GOBIN='$(CURDIR)/bin' go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
-	PATH='$(CURDIR)/bin':$$PATH protoc -I $(PROTO) --go_out=$(PROTO) --go_opt=paths=source_relative \
-		'--go_opt=Murlfrontier.proto=github.com/amble-crawler/amble/$(PROTO);urlfrontierpb' $(PROTO)/urlfrontier.proto
+	GOBIN='$(CURDIR)/bin' go install connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1
+	@set -e; generate() { \
+		PATH='$(CURDIR)/bin':$$PATH protoc -I $$1 --go_out=$$1 --go_opt=paths=source_relative \
+			"--go_opt=M$$2.proto=github.com/amble-crawler/amble/$$1;$$3" --connect-go_out=$$1 \
+			--connect-go_opt=paths=source_relative,simple=true,package_suffix= \
+			"--connect-go_opt=M$$2.proto=github.com/amble-crawler/amble/$$1;$$3" $$1/$$2.proto; }; \
+	generate $(PROTO) urlfrontier urlfrontierpb; generate $(HEALTH) health health
 
 .PHONY: dist
 dist: ## build releases for all platforms, with checksums, into dist/

@@ -48,8 +48,9 @@ func (f *Frontier) budgetLeft(h *host) uint32 {
 	return left
 }
 
-// isOverBudget reports whether no more pages of a host may be fetched.
-func (f *Frontier) isOverBudget(h *host) bool { return f.budgetLeft(h) == 0 }
+// isOverBudget reports whether no more pages of a host may be fetched, or it has its limit of
+// completed URLs.
+func (f *Frontier) isOverBudget(h *host) bool { return f.budgetLeft(h) == 0 || f.hasCompleted(h) }
 
 // withinBudget is how many of n pages of a host its budgets allow.
 func (f *Frontier) withinBudget(h *host, n int) int { return min(n, int(f.budgetLeft(h))) }

@@ -55,6 +55,11 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
 	}
 	polite := f.restorePoliteness(state, h, now)
+	if pending := f.pendingCommands[h.id]; pending != nil { // they may not be on disk
+		for _, earlier := range pending.commands {
+			applyToPoliteness(polite, earlier, now)
+		}
+	}
 	applyToPoliteness(polite, o, now)
 	if o.Kind == CommandForget {
 		f.forgetFailures(h)

@@ -40,9 +40,12 @@ type Frontier struct {
 
 	leases    map[uint64]*outstanding
 	remote    bool // LeaseRemote runs
+	batchSize int  // the most URLs of a host that a fetcher has wanted so far
 	lastLease uint64
 	spare     []*outstanding // ended leases, for reuse
 
+	puts            map[string]*putHold // by URL
+	completedLimits map[storage.HostID]*completedLimit
 	drops           map[storage.HostID]*drop
 	pendingCommands map[storage.HostID]*pendingCommands
 	dormantJobs     map[storage.HostID][]pendingJob // of hosts that are dormant
@@ -56,6 +59,7 @@ type Frontier struct {
 	walls    []WallBegun
 	batch    storage.Batch
 
+	counts      hostCounts
 	activeHosts int
 	activeBytes int
 	activating  int // hosts in their first load
@@ -77,6 +81,8 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		groups:          newGroups(o.Groups),
 		clock:           epoch,
 		leases:          make(map[uint64]*outstanding),
+		puts:            make(map[string]*putHold),
+		completedLimits: make(map[storage.HostID]*completedLimit),
 		drops:           make(map[storage.HostID]*drop),
 		pendingCommands: make(map[storage.HostID]*pendingCommands),
 		dormantJobs:     make(map[storage.HostID][]pendingJob),
@@ -123,6 +129,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()
 	h.recrawls, h.nextRecrawl = s.Recrawls()
+	f.counts.count(h, s.URLs() > 0, s.Of(storage.Queued)+s.Of(storage.Retrying) > 0)
 	f.schedule(h, f.instant(now))
 	return nil
 }
@@ -140,7 +147,7 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 		}
 	}
 	if !f.o.HeldSince.IsZero() {
-		if left := f.o.HeldSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
+		if left := f.o.HeldSince.Add(f.restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
 			polite.HoldFor(now, left, politeness.ReasonRestart)
 		}
 	}
@@ -149,8 +156,8 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 
 // restartHold is how long a host is left alone after a crash: its delay in force, and RestartDelay
 // at least where no request to it is known, because its robots.txt may demand more.
-func restartHold(delay time.Duration, state politeness.State) time.Duration {
-	if state.LastEnd.IsZero() {
+func (f *Frontier) restartHold(delay time.Duration, state politeness.State) time.Duration {
+	if state.LastEnd.IsZero() && !f.o.NoRobots {
 		return max(delay, RestartDelay)
 	}
 	return delay
@@ -195,6 +202,9 @@ const spreadEach = time.Millisecond
 
 // spread is the hold of a host that could start now.
 func (f *Frontier) spread(delay time.Duration) time.Duration {
+	if f.o.Batches {
+		return 0 // remote fetchers make the requests, at their own pace
+	}
 	most := min(delay, time.Duration(f.hosts.known-1)*spreadEach)
 	return time.Duration(f.jitter() * float64(most))
 }
@@ -302,6 +312,9 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 			h.active.busy.Remove(b.Done[i].Ordinal)
 		}
 	}
+	for _, at := range r.Set {
+		f.applySet(at)
+	}
 	t := f.instant(now)
 	for i := range r.Hosts {
 		f.applyHostChange(&r.Hosts[i], t)
@@ -336,9 +349,17 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 		if c.Due > h.due || c.Due > 0 && c.NextDue < h.nextDue {
 			a.dueGrew(c.NextDue)
 		}
+		if c.PutDue > 0 {
+			a.dueGrew(c.PutDue)
+			a.isDueLater(c.PutDue)
+		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
+	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
+	if l := f.completedLimits[h.id]; l != nil {
+		l.completed = c.Completed
+	}
 	f.schedule(h, now)
 }
 

@@ -37,6 +37,8 @@ type host struct {
 	lookup        lookupResult      // of the last lookup of its name
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
+	hasURLs       bool              // as of the last commit
+	hasWork       bool              // some of its URLs are queued or retrying, as of the last commit
 	inOverBudget  bool              // among the hosts of its domain that are over budget
 	closed        closed            // of a dormant host: the wall that it is behind, and whether it is parked
 	answers       uint8             // to its requests, up to enoughAnswers
@@ -87,6 +89,7 @@ type active struct {
 	notBefore instant // the gate admits no request before
 	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
+	batchAt   instant // when the last batch was given out, with Options.Batches; always: none was
 
 	inFlight int
 	served   int    // requests since it became active
@@ -105,6 +108,7 @@ type active struct {
 	failReason      storage.Reason
 
 	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy
+	dueLater     uint32 // Unix seconds; a URL on disk is due then, and none between; 0: not known
 	recrawlsRead uint32 // Unix seconds; recrawls that were due by then are in memory or busy
 	read         uint32 // tail as of the last load
 

@@ -90,16 +90,18 @@ func (f *Frontier) readDueAt(h *host) instant {
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Due)
 	}
-	return f.nextReadAt(a, h.nextDue, a.dueRead, int(h.due) > known)
+	return f.nextReadAt(a, h.nextDue, a.dueRead, a.dueLater, int(h.due) > known)
 }
 
 // nextReadAt is when rows with times should be loaded again. Those up to the second read are in
 // memory; next is the earliest one that the store knows. It may be one in memory that hides others,
-// so hidden ones are loaded again every idleTime.
-func (f *Frontier) nextReadAt(a *active, next, read uint32, hidden bool) instant {
+// so hidden ones are loaded again every idleTime, or at later if that is known of one; 0: it is not.
+func (f *Frontier) nextReadAt(a *active, next, read, later uint32, hidden bool) instant {
 	switch {
 	case next > read:
 		return max(f.fromUnix(next), a.loadAfter)
+	case hidden && later > 0:
+		return max(min(f.fromUnix(read)+idleTime, f.fromUnix(later)), a.loadAfter)
 	case hidden:
 		return max(f.fromUnix(read)+idleTime, a.loadAfter)
 	}
@@ -113,6 +115,13 @@ func (a *active) dueGrew(nextDue uint32) {
 		a.dueMissed = true
 	} else if nextDue <= a.dueRead {
 		a.dueRead = 0
+	}
+}
+
+// isDueLater records that a URL on disk is due at a time after the last load; 0: none is.
+func (a *active) isDueLater(due uint32) {
+	if due > 0 && (a.dueLater == 0 || due < a.dueLater) {
+		a.dueLater = due
 	}
 }
 
@@ -169,7 +178,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		}
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
-	a.recrawlsRead = a.dueRead
+	a.recrawlsRead, a.dueLater = a.dueRead, 0
 	a.tail = max(a.tail, a.read)
 	if a.dueMissed {
 		a.dueMissed, a.dueRead = false, 0
@@ -191,7 +200,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 // applyCommitted removes from busy what was committed during a load.
 func (a *active) applyCommitted() {
 	for _, ordinal := range a.commitsDuringLoad {
-		a.busy.Remove(ordinal)
+		a.committed(ordinal)
 	}
 	a.commitsDuringLoad = nil
 }
@@ -213,6 +222,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		q.setRules(got.Record, got.Rules)
 		q.known = got.Rules != nil
 	}
+	a.isDueLater(got.Heads.NextDue)
 	q.Load(&got.Heads, a.busy, f.headsOf(a), a.dueWanted)
 }
 

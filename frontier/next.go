@@ -71,10 +71,10 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 
 // canLease reports whether a host may have a lease as far as the host is concerned.
 func (f *Frontier) canLease(t *turn) bool {
-	a, polite := t.host.active, max(f.instant(t.polite.Until), t.host.active.notBefore)
+	a, polite := t.host.active, max(f.instant(t.polite.Until), t.host.active.notBefore, f.nextBatchAt(t.host))
 	wake, work := f.workAt(t.host, polite)
 	due := work && wake <= t.at || f.recrawlAllowed(t.at) && f.recrawlAt(t.host, polite) <= t.at
-	return due && !a.isFull()
+	return due && !f.isFull(a)
 }
 
 // take leases the next request to a due host. URLs that may not be fetched get their outcome on the
@@ -126,7 +126,7 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	if !f.isOverBudget(h) {
 		q = h.active.pick(now, f.deferredQueue(h))
 	}
-	if f.recrawlAllowed(now) && (q == nil || f.recrawlsFirst()) {
+	if f.recrawlAllowed(now) && !f.hasCompleted(h) && (q == nil || f.recrawlsFirst()) {
 		if r := h.active.pickRecrawl(now); r != nil {
 			return r, true
 		}
@@ -161,11 +161,15 @@ func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
 }
 
 // leasePage leases a URL that was taken from its queue, or the match that decides whether it may be
-// fetched. If it may not, its outcome is recorded, and there is no lease.
+// fetched. If it may not, its outcome is recorded, and there is no lease; nor is there one while a
+// put of it is under way.
 func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	h := t.host
-	h.active.busy.Add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
+	if f.holds(h, head, u.String) {
+		return nil
+	}
+	h.active.busy.Add(head.Ordinal)
 	verdict, no, known := f.checkURL(q, head, u)
 	if !known {
 		return f.leaseMatch(h, q, head, recrawl)

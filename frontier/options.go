@@ -25,6 +25,7 @@ type Options struct {
 	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
 	NoRobots     bool   // no robots.txt is fetched, and every URL is allowed
 	NoLookups    bool   // no name is looked up: leases have no address, and addresses no limits
+	Batches      bool   // remote fetchers get batches of URLs, whatever the delay: see LeaseRemote
 	Walls        bool   // hosts that put up a wall are left alone; see internal/wall
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8

@@ -144,14 +144,14 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Recrawl)
 	}
-	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
+	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, 0, int(h.recrawls) > known)
 }
 
 // recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
 // politeness allows it from polite on. never: there is none.
 func (f *Frontier) recrawlAt(h *host, polite instant) instant {
 	a := h.active
-	if f.o.Recrawl == nil {
+	if f.o.Recrawl == nil || f.hasCompleted(h) {
 		return never
 	}
 	at, low := f.readRecrawlsAt(h), false

@@ -25,9 +25,14 @@ type Want struct {
 // and take returns true. A Page lease is the fetcher's. Others, which the pages of a host wait for,
 // are for workers. wake is when there may be more, if nothing was due any more; zero: only an event
 // can change that. take may complete leases.
+//
+// With Options.Batches the leases that one call gives of a host are a batch: as many as PerHost says,
+// whatever the delay in force is. The fetcher keeps the delay between their requests. The frontier
+// keeps it from a batch to the next, and from the end of each request.
 func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (wake time.Time) {
 	f.readClock(now)
 	turn := remoteTurn{f: f, now: now, want: w, most: max(w.PerHost, 1)}
+	f.widenBatches(turn.most)
 	f.remote = true
 	defer func() { f.remote = false }()
 	defer turn.restore()
@@ -39,18 +44,60 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 		if out == nil {
 			return f.nextWake(func(lane) bool { return true })
 		}
-		if !take(&out.lease) {
-			return time.Time{}
+		h, isPage := out.host, out.lease.Kind == Page
+		ended := !take(&out.lease)
+		if isPage {
+			hosts++
+			ended = ended || turn.more(h, take)
+			f.endBatch(h, now)
 		}
-		if out.lease.Kind != Page {
-			continue
-		}
-		hosts++
-		if turn.more(out.host, take) {
+		if ended {
 			return time.Time{}
 		}
 	}
 	return time.Time{}
+}
+
+// Prepare makes hosts active whose URLs are due soon, with Options.Batches: a fetcher that asks for
+// some then need not wait until they are read. It reports whether there were any.
+func (f *Frontier) Prepare(now time.Time) bool {
+	if !f.o.Batches {
+		return false
+	}
+	f.readClock(now)
+	before := f.activating
+	f.activateDue(f.instant(now))
+	return f.activating > before
+}
+
+// widenBatches takes note that a fetcher wants so many URLs of a host. Hosts with as many requests in
+// flight as others wanted so far may then have more.
+func (f *Frontier) widenBatches(most int) {
+	if !f.o.Batches || most <= f.batchSize {
+		return
+	}
+	f.batchSize = most
+	for h := range f.hosts.all {
+		if h.state == leased && h.active != nil {
+			f.schedule(h, f.instant(f.clock))
+		}
+	}
+}
+
+// endBatch takes note that a host has given out what it gives out at a time.
+func (f *Frontier) endBatch(h *host, now time.Time) {
+	if f.o.Batches && h.active != nil {
+		h.active.batchAt = f.instant(now)
+		f.schedule(h, f.instant(now))
+	}
+}
+
+// nextBatchAt is when a host may give out the next batch; always: at once.
+func (f *Frontier) nextBatchAt(h *host) instant {
+	if h.active.batchAt == always {
+		return always
+	}
+	return h.active.batchAt + instant(h.active.polite.Delay(f.clock))
 }
 
 // remoteTurn is one call of LeaseRemote.
@@ -121,12 +168,24 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 		return time.Time{}
 	}
 	if h.active == nil && (h.queued+h.due > 0 || h.recrawls > 0) && !f.isOverBudget(h) && f.hasRoom() {
-		if h.ready-lead > t {
-			return f.time(h.ready - lead)
+		at := h.ready - lead
+		switch h.state {
+		case dormant:
+			at = h.readyAt
+		case recrawlOnly:
+			at = max(h.recrawlAt, f.share.nextAt)
+		}
+		if at > t {
+			return f.time(at)
 		}
 		f.activate(h)
 	}
-	if r.more(h, take) || h.active == nil || h.active.inFlight >= r.most {
+	before := f.lastLease
+	ended := r.more(h, take)
+	if f.lastLease > before {
+		f.endBatch(h, r.now)
+	}
+	if ended || h.active == nil || h.active.inFlight >= r.most {
 		return time.Time{}
 	}
 	switch {
@@ -203,6 +262,9 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 		r := f.gateRequest(h, &out.limits)
 		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
 		f.o.Gate.Adopt(r)
+	}
+	if f.o.Batches {
+		a.batchAt = max(a.batchAt, f.instant(l.At))
 	}
 	return out.lease.ID, true
 }

@@ -100,7 +100,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 	f.tellGate(h)
 	f.failQueued(h, now)
 	f.refill(h, now)
-	if a.isFull() {
+	if f.isFull(a) {
 		h.state = leased
 		return
 	}
@@ -225,7 +225,7 @@ func (f *Frontier) scheduleDormant(h *host) {
 
 // scheduleRecrawls schedules the recrawls of a host that is not active.
 func (f *Frontier) scheduleRecrawls(h *host) {
-	if f.o.Recrawl == nil || h.recrawls == 0 || h.state == woken {
+	if f.o.Recrawl == nil || h.recrawls == 0 || h.state == woken || f.hasCompleted(h) {
 		return
 	}
 	at := max(h.ready, f.fromUnix(h.nextRecrawl))
@@ -240,7 +240,10 @@ func (f *Frontier) scheduleRecrawls(h *host) {
 
 // isFull reports whether as many requests to the host are in flight as may be: one until a
 // robots.txt was read, because it may demand a delay.
-func (a *active) isFull() bool {
+func (f *Frontier) isFull(a *active) bool {
+	if f.o.Batches {
+		return a.inFlight >= max(f.batchSize, 1)
+	}
 	return a.inFlight > 0 && (!a.learned() || a.inFlight >= a.polite.InFlightLimit())
 }
 
@@ -282,7 +285,7 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 
 // politeAt is when politeness allows a request to an active host.
 func (f *Frontier) politeAt(h *host) instant {
-	return max(f.instant(h.active.polite.Ready(f.clock)), h.active.notBefore)
+	return max(f.instant(h.active.polite.Ready(f.clock)), h.active.notBefore, f.nextBatchAt(h))
 }
 
 // isBlocked reports whether one of the host's queues is blocked.

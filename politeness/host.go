@@ -124,8 +124,11 @@ func (h *Host) Pause(now, until time.Time) {
 // Resume ends a Pause. All other holds stay.
 func (h *Host) Resume() { h.holds.drop(ReasonPause) }
 
-// SetDelay replaces Options.Delay by d for this host; 0 ends that. The demands of the host itself
-// still count.
+// NoDelay is the argument of [Host.SetDelay] for a host without a delay of its own.
+const NoDelay = time.Nanosecond
+
+// SetDelay replaces Options.Delay by d for this host, [NoDelay] by none; 0 ends that. The demands of
+// the host itself still count.
 func (h *Host) SetDelay(d time.Duration) {
 	h.setDelay = max(d, 0)
 	h.charge()
@@ -217,9 +220,11 @@ func (s *sign) longer(delay time.Duration, reason Reason, line Line) {
 // delay returns the delay in force at all hours.
 func (h *Host) delay() sign {
 	var s sign
-	if h.setDelay > 0 {
+	switch {
+	case h.setDelay == NoDelay:
+	case h.setDelay > 0:
 		s.longer(h.setDelay, ReasonSetDelay, Line{})
-	} else {
+	default:
 		s.longer(h.options.Delay, ReasonDelay, Line{})
 	}
 	if a := h.demands; a != nil {

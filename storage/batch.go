@@ -128,6 +128,10 @@ type HostChange struct {
 
 	Recrawls    uint32 // URLs planned for a recrawl
 	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
+
+	URLs      uint32 // of the host, in all states
+	Completed uint32 // those that are neither queued nor retrying
+	PutDue    uint32 // Unix seconds of the earliest time that the Outcome of a Found made a URL due at; 0: none
 }
 
 // BatchSizer adapts the batch size: how many items a batch may hold. It bounds the pages that a

@@ -141,6 +141,7 @@ type writer struct {
 	tails    []byte          // memory for tails
 	bodies   []byte
 	payloads recentPayloads // of the host at hand
+	putDue   uint32         // of the host at hand: see HostChange.PutDue
 	merge    []byte
 }
 
@@ -300,6 +301,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	w.payloads = append(w.payloads[:0], r.payloads...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]
+	w.putDue = 0
 	clear(w.copies)
 	if err := w.applyItems(r, b, items); err != nil {
 		return err
@@ -317,6 +319,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	t := HostChange{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
 	t.Recrawls, t.NextRecrawl = r.recrawls()
+	t.URLs, t.Completed, t.PutDue = r.urls(), r.urls()-r.counts[Queued]-r.counts[Retrying], w.putDue
 	w.result.Hosts = append(w.result.Hosts, t)
 	return nil
 }

@@ -62,6 +62,12 @@ func (h *Host) Recrawls() (recrawls, next uint32) {
 // Of returns the count of the host's URLs in a state.
 func (h *Host) Of(s State) uint32 { return h.Counts[s] }
 
+// URLs returns how many URLs the host has.
+func (h *Host) URLs() uint32 { return h.Tail - h.First }
+
+// Completed returns how many of its URLs are neither queued nor retrying.
+func (h *Host) Completed() uint32 { return h.URLs() - h.Of(Queued) - h.Of(Retrying) }
+
 // Queue is the queue of one origin of a host.
 type Queue struct {
 	Origin  weburl.Origin

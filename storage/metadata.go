@@ -88,6 +88,28 @@ func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 	return m, err
 }
 
+// MetadataOf returns the metadata of some URLs, nil for those that have none. It reads them in one
+// transaction, so there should be few.
+func (s *Store) MetadataOf(urls []Position) (all []Metadata, err error) {
+	all = make([]Metadata, len(urls))
+	err = s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketMetadata)
+		if b == nil { // the file is of an older version
+			return nil
+		}
+		var key []byte
+		for i, at := range urls {
+			key = appendURLKey(key[:0], at.Host, at.Ordinal)
+			var ok bool
+			if all[i], ok = decodeMetadata(b.Get(key)); !ok {
+				return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", at.Host, ErrCorrupt, at.Ordinal)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
 // putMetadata replaces the metadata of a URL.
 func (w *writer) putMetadata(host HostID, ordinal uint32, encoded []byte) error {
 	if len(encoded) > MaxMetadata {
@@ -113,6 +135,9 @@ func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	d := Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Priority: e.Priority, Outcome: o}
 	if err := w.done(r, &d); err != nil {
 		return err
+	}
+	if due, _ := o.plan(); due != 0 && (w.putDue == 0 || due < w.putDue) {
+		w.putDue = due
 	}
 	return w.putMetadata(r.id, ordinal, f.Metadata)
 }

@@ -38,6 +38,7 @@ type modelHost struct {
 	payloads   map[uint64]Payload
 	older      map[uint64]bool // digests whose last payload was deleted: one before it may be there
 	plain      uint32          // ordinals below it came in version 1
+	putDue     uint32          // see HostChange.PutDue; of the batch at hand
 	modelTraps
 }
 
@@ -123,6 +124,8 @@ func (m *model) apply(b *Batch) Result {
 		t := HostChange{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
 		t.Recrawls, t.NextRecrawl = h.Recrawls()
+		t.URLs, t.Completed, t.PutDue = h.URLs(), h.Completed(), m.hosts[id-1].putDue
+		m.hosts[id-1].putDue = 0
 		r.Hosts = append(r.Hosts, t)
 	}
 	return r
@@ -199,6 +202,9 @@ func (h *modelHost) set(u *Head, f *Found, l limits) {
 	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
 	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
 	h.settle(&Done{Ordinal: u.Ordinal, Outcome: o}, l)
+	if due := secondsUp(o.Due); o.State == Retrying && due != 0 && (h.putDue == 0 || due < h.putDue) {
+		h.putDue = due
+	}
 	if h.metadata[u.Ordinal] = string(f.Metadata); len(f.Metadata) == 0 {
 		delete(h.metadata, u.Ordinal)
 	}

@@ -227,6 +227,7 @@ func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit,
 				Recrawls: limit, Now: someTime.Add(30 * time.Second)}
 			got, err := d.store.Heads(q)
+			got.NextDue = 0 // see TestNextDue
 			if want := h.heads(q); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("heads of %s for %+v are\n%+v, %v, want\n%+v", h.name, q, got, err, want)
 			}

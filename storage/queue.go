@@ -28,6 +28,7 @@ type Heads struct {
 	// Due is ordered by falling priority, then due time, then ordinal. URLs without an outcome come
 	// before the others of their priority.
 	Due      []Head
+	NextDue  uint32 // Unix seconds of the earliest that is due later; 0: none, or there are more in Due than wanted
 	Recrawls []Head // by the time of their recrawl
 	Next     uint32 // where the next request goes on
 	Tail     uint32 // ordinals below this existed at the time
@@ -87,7 +88,10 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 	c := rd.tx.Bucket(bucketDue).Cursor()
 	k, _ := c.Seek(append(appendHostKey(nil, q.Host), q.Origin))
 	for len(k) == dueKeySize && hostOfKey(k) == q.Host && k[4] == q.Origin && len(h.Due) < q.Due {
-		if binary.BigEndian.Uint32(k[6:]) > now {
+		if due := binary.BigEndian.Uint32(k[6:]); due > now {
+			if h.NextDue == 0 || due < h.NextDue {
+				h.NextDue = due
+			}
 			if k[5] == 255 {
 				break
 			}

@@ -32,7 +32,7 @@ func TestPriorities(t *testing.T) {
 	for i, p := range []int8{0, 3, -128, 0, 3, 127, -1, 0} {
 		b.Found[i].Priority = p
 	}
-	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1}) {
+	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1, URLs: 8}) {
 		t.Errorf("touched: %+v", r.Hosts[0])
 	}
 	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {
@@ -130,4 +130,29 @@ func TestNotice(t *testing.T) {
 		t.Errorf("noticed, of a listed URL: %+v", noticed[0])
 	}
 	checkClean(t, s)
+}
+
+// TestNextDue: Heads tell when the next URL is due, of all priorities, unless there are more due than
+// are wanted.
+func TestNextDue(t *testing.T) {
+	s := openTemp(t, Options{})
+	b := Batch{Found: found(t, s, numbered("a.example", 0, 6)...)}
+	b.Found[4].Priority = 3
+	for i, after := range []time.Duration{-time.Hour, -time.Minute, time.Hour, time.Minute, 30 * time.Second} {
+		b.Found[i].Outcome = &Outcome{State: Retrying, At: someTime, Due: someTime.Add(after)}
+	}
+	mustCommit(t, s, &b)
+	for _, test := range []struct {
+		due  int
+		want time.Time
+	}{{5, someTime.Add(30 * time.Second)}, {2, someTime.Add(30 * time.Second)}, {1, someTime.Add(30 * time.Second)}} {
+		h, err := s.Heads(HeadsRequest{Host: 1, Due: test.due, Now: someTime})
+		if err != nil || h.NextDue != Seconds(test.want) || len(h.Due) != min(test.due, 2) {
+			t.Errorf("%d heads: %d due, the next at %d, %v, want it at %d", test.due, len(h.Due), h.NextDue, err, Seconds(test.want))
+		}
+	}
+	h, err := s.Heads(HeadsRequest{Host: 1, Due: 5, Now: someTime.Add(2 * time.Hour)})
+	if err != nil || h.NextDue != 0 || len(h.Due) != 5 {
+		t.Errorf("%d due, the next at %d, %v, want 5 and none", len(h.Due), h.NextDue, err)
+	}
 }

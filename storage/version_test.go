@@ -188,7 +188,7 @@ func TestVersion1Priorities(t *testing.T) {
 	checkClean(t, s)
 	b = Batch{Found: found(t, s, numbered("host.example", 3, 6)...)}
 	b.Found[1].Priority, b.Found[2].Priority = 7, 8
-	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1}) {
+	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1, URLs: 6}) {
 		t.Errorf("touched: %+v", r.Hosts)
 	}
 	checkClean(t, s)

@@ -102,6 +102,8 @@ type liveSettings struct {
 	log   *slog.Logger
 
 	tokens func(full, read, fetch string) // sets the API's tokens; nil: there is no API
+	// setToken sets the token of the URLFrontier service; nil: there is none
+	setToken func(string)
 
 	mu      sync.Mutex // held during a change, so that changes are serial
 	current *config.Config
@@ -113,6 +115,13 @@ func (l *liveSettings) useTokens(set func(full, read, fetch string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens = set
+}
+
+// useToken sets the function that receives the changed token of the URLFrontier service.
+func (l *liveSettings) useToken(set func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setToken = set
 }
 
 // Settings implements server.Settings.
@@ -171,6 +180,9 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 	l.level.Set(levelOf(fresh.Log))
 	if l.tokens != nil {
 		l.tokens(fresh.Server.Token, fresh.Server.ReadToken, fresh.Server.FetchToken)
+	}
+	if l.setToken != nil {
+		l.setToken(fresh.URLFrontier.Token)
 	}
 	l.current, l.patch = fresh, patch
 	if len(changes) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/urlfrontier/service"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -104,9 +105,9 @@ func somethingToCrawl(c *config.Config, seeds int) error {
 	switch {
 	case seeds > 0 || hasDatabase(c):
 		return nil
-	case c.Crawl.ExitWhenDone:
+	case c.Crawl.ExitWhenDone && c.URLFrontier.Listen == "":
 		return exit(exitUsage, crawl.ErrNothing)
-	case c.Server.Listen == "":
+	case c.Server.Listen == "" && c.URLFrontier.Listen == "":
 		return exit(exitUsage, errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
 			"server.listen"))
 	}
@@ -162,12 +163,13 @@ type crawling struct {
 	messages io.Writer
 	log      *slog.Logger
 	settings *liveSettings
+	counted  *service.Metrics // of the URLFrontier service
 }
 
 // newCrawling prepares a crawl whose messages go to messages, above the progress block if that is a
 // terminal. load reloads its settings, with a patch or without.
 func newCrawling(c *config.Config, load func(patch []byte) (*config.Config, error), messages io.Writer) *crawling {
-	k := &crawling{config: c, screen: newScreen(messages), messages: messages}
+	k := &crawling{config: c, screen: newScreen(messages), messages: messages, counted: service.NewMetrics()}
 	if k.screen != nil {
 		k.messages = k.screen
 	}
@@ -194,12 +196,12 @@ type outcome struct {
 
 // run crawls until everything is done or a signal arrives. Its errors have an exit code.
 func (k *crawling) run(ctx context.Context) (out outcome, err error) {
-	options, err := k.config.CrawlOptions(programVersion())
+	options, err := k.nodeOptions()
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &options.Crawl, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
@@ -209,28 +211,32 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err := k.endErasure(ctx); err != nil {
 		return out, err
 	}
-	crawls := node.DefaultOptions(options)
-	crawls.Seeds, crawls.MaxCrawls = k.seeds, 0
-	n, err := node.Open(crawls, k.log)
+	crawls, err := node.Open(options, k.log)
 	if err != nil {
 		return out, makeError(ctx, k.config, err)
 	}
-	defer func() { err = errors.Join(err, n.Close()) }()
-	k.settings.apply = n.Change
+	defer func() { err = errors.Join(err, crawls.Close()) }()
+	k.settings.apply = crawls.Change
 	if k.screen == nil {
 		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
-	api, err := k.startServer(n.Default())
+	engine := crawls.Default()
+	api, err := k.startServer(engine)
 	if err != nil {
 		return out, err
 	}
+	frontier, err := k.startService(crawls)
+	if err != nil {
+		return out, errors.Join(err, closeServer(api))
+	}
+	running, unserve := servedUntil(ctx, frontier, k.log)
 	started := time.Now()
-	status := n.Default().Status
-	out.before = status()
-	unwatch := watch(status, k.screen, k.log)
-	stopping := findSupervisor(os.Getenv).watch(status)
-	err = n.Run(ctx)
-	out.Summary = n.Summary()
+	out.before = engine.Status()
+	unwatch := watch(engine.Status, k.screen, k.log)
+	stopping := findSupervisor(os.Getenv).watch(engine.Status)
+	err = crawls.Run(running)
+	out.Summary = crawls.Summary()
+	unserve()
 	stopping()
 	unwatch()
 	out.took = time.Since(started)
@@ -271,9 +277,13 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 	if s.Listen == "" {
 		return nil, nil
 	}
+	metrics := server.NewMetrics(programVersion())
+	if k.config.URLFrontier.Listen != "" {
+		metrics.Register(k.counted)
+	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
-		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()),
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics,
 		Settings: k.settings,
 		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,
 	}, c)

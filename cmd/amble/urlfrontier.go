@@ -25,8 +25,8 @@ func checkFormat(format string) error {
 
 // frontierItems reads the lines of one import from URLFrontier.
 type frontierItems struct {
-	crawl string     // of all lines; empty: none was read yet
-	put   *crawl.Put // of the last line; nil: it was a plain URL
+	crawl string          // of all lines; empty: none was read yet
+	put   *crawl.Imported // of the last line; nil: it was a plain URL
 }
 
 // parse is urllist.Reader.Objects.
@@ -46,7 +46,7 @@ func (f *frontierItems) parse(line []byte) (urllist.Item, error) {
 	if err != nil {
 		return urllist.Item{}, err
 	}
-	f.put = &crawl.Put{Created: item.Created, Metadata: metadata, Known: item.Known, Due: item.Due}
+	f.put = &crawl.Imported{Created: item.Created, Metadata: metadata, Known: item.Known, Due: item.Due}
 	return urllist.Item{URL: item.URL}, nil
 }
 

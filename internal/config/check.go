@@ -214,6 +214,7 @@ func (k *checker) network() {
 	}
 	k.fetchTexts()
 	k.server()
+	k.urlfrontier()
 }
 
 // pairs checks settings that are valid alone.
@@ -233,6 +234,7 @@ func (k *checker) pairs() {
 			"is more than politeness.per_ip, %d, so it can never be reached; want at most that", p.PerIP))
 	}
 	k.exposure()
+	k.serviceExposure()
 }
 
 // unsure reports whether the value of a setting was found invalid, so that it cannot be compared
@@ -298,6 +300,12 @@ func (c *Config) Warnings() []string {
 	if c.Politeness.Delay == 0 {
 		warn("politeness.delay", "is 0s: requests to a host have no pause between them unless its robots.txt has a "+
 			"Crawl-delay; meant for servers of your own")
+	}
+	if u := c.URLFrontier; u.Listen != "" && !u.Robots {
+		warn("urlfrontier.robots", "is false: amble reads no robots.txt; the clients of URLFrontier have to")
+	}
+	if u := c.URLFrontier; u.Plaintext && isListenAddress(u.Listen) && !isLoopback(u.Listen) && (u.Token == "" || u.TLSCert == "") {
+		warn("urlfrontier.plaintext", "is true: whoever reaches %s can read and change the crawls", u.Listen)
 	}
 	if c.Fetch.AllowPrivate {
 		warn("fetch.allow_private", "is true: links may lead the crawler to loopback and private addresses")

@@ -71,6 +71,7 @@ func TestRanges(t *testing.T) {
 		{"traps.same_digest", "-1", "2147483648", "0 to 2147483647"},
 		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
 		{"storage.min_free", "1025TiB", "2000TiB", "0B to 1024TiB"},
+		{"urlfrontier.delay", "-1ns", "169h", "0s to 168h"},
 		{"audit.max_size", "1048575", "1025TiB", "0, or 1MiB to 1024TiB"},
 		{"audit.keep", "-1ns", "876001h", "0s to 876000h"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},

@@ -23,25 +23,26 @@ import (
 // Config returned by Load is complete and checked, its paths are absolute or relative to the
 // working directory, and any number of goroutines may read it.
 type Config struct {
-	DataDir    string     `mapstructure:"data_dir"` // the database and, by default, the output
-	Crawl      Crawl      `mapstructure:"crawl"`
-	Scope      Scope      `mapstructure:"scope"`
-	Limits     Limits     `mapstructure:"limits"`
-	URLs       URLs       `mapstructure:"urls"`
-	Traps      Traps      `mapstructure:"traps"`
-	Robots     Robots     `mapstructure:"robots"`
-	Politeness Politeness `mapstructure:"politeness"`
-	Fetch      Fetch      `mapstructure:"fetch"`
-	Extract    Extract    `mapstructure:"extract"`
-	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
-	Retry      Retry      `mapstructure:"retry"`
-	Recrawl    Recrawl    `mapstructure:"recrawl"`
-	Consent    Consent    `mapstructure:"consent"`
-	Storage    Storage    `mapstructure:"storage"`
-	Output     Output     `mapstructure:"output"`
-	Audit      Audit      `mapstructure:"audit"`
-	Server     Server     `mapstructure:"server"`
-	Log        Log        `mapstructure:"log"`
+	DataDir     string      `mapstructure:"data_dir"` // the database and, by default, the output
+	Crawl       Crawl       `mapstructure:"crawl"`
+	Scope       Scope       `mapstructure:"scope"`
+	Limits      Limits      `mapstructure:"limits"`
+	URLs        URLs        `mapstructure:"urls"`
+	Traps       Traps       `mapstructure:"traps"`
+	Robots      Robots      `mapstructure:"robots"`
+	Politeness  Politeness  `mapstructure:"politeness"`
+	Fetch       Fetch       `mapstructure:"fetch"`
+	Extract     Extract     `mapstructure:"extract"`
+	Sitemaps    Sitemaps    `mapstructure:"sitemaps"`
+	Retry       Retry       `mapstructure:"retry"`
+	Recrawl     Recrawl     `mapstructure:"recrawl"`
+	Consent     Consent     `mapstructure:"consent"`
+	Storage     Storage     `mapstructure:"storage"`
+	Output      Output      `mapstructure:"output"`
+	Audit       Audit       `mapstructure:"audit"`
+	Server      Server      `mapstructure:"server"`
+	URLFrontier URLFrontier `mapstructure:"urlfrontier"`
+	Log         Log         `mapstructure:"log"`
 
 	file    string            // the file read; empty: none
 	origins map[string]origin // source of each setting that is not a default
@@ -195,9 +196,10 @@ func Default() Config {
 			MaxAge: o.Archive.MaxFileAge, Prefix: o.Archive.Prefix, WARC: o.Archive.Records.Format,
 			GzipLevel: o.Archive.Records.Level, ZstdLevel: 1, Outlinks: o.Archive.Outlinks,
 		},
-		Audit:  Audit{MaxSize: ByteSize(o.Requests.MaxSize), Keep: o.Requests.Keep},
-		Server: Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
-		Log:    Log{Level: "info", Format: "text"},
+		Audit:       Audit{MaxSize: ByteSize(o.Requests.MaxSize), Keep: o.Requests.Keep},
+		Server:      Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
+		URLFrontier: defaultURLFrontier(),
+		Log:         Log{Level: "info", Format: "text"},
 	}
 }
 
@@ -220,7 +222,7 @@ func (c *Config) resolvePaths() {
 	dir := filepath.Dir(c.file)
 	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
 		&c.Fetch.TLSCAFile, &c.Consent.OptOut,
-		&c.Server.TLSCert, &c.Server.TLSKey} {
+		&c.Server.TLSCert, &c.Server.TLSKey, &c.URLFrontier.TLSCert, &c.URLFrontier.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

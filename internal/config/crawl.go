@@ -43,7 +43,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
-	return crawl.Options{
+	o := crawl.Options{
 		Version:       version,
 		Consent:       policy,
 		TDMFiles:      c.Consent.TDMRep,
@@ -74,7 +74,9 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Spool:         c.SpoolOptions(),
 		Archive:       c.ArchiveOptions(version),
 		Requests:      c.RequestLogOptions(),
-	}, nil
+	}
+	c.URLFrontier.serve(&o)
+	return o, nil
 }
 
 // FrontierOptions returns the options of frontier. The frontier itself bounds its memory.

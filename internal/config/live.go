@@ -27,7 +27,8 @@ func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 // crawl runs. These are secrets, which are not sent over the API, and names of files, which clients of
 // the API could have read otherwise.
 func reloaded(key string) bool {
-	return key == "server.token" || key == "server.read_token" || key == "server.fetch_token" || key == "consent.optout"
+	return key == "server.token" || key == "server.read_token" || key == "server.fetch_token" ||
+		key == "urlfrontier.token" || key == "consent.optout"
 }
 
 // PatchOf makes a patch for LoadPatched from settings in the form of --set flags. The error is of

@@ -42,8 +42,9 @@ func (k *checker) exposure() {
 	case s.FetchToken != "" && (s.FetchToken == s.Token || s.FetchToken == s.ReadToken):
 		k.conflict("server.fetch_token", "is the same as another token; want one of its own")
 	}
-	if k.c.Crawl.Workers == 0 && s.Listen == "" {
-		k.conflict("crawl.workers", "then only fetchers with leases fetch pages, and they need server.listen")
+	if k.c.Crawl.Workers == 0 && s.Listen == "" && k.c.URLFrontier.Listen == "" {
+		k.conflict("crawl.workers", "then only fetchers with leases fetch pages, and they need server.listen or "+
+			"urlfrontier.listen")
 	}
 	const together = "server.tls_cert and server.tls_key belong together; set both or none"
 	switch {

@@ -249,6 +249,8 @@ type batch struct {
 	swept    []*sweep.Sweep // whose end is in it
 	begun    []*sweep.Sweep // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
+	puts     []*putGroup    // in rows.Found
+	putBytes int            // of the metadata of puts
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
 	inLog bool           // the journal has the batch, or may: see storage.ErrPending
@@ -320,7 +322,7 @@ func (b *batch) setMark(name string, value []byte) {
 }
 
 // isEmpty reports whether there is nothing to commit, and nobody who waits for a commit.
-func (b *batch) isEmpty() bool { return b.rows.Empty() && len(b.items)+len(b.waiting) == 0 }
+func (b *batch) isEmpty() bool { return b.rows.Empty() && len(b.items)+len(b.waiting)+len(b.puts) == 0 }
 
 // answer tells those who wait for the commit what became of it.
 func (b *batch) answer(err error) {
@@ -328,6 +330,7 @@ func (b *batch) answer(err error) {
 		w <- err
 	}
 	b.waiting = nil
+	b.answerPuts(err)
 }
 
 // close gives back what the items of the output hold, when they are committed or given up.
@@ -364,7 +367,7 @@ func (b *batching) isFull() bool {
 func (b *batching) gathers() bool {
 	p := b.pending
 	return !b.pauseEnd.IsZero() && p.size < min(maxGather, b.batchSize.Items()) && p.bytes < maxPendingBytes/2 &&
-		len(p.waiting) == 0
+		len(p.waiting)+len(p.puts) == 0
 }
 
 // nextAddition returns the addition that waits, as a batch of its own so that its result is counted
@@ -414,6 +417,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
+	d.pending.sizeResults()
 	d.remote.save(d.pending, d.o.Now())
 	d.pending.offset = d.remote.offsetBefore(d.flights.completedOffset(d.ledger.Offset()))
 	return d.toCommit, d.pending
@@ -424,6 +428,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.committing = false
 	d.uncommitted -= b.pages
 	b.answerAddition()
+	d.endPuts(b)
 	b.answer(b.err)
 	if b.err != nil {
 		d.broken = true

@@ -23,12 +23,16 @@ var ErrNotRunning = errors.New("the crawl is starting or ending")
 type mailbox struct {
 	calls     chan func(*dispatcher) // unbuffered; each is short
 	additions chan *addition         // unbuffered; each waits for the commit of the one before
+	puts      chan *putGroup         // unbuffered; many share a commit
 	closed    chan struct{}          // closed by the dispatcher when it serves nobody any more
 	draining  atomic.Bool            // the crawl takes no URLs from outside
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{calls: make(chan func(*dispatcher)), additions: make(chan *addition), closed: make(chan struct{})}
+	return &mailbox{
+		calls: make(chan func(*dispatcher)), additions: make(chan *addition), puts: make(chan *putGroup),
+		closed: make(chan struct{}),
+	}
 }
 
 // isOpen reports whether a dispatcher serves the mailbox.
@@ -248,6 +252,9 @@ func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, e
 
 // change puts live options in force.
 func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
+	if d.keptDelay != nil {
+		l.Politeness.Delay = *d.keptDelay
+	}
 	force := newInForce(d.o, l)
 	d.live.Store(force)
 	force.limitBandwidth(d.connections)

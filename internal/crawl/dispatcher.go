@@ -49,6 +49,7 @@ type dispatcher struct {
 	space       *diskSpace
 	plan        *recrawl.Plan // of recrawls; nil: there are none
 	mailbox     *mailbox
+	inactive    *atomic.Bool // clients let no leases be given
 
 	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
 	// of its loops only.
@@ -57,13 +58,14 @@ type dispatcher struct {
 	committed <-chan *batch // holds one
 
 	// Its own.
-	f        *frontier.Frontier
-	timer    *time.Timer   // rings when the next thing is due
-	ledger   startLedger   // what begins
-	requests *requestLog   // what has ended
-	settings *keptSettings // those that decide about URLs
-	optOuts  optOuts       // all of them
-	suspects bool          // the database has a mark of URLs that were in flight at deaths
+	f         *frontier.Frontier
+	timer     *time.Timer    // rings when the next thing is due
+	ledger    startLedger    // what begins
+	requests  *requestLog    // what has ended
+	settings  *keptSettings  // those that decide about URLs
+	optOuts   optOuts        // all of them
+	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
+	suspects  bool           // the database has a mark of URLs that were in flight at deaths
 
 	phase            // how far the run has come
 	batching         // what gathers for the next commit
@@ -141,6 +143,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case step := <-d.sweepSteps():
 			d.takeStep(step)
 		case d.addition = <-d.additions(d.mailbox):
+		case puts := <-d.putsFrom(d.mailbox):
+			d.takePuts(puts)
 		case call := <-d.mailbox.calls:
 			call(d)
 		case <-d.share.wake:

@@ -30,6 +30,7 @@ type store interface {
 	ScopeSeeds() ([]string, error)
 	Marks(string) (map[string][]byte, error)
 	Fingerprint(weburl.URL) uint64
+	MetadataOf([]storage.Position) ([]storage.Metadata, error)
 	PurgeRange(storage.HostID, uint64) (uint64, error)
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
@@ -55,15 +56,17 @@ type Engine struct {
 	crashes  *crashes
 	observer Observer // nil: nobody
 
-	live    atomic.Pointer[inForce]
-	scope   atomic.Pointer[frontier.Scope]
-	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
-	ready   chan struct{}           // closed when the mailbox of the Run is there
-	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
-	status  atomic.Pointer[Status]
-	table   *survey.Table
-	tally   tally.Tally
-	copying sync.Mutex // held while a copy of the database is made
+	live      atomic.Pointer[inForce]
+	scope     atomic.Pointer[frontier.Scope]
+	mailbox   atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	ready     chan struct{}           // closed when the mailbox of the Run is there
+	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
+	status    atomic.Pointer[Status]
+	table     *survey.Table
+	tally     tally.Tally
+	copying   sync.Mutex     // held while a copy of the database is made
+	inactive  atomic.Bool    // clients let no leases be given
+	keptDelay *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
 
 	opened    time.Time
 	heldSince time.Time     // since when every host has a restart hold; zero: none has
@@ -105,7 +108,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess} {
+	for _, step := range []func() error{e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}
@@ -276,7 +279,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,
 		}
 	}
-	if err := d.restore(); err != nil {
+	if err := errors.Join(d.restore(), d.restoreLimits(e.store)); err != nil {
 		return nil, nil, err
 	}
 	return d, c, d.adoptLeases(e.lent, e.store)
@@ -289,7 +292,9 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 ) {
 	fo := e.o.Frontier
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
-	fo.Gate = e.share.frontierGate()
+	if !e.o.IgnoreRobots { // else each crawl has a pace of its own, which its fetchers know of
+		fo.Gate = e.share.frontierGate()
+	}
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
@@ -331,7 +336,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		connections: e.shared.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
-		suspects: e.suspects,
+		suspects: e.suspects, inactive: &e.inactive, keptDelay: e.keptDelay,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:   newRemoteLeases(),

@@ -232,7 +232,7 @@ func TestListItem(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "is put") {
 			date := func(name string) time.Time { return storage.FromSeconds(rapid.Uint32().Draw(t, name)) }
-			want.put = &Put{Known: rapid.Bool().Draw(t, "known"), Created: date("created"), Due: date("due"),
+			want.put = &Imported{Known: rapid.Bool().Draw(t, "known"), Created: date("created"), Due: date("due"),
 				Metadata: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "metadata")}
 		}
 		var got listItem

@@ -239,9 +239,9 @@ type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
 // listItem is a discovery of a list.
 type listItem struct {
 	storage.Found
-	index int  // in the list, or 0
-	again bool // if it is known and was given up, denied or excluded, it is put back into its queue
-	put   *Put // nil: nothing is known of it
+	index int       // in the list, or 0
+	again bool      // if it is known and was given up, denied or excluded, it is put back into its queue
+	put   *Imported // nil: nothing is known of it
 }
 
 // applyPut completes the discovery by what another frontier knows.
@@ -482,7 +482,7 @@ func (l *listItem) decode(host string, record []byte) error {
 		l.Modified = time.Unix(d.Varint(), 0)
 	}
 	if flags&listedPut != 0 {
-		l.put = &Put{Known: d.Byte() != 0}
+		l.put = &Imported{Known: d.Byte() != 0}
 		l.put.Created = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
 		l.put.Due = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
 		l.put.Metadata = bytes.Clone(d.Long())

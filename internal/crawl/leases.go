@@ -282,8 +282,7 @@ func (d *dispatcher) complete(res *result) {
 	} else {
 		d.endRemote(res.remote.lease)
 	}
-	d.requests.complete(res)
-	d.reporter.observe(res)
+	d.logRequest(res)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
@@ -306,8 +305,21 @@ func (d *dispatcher) complete(res *result) {
 	d.collect()
 }
 
+// logRequest logs the request of a result. Of clients that make their requests when they like there
+// is nothing to log.
+func (d *dispatcher) logRequest(res *result) {
+	if d.o.IgnoreRobots {
+		return
+	}
+	d.requests.complete(res)
+	d.reporter.observe(res)
+}
+
 func (d *dispatcher) completePage(res *result) error {
 	l := &res.lease
+	if res.remote != nil && res.remote.lease.overridden {
+		return d.completeOverridden(res)
+	}
 	if res.page.Outcome.State == storage.Fetched {
 		d.pending.pages++
 		d.uncommitted++

@@ -53,7 +53,9 @@ type remoteLease struct {
 	marked     bool      // it has a mark, in the database or the batch
 	saved      bool      // the mark is as the last line in the start ledger
 	claimed    bool      // its report is being worked on
-	adopted    bool      // an earlier process gave it
+	overridden bool      // its URL was put since, and became another state
+	became     storage.State
+	adopted    bool // an earlier process gave it
 }
 
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher
@@ -61,6 +63,7 @@ type remoteLease struct {
 type remoteLeases struct {
 	out       map[LeaseID]*remoteLease
 	byURL     map[storage.Position]*remoteLease
+	byText    map[string]*remoteLease // by the text of the URL
 	deadlines deadlines
 	unsaved   []savedLater // in the order of their offsets
 	ended     map[LeaseID]bool
@@ -70,7 +73,9 @@ type remoteLeases struct {
 	waiters   []*leaseWait
 	wake      time.Time // when there may be a lease for a waiter; zero: only an event can change that
 	parked    []*claims // wait until the hosts of adopted leases are loaded
-	working   int       // claimed leases
+	// parkedPuts wait for the same.
+	parkedPuts []*putGroup
+	working    int // claimed leases
 }
 
 // savedLater is a line of the start ledger whose lease may need a mark later.
@@ -82,7 +87,7 @@ type savedLater struct {
 func newRemoteLeases() remoteLeases {
 	return remoteLeases{
 		out: make(map[LeaseID]*remoteLease), byURL: make(map[storage.Position]*remoteLease),
-		ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
+		byText: make(map[string]*remoteLease), ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
 	}
 }
 
@@ -133,7 +138,12 @@ type leaseWait struct {
 	given   []*result     // set before done is closed, as is err
 	err     error         //
 	done    chan struct{} // closed by the dispatcher when it is through with the request
+	// lastChance says that the request ends when the queues that are being read have been.
+	lastChance bool
 }
+
+// loadPatience is for how long a request that is to end waits for queues that are being read.
+const loadPatience = 200 * time.Millisecond
 
 // run waits until the request is answered, or waited or ctx end. The error is ErrCutOff,
 // ErrNotRunning or ErrLease.
@@ -146,6 +156,15 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	case <-w.done:
 		return w.err
 	case <-waited.Done():
+	}
+	if ctx.Err() == nil {
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance = true })
+		select {
+		case <-w.done:
+			return w.err
+		case <-ctx.Done():
+		case <-time.After(loadPatience):
+		}
 	}
 	// After an error the dispatcher has turned the request away.
 	_ = m.call(uncancelled, func(d *dispatcher) { d.remote.removeWaiter(w) })
@@ -185,27 +204,33 @@ func (r *remoteLeases) turnAway() {
 		c.err = ErrNotRunning
 		close(c.done)
 	}
-	r.waiters, r.parked = nil, nil
+	for _, g := range r.parkedPuts {
+		g.done <- ErrNotRunning
+	}
+	r.waiters, r.parked, r.parkedPuts = nil, nil, nil
 }
 
 // lendPages gives leases to those who wait for some.
 func (d *dispatcher) lendPages() {
 	r := &d.remote
+	if !d.isPaused() && d.f.Prepare(d.o.Now()) {
+		d.collect()
+	}
 	if r.wake = (time.Time{}); len(r.waiters) == 0 {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		served := d.lend(w)
-		if served {
+		ended := d.lend(w) || w.lastChance && d.loads.isEmpty()
+		if ended {
 			close(w.done)
 		}
-		return served
+		return ended
 	})
 }
 
 // canLend reports whether another lease may be given out. The caller holds the lock of the share.
 func (d *dispatcher) canLend(now time.Time) bool {
-	if d.isPaused() || len(d.remote.out) >= maxLeases {
+	if d.isPaused() || d.inactive.Load() || len(d.remote.out) >= maxLeases {
 		return false
 	}
 	switch {
@@ -290,7 +315,7 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*r
 // enter takes note of a lease that is out.
 func (r *remoteLeases) enter(x *remoteLease, offset uint64) {
 	x.offset, x.Offset = offset, offset
-	r.out[x.id], r.byURL[x.at] = x, x
+	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
 	heap.Push(&r.deadlines, x)
 	r.fetcher(x.Fetcher, x.given).Leases++
 	r.unsaved = append(r.unsaved, savedLater{x, offset})
@@ -304,7 +329,7 @@ func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Pos
 		deadline: now.Add(record.left(now)), marked: true, saved: true, adopted: true, offset: record.Offset,
 	}
 	r := &d.remote
-	r.out[x.id], r.byURL[x.at] = x, x
+	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
 	heap.Push(&r.deadlines, x)
 	f := r.fetcher(x.Fetcher, now)
 	f.Leases++
@@ -343,6 +368,7 @@ func (d *dispatcher) endRemote(x *remoteLease) {
 	r := &d.remote
 	delete(r.out, x.id)
 	delete(r.byURL, x.at)
+	delete(r.byText, x.URL)
 	if x.index >= 0 {
 		heap.Remove(&r.deadlines, x.index)
 	}

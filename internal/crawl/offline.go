@@ -331,6 +331,9 @@ func (m *markEraser) isTDMFile(name string, value []byte) bool {
 // isOfHost reports whether a mark is about an erased host.
 func (m *markEraser) isOfHost(name string) bool {
 	id, ok := sweep.HostOfMark(name)
+	if !ok {
+		id, ok = hostOfLimit(name)
+	}
 	_, erased := m.hosts[id]
 	return ok && erased
 }

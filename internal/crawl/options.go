@@ -48,6 +48,12 @@ type Options struct {
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
+	// IgnoreRobots is for crawls of which remote fetchers decide everything, as the clients of
+	// URLFrontier do: no robots.txt is fetched and none counts, no name is looked up, and a fetcher gets
+	// as many URLs of a host at a time as it asks for. It keeps the delay between their requests; the
+	// crawl keeps it between what it hands out of a host. Requests are not logged. Workers has to be 0.
+	IgnoreRobots bool
+
 	// NoFollow ignores links whose authors say so: rel=nofollow, ugc, sponsored, and the robots
 	// directives of pages.
 	NoFollow bool
@@ -111,6 +117,10 @@ func (o Options) Validate() error {
 	if o.Workers < 0 {
 		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should not be negative", o.Workers))
 	}
+	if o.IgnoreRobots && o.Workers != 0 {
+		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be 0 with IgnoreRobots: only remote fetchers may ignore "+
+			"robots.txt", o.Workers))
+	}
 	if o.Bandwidth < 0 {
 		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))
 	}
@@ -136,6 +146,9 @@ func (o *Options) fill() {
 	}
 	if o.Uptime == nil {
 		o.Uptime = boot.Clock
+	}
+	if o.IgnoreRobots {
+		o.Frontier.NoRobots, o.Frontier.NoLookups, o.Frontier.Batches = true, true, true
 	}
 	if o.Frontier.Jitter == nil {
 		o.Frontier.Jitter = rand.Float64

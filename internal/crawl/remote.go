@@ -65,8 +65,9 @@ type RemoteLease struct {
 	Address  netip.Addr  // the only one to dial, if the fetcher can choose; invalid: none is known
 	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl
 	Depth    uint16
-	Delay    time.Duration // in force, from the end of this request to the start of the next
-	MaxBody  int64         // bytes of the decoded body that are of use
+	Metadata storage.Metadata // of the URL; nil: it has none
+	Delay    time.Duration    // in force, from the end of this request to the start of the next
+	MaxBody  int64            // bytes of the decoded body that are of use
 	Given    time.Time
 	Deadline time.Time
 }

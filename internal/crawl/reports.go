@@ -33,7 +33,15 @@ type remoteResult struct {
 
 // lend makes leases of what the dispatcher has given. Pages whose use is refused are not lent.
 func (w *worker) lend(ctx context.Context, m *mailbox, given []*result) (leases []RemoteLease, err error) {
-	for _, res := range given {
+	at := make([]storage.Position, len(given))
+	for i, res := range given {
+		at[i] = res.remote.lease.at
+	}
+	metadata, err := w.store.MetadataOf(at)
+	if err != nil {
+		return nil, errors.Join(err, w.putBack(ctx, m, given))
+	}
+	for i, res := range given {
 		x := res.remote.lease
 		if w.refusesUse(res) {
 			err = errors.Join(err, m.call(ctx, func(d *dispatcher) {
@@ -43,9 +51,25 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*result) (leases 
 			}))
 			continue
 		}
-		leases = append(leases, w.describe(&res.lease, x))
+		l := w.describe(&res.lease, x)
+		l.Metadata = metadata[i]
+		leases = append(leases, l)
 	}
 	return leases, err
+}
+
+// putBack ends leases that nobody gets.
+func (w *worker) putBack(ctx context.Context, m *mailbox, given []*result) error {
+	return m.call(context.WithoutCancel(ctx), func(d *dispatcher) {
+		for _, res := range given {
+			if x := res.remote.lease; d.remote.out[x.id] == x {
+				now := d.o.Now()
+				back := broken(&res.lease, x, now, now)
+				back.page.Report = frontier.Report{End: now}
+				d.complete(back)
+			}
+		}
+	})
 }
 
 // describe returns what a fetcher is told of a lease.
@@ -282,5 +306,10 @@ func (d *dispatcher) unpark() {
 	d.remote.parked = nil
 	for _, c := range parked {
 		d.claim(c)
+	}
+	parkedPuts := d.remote.parkedPuts
+	d.remote.parkedPuts = nil
+	for _, g := range parkedPuts {
+		d.takePuts(g)
 	}
 }

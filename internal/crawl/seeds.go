@@ -249,12 +249,12 @@ type Addition struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
 	Priority int8
-	Again    bool // one that is known and was given up, denied or excluded is put back into its queue
-	Put      *Put // what another frontier knows of it; nil: nothing
+	Again    bool      // one that is known and was given up, denied or excluded is put back into its queue
+	Put      *Imported // what another frontier knows of it; nil: nothing
 }
 
-// Put is what another frontier knows of a URL.
-type Put struct {
+// Imported is what another frontier knows of a URL.
+type Imported struct {
 	Created  time.Time // when it was discovered; zero: now
 	Metadata []byte    // as storage.Metadata.Encode returns them
 	// Known says that it was fetched, or that somebody decided when to fetch it: then Due and Metadata

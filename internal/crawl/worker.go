@@ -63,6 +63,7 @@ type workerStore interface {
 	URLs(host storage.HostID, from uint32, most int, f func(storage.Head)) (next uint32, err error)
 	RobotsHistory(weburl.Origin) ([]byte, error)
 	Mark(name string) ([]byte, error)
+	MetadataOf([]storage.Position) ([]storage.Metadata, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 

@@ -2,15 +2,13 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/amble-crawler/amble/internal/listen"
 )
 
 // instanceHeader carries the identity of the process that answers.
@@ -24,7 +22,7 @@ func (o *Options) check() error {
 	switch {
 	case o.Now == nil:
 		return errors.New("start the API: Options.Now is missing")
-	case isLoopback(o.Listen):
+	case listen.IsLoopback(o.Listen):
 	case o.Token == "":
 		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)
 	case o.TLSCert == "" && !o.BehindProxy:
@@ -73,11 +71,11 @@ func limitHeader(next http.Handler) http.Handler {
 // here and then read the responses. It allows the names of loopback, those of the settings, and
 // beyond loopback also addresses, since those lead nowhere else.
 func (s *Server) checkHost(next http.Handler) http.Handler {
-	local := isLoopback(s.address.String())
+	local := listen.IsLoopback(s.address.String())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := hostOf(r.Host)
-		if !isLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts,
-			func(name string) bool { return strings.EqualFold(name, host) }) && (local || !isAddress(host)) {
+		host := listen.HostOf(r.Host)
+		if !listen.IsLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts,
+			func(name string) bool { return strings.EqualFold(name, host) }) && (local || !listen.IsAddress(host)) {
 			writeProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: use "+
 				s.address.String()+", or add the name to server.hosts")
 			return
@@ -94,27 +92,6 @@ func sameOrigin(next http.Handler) http.Handler {
 		writeProblem(w, http.StatusForbidden, "a page of another site may not change this crawl")
 	}))
 	return protection.Handler(next)
-}
-
-// hostOf returns a host without its port and brackets.
-func hostOf(hostport string) string {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
-	}
-	return host
-}
-
-func isAddress(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
-}
-
-// isLoopback reports whether a host, with or without a port, is localhost or a loopback address.
-func isLoopback(hostport string) bool {
-	host := hostOf(hostport)
-	address, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
 // role is what a client may do.
@@ -179,7 +156,7 @@ type tokens struct {
 // SetTokens replaces the tokens, for requests from now on. If other machines can reach the server,
 // it ignores an empty full token.
 func (s *Server) SetTokens(full, read, fetch string) {
-	if full != "" || isLoopback(s.o.Listen) {
+	if full != "" || listen.IsLoopback(s.o.Listen) {
 		s.tokens.Store(&tokens{full, read, fetch})
 	}
 }
@@ -189,41 +166,23 @@ func (s *Server) roleOf(r *http.Request) role {
 	if in.full == "" {
 		return roleFull
 	}
-	token := requestToken(r)
+	token := listen.TokenOf(r)
 	who := roleNone
-	if same(token, in.fetch) && in.fetch != "" {
+	if listen.SameToken(token, in.fetch) && in.fetch != "" {
 		who = roleFetch
 	}
-	if same(token, in.read) && in.read != "" {
+	if listen.SameToken(token, in.read) && in.read != "" {
 		who = roleRead
 	}
-	if same(token, in.full) {
+	if listen.SameToken(token, in.full) {
 		who = roleFull
 	}
 	return who
 }
 
-// requestToken returns the token of a request: that of the scheme Bearer, or the password of Basic,
-// which browsers prompt for.
-func requestToken(r *http.Request) string {
-	if _, password, ok := r.BasicAuth(); ok {
-		return password
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return token
-}
-
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
-
 // refuse responds to a request without a valid token.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "" && !s.failures.allow(s.clientOf(r)) {
+	if r.Header.Get("Authorization") != "" && !s.failures.Allow(s.clientOf(r)) {
 		writeTooMany(w)
 		return
 	}

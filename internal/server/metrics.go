@@ -86,6 +86,9 @@ func histogramOptions(name, help string, buckets []float64) prometheus.Histogram
 	}
 }
 
+// Register adds a collector of another part of the process.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
 // Requested implements crawl.Observer.
 func (m *Metrics) Requested(q requestlog.Request) {
 	class := "none"

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/listen"
 )
 
 // AddressFile is the name of the file in the data directory that has the address of the API of a
@@ -170,7 +171,7 @@ func (r Running) transport() *http.Transport {
 			// the certificate must be the one in the address file; names and issuers do not matter
 			InsecureSkipVerify: true,
 			VerifyConnection: func(s tls.ConnectionState) error {
-				if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != r.Certificate {
+				if len(s.PeerCertificates) == 0 || listen.Fingerprint(s.PeerCertificates[0].Raw) != r.Certificate {
 					return errors.New("it shows another certificate than the running crawl has")
 				}
 				return nil

@@ -27,8 +27,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -36,7 +34,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +42,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/listen"
 	"github.com/amble-crawler/amble/internal/sweep"
 )
 
@@ -99,10 +97,10 @@ type Server struct {
 	tokens   atomic.Pointer[tokens]
 	address  net.Addr
 	api      huma.API // the operations
-	gate     *gate
-	requests *limiters
-	failures *limiters // wrong tokens
-	identity *identity // nil: plain HTTP
+	gate     *listen.Gate
+	requests *listen.Limiters
+	failures *listen.Limiters // wrong tokens
+	identity *listen.Identity // nil: plain HTTP
 	http     *http.Server
 	serving  sync.WaitGroup
 	closing  chan struct{}
@@ -129,14 +127,14 @@ func Start(o Options, c Crawl) (*Server, error) {
 	s := &Server{
 		o: o, crawl: c, closing: make(chan struct{}),
 		reporting: make(chan struct{}, maxReporting), instance: hex.EncodeToString(instance),
-		requests: newLimiters(requestBurst, requestsPerSecond, o.Now),
-		failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
+		requests: listen.NewLimiters(requestBurst, requestsPerSecond, o.Now),
+		failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
 	s.SetTokens(o.Token, o.ReadToken, o.FetchToken)
 	var err error
 	if o.TLSCert != "" {
-		if s.identity, err = newIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
-			return nil, err
+		if s.identity, err = listen.NewIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
+			return nil, fmt.Errorf("server.tls_cert: %w", err)
 		}
 	}
 	listener, err := net.Listen("tcp", o.Listen)
@@ -144,12 +142,12 @@ func Start(o Options, c Crawl) (*Server, error) {
 		return nil, err
 	}
 	s.address = listener.Addr()
-	s.gate = newGate(listener, maxConnections)
+	s.gate = listen.NewGate(listener, maxConnections)
 	handler, err := s.handler()
 	if err == nil {
 		certificate := ""
 		if s.identity != nil {
-			certificate = s.identity.fingerprint()
+			certificate = s.identity.Fingerprint()
 		}
 		err = s.announce(certificate)
 	}
@@ -157,9 +155,9 @@ func Start(o Options, c Crawl) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
 	}
 	s.http = &http.Server{
-		Handler:           s.gate.atWork(handler),
-		ConnContext:       s.gate.connContext,
-		ConnState:         s.gate.connState,
+		Handler:           s.gate.AtWork(handler),
+		ConnContext:       s.gate.ConnContext,
+		ConnState:         s.gate.ConnState,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -188,7 +186,7 @@ func (s *Server) serve() {
 		_ = s.http.Serve(s.gate) // always ends with ErrServerClosed
 		return
 	}
-	s.http.TLSConfig = s.identity.config()
+	s.http.TLSConfig = s.identity.Config()
 	_ = s.http.ServeTLS(s.gate, "", "")
 }
 
@@ -211,79 +209,4 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.serving.Wait()
 	return err
-}
-
-// identity is the certificate of the server. It takes up a replaced one with the next handshake.
-type identity struct {
-	certFile, keyFile string
-	replaced          func(fingerprint string) error // called before another certificate is in force
-
-	mu       sync.Mutex
-	modified [2]time.Time // of the files in use
-	current  *tls.Certificate
-}
-
-func newIdentity(certFile, keyFile string, replaced func(fingerprint string) error) (*identity, error) {
-	i := &identity{certFile: certFile, keyFile: keyFile, replaced: replaced}
-	modified, err := i.stat()
-	if err != nil {
-		return nil, fmt.Errorf("server.tls_cert: %w", err)
-	}
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("server.tls_cert: %s and %s: %w", certFile, keyFile, err)
-	}
-	i.modified, i.current = modified, &certificate
-	return i, nil
-}
-
-func (i *identity) stat() (modified [2]time.Time, err error) {
-	for n, name := range []string{i.certFile, i.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return modified, err
-		}
-		modified[n] = info.ModTime()
-	}
-	return modified, nil
-}
-
-func (i *identity) config() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate(), nil },
-	}
-}
-
-// certificate returns the certificate in force. If the files cannot be read, or do not belong
-// together because one was not replaced yet, it keeps the old one.
-func (i *identity) certificate() *tls.Certificate {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	modified, err := i.stat()
-	if err != nil || modified == i.modified {
-		return i.current
-	}
-	fresh, err := tls.LoadX509KeyPair(i.certFile, i.keyFile)
-	if err != nil {
-		return i.current
-	}
-	if i.replaced(fingerprint(fresh.Certificate[0])) != nil {
-		return i.current // clients that know only the old one could not connect
-	}
-	i.current, i.modified = &fresh, modified
-	return i.current
-}
-
-// fingerprint names the certificate in force.
-func (i *identity) fingerprint() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return fingerprint(i.current.Certificate[0])
-}
-
-// fingerprint is the SHA-256 of a certificate in DER.
-func fingerprint(der []byte) string {
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:])
 }

@@ -170,6 +170,16 @@ func (q *Queue) Return(head storage.Head, k Kind) {
 // Done lets the cursor pass a URL that was taken: its outcome is recorded.
 func (q *Queue) Done(ordinal uint32) { q.inFlight.Remove(ordinal) }
 
+// Remove removes a URL that is in memory, if there is one of the ordinal: its outcome is recorded.
+func (q *Queue) Remove(ordinal uint32) {
+	is := func(head storage.Head) bool { return head.Ordinal == ordinal }
+	q.due, q.recrawls = slices.DeleteFunc(q.due, is), slices.DeleteFunc(q.recrawls, is)
+	byOrdinal := func(e entry, ordinal uint32) int { return cmp.Compare(e.ordinal, ordinal) }
+	if i, found := slices.BinarySearchFunc(q.fresh.list, ordinal, byOrdinal); found {
+		q.fresh.takeAt(i, q.origin)
+	}
+}
+
 // DropBelow removes the new and the due URLs with an ordinal below the given one and returns them.
 // Due URLs stay for whose last outcome stays returns true.
 func (q *Queue) DropBelow(ordinal uint32, stays func(last *storage.Outcome) bool) (dropped []storage.Head) {

@@ -1,0 +1,115 @@
+package frontier
+
+import (
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A put is a URL about which somebody outside decides: storage.Found with an Outcome. From BeginPut
+// until EndPut no lease of the URL is given out, so that nobody fetches it by what the store knew
+// before. A lease that is out is ended by CompletePut.
+
+// putHold holds a URL while puts of it are not committed.
+type putHold struct {
+	puts  int                // not committed
+	taken []storage.Position // its positions that are busy because of them
+}
+
+// BeginPut holds a URL until EndPut. It may be called several times for one URL.
+func (f *Frontier) BeginPut(url string) {
+	p := f.puts[url]
+	if p == nil {
+		p = new(putHold)
+		f.puts[url] = p
+	}
+	p.puts++
+}
+
+// EndPut says that a put of a URL is on disk, or given up. Committed follows it.
+func (f *Frontier) EndPut(url string) {
+	p := f.puts[url]
+	if p == nil {
+		return
+	}
+	if p.puts--; p.puts > 0 {
+		return
+	}
+	delete(f.puts, url)
+	for _, at := range p.taken {
+		f.release(at)
+	}
+}
+
+// holds reports whether a put holds a URL that was taken from its queue. It is then busy until the
+// put is on disk.
+func (f *Frontier) holds(h *host, head *storage.Head, url func() string) bool {
+	if len(f.puts) == 0 {
+		return false
+	}
+	p := f.puts[url()]
+	if p != nil {
+		h.active.busy.Add(head.Ordinal)
+		p.taken = append(p.taken, storage.Position{Host: h.id, Ordinal: head.Ordinal})
+	}
+	return p != nil
+}
+
+// release ends that a URL is busy: its outcome is on disk.
+func (f *Frontier) release(at storage.Position) {
+	h := f.hosts.get(at.Host)
+	switch {
+	case h == nil || h.active == nil:
+	case h.active.loading:
+		h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, at.Ordinal)
+	default:
+		h.active.committed(at.Ordinal)
+	}
+}
+
+// committed takes a URL off busy whose outcome is on disk.
+func (a *active) committed(ordinal uint32) {
+	a.busy.Remove(ordinal)
+	for i := range a.queues {
+		a.queues[i].Done(ordinal)
+	}
+}
+
+// CompletePut ends a Page lease because of a put of its URL, which becomes another state by it. The
+// host is charged as for any request that ends at r.End, and the put decides about the URL. The host
+// has to be loaded: see LeaseOf. The error is ErrUnknownLease.
+func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Report) error {
+	out, err := f.endLease(id, Page)
+	if err != nil {
+		return err
+	}
+	h, head := out.host, &out.lease.Head
+	f.endRequest(out, &r)
+	h.active.queues[head.Origin].Done(head.Ordinal)
+	if p := f.puts[url]; p != nil {
+		p.taken = append(p.taken, storage.Position{Host: h.id, Ordinal: head.Ordinal})
+	} else { // the put is on disk already
+		f.release(storage.Position{Host: h.id, Ordinal: head.Ordinal})
+		h.active.dueGrew(0)
+	}
+	f.uncountPage(h, became, f.instant(f.clock))
+	f.update(h, f.clock, 1, r.Bytes)
+	f.applyDrop(h, f.clock)
+	f.schedule(h, f.instant(f.clock))
+	return nil
+}
+
+// applySet drops what is in memory of a URL whose outcome somebody else has set. What the store has
+// of it now is loaded when it is due.
+func (f *Frontier) applySet(at storage.Position) {
+	h := f.hosts.get(at.Host)
+	if h == nil || h.active == nil {
+		return
+	}
+	a := h.active
+	for i := range a.queues {
+		a.queues[i].Remove(at.Ordinal)
+	}
+	if a.loading && !a.busy.Has(at.Ordinal) { // the load may bring what the store knew before
+		a.busy.Add(at.Ordinal)
+		a.commitsDuringLoad = append(a.commitsDuringLoad, at.Ordinal)
+	}
+}

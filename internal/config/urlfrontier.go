@@ -1,0 +1,70 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// URLFrontier configures the service for clients of the URLFrontier protocol.
+type URLFrontier struct {
+	Listen    string        `mapstructure:"listen"`    // host:port; empty: no service
+	Token     string        `mapstructure:"token"`     // of clients; empty: every client may do everything
+	TLSCert   string        `mapstructure:"tls_cert"`  // file of the certificate chain, PEM; empty: no TLS
+	TLSKey    string        `mapstructure:"tls_key"`   // file of its key, PEM
+	Plaintext bool          `mapstructure:"plaintext"` // beyond loopback too without TLS and token
+	Robots    bool          `mapstructure:"robots"`    // false: the clients read robots.txt and keep to it
+	Delay     time.Duration `mapstructure:"delay"`     // between what is handed out of a host, if robots is false
+}
+
+// defaultURLFrontier is no service, with the default delay of the protocol.
+func defaultURLFrontier() URLFrontier { return URLFrontier{Robots: true, Delay: time.Second} }
+
+// urlfrontier checks the addresses, the token and the delay of the service.
+func (k *checker) urlfrontier() {
+	u := k.c.URLFrontier
+	if u.Listen != "" && !isListenAddress(u.Listen) {
+		k.reject("urlfrontier.listen", `want host:port such as 127.0.0.1:7071, or "" for no service`)
+	}
+	if !isHeaderText(u.Token) || strings.Contains(u.Token, " ") {
+		k.reject("urlfrontier.token", "want at most 256 printable ASCII characters without spaces")
+	}
+	between(k, "urlfrontier.delay", u.Delay, 0, week)
+}
+
+// serviceExposure checks the protection of a service that other machines can reach, and who fetches.
+func (k *checker) serviceExposure() {
+	u := k.c.URLFrontier
+	const together = "urlfrontier.tls_cert and urlfrontier.tls_key belong together; set both or none"
+	switch {
+	case u.TLSCert != "" && u.TLSKey == "":
+		k.conflict("urlfrontier.tls_cert", together)
+	case u.TLSCert == "" && u.TLSKey != "":
+		k.conflict("urlfrontier.tls_key", together)
+	}
+	if u.Listen == "" {
+		return
+	}
+	if !u.Robots && k.c.Crawl.Workers != 0 {
+		k.conflict("urlfrontier.robots", "may be false only with crawl.workers: 0: amble itself always reads robots.txt")
+	}
+	if !isListenAddress(u.Listen) || isLoopback(u.Listen) || u.Plaintext || k.unsure("urlfrontier.token") {
+		return
+	}
+	if u.Token == "" || u.TLSCert == "" {
+		k.conflict("urlfrontier.listen", "other machines can reach it, so it needs urlfrontier.token, urlfrontier.tls_cert and "+
+			"urlfrontier.tls_key; or set urlfrontier.plaintext: true in a network of your own, or listen on 127.0.0.1")
+	}
+}
+
+// serve adapts the options of a crawl to the clients of the service.
+func (u *URLFrontier) serve(o *crawl.Options) {
+	if u.Listen == "" {
+		return
+	}
+	o.ExitWhenDone = false // clients bring more
+	if !u.Robots {
+		o.IgnoreRobots, o.Frontier.Politeness.Delay = true, u.Delay
+	}
+}

@@ -1,0 +1,255 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+const (
+	// markLimit begins the names of the marks with the limits of hosts. The rest is the id of the host.
+	markLimit = "limit/"
+	// markDelay is the name of the mark with the delay of hosts that clients have set, in nanoseconds,
+	// and markInactive that of the mark that says that nothing is leased.
+	markDelay, markInactive = "delay", "inactive"
+)
+
+// QueueSettings are what a client sets for one host. They hold until they are changed, also over
+// restarts.
+type QueueSettings struct {
+	BlockedUntil time.Time      // nothing is leased before it; it is a pause of the host. Zero or past: not blocked
+	Delay        *time.Duration // between requests; nil: that of the crawl
+	Limit        uint64         // completed URLs after which nothing is leased any more; 0: none
+}
+
+// SetQueue changes the settings of a host. What it changed is in force and on disk when it returns.
+// The dispatcher runs change, which must not wait for anything. The error is inspect.ErrUnknown for a
+// host without URLs, ErrNotRunning, that of ctx, or why the change could not be committed. Any
+// goroutine may call it.
+func (e *Engine) SetQueue(ctx context.Context, host string, change func(*QueueSettings)) error {
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setQueue(host, change) })
+}
+
+// Queue returns the settings of a host, as they are on disk. The errors are those of SetQueue.
+func (e *Engine) Queue(host string) (QueueSettings, error) {
+	h, err := queueOf(e.store, host)
+	if err != nil {
+		return QueueSettings{}, err
+	}
+	return queueSettings(e.store, &h, e.o.Now())
+}
+
+// queueStore is what the settings of hosts are read from.
+type queueStore interface {
+	HostByName(string) (storage.Host, error)
+	Mark(string) ([]byte, error)
+}
+
+// queueOf returns a host that has URLs. The error is inspect.ErrUnknown if there is none.
+func queueOf(s queueStore, name string) (storage.Host, error) {
+	h, err := s.HostByName(name)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && h.URLs() == 0 {
+		return h, fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
+	}
+	return h, err
+}
+
+// queueSettings reads the settings of a host.
+func queueSettings(s queueStore, h *storage.Host, now time.Time) (q QueueSettings, err error) {
+	state, err := politeness.DecodeState(h.Politeness)
+	if err != nil {
+		return q, fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	q.BlockedUntil = blockedUntil(&state, now)
+	if d := state.SetDelay; d == politeness.NoDelay {
+		q.Delay = new(time.Duration)
+	} else if d > 0 {
+		q.Delay = &d
+	}
+	mark, err := s.Mark(limitMark(h.ID))
+	if err == nil && len(mark) > 0 {
+		q.Limit, err = decodeLimit(h.ID, mark)
+	}
+	return q, err
+}
+
+// blockedUntil returns the end of the pause of a host; zero: it has none.
+func blockedUntil(s *politeness.State, now time.Time) time.Time {
+	for _, x := range s.Holds {
+		if x.Reason == politeness.ReasonPause && x.Until.After(now) {
+			return x.Until
+		}
+	}
+	return time.Time{}
+}
+
+func limitMark(host storage.HostID) string { return fmt.Sprintf("%s%d", markLimit, host) }
+
+func decodeLimit(host storage.HostID, mark []byte) (uint64, error) {
+	limit, err := strconv.ParseUint(string(mark), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("mark %s: %w", limitMark(host), storage.ErrCorrupt)
+	}
+	return limit, nil
+}
+
+// setQueue changes the settings of a host.
+func (d *dispatcher) setQueue(name string, change func(*QueueSettings)) error {
+	now := d.o.Now()
+	host, err := queueOf(d.store, name)
+	if err != nil {
+		return err
+	}
+	before, err := queueSettings(d.store, &host, now)
+	if err != nil {
+		return err
+	}
+	after := before
+	if before.Delay != nil { // change may write to it
+		delay := *before.Delay
+		after.Delay = &delay
+	}
+	change(&after)
+	for _, command := range commandsFor(&before, &after, now) {
+		if err := d.f.Control(&host, nil, command, now); err != nil {
+			return err
+		}
+	}
+	if after.Limit != before.Limit {
+		var mark []byte
+		if after.Limit > 0 {
+			mark = strconv.AppendUint(nil, after.Limit, 10)
+		}
+		d.pending.setMark(limitMark(host.ID), mark)
+		d.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
+	}
+	d.collect()
+	d.log.Debug("a client sets a host", "host", name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
+	return nil
+}
+
+// commandsFor returns the commands that change the politeness of a host.
+func commandsFor(before, after *QueueSettings, now time.Time) (list []frontier.Command) {
+	switch {
+	case after.BlockedUntil.Equal(before.BlockedUntil):
+	case after.BlockedUntil.After(now):
+		list = append(list, frontier.Command{Kind: frontier.CommandPause, Until: after.BlockedUntil})
+	default:
+		list = append(list, frontier.Command{Kind: frontier.CommandResume})
+	}
+	setDelay := func(d *time.Duration) time.Duration {
+		switch {
+		case d == nil:
+			return 0
+		case *d <= 0:
+			return politeness.NoDelay
+		}
+		return *d
+	}
+	if d := setDelay(after.Delay); d != setDelay(before.Delay) {
+		list = append(list, frontier.Command{Kind: frontier.CommandDelay, Delay: d})
+	}
+	return list
+}
+
+// hostOfLimit returns the host in the name of a mark with a limit; false: it is another mark.
+func hostOfLimit(name string) (storage.HostID, bool) {
+	rest, ok := strings.CutPrefix(name, markLimit)
+	id, err := strconv.ParseUint(rest, 10, 32)
+	return storage.HostID(id), ok && err == nil
+}
+
+// restoreLimits takes over the limits of hosts.
+func (d *dispatcher) restoreLimits(s store) error {
+	marks, err := s.Marks(markLimit)
+	if err != nil {
+		return err
+	}
+	for name, mark := range marks {
+		id, ok := hostOfLimit(name)
+		if !ok {
+			return fmt.Errorf("mark %s: %w", name, storage.ErrCorrupt)
+		}
+		host, err := s.HostByID(id)
+		if err != nil {
+			return fmt.Errorf("mark %s: %w", name, err)
+		}
+		limit, err := decodeLimit(host.ID, mark)
+		if err != nil {
+			return err
+		}
+		d.f.SetLimit(host.ID, limit, host.Completed(), d.o.Now())
+	}
+	return nil
+}
+
+// SetDefaultDelay sets the delay of all hosts that have none of their own, in place of the option. It
+// is in force and on disk when it returns. The error says what is wrong with the delay, or is one of
+// SetQueue. Any goroutine may call it.
+func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return ErrNotRunning
+	}
+	live := e.live.Load().Live
+	live.Politeness.Delay = delay
+	if err := e.o.With(live).Validate(); err != nil {
+		return err
+	}
+	overridden, err := e.overridden(live.Overrides)
+	if err != nil {
+		return fmt.Errorf("find the hosts of overrides: %w", err)
+	}
+	return m.submit(ctx, func(d *dispatcher) error {
+		d.keptDelay = &delay
+		d.change(d.live.Load().Live, overridden)
+		d.pending.setMark(markDelay, strconv.AppendInt(nil, int64(delay), 10))
+		return nil
+	})
+}
+
+// SetActive lets leases be given, or none. Puts and reports go on. It is in force and on disk when it
+// returns. The errors are those of Control. Any goroutine may call it.
+func (e *Engine) SetActive(ctx context.Context, on bool) error {
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+		mark := []byte("1")
+		if on {
+			mark = nil
+		}
+		d.inactive.Store(!on)
+		d.pending.setMark(markInactive, mark)
+		return nil
+	})
+}
+
+// Active reports whether leases are given. Any goroutine may call it.
+func (e *Engine) Active() bool { return !e.inactive.Load() }
+
+// restoreSettings takes over what clients have set for all hosts.
+func (e *Engine) restoreSettings() error {
+	inactive, err := e.store.Mark(markInactive)
+	if err != nil {
+		return err
+	}
+	e.inactive.Store(len(inactive) > 0)
+	mark, err := e.store.Mark(markDelay)
+	if err != nil || len(mark) == 0 {
+		return err
+	}
+	delay, err := strconv.ParseInt(string(mark), 10, 64)
+	if err != nil || delay < 0 {
+		return fmt.Errorf("mark %s: %w", markDelay, storage.ErrCorrupt)
+	}
+	e.keptDelay = new(time.Duration(delay))
+	e.o.Frontier.Politeness.Delay = *e.keptDelay
+	e.live.Store(newInForce(&e.o, e.o.Live()))
+	return nil
+}

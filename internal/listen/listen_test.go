@@ -1,0 +1,66 @@
+package listen
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestLimitersAreBounded(t *testing.T) {
+	now := time.Now()
+	l := NewLimiters(2, 1, func() time.Time { return now })
+	for i := range 3 * maxClients {
+		r := &http.Request{RemoteAddr: fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&255, i&255)}
+		l.Allow(ClientOf(r, false))
+	}
+	if len(l.clients) > maxClients+1 {
+		t.Errorf("%d clients are kept", len(l.clients))
+	}
+	if a, c := ClientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}, false),
+		ClientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}, false); a != c {
+		t.Errorf("%v and %v are of one network", a, c)
+	}
+}
+
+// Connections whose requests are at work are not closed for others.
+func TestGateKeepsWhoIsAtWork(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := NewGate(l, 2)
+	defer g.Close()
+	dial := func() (net.Conn, *guest) {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		v, err := g.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, v.(*guest)
+	}
+	_, busy := dial()
+	busy.work(true)
+	_, first := dial()
+	_, second := dial()
+	if !first.left || busy.left || second.left {
+		t.Errorf("first %v, busy %v, second %v", first.left, busy.left, second.left)
+	}
+	second.work(true)
+	if v := g.admit(nopConn{}); v != nil {
+		t.Error("there was room besides two busy ones")
+	}
+	busy.work(false)
+	if v := g.admit(nopConn{}); v == nil || !busy.left {
+		t.Error("who is not at work any more did not make room")
+	}
+}
+
+type nopConn struct{ net.Conn }
+
+func (nopConn) Close() error { return nil }

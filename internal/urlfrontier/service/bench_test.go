@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
+)
+
+// BenchmarkURLFrontier measures URLs a second through gRPC on a loopback address, with engines that
+// sync. AMBLE_BENCH_URLS=5000000 makes restart a long form; by default it has 100,000 URLs.
+func BenchmarkURLFrontier(b *testing.B) {
+	const queues = 10_000
+	synced := func(o *crawl.Options) { o.Storage.NoSync = false }
+	begin := func(b *testing.B) *client {
+		crawls, _ := startNode(b, b.TempDir(), synced)
+		return dial(b, start(b, Options{}, crawls).Address())
+	}
+	name := fmt.Sprintf("queues=%d", queues)
+	b.Run("putdiscovered/"+name, func(b *testing.B) {
+		c := begin(b)
+		b.ResetTimer()
+		c.fill(b, b.N, queues)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+	})
+	b.Run("puturls/"+name, func(b *testing.B) {
+		c := begin(b)
+		b.ResetTimer()
+		c.pump(b, "PutURLs", b.N, func(n int) any { return discovered(info(benchURL(n, queues))) },
+			func() any { return new(urlfrontierpb.AckMessage) })
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+	})
+	b.Run("geturls/"+name, func(b *testing.B) {
+		c := begin(b)
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		c.fill(b, b.N, queues)
+		b.ResetTimer()
+		for got := 0; got < b.N; {
+			n := len(c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1000, DelayRequestable: 3600}))
+			if got += n; n == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+	})
+	b.Run("cycle/"+name, func(b *testing.B) { // GetURLs, then a known put of each, as a crawler does
+		c := begin(b)
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		c.fill(b, b.N, queues)
+		b.ResetTimer()
+		for done := 0; done < b.N; {
+			urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 10, DelayRequestable: 3600})
+			c.pump(b, "PutURLs", len(urls), func(n int) any { return known(info(urls[n]), 0) },
+				func() any { return new(urlfrontierpb.AckMessage) })
+			if done += len(urls); len(urls) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+	})
+	b.Run("restart/"+name, func(b *testing.B) {
+		urls := 100_000
+		if text := os.Getenv("AMBLE_BENCH_URLS"); text != "" {
+			urls, _ = strconv.Atoi(text)
+		}
+		dir := b.TempDir()
+		crawls, stop := startNode(b, dir, synced)
+		s := start(b, Options{}, crawls)
+		begun := time.Now()
+		dial(b, s.Address()).fill(b, urls, queues)
+		b.Logf("%d URLs in %v", urls, time.Since(begun))
+		b.ResetTimer()
+		for range b.N {
+			b.StopTimer()
+			_ = s.Close(context.Background())
+			stop()
+			b.StartTimer()
+			crawls, stop = startNode(b, dir, synced)
+			s = start(b, Options{}, crawls)
+			if got := dial(b, s.Address()).get(&urlfrontierpb.GetParams{MaxQueues: 1, MaxUrlsPerQueue: 1, DelayRequestable: 1}); len(got) == 0 {
+				b.Log("the first GetURLs has no URL")
+			}
+		}
+	})
+}
+
+func benchURL(n, queues int) string {
+	return fmt.Sprintf("http://host-%d.example/section/%d/a-page-with-a-name-%d.html", n%queues, n/queues%10, n)
+}
+
+// fill puts discovered URLs in batches of 100.
+func (c *client) fill(b *testing.B, urls, queues int) {
+	const size = 100
+	c.pump(b, "PutDiscovered", (urls+size-1)/size, func(n int) any {
+		batch := &urlfrontierpb.DiscoveredBatch{ID: number("batch-", n)}
+		for i := n * size; i < min(n*size+size, urls); i++ {
+			batch.Items = append(batch.Items, info(benchURL(i, queues)))
+		}
+		return batch
+	}, func() any { return new(urlfrontierpb.BatchAck) })
+}
+
+// pump sends messages over one stream, and reads as many.
+func (c *client) pump(b *testing.B, rpc string, messages int, message func(int) any, ack func() any) {
+	stream := c.open(b.Context(), rpc)
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	sending.Go(func() {
+		for n := range messages {
+			if stream.SendMsg(message(n)) != nil {
+				return
+			}
+		}
+		_ = stream.CloseSend()
+	})
+	n := 0
+	for ; ; n++ {
+		if err := stream.RecvMsg(ack()); err != nil {
+			if !errors.Is(err, io.EOF) || n != messages {
+				b.Fatalf("%s: %d of %d acknowledged: %v", rpc, n, messages, err)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/urlfrontier"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Crawls are the crawls of the process, by their ids. Its methods are called by many goroutines at
+// once.
+type Crawls interface {
+	// Use returns a crawl, which stays open until release is called. create makes one that does not
+	// exist; without it the error is ErrNoCrawl. ErrCrawlID: no crawl can have that id.
+	Use(ctx context.Context, id string, create bool) (c Crawl, release func(), err error)
+	// IDs returns the ids of all crawls, sorted.
+	IDs(ctx context.Context) ([]string, error)
+	// Delete deletes a crawl, and returns how many URLs it had. The error is ErrNoCrawl for one that
+	// does not exist.
+	Delete(ctx context.Context, id string) (urls uint64, err error)
+}
+
+// Crawl is what the service needs of a crawl. *crawl.Engine has these methods and documents them.
+type Crawl interface {
+	Put(ctx context.Context, puts []crawl.Put) ([]crawl.PutResult, error)
+	Lease(ctx context.Context, r crawl.LeaseRequest) ([]crawl.RemoteLease, error)
+	Report(ctx context.Context, reports []crawl.LeaseReport) ([]crawl.ReportResult, error)
+	Delete(ctx context.Context, d crawl.Deletion) (urls uint64, err error)
+
+	SetQueue(ctx context.Context, host string, change func(*crawl.QueueSettings)) error
+	SetDefaultDelay(ctx context.Context, d time.Duration) error
+	SetActive(ctx context.Context, on bool) error
+	Active() bool
+
+	QueueStats(ctx context.Context, host string) (crawl.QueueStats, error)
+	ListQueues(ctx context.Context, q crawl.QueueQuery) (names []string, err error)
+	URLStatus(ctx context.Context, u weburl.URL) (crawl.URLStatus, error)
+	ListURLs(ctx context.Context, q crawl.URLQuery, yield func(weburl.URL, crawl.URLStatus) error) error
+	CountURLs(ctx context.Context, q crawl.URLQuery) (uint64, error)
+}
+
+// Errors of Crawls.
+var (
+	ErrNoCrawl = errors.New("there is no such crawl")
+	ErrCrawlID = errors.New("no crawl can have that id")
+)
+
+// crawlID returns the id of a crawl as it is kept: that of the default crawl for blank text.
+func crawlID(id string) string {
+	if strings.TrimSpace(id) == "" {
+		return urlfrontier.DefaultCrawl
+	}
+	return id
+}
+
+// maxKey is the longest key of a queue, in characters.
+const maxKey = 255
+
+// hostOfKey returns the host whose queue a key names: the host itself, with or without a port. It
+// returns "" if the key names no host.
+func hostOfKey(key string) string {
+	if key == "" || len(key) > maxKey || strings.ContainsAny(key, "/?#@\\") {
+		return ""
+	}
+	u, err := weburl.Parse("http://" + key + "/")
+	if err != nil {
+		return ""
+	}
+	return u.Host()
+}
+
+// keyFits reports whether a URL may be in the queue of a key: the key is empty, the host of the URL,
+// its host and port, or what the protocol makes of the text of the URL if there is no key.
+func keyFits(key string, u weburl.URL, text string) bool {
+	switch {
+	case key == "" || key == u.Host() || key == u.HostPort() || key == defaultKey(text):
+		return true
+	case len(key) > maxKey || strings.ContainsAny(key, "/?#@\\"):
+		return false
+	}
+	k, err := weburl.Parse(u.Scheme() + "://" + key + "/")
+	return err == nil && k.Host() == u.Host() && k.Port() == u.Port()
+}
+
+// defaultKey cuts the host out of a URL, as the protocol does it: after "://", up to the first of
+// ":", "/", "?" and "&".
+func defaultKey(text string) string {
+	_, rest, found := strings.Cut(text, "://")
+	if !found {
+		return ""
+	}
+	if i := strings.IndexAny(rest, ":/?&"); i >= 0 {
+		return rest[:i]
+	}
+	return rest
+}
+
+// rpcError gives an error of a crawl the code that a client understands.
+func rpcError(err error) error {
+	var already *connect.Error
+	switch {
+	case err == nil || errors.As(err, &already):
+		return err
+	case errors.Is(err, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, err)
+	case errors.Is(err, ErrNoCrawl), errors.Is(err, inspect.ErrUnknown):
+		return connect.NewError(connect.CodeNotFound, err)
+	case errors.Is(err, ErrCrawlID):
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	case errors.Is(err, crawl.ErrCutOff):
+		return connect.NewError(connect.CodePermissionDenied, err)
+	case errors.Is(err, crawl.ErrNotRunning):
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	return connect.NewError(connect.CodeInternal, err)
+}

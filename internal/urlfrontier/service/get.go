@@ -1,0 +1,168 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/urlfrontier"
+	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
+	"github.com/amble-crawler/amble/storage"
+)
+
+const (
+	// defaultVisibility is how long a URL is held for a client that does not say.
+	defaultVisibility = 30 * time.Second
+	// maxVisited is the most crawls that one GetURLs looks at.
+	maxVisited = 64
+)
+
+// GetURLs implements the RPC. URLs whose message could not be sent are given back.
+func (s *Service) GetURLs(ctx context.Context, r *urlfrontierpb.GetParams,
+	stream *connect.ServerStream[urlfrontierpb.URLInfo]) error {
+	if s.inactive.Load() {
+		return nil
+	}
+	callOf(ctx).mustRead(0)
+	h, err := s.newHandout(ctx, r, stream.Send)
+	if h == nil || err != nil {
+		return rpcError(err)
+	}
+	for _, id := range h.crawls {
+		if h.isFull() || s.closing.Err() != nil {
+			break
+		}
+		err := s.with(ctx, id, false, func(c Crawl) error { return h.from(ctx, id, c) })
+		switch {
+		case errors.Is(err, ErrNoCrawl), errors.Is(err, inspect.ErrUnknown): // it was deleted, or knows no such queue
+		case errors.Is(err, crawl.ErrNotRunning): // it is closing
+		case err != nil:
+			return rpcError(err)
+		}
+	}
+	return nil
+}
+
+// handout is one GetURLs.
+type handout struct {
+	s       *Service
+	call    *call
+	send    func(*urlfrontierpb.URLInfo) error
+	crawls  []string // to look at, in order
+	request crawl.LeaseRequest
+	queues  int // most; 0: any number
+	hosts   map[string]bool
+	sent    int
+}
+
+// newHandout returns what a GetURLs is to do; nil: nothing.
+func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
+	send func(*urlfrontierpb.URLInfo) error) (*handout, error) {
+	h := &handout{s: s, call: callOf(ctx), send: send, queues: int(r.GetMaxQueues()), hosts: make(map[string]bool)}
+	perQueue := int(r.GetMaxUrlsPerQueue())
+	if perQueue == 0 {
+		perQueue = s.o.Limits.Lease
+	}
+	visibility := defaultVisibility
+	if seconds := r.GetDelayRequestable(); seconds > 0 {
+		visibility = min(time.Duration(seconds)*time.Second, crawl.MaxVisibility)
+	}
+	h.request = crawl.LeaseRequest{
+		Fetcher: h.call.fetcher, Visibility: visibility, PerHost: min(perQueue, s.o.Limits.Lease),
+	}
+	if r.GetKey() != "" {
+		if h.request.Host = hostOfKey(r.GetKey()); h.request.Host == "" {
+			return nil, nil
+		}
+	}
+	_, isOne := r.GetItem().(*urlfrontierpb.GetParams_CrawlID)
+	switch {
+	case isOne:
+		h.crawls = []string{crawlID(r.GetCrawlID())}
+	case r.GetItem() == nil && r.GetKey() != "": // the reference implementation refuses that
+		h.crawls = []string{urlfrontier.DefaultCrawl}
+	default:
+		all, err := s.crawls.IDs(ctx)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		first := int(s.next.Add(1) % uint32(len(all)))
+		all = append(all[first:len(all):len(all)], all[:first]...)
+		h.crawls = all[:min(len(all), maxVisited)]
+	}
+	return h, nil
+}
+
+// isFull reports whether the client has what it wants.
+func (h *handout) isFull() bool {
+	return h.sent >= h.s.o.Limits.Lease || h.queues > 0 && len(h.hosts) >= h.queues
+}
+
+// from hands out URLs of a crawl.
+func (h *handout) from(ctx context.Context, id string, c Crawl) error {
+	for !h.isFull() {
+		r := h.request
+		r.N = min(crawl.MaxLeaseCount, h.s.o.Limits.Lease-h.sent)
+		if h.queues > 0 {
+			r.Hosts = h.queues - len(h.hosts)
+			r.N = int(min(int64(r.N), int64(r.Hosts)*int64(r.PerHost)))
+		}
+		leases, err := c.Lease(ctx, r)
+		if err != nil {
+			return err
+		}
+		if err := h.deliver(ctx, id, c, leases); err != nil {
+			return err
+		}
+		if len(leases) < r.N {
+			return nil
+		}
+	}
+	return nil
+}
+
+// deliver sends leases to the client. What cannot be sent is given back.
+func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []crawl.RemoteLease) error {
+	for i := range leases {
+		if i%100 == 0 {
+			h.call.mustWrite(h.s.o.Limits.Send)
+		}
+		l := &leases[i]
+		err := h.send(&urlfrontierpb.URLInfo{
+			Url: l.URL.String(), Key: l.URL.Host(), CrawlID: id, Metadata: newMetadata(l.Metadata),
+		})
+		if err != nil {
+			return errors.Join(err, h.giveBack(context.WithoutCancel(ctx), c, leases[i:]))
+		}
+		h.sent++
+		h.hosts[id+" "+l.Host] = true
+		h.s.o.Metrics.urls.Inc()
+	}
+	return nil
+}
+
+// giveBack ends leases that never reached the client.
+func (h *handout) giveBack(ctx context.Context, c Crawl, leases []crawl.RemoteLease) error {
+	back := make([]crawl.LeaseReport, len(leases))
+	for i := range leases {
+		back[i] = crawl.LeaseReport{Fetcher: h.request.Fetcher, ID: leases[i].ID, NotDone: true}
+	}
+	_, err := c.Report(ctx, back)
+	return err
+}
+
+// newMetadata returns metadata as messages have them.
+func newMetadata(m storage.Metadata) map[string]*urlfrontierpb.StringList {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]*urlfrontierpb.StringList, len(m))
+	for key, values := range m {
+		out[key] = &urlfrontierpb.StringList{Values: values}
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// GetURLStatus implements the RPC.
+func (s *Service) GetURLStatus(ctx context.Context, r *urlfrontierpb.URLStatusRequest) (*urlfrontierpb.URLItem, error) {
+	u, err := weburl.Parse(r.GetUrl())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if !keyFits(r.GetKey(), u, r.GetUrl()) {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("the URL is not in the queue of that key"))
+	}
+	var status crawl.URLStatus
+	err = s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
+		status, err = c.URLStatus(ctx, u)
+		return err
+	})
+	if isUnknown(err) {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("the URL is not known"))
+	}
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return newItem(u, crawlID(r.GetCrawlID()), &status), nil
+}
+
+// newItem returns what is known of a URL. A completed one has no date and no metadata.
+func newItem(u weburl.URL, id string, status *crawl.URLStatus) *urlfrontierpb.URLItem {
+	info := &urlfrontierpb.URLInfo{Url: u.String(), Key: u.Host(), CrawlID: id}
+	known := &urlfrontierpb.KnownURLItem{Info: info}
+	if !status.Completed {
+		info.Metadata = newMetadata(status.Metadata)
+		due := status.Due
+		if due.IsZero() {
+			due = status.Created // a discovered URL is due at once
+		}
+		known.RefetchableFromDate = toUnix(due)
+	}
+	return &urlfrontierpb.URLItem{
+		Item: &urlfrontierpb.URLItem_Known{Known: known}, CreationDate: toUnix(status.Created),
+	}
+}
+
+// hostOfQuery returns the host of a key; ok is false if the key names no host.
+func hostOfQuery(key string) (host string, ok bool) {
+	host = hostOfKey(key)
+	return host, host != "" || key == ""
+}
+
+// ListURLs implements the RPC.
+func (s *Service) ListURLs(ctx context.Context, r *urlfrontierpb.ListUrlParams,
+	stream *connect.ServerStream[urlfrontierpb.URLItem]) error {
+	host, ok := hostOfQuery(r.GetKey())
+	if !ok {
+		return nil
+	}
+	size := int(r.GetSize())
+	if size == 0 {
+		size = defaultPage
+	}
+	to, id, sent := callOf(ctx), crawlID(r.GetCrawlID()), 0
+	to.mustRead(0)
+	err := s.with(ctx, id, false, func(c Crawl) error {
+		return c.ListURLs(ctx, crawl.URLQuery{
+			Host: host, Start: int(r.GetStart()), Size: size, Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase(),
+		}, func(u weburl.URL, status crawl.URLStatus) error {
+			if s.closing.Err() != nil {
+				return errClosing()
+			}
+			if sent%100 == 0 {
+				to.mustWrite(s.o.Limits.Send)
+			}
+			sent++
+			err := stream.Send(newItem(u, id, &status))
+			if sent%100 == 0 {
+				to.mustWrite(0) // what comes next may take long to find
+			}
+			return err
+		})
+	})
+	if isUnknown(err) {
+		return nil
+	}
+	return rpcError(err)
+}
+
+// CountURLs implements the RPC.
+func (s *Service) CountURLs(ctx context.Context, r *urlfrontierpb.CountUrlParams) (*urlfrontierpb.Long, error) {
+	host, ok := hostOfQuery(r.GetKey())
+	if !ok {
+		return &urlfrontierpb.Long{}, nil
+	}
+	var n uint64
+	err := s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
+		n, err = c.CountURLs(ctx, crawl.URLQuery{Host: host, Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase()})
+		return err
+	})
+	if err != nil && !isUnknown(err) {
+		return nil, rpcError(err)
+	}
+	return &urlfrontierpb.Long{Value: n}, nil
+}
+
+// PurgeURLs implements the RPC: it deletes what was created more than some days ago, of one queue or of
+// all.
+func (s *Service) PurgeURLs(ctx context.Context, r *urlfrontierpb.PurgeUrlParams) (*urlfrontierpb.Long, error) {
+	const mostDays = 100_000
+	if r.GetDays() > mostDays {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("days is %d, at most %d are allowed",
+			r.GetDays(), mostDays))
+	}
+	host, ok := hostOfQuery(r.GetKey())
+	if !ok {
+		return &urlfrontierpb.Long{}, nil
+	}
+	before := s.o.Now().Add(-time.Duration(r.GetDays()) * 24 * time.Hour)
+	return s.delete(ctx, r.GetCrawlID(), crawl.Deletion{Host: host, Before: before})
+}
