@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/wall"
 )
 
 // Shared is what the engines of one process share: the client with its connections, names and
@@ -24,6 +25,7 @@ type Shared struct {
 	spool   *spool.Pool
 	room    *hostsort.Room
 	parsers parsers
+	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
@@ -36,7 +38,7 @@ type Shared struct {
 
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
-	s := &Shared{parsers: newParsers(), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
+	s := &Shared{parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
 	if o.Several {
 		var since time.Time
 		if o.Earlier {

@@ -153,7 +153,7 @@ func TestMaxRateOfAll(t *testing.T) {
 // moment, and what is in flight reaches the servers.
 func TestKilledTogether(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		inVirtualTime(t, func(t *testing.T, web *testweb.Web) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			o := fetching(t, web)
@@ -259,4 +259,3 @@ func TestSlotsAreShared(t *testing.T) {
 		}
 	})
 }
-
