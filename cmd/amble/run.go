@@ -220,7 +220,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if k.screen == nil {
 		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
-	api, err := k.startServer(n.Default())
+	api, err := k.startServer(n, crawls.MaxCrawls > 0)
 	if err != nil {
 		return out, err
 	}
@@ -266,17 +266,22 @@ func allSeeds(n int) string {
 // closeGrace is how long responses of the API that are being written may take at the end.
 const closeGrace = 2 * time.Second
 
-func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
+// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
+func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
 	s := k.config.Server
 	if s.Listen == "" {
 		return nil, nil
 	}
+	var crawls server.Crawls
+	if several {
+		crawls = n
+	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()),
-		Settings: k.settings,
-		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,
-	}, c)
+		Settings: k.settings, Crawls: crawls,
+		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+	}, n.Default())
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
