@@ -221,7 +221,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
 	engine := crawls.Default()
-	api, err := k.startServer(engine)
+	api, err := k.startServer(crawls)
 	if err != nil {
 		return out, err
 	}
@@ -272,21 +272,24 @@ func allSeeds(n int) string {
 // closeGrace is how long responses of the API that are being written may take at the end.
 const closeGrace = 2 * time.Second
 
-func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
+// startServer starts the API. It is about the DEFAULT crawl; with URLFrontier, it lists all of them.
+func (k *crawling) startServer(n *node.Node) (*server.Server, error) {
 	s := k.config.Server
 	if s.Listen == "" {
 		return nil, nil
 	}
 	metrics := server.NewMetrics(programVersion())
+	var crawls server.Crawls
 	if k.config.URLFrontier.Listen != "" {
 		metrics.Register(k.counted)
+		crawls = n
 	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics,
-		Settings: k.settings,
-		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,
-	}, c)
+		Settings: k.settings, Crawls: crawls,
+		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+	}, n.Default())
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
