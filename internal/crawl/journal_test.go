@@ -101,10 +101,7 @@ func (j *memoryJournal) rebuilt(t *testing.T, dir string) (rebuilt, there string
 			t.Fatal(err)
 		}
 		defer s.Close()
-		from, err := s.LogPosition()
-		if err == nil {
-			err = j.Replay(from, s.Replay)
-		}
+		err = replay(s, j)
 		var b strings.Builder
 		if err == nil {
 			err = s.WriteRows(&b)
