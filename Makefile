@@ -9,9 +9,10 @@ BENCHSTAT := bin/benchstat-$(BENCHSTAT_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/audit ./internal/cluster ./internal/config ./internal/consent ./internal/extract \
-	./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
-	./internal/requestlog ./internal/urlfrontier/... ./internal/urllist ./internal/wall ./internal/warc ./internal/weburl ./internal/wire \
+PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent \
+	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
+	./internal/requestlog ./internal/sweep ./internal/urlfrontier/... ./internal/urllist ./internal/wall ./internal/warc \
+	./internal/weburl ./internal/wire \
 	./internal/words
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/archive ./internal/simulate ./robots ./storage

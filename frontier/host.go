@@ -89,6 +89,7 @@ type active struct {
 
 	inFlight int
 	served   int    // requests since it became active
+	inTurn   int    // requests in its present turn, up to turnLength
 	tail     uint32 // all ordinals are below it
 
 	loading         bool  // its queues are being read

@@ -107,6 +107,7 @@ func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
 	a, why := t.host.active, &t.polite
 	a.inFlight++
 	a.served++
+	t.host.countInTurn()
 	for _, limit := range a.limits {
 		if limit != nil {
 			limit.polite.Begin()

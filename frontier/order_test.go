@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,5 +183,52 @@ func TestManyDue(t *testing.T) {
 	w.finish(time.Hour, time.Hour)
 	if took := w.now.Sub(epoch); took > 10*time.Minute || len(w.pages()) != 1000 {
 		t.Errorf("%d pages in %v", len(w.pages()), took)
+	}
+}
+
+// hostsInARow are the hosts of the requests so far, with the number of requests in a row.
+func (w *world) hostsInARow() (runs []string) {
+	var last string
+	n := 0
+	note := func() {
+		if n > 0 {
+			runs = append(runs, fmt.Sprint(last, " ", n))
+		}
+	}
+	for _, r := range w.log {
+		if r.lease.HostName != last {
+			note()
+			last, n = r.lease.HostName, 0
+		}
+		n++
+	}
+	note()
+	return runs
+}
+
+// Without a delay a host has several requests in a row, and then the others have theirs.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		delay time.Duration
+		want  string
+	}{
+		{0, "[a 8 b 8 c 8 a 3 b 3 c 3]"},
+		{10 * time.Millisecond, "[a 1 b 1 c 1 a 1 b 1 c 1 a 1 b 1 c 1"}, // all are due when a request ends
+		{time.Second, "[a 1 b 1 c 1 a 1 b 1 c 1 a 1 b 1 c 1"},
+	} {
+		o := testOptions()
+		o.Politeness.Delay = c.delay
+		w := newWorld(t, o, newMemory())
+		w.workers = 1
+		for _, host := range []string{"a", "b", "c"} {
+			w.add(urls("http://"+host+"/", 10)...)
+		}
+		w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond} }
+		w.open()
+		w.finish(time.Hour, time.Hour)
+		if got := fmt.Sprint(w.hostsInARow()); !strings.HasPrefix(got, c.want) {
+			t.Errorf("delay %v: requests in a row %s, want %s", c.delay, got, c.want)
+		}
+		w.checkManners()
 	}
 }

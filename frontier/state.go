@@ -133,11 +133,35 @@ func (f *Frontier) schedule(h *host, now instant) {
 func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
 	h.state = waitingToRecrawl
 	if work {
-		f.pushReady(h, wake)
+		f.pushReady(h, f.turnKey(h, wake))
 	}
 	if recrawlAt < never {
 		f.pushRecrawl(h, inActiveHeap, recrawlAt)
 	}
+}
+
+// turnLength is how many requests in a row a host without a delay may have before the others that are
+// due. With one request a turn, the connection to each of many hosts would be closed before its next
+// turn, and every request would need a new one.
+const turnLength = 8
+
+// inTurn is the key of a host that is due and has not had all requests of its turn.
+const inTurn = always - 1
+
+// turnKey is the key under which a host waits that has work from wake on.
+func (f *Frontier) turnKey(h *host, wake instant) instant {
+	if n := h.active.inTurn; h.delay == 0 && 0 < n && n < turnLength && wake <= f.instant(f.clock) {
+		return inTurn
+	}
+	return wake
+}
+
+// countInTurn counts a request of a due host.
+func (h *host) countInTurn() {
+	if h.readyAt != inTurn {
+		h.active.inTurn = 0
+	}
+	h.active.inTurn = min(h.active.inTurn+1, turnLength)
 }
 
 // idleState is the state of an active host that has nothing to do at the moment.

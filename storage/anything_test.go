@@ -51,7 +51,7 @@ func TestAnyOutcome(t *testing.T) {
 			t.Fatalf("%+v cannot be read, %q is left", o, rest)
 		}
 		want := o
-		want.At, want.Due = fromSeconds(seconds(o.At)), fromSeconds(secondsUp(o.Due))
+		want.At, want.Due = FromSeconds(Seconds(o.At)), FromSeconds(secondsUp(o.Due))
 		if len(o.ETag) > 255 {
 			want.ETag = ""
 		}
@@ -79,7 +79,7 @@ func TestAnyEntry(t *testing.T) {
 			Redirects: rapid.Byte().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 			Sitemap:   rapid.Bool().Draw(t, "sitemap"),
 			Frequency: Frequency(rapid.IntRange(0, 7).Draw(t, "frequency")), Priority: rapid.Int8().Draw(t, "priority"),
-			ViaHost: HostID(rapid.Uint32().Draw(t, "via")), FirstSeen: fromSeconds(rapid.Uint32().Draw(t, "seen")),
+			ViaHost: HostID(rapid.Uint32().Draw(t, "via")), FirstSeen: FromSeconds(rapid.Uint32().Draw(t, "seen")),
 		}
 		if rapid.Bool().Draw(t, "session") {
 			e.Stripped = "/" + anyText().Draw(t, "stripped")

@@ -265,7 +265,7 @@ func (e *encoder) found(all []Found) {
 }
 
 func (e *encoder) discovery(f *Found, last *foundContext) {
-	now := foundContext{f.URL.Origin(), f.URL.RequestURI(), f.ViaHost, f.ViaOrdinal, f.Depth, seconds(f.At)}
+	now := foundContext{f.URL.Origin(), f.URL.RequestURI(), f.ViaHost, f.ViaOrdinal, f.Depth, Seconds(f.At)}
 	var flags byte
 	set := func(to *byte, flag byte, is bool) {
 		if is {
@@ -316,7 +316,7 @@ func (e *encoder) discovery(f *Found, last *foundContext) {
 		e.body = append(e.body, byte(f.Priority))
 	}
 	if more&foundModified != 0 {
-		e.body = binary.BigEndian.AppendUint32(e.body, seconds(f.Modified))
+		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(f.Modified))
 	}
 	if more&foundMetadata != 0 {
 		e.longBytes(f.Metadata)
@@ -431,7 +431,7 @@ func (e *encoder) payloads(all []Payload) {
 		}
 		e.body = append(e.body, p.SHA256[:]...)
 		e.uvarint(uint64(p.Ordinal))
-		e.body = binary.BigEndian.AppendUint32(e.body, seconds(p.At))
+		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(p.At))
 		host = p.Host
 	}
 }

@@ -186,7 +186,7 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 	f.URL = last.origin.URL(last.uri)
 	parsed, err := weburl.Parse(f.URL.String())
 	d.Require(err == nil && parsed == f.URL)
-	f.ViaHost, f.ViaOrdinal, f.Depth, f.At = last.via, last.ordinal, last.depth, fromSeconds(last.at)
+	f.ViaHost, f.ViaOrdinal, f.Depth, f.At = last.via, last.ordinal, last.depth, FromSeconds(last.at)
 	f.Seed, f.Sitemap, f.Listed = flags&foundSeed != 0, flags&foundSitemap != 0, flags&foundListed != 0
 	if flags&foundStripped != 0 {
 		f.Stripped = d.text()
@@ -203,7 +203,7 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 		f.Priority = int8(d.Byte())
 	}
 	if more&foundModified != 0 {
-		f.Modified = fromSeconds(d.Uint32())
+		f.Modified = FromSeconds(d.Uint32())
 	}
 	if more&foundMetadata != 0 {
 		f.Metadata = d.Long()
@@ -309,7 +309,7 @@ func (d *recordDecoder) payloads() (all []Payload) {
 		if flags&payloadDigest == 0 {
 			p.Digest = binary.BigEndian.Uint64(p.SHA256[:])
 		}
-		p.Ordinal, p.At = d.uint32(), fromSeconds(d.Uint32())
+		p.Ordinal, p.At = d.uint32(), FromSeconds(d.Uint32())
 		all = append(all, p)
 	}
 	return all

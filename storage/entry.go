@@ -62,7 +62,7 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	b = binary.AppendUvarint(b, uint64(len(text)))
 	b = append(b, text...)
 	b = binary.AppendUvarint(b, depth)
-	b = binary.BigEndian.AppendUint32(b, seconds(e.FirstSeen))
+	b = binary.BigEndian.AppendUint32(b, Seconds(e.FirstSeen))
 	switch {
 	case e.ViaHost == NoHost:
 		b = append(b, 0)
@@ -132,7 +132,7 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 	}
 	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
-	e.FirstSeen = fromSeconds(d.Uint32())
+	e.FirstSeen = FromSeconds(d.Uint32())
 	if via := d.Uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
 	}

@@ -98,8 +98,8 @@ func appendShort(b []byte, s string) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// seconds returns a time as the rows have it: Unix seconds in 32 bits, 0 for the zero time.
-func seconds(t time.Time) uint32 {
+// Seconds returns a time as the rows have it: Unix seconds in 32 bits, 0 for the zero time.
+func Seconds(t time.Time) uint32 {
 	if t.IsZero() {
 		return 0
 	}
@@ -108,14 +108,15 @@ func seconds(t time.Time) uint32 {
 
 // secondsUp rounds up, for instants that must not come early.
 func secondsUp(t time.Time) uint32 {
-	s := seconds(t)
+	s := Seconds(t)
 	if s != 0 && t.Nanosecond() > 0 && s != 1<<32-1 {
 		s++
 	}
 	return s
 }
 
-func fromSeconds(s uint32) time.Time {
+// FromSeconds is the inverse of Seconds.
+func FromSeconds(s uint32) time.Time {
 	if s == 0 {
 		return time.Time{}
 	}

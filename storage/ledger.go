@@ -304,16 +304,6 @@ func (l *Ledger) Trim(committed uint64) error {
 // Close closes the file, which stays for the next process.
 func (l *Ledger) Close() error { return l.f.Close() }
 
-// BootID returns the id of this boot of the machine. It is empty if the system has none; then every
-// restart counts as a new boot.
-func BootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(b))
-}
-
 // Wait is a line of the start ledger between those of requests: a wait that a host demanded in a
 // response which may not be committed yet.
 type Wait struct {

@@ -39,7 +39,7 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 	at := len(b)
 	var flags byte
 	b = append(b, 0, byte(o.State), byte(o.Reason), o.Attempts)
-	b = binary.BigEndian.AppendUint32(b, seconds(o.At))
+	b = binary.BigEndian.AppendUint32(b, Seconds(o.At))
 	if o.Status != 0 {
 		flags |= outcomeStatus
 		b = binary.BigEndian.AppendUint16(b, o.Status)
@@ -99,7 +99,7 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	flags := d.Byte()
 	state := d.Byte()
 	o := Outcome{State: State(state &^ outcomeMore)}
-	o.Reason, o.Attempts, o.At = Reason(d.Byte()), d.Byte(), fromSeconds(d.Uint32())
+	o.Reason, o.Attempts, o.At = Reason(d.Byte()), d.Byte(), FromSeconds(d.Uint32())
 	if flags&outcomeStatus != 0 {
 		o.Status = d.Uint16()
 	}
@@ -110,7 +110,7 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 		o.Digest = d.Uint64()
 	}
 	if flags&outcomeDue != 0 {
-		o.Due = fromSeconds(d.Uint32())
+		o.Due = FromSeconds(d.Uint32())
 	}
 	if flags&outcomeLine != 0 {
 		o.Line = uint32(d.Uvarint())

@@ -47,14 +47,14 @@ func appendPayloadKey(b []byte, host HostID, digest uint64) []byte {
 func appendPayload(b []byte, p *Payload) []byte {
 	b = append(b, p.SHA256[:]...)
 	b = binary.BigEndian.AppendUint32(b, p.Ordinal)
-	return binary.BigEndian.AppendUint32(b, seconds(p.At))
+	return binary.BigEndian.AppendUint32(b, Seconds(p.At))
 }
 
 func decodePayload(v []byte) (p Payload, ok bool) {
 	d := wire.NewDecoder(v)
 	copy(p.SHA256[:], d.Bytes(len(p.SHA256)))
 	p.Ordinal = d.Uint32()
-	p.At = fromSeconds(d.Uint32())
+	p.At = FromSeconds(d.Uint32())
 	return p, d.End() == nil
 }
 

@@ -164,7 +164,7 @@ func TestMetadata(t *testing.T) {
 	}
 	want(0, first)
 	if r := put("http://a.example/0", second, &later); len(r.Set) != 1 || r.Set[0] != (Position{1, 0}) ||
-		r.Hosts[0].Due != 1 || r.Hosts[0].NextDue != seconds(later.Due) {
+		r.Hosts[0].Due != 1 || r.Hosts[0].NextDue != Seconds(later.Due) {
 		t.Errorf("a known URL with a date: %+v", r)
 	}
 	want(0, second)

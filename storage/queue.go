@@ -83,7 +83,7 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 	if q.Due == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].due == 0 {
 		return nil
 	}
-	now := seconds(q.Now)
+	now := Seconds(q.Now)
 	c := rd.tx.Bucket(bucketDue).Cursor()
 	k, _ := c.Seek(append(appendHostKey(nil, q.Host), q.Origin))
 	for len(k) == dueKeySize && hostOfKey(k) == q.Host && k[4] == q.Origin && len(h.Due) < q.Due {

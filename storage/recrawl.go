@@ -57,7 +57,7 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
 		return nil
 	}
-	now := seconds(q.Now)
+	now := Seconds(q.Now)
 	return rd.eachRecrawl(q.Origin, func(due, ordinal uint32) (bool, error) {
 		if due > now || len(h.Recrawls) == q.Recrawls {
 			return false, nil
@@ -173,7 +173,7 @@ func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
 			return due, history, false
 		}
 		w.effects.decided = decided[1:]
-		return fromSeconds(decided[0].due), decided[0].history, true
+		return FromSeconds(decided[0].due), decided[0].history, true
 	}
 	if due, history, ok = w.effects.ask(*n); ok {
 		w.notices = append(w.notices, notice{call, secondsUp(due), history})

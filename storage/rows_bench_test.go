@@ -64,7 +64,7 @@ func appendKnown(b []byte) []byte {
 	b = append(b, byte(Queued), 0, 3, 0)
 	b = binary.BigEndian.AppendUint32(b, 1)
 	b = binary.BigEndian.AppendUint32(b, 77)
-	return binary.BigEndian.AppendUint32(b, seconds(someTime))
+	return binary.BigEndian.AppendUint32(b, Seconds(someTime))
 }
 
 // appendFetched appends the value of a URL with its outcome, in as many bytes as the store's.

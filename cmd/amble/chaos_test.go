@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -192,7 +193,7 @@ func (c *chaos) left(t *testing.T) remains {
 	if err == nil {
 		var outcomes uint64
 		if outcomes, err = storage.DecodeOffset(mark); err == nil {
-			_, err = storage.ReadUncommitted(c.data(), outcomes, storage.BootID(), func(_ uint64, start storage.Start) {
+			_, err = storage.ReadUncommitted(c.data(), outcomes, boot.ID(), func(_ uint64, start storage.Start) {
 				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
 					r.open[note[3]] = true
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -95,7 +96,7 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 }
 
 // ended prints the result.
-func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error) error {
+func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(exit(exitProblem, err))
 	}
@@ -117,9 +118,9 @@ func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error
 }
 
 // newRetryProgress returns a function that reports the progress at intervals.
-func newRetryProgress(w io.Writer) func(crawl.Retried) error {
+func newRetryProgress(w io.Writer) func(sweep.Retried) error {
 	reported := time.Now()
-	return func(p crawl.Retried) error {
+	return func(p sweep.Retried) error {
 		if now := time.Now(); now.Sub(reported) >= logEvery {
 			reported = now
 			fmt.Fprintf(w, "%s inspected, %s so far\n", plural(p.Inspected, "URL"), grouped(p.Back))
@@ -130,7 +131,7 @@ func newRetryProgress(w io.Writer) func(crawl.Retried) error {
 
 // retrier puts URLs back into the queues of a running crawl, or of the database.
 type retrier interface {
-	Retry(context.Context, server.Retry, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
+	Retry(context.Context, server.Retry, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
 	io.Closer
 }
 
@@ -160,23 +161,23 @@ func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, erro
 type runningRetrier struct{ *server.Client }
 
 // Retry implements retrier.
-func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection,
-	each func(crawl.Retried) error) (crawl.Retried, error) {
+func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ sweep.Selection,
+	each func(sweep.Retried) error) (sweep.Retried, error) {
 	return r.Client.Retry(ctx, q, each)
 }
 
 type storedRetrier struct{ *crawl.Retrier }
 
 // Retry implements retrier.
-func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
-	each func(crawl.Retried) error) (crawl.Retried, error) {
+func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s sweep.Selection,
+	each func(sweep.Retried) error) (sweep.Retried, error) {
 	return r.Retrier.Retry(ctx, s, each)
 }
 
 type storedCounter struct{ *storage.Store }
 
 // Retry implements retrier.
-func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
-	each func(crawl.Retried) error) (crawl.Retried, error) {
-	return crawl.CountRetries(ctx, r.Store, s, each)
+func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s sweep.Selection,
+	each func(sweep.Retried) error) (sweep.Retried, error) {
+	return sweep.Count(ctx, r.Store, s, each)
 }

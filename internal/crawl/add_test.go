@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -251,7 +252,8 @@ func mustParse(text string) weburl.URL {
 	return u
 }
 
-// TestAddWhileItStops must never leave anybody waiting, and what it counts must be in the store.
+// TestAddWhileItStops must never leave anybody waiting, and what it counts must be in the store. The time is
+// real: callers that never pause keep virtual time from passing.
 func TestAddWhileItStops(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
@@ -290,61 +292,67 @@ func TestAddWhileItStops(t *testing.T) {
 // TestAddToAFullDisk waits for room, and its caller may give up.
 func TestAddToAFullDisk(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	e, d := fillable(t, web)
-	d.full.Store(true)
-	ctx, giveUp := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer giveUp()
-	if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/1"))); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the error is %v", err)
-	}
-	d.full.Store(false)
-	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Known != 1 {
-		t.Errorf("%+v, %v: the one given up should be there by now", sum, err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		e, d := fillable(t, web)
+		d.full.Store(true)
+		ctx, giveUp := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer giveUp()
+		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/1"))); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+		d.full.Store(false)
+		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Known != 1 {
+			t.Errorf("%+v, %v: the one given up should be there by now", sum, err)
+		}
+	})
 }
 
 // TestLookIntoARunningCrawl reads what only the frontier knows.
 func TestLookIntoARunningCrawl(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "User-agent: *\nCrawl-delay: 3600\n", paths("/p/", 3), nil),
-		site("b.test", "", nil, testweb.Routes{"/": testweb.Status(503)}))
-	e, stop := daemon(t, testOptions(t, web), web.URL("a.test", "/"), web.URL("b.test", "/"))
-	view := e.View()
-	var a, b inspect.HostStory
-	eventually(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
-		var err, err2 error
-		a, err = view.Host(context.Background(), "a.test")
-		b, err2 = view.Host(context.Background(), "b.test")
-		return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 && b.State == inspect.HostFailing
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "User-agent: *\nCrawl-delay: 3600\n", paths("/p/", 3), nil),
+			site("b.test", "", nil, testweb.Routes{"/": testweb.Status(503)}))
+		e, stop := daemon(t, testOptions(t, web), web.URL("a.test", "/"), web.URL("b.test", "/"))
+		view := e.View()
+		var a, b inspect.HostStory
+		eventually(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
+			var err, err2 error
+			a, err = view.Host(context.Background(), "a.test")
+			b, err2 = view.Host(context.Background(), "b.test")
+			return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 && b.State == inspect.HostFailing
+		})
+		if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() || a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
+			t.Errorf("%+v\n%+v", a, b)
+		}
+		var names []string
+		n, err := view.Hosts(context.Background(), inspect.HostQuery{Sort: "name", Limit: 1}, func(h *inspect.Host) error {
+			names = append(names, h.Host+" "+h.State)
+			return nil
+		})
+		if err != nil || n != 2 || len(names) != 1 || names[0] != "a.test waiting" {
+			t.Errorf("%v of %d, %v", names, n, err)
+		}
+		stop()
 	})
-	if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() || a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
-		t.Errorf("%+v\n%+v", a, b)
-	}
-	var names []string
-	n, err := view.Hosts(context.Background(), inspect.HostQuery{Sort: "name", Limit: 1}, func(h *inspect.Host) error {
-		names = append(names, h.Host+" "+h.State)
-		return nil
-	})
-	if err != nil || n != 2 || len(names) != 1 || names[0] != "a.test waiting" {
-		t.Errorf("%v of %d, %v", names, n, err)
-	}
-	stop()
 }
 
 // TestAddSettlesNoRequest: the commit of an addition must not make the start ledger forget a request that is still out.
 func TestAddSettlesNoRequest(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/": testweb.Slow(time.Hour, testweb.Page("slow"))}))
-	o := testOptions(t, web)
-	o.ShutdownGrace = 0
-	e, _ := daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "the page is requested", func() bool { return web.Served() == 2 })
-	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
-		t.Fatalf("%+v, %v", sum, err)
-	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), storage.BootID(), nil)
-	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
-		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, testweb.Routes{"/": testweb.Slow(time.Hour, testweb.Page("slow"))}))
+		o := testOptions(t, web)
+		o.ShutdownGrace = 0
+		e, _ := daemon(t, o, web.URL("a.test", "/"))
+		eventually(t, "the page is requested", func() bool { return web.Served() == 2 })
+		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
+			t.Fatalf("%+v, %v", sum, err)
+		}
+		uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(), nil)
+		if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
+			t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
+		}
+	})
 }

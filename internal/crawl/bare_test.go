@@ -75,7 +75,8 @@ func linksOfTokens(document io.Reader) (targets []string, err error) {
 // crawlBare crawls a web with net/http. It speaks HTTP/1.1, which takes net/http less time than HTTP/2.
 func crawlBare(b *testing.B, web benchWeb, find findLinks) int {
 	dialer := &net.Dialer{}
-	transport := &http.Transport{MaxIdleConnsPerHost: web.workers, DisableCompression: true,
+	transport := &http.Transport{
+		MaxIdleConns: benchIdleConns, MaxIdleConnsPerHost: web.workers, DisableCompression: true,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(addr)
 			if err != nil {

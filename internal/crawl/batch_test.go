@@ -92,7 +92,7 @@ func TestGatheredOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests, commits := e.store.Counters().Requests, e.tally.commits.Load()
+	requests, commits := e.store.Counters().Requests, e.tally.Commits.Load()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,12 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-const benchWorkers = 64
+const (
+	benchWorkers = 64
+	// benchIdleConns bounds the idle connections of every crawler: without a bound, a web of thousands of hosts takes
+	// all descriptors.
+	benchIdleConns = 1000
+)
 
 // startMesh serves a mesh until the benchmark ends.
 func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
@@ -41,7 +46,7 @@ func startMesh(b *testing.B, m testweb.Mesh, c testweb.Config) *testweb.Web {
 // meshOptions are those of a crawl of a mesh without delay and without output.
 func meshOptions(b *testing.B, web *testweb.Web) Options {
 	o := testOptions(b, web)
-	o.Workers, o.Fetch.MaxIdleConns = benchWorkers, 1000
+	o.Workers, o.Fetch.MaxIdleConns = benchWorkers, benchIdleConns
 	o.Archive.Formats = []string{archive.FormatNone}
 	o.Frontier.Politeness.Delay = 0
 	return o
@@ -176,6 +181,7 @@ func crawlInTurns(b *testing.B, web benchWeb, crawlers []crawler) {
 type speed struct {
 	pages float64 // a second
 	cpu   float64 // microseconds a page
+	conns float64 // connections a page
 }
 
 // crawler crawls a web. crawl returns how many pages it fetched.
@@ -186,18 +192,22 @@ type crawler struct {
 
 // measure runs one whole crawl.
 func (w crawler) measure(b *testing.B, web benchWeb) speed {
-	start, before := time.Now(), cpuTime(b)
+	start, before, conns := time.Now(), cpuTime(b), web.Connections()
 	if n := w.crawl(b); n != web.pages {
 		b.Fatalf("%s: %d pages, want %d", w.name, n, web.pages)
 	}
 	pages := float64(web.pages)
-	return speed{pages: pages / time.Since(start).Seconds(), cpu: float64((cpuTime(b) - before).Microseconds()) / pages}
+	return speed{
+		pages: pages / time.Since(start).Seconds(), cpu: float64((cpuTime(b) - before).Microseconds()) / pages,
+		conns: float64(web.Connections()-conns) / pages,
+	}
 }
 
 // report reports the medians.
 func (w crawler) report(b *testing.B, prefix string, speeds []speed) {
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].pages }), prefix+"pages/s")
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].cpu }), prefix+"cpu-µs/page")
+	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].conns }), prefix+"conns/page")
 }
 
 // medianOf is that of a value of each round.

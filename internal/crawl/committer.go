@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -80,7 +82,7 @@ type committer struct {
 	store    committerStore
 	files    *outputFiles
 	space    *diskSpace
-	tally    *tally
+	tally    *tally.Tally
 	observer Observer // nil: nobody
 
 	batches   <-chan *batch
@@ -150,7 +152,7 @@ func (c *committer) commit(b *batch) error {
 	c.files.marks = marks
 	c.nameFiles()
 	b.took = time.Since(started)
-	c.tally.commits.Add(1)
+	c.tally.Commits.Add(1)
 	if c.observer != nil {
 		c.observer.Committed(b.took, len(b.rows.Found)+len(b.rows.Done))
 	}
@@ -244,8 +246,8 @@ type batch struct {
 	pages  int             // fetched
 	size   int             // results and discoveries
 
-	swept    []*sweep       // whose end is in it
-	begun    []*sweep       // whose first mark is in it; they start when it is on disk
+	swept    []*sweep.Sweep // whose end is in it
+	begun    []*sweep.Sweep // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
@@ -435,10 +437,10 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.bodies.committed(b.rows.Payloads)
 	d.sweeps.waiting = append(d.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
-		s.over(d.f, now)
+		s.Ended(d.f, now)
 	}
 	d.collect()
-	d.tally.committed(b)
+	d.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {
 		d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
 		d.spare = b.reuse()

@@ -1,22 +1,20 @@
 package crawl
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -137,11 +135,6 @@ func (w *worker) skipsStoring(res *result) bool {
 	return action >= consent.SkipStoring
 }
 
-// consentLift puts back what consent.policy kept from being fetched, when it changes.
-func (s *liftSource) consentLift() lift {
-	return lift{"consent.policy", fmt.Sprint(s.live.Consent), nil, storage.In(storage.Denied), because(storage.ReasonUsage)}
-}
-
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
 func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL) {
 	list := w.statementsOf(&res.lease, header, d)
@@ -173,278 +166,125 @@ func keptOfPage(last *storage.Outcome) []consent.Statement {
 	return list
 }
 
-// Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in
-// force are part of the scope, which every decision checks. A sweep excludes the URLs that wait, so
-// that they are counted as excluded; that none of them is fetched does not depend on it.
+// A TDM file is a URL of its origin's queue, before its sitemaps and pages: it has the verdict, the
+// limits, the retries and the record of any other. It is found when the robots.txt is fetched, and put
+// back into the queue when that is fetched again later. A mark keeps what it says.
 
-// markOptOut is the prefix of the marks of commanded opt-outs. The rest of the name is the scope, a
-// blank and the value; the mark holds the entry as JSON.
-const markOptOut = "optout/"
+const (
+	// markTDM is the prefix of the marks of TDM files. The rest of the name is the origin.
+	markTDM = "tdm/"
+	// tdmPriority puts the TDM file of an origin before its sitemaps.
+	tdmPriority = sitemapPriority + 1
+	// tdmLifetime is the age from which on a TDM file is fetched again with the robots.txt. It is less
+	// than the usual lifetime of that.
+	tdmLifetime = 12 * time.Hour
+	// kindTDM is the kind of a TDM file in the output.
+	kindTDM = "tdmrep"
+)
 
-func optOutMark(scope optout.Scope, value string) string {
-	return markOptOut + string(scope) + " " + value
+// tdmChange is what a request for a TDM file brought.
+type tdmChange struct {
+	origin weburl.Origin
+	file   []byte // for the mark; nil: the origin has none
 }
 
-// markReader reads marks.
-type markReader interface {
-	Marks(prefix string) (map[string][]byte, error)
+// readsTDM reports whether TDM files count.
+func (w *worker) readsTDM() bool { return w.o.TDMFiles || w.live().Consent.ReadsTDM() }
+
+// isTDMFile reports whether a URL is that of the TDM file of its origin, which counts.
+func (w *worker) isTDMFile(u weburl.URL) bool {
+	return u.RequestURI() == consent.TDMFilePath && w.readsTDM()
 }
 
-// commandedOptOuts reads the opt-outs that commands recorded, by mark.
-func commandedOptOuts(s markReader) (map[string]optout.Entry, error) {
-	marks, err := s.Marks(markOptOut)
-	if err != nil {
-		return nil, err
-	}
-	entries := make(map[string]optout.Entry, len(marks))
-	for name, value := range marks {
-		var e optout.Entry
-		if err := json.Unmarshal(value, &e); err != nil {
-			return nil, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
-		}
-		entries[name] = e
-	}
-	return entries, nil
-}
-
-// listOptOuts makes a list of configured and commanded opt-outs.
-func listOptOuts(configured []optout.Entry, commanded map[string]optout.Entry) *optout.List {
-	entries := append([]optout.Entry(nil), configured...)
-	for _, e := range commanded {
-		entries = append(entries, e)
-	}
-	return optout.NewList(entries...)
-}
-
-// optOuts are all opt-outs, in force or not. The dispatcher owns them.
-type optOuts struct {
-	commanded map[string]optout.Entry // by mark
-	nextEnd   time.Time               // the earliest end of one in force; zero: none ends
-}
-
-// restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
-func (d *dispatcher) restoreOptOuts() (err error) {
-	if d.optOuts.commanded, err = commandedOptOuts(d.store); err != nil {
-		return err
-	}
-	d.optOuts.nextEnd = d.f.Scope().OptOuts().NextEnd(d.o.Now())
-	return nil
-}
-
-// refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
-func (d *dispatcher) refreshOptOuts() {
-	now := d.o.Now()
-	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded).InForce(now)
-	before := d.f.Scope().OptOuts()
-	d.optOuts.nextEnd = list.NextEnd(now)
-	if !before.Gains(list) && !list.Gains(before) {
+// announceTDM makes a discovery of the TDM file of an origin whose robots.txt was fetched. If it is known
+// and old, it is put back into its queue.
+func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
+	u := job.Origin.URL(consent.TDMFilePath)
+	if !w.readsTDM() || record.Class == robots.ClassUnreachable || w.scope().CheckSitemap(u) != frontier.InScope {
 		return
 	}
-	d.setScope(d.f.Scope().WithOptOuts(list))
-	if before.Gains(list) {
-		d.sweeps.exclude(d.pending)
+	head, host, err := w.store.Lookup(u)
+	last := &head.Last
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		res.found = append(res.found, storage.Found{
+			URL: u, Fingerprint: w.store.Fingerprint(u), Sitemap: true, Priority: tdmPriority, At: res.robots.End,
+		})
+	case err != nil:
+		w.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
+	case last.State != storage.Queued && last.State != storage.Retrying && res.robots.End.Sub(last.At) >= tdmLifetime:
+		res.again = append(res.again, sweep.PutBack(host.ID, &head, res.robots.End))
 	}
 }
 
-// endOptOuts takes opt-outs out of force that have ended.
-func (d *dispatcher) endOptOuts(now time.Time) {
-	if end := d.optOuts.nextEnd; !end.IsZero() && !now.Before(end) {
-		d.refreshOptOuts()
-		d.reconsider()
-		d.collect()
+// readTDMFile takes what the response for a TDM file says. A response that may be another one later
+// changes nothing.
+func (w *worker) readTDMFile(res *result, resp *fetch.Response) {
+	u := res.lease.URL
+	if !w.isTDMFile(u) || httpfield.IsTemporary(resp.Status) || resp.Status == http.StatusNotModified {
+		return
 	}
-}
-
-// changeOptOut records an opt-out, or with remove removes it.
-func (d *dispatcher) changeOptOut(e optout.Entry, remove bool) error {
-	name := optOutMark(e.Scope, e.Value)
-	if _, known := d.optOuts.commanded[name]; remove && !known {
-		return errNoOptOut(e)
-	}
-	if remove {
-		delete(d.optOuts.commanded, name)
-		d.pending.setMark(name, nil)
-		d.log.Warn("an opt-out is removed", "scope", string(e.Scope), "value", e.Value)
-	} else {
-		d.optOuts.commanded[name] = e
-		d.pending.setMark(name, encodeOptOut(e))
-		d.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
-			"reason", e.Reason, "by", e.By)
-	}
-	d.refreshOptOuts()
-	d.reconsider()
-	d.collect()
-	return nil
-}
-
-func encodeOptOut(e optout.Entry) []byte {
-	b, _ := json.Marshal(e) // of texts and times
-	return b
-}
-
-func errNoOptOut(e optout.Entry) error {
-	return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
-}
-
-// AddOptOut records an opt-out, and returns when that is on disk. It is in force from then on at the
-// latest; a request in flight may finish. One of the same scope and value is replaced. The error is
-// ErrNotRunning, that of the context, or why it could not be committed. Any goroutine may call it.
-func (e *Engine) AddOptOut(ctx context.Context, entry optout.Entry) error {
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })
-}
-
-// RemoveOptOut removes an opt-out that a command recorded, and returns when that is on disk. URLs that
-// it excluded go back into their queues in the background. The error is inspect.ErrUnknown, or one of
-// AddOptOut. Any goroutine may call it.
-func (e *Engine) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
-	entry := optout.Entry{Scope: scope, Value: value}
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
-}
-
-// OptOut is an opt-out for people.
-type OptOut struct {
-	optout.Entry
-	InForce bool   `json:"in_force"` // it has not ended
-	Source  string `json:"source"`   // command, or consent.optout
-}
-
-// OptOuts returns all opt-outs. Any goroutine may call it.
-func (e *Engine) OptOuts() ([]OptOut, error) {
-	return allOptOuts(e.store, e.live.Load().OptOuts, e.o.Now())
-}
-
-// StoredOptOuts is Engine.OptOuts for a crawl that does not run.
-func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
-	return allOptOuts(s, o.OptOuts, time.Now())
-}
-
-// ListOptOuts returns the list of the entries.
-func ListOptOuts(all []OptOut) *optout.List {
-	entries := make([]optout.Entry, len(all))
-	for i := range all {
-		entries[i] = all[i].Entry
-	}
-	return optout.NewList(entries...)
-}
-
-// allOptOuts lists them by scope and value.
-func allOptOuts(s markReader, configured []optout.Entry, now time.Time) ([]OptOut, error) {
-	commanded, err := commandedOptOuts(s)
-	if err != nil {
-		return nil, err
-	}
-	list := []OptOut{}
-	for _, e := range listOptOuts(configured, commanded).All() {
-		source := "consent.optout"
-		if _, is := commanded[optOutMark(e.Scope, e.Value)]; is {
-			source = "command"
+	c := tdmChange{origin: u.Origin()}
+	var file consent.TDMFile
+	if resp.Status/100 == 2 {
+		body, err := resp.Body.Load(nil, consent.MaxTDMFile+1)
+		if err == nil {
+			file, err = consent.ParseTDMFile(body)
 		}
-		list = append(list, OptOut{Entry: e, InForce: e.InForce(now), Source: source})
+		if err != nil {
+			w.log.Debug("no TDM file", "url", u.String(), "error", err)
+		}
 	}
-	return list, nil
+	if file.Size() > 0 {
+		c.file = file.Encode()
+	}
+	if len(c.file) > consent.MaxTDMFile { // it could not be read back
+		c.file, file = nil, consent.TDMFile{}
+	}
+	w.tdmFiles.put(c.origin, file)
+	res.tdm = &c
 }
 
-// OptOutKeeper records opt-outs of a crawl that does not run.
-type OptOutKeeper struct{ *offline }
-
-// OpenOptOuts opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open
-// come through.
-func OpenOptOuts(o Options) (*OptOutKeeper, error) {
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
+// tdmFile returns the TDM file of an origin, as it was fetched last.
+func (w *worker) tdmFile(of weburl.Origin) consent.TDMFile {
+	if file, known := w.tdmFiles.find(of); known {
+		return file
 	}
-	return &OptOutKeeper{f}, nil
+	encoded, err := w.store.Mark(markTDM + of.String())
+	var file consent.TDMFile
+	if err == nil && encoded != nil {
+		file, err = consent.ParseTDMFile(encoded)
+	}
+	if err != nil { // it is fetched again in its time
+		w.log.Error("a stored TDM file cannot be read", "origin", of.String(), "error", err)
+	}
+	w.tdmFiles.put(of, file)
+	return file
 }
 
-// AddOptOut is Engine.AddOptOut.
-func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
-	b := storage.Batch{Marks: map[string][]byte{optOutMark(e.Scope, e.Value): encodeOptOut(e)}}
-	if _, err := k.commit(&b); err != nil {
-		return fmt.Errorf("record the opt-out: %w", err)
-	}
-	return nil
+// tdmFiles are the TDM files that were needed lately. It is safe for concurrent use.
+type tdmFiles struct {
+	mu    sync.Mutex
+	files map[weburl.Origin]consent.TDMFile // guarded by mu
+	bytes int                               // in files; guarded by mu
 }
 
-// RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
-func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
-	name := optOutMark(scope, value)
-	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
-		return errors.Join(err, errNoOptOut(optout.Entry{Scope: scope, Value: value}))
-	}
-	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
-		return fmt.Errorf("remove the opt-out: %w", err)
-	}
-	return nil
+// maxTDMFiles and maxTDMBytes bound them; all are forgotten when there are as many.
+const maxTDMFiles, maxTDMBytes = 4096, 8 << 20
+
+func (f *tdmFiles) find(of weburl.Origin) (consent.TDMFile, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, known := f.files[of]
+	return file, known
 }
 
-// markExclude is the name of the mark of the sweep that excludes URLs that opted out.
-const markExclude = "exclude"
-
-// newExclusion returns the sweep that excludes the URLs that wait and opted out, of all hosts. A new
-// one replaces the mark of one under way.
-func newExclusion(scope func() *frontier.Scope) *sweep {
-	states := frontier.DropMatters()
-	s := newHostSweep(markExclude, storage.NoHost, states, unbounded)
-	s.encode = func() []byte { return []byte(s.at.String()) }
-	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		o := frontier.OptOutOutcome(now)
-		o.History = l.Last.History
-		_, is := scope().OptOut(l.URL)
-		return changeTo(l, states, o), is
+func (f *tdmFiles) put(of weburl.Origin, file consent.TDMFile) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.files == nil || len(f.files) >= maxTDMFiles || f.bytes+file.Size() > maxTDMBytes {
+		f.files, f.bytes = make(map[weburl.Origin]consent.TDMFile), 0
 	}
-	return s
-}
-
-// exclude begins an exclusion, on disk too. One that waits begins again.
-func (q *sweepQueue) exclude(to *batch) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(s *sweep) bool { return s.mark == markExclude })
-	q.add(newExclusion(q.scope), to)
-}
-
-// openExclusion goes on with the exclusion of an earlier process.
-func (q *sweepQueue) openExclusion(_ string, value []byte) (s *sweep, err error) {
-	s = newExclusion(q.scope)
-	if s.at, err = storage.ParsePosition(string(value)); err != nil {
-		err = fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
-	}
-	return s, err
-}
-
-// optOutLift puts back what opt-outs excluded when there are fewer of them.
-func (s *liftSource) optOutLift() lift {
-	list := s.scope.OptOuts()
-	var names []string
-	for _, e := range list.All() {
-		names = append(names, string(e.Scope)+" "+e.Value)
-	}
-	states := storage.In(storage.Excluded, storage.Redirected)
-	return lift{"consent.optout", listed(names), loses, states, func(l *storage.Located) bool {
-		_, covered := s.scope.OptOut(l.URL)
-		return l.Last.Reason == storage.ReasonOptOut && !covered
-	}}
-}
-
-// scopeReason says why a URL is in scope or not, with the opt-out that covers it.
-func scopeReason(scope *frontier.Scope, u weburl.URL) string {
-	if e, is := scope.OptOut(u); is {
-		return frontier.OptedOut.String() + ": " + e.String()
-	}
-	return scope.Check(u).String()
-}
-
-// hostOptOut returns the opt-out that covers all of a host or its address, for people; empty: there is
-// none. A nil scope is that of a crawl that has not begun.
-func hostOptOut(scope *frontier.Scope, host, address string) string {
-	if scope == nil {
-		return ""
-	}
-	e, is := scope.OptOuts().Host(host, time.Time{})
-	if addr, err := netip.ParseAddr(address); !is && err == nil {
-		e, is = scope.OptOuts().Addr(addr, time.Time{})
-	}
-	if !is {
-		return ""
-	}
-	return e.String()
+	f.bytes += file.Size() - f.files[of].Size()
+	f.files[of] = file
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -365,7 +366,7 @@ func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 
 // robotsRecords returns the robots records of all origins of a host, the zero Record for one that
 // cannot be read.
-func robotsRecords(s rulesStore, host *storage.Host) ([]robots.Record, error) {
+func robotsRecords(s load.RulesStore, host *storage.Host) ([]robots.Record, error) {
 	records := make([]robots.Record, len(host.Queues))
 	for i := range host.Queues {
 		encoded, err := s.Policy(host.Queues[i].Origin)
@@ -377,11 +378,4 @@ func robotsRecords(s rulesStore, host *storage.Host) ([]robots.Record, error) {
 		}
 	}
 	return records, nil
-}
-
-// drop begins to drop the queue of a host, up to an ordinal.
-func (d *dispatcher) drop(host storage.HostID, below uint32) {
-	d.sweeps.add(newDrop(host, below), d.pending)
-	d.f.Drop(host, below, d.o.Now())
-	d.collect()
 }

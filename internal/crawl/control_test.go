@@ -254,13 +254,15 @@ func TestPauseOfTheCrawl(t *testing.T) {
 
 func TestControlOfAHostThatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 100), nil))
-	o := testOptions(t, web)
-	o.ExitWhenDone = false
-	r := start(t, o, web, web.URL("a.test", "/"))
-	defer r.end()
-	r.until("a page", func() bool { return r.pages("a.test") > 0 })
-	if err := r.Control(t.Context(), "nobody.test", frontier.Command{}); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("got %v", err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 100), nil))
+		o := testOptions(t, web)
+		o.ExitWhenDone = false
+		r := start(t, o, web, web.URL("a.test", "/"))
+		defer r.end()
+		r.until("a page", func() bool { return r.pages("a.test") > 0 })
+		if err := r.Control(t.Context(), "nobody.test", frontier.Command{}); !errors.Is(err, inspect.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

@@ -25,7 +25,7 @@ import (
 // what the request says about the host counts.
 func (w *worker) crashed(ctx context.Context, res *result, cause any, stack []byte) {
 	l := &res.lease
-	w.tally.answers.crash()
+	w.tally.Crash()
 	w.keepCrash(res, cause, stack)
 	if res.item != nil {
 		if err := res.item.Close(); err != nil {
@@ -56,8 +56,7 @@ func (w *worker) crashReport(res *result, known frontier.Report) frontier.Report
 	}
 	now, began := w.o.Now(), res.lease.At
 	res.request = failureRecord(&res.lease, &fetch.Error{Kind: fetch.KindUnknown, Sent: true, Start: began, End: now})
-	w.tally.requests.Add(1)
-	w.tally.errors.Add(1)
+	w.tally.LostRequest()
 	return frontier.Report{Sent: true, End: now, Duration: now.Sub(began), Signal: politeness.SignalAborted}
 }
 

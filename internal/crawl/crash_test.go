@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -113,66 +114,68 @@ func crashFiles(t *testing.T, o Options) (texts []string) {
 // changes. The URL is not requested again by the same version, and by another one it is.
 func TestCrashCostsItsURL(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
-	o := testOptions(t, web)
-	o.Version, o.Archive.Formats = "1.0", []string{archive.FormatJSONL, archive.FormatWARC}
-	b := &bomb{at: "/bomb"}
-	seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
-	e := crawlWith(t, o, b, testLog(t), seeds...)
-	if n := e.Status().Errors["crash"]; n != 1 {
-		t.Errorf("%d crashes are counted, want 1", n)
-	}
-	all := stored(t, o.DataDir)
-	for u, outcome := range all {
-		want := "fetched 200"
-		if u == web.URL("a.test", "/bomb") {
-			want = "failed crash 200"
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Version, o.Archive.Formats = "1.0", []string{archive.FormatJSONL, archive.FormatWARC}
+		b := &bomb{at: "/bomb"}
+		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
+		e := crawlWith(t, o, b, testLog(t), seeds...)
+		if n := e.Status().Errors["crash"]; n != 1 {
+			t.Errorf("%d crashes are counted, want 1", n)
 		}
-		if got := ended(outcome, false); got != want {
-			t.Errorf("%s is %q, want %q", u, got, want)
+		all := stored(t, o.DataDir)
+		for u, outcome := range all {
+			want := "fetched 200"
+			if u == web.URL("a.test", "/bomb") {
+				want = "failed crash 200"
+			}
+			if got := ended(outcome, false); got != want {
+				t.Errorf("%s is %q, want %q", u, got, want)
+			}
 		}
-	}
-	if len(all) != 18 {
-		t.Errorf("%d URLs, want 18", len(all))
-	}
-	if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 || line[0].Reason != "crash" {
-		t.Errorf("the output says %+v", line)
-	}
-	checkOutput(t, o)
-	files := crashFiles(t, o)
-	if len(files) != 1 {
-		t.Fatalf("%d files of crashes, want 1", len(files))
-	}
-	for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range", "(*bomb).Requested",
-		"HTTP/1.1 200", "Content-Type: ", "<html"} {
-		if !strings.Contains(files[0], part) {
-			t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
+		if len(all) != 18 {
+			t.Errorf("%d URLs, want 18", len(all))
 		}
-	}
-	counts := hostErrors(t, o.DataDir, "a.test")
-	if counts[0][inspect.ReasonName(storage.ReasonCrash)] != 1 {
-		t.Errorf("counted for the host: %v", counts[0])
-	}
+		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 || line[0].Reason != "crash" {
+			t.Errorf("the output says %+v", line)
+		}
+		checkOutput(t, o)
+		files := crashFiles(t, o)
+		if len(files) != 1 {
+			t.Fatalf("%d files of crashes, want 1", len(files))
+		}
+		for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range", "(*bomb).Requested",
+			"HTTP/1.1 200", "Content-Type: ", "<html"} {
+			if !strings.Contains(files[0], part) {
+				t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
+			}
+		}
+		counts := hostErrors(t, o.DataDir, "a.test")
+		if counts[0][inspect.ReasonName(storage.ReasonCrash)] != 1 {
+			t.Errorf("counted for the host: %v", counts[0])
+		}
 
-	crawlWith(t, o, b, testLog(t), seeds...)
-	if b.hit != 1 {
-		t.Errorf("the same version requested the URL %d times", b.hit)
-	}
-	o.Version = "1.1"
-	crawlWith(t, o, b, testLog(t), seeds...)
-	crawlWith(t, o, b, testLog(t), seeds...)
-	if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 || got != "failed crash 200" {
-		t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
-	}
-	o.Version = "1.2"
-	crawlWith(t, o, &bomb{}, testLog(t))
-	if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
-		t.Errorf("a version without the bug made it %q", got)
-	}
-	checkNoMarks(t, o, markCrash, markOffer)
-	if n := len(web.Requests().Pages()); n != 18+2 {
-		t.Errorf("%d pages were requested, want 20", n)
-	}
+		crawlWith(t, o, b, testLog(t), seeds...)
+		if b.hit != 1 {
+			t.Errorf("the same version requested the URL %d times", b.hit)
+		}
+		o.Version = "1.1"
+		crawlWith(t, o, b, testLog(t), seeds...)
+		crawlWith(t, o, b, testLog(t), seeds...)
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 || got != "failed crash 200" {
+			t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
+		}
+		o.Version = "1.2"
+		crawlWith(t, o, &bomb{}, testLog(t))
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
+			t.Errorf("a version without the bug made it %q", got)
+		}
+		checkNoMarks(t, o, sweep.MarkCrash, sweep.MarkOffer)
+		if n := len(web.Requests().Pages()); n != 18+2 {
+			t.Errorf("%d pages were requested, want 20", n)
+		}
+	})
 }
 
 // checkNoMarks fails where the store has marks of these beginnings.
@@ -197,32 +200,34 @@ func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
 // reached does.
 func TestCrashAtRobots(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 5), nil), site("b.test", "", paths("/", 5), nil))
-	o := testOptions(t, web)
-	e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
-		web.URL("b.test", "/"))
-	if n := e.Status().Errors["crash"]; n == 0 {
-		t.Error("no crash is counted")
-	}
-	if got := web.Requests().Pages().CountByPath(); len(got) != 6 || got["a.test/"] != 0 {
-		t.Errorf("pages %v", got)
-	}
-	if got := stored(t, o.DataDir)[web.URL("a.test", "/")]; got.State != storage.Queued {
-		t.Errorf("the URL that waits is %s", got.State)
-	}
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	encoded, err := s.Policy(parse(t, web.URL("a.test", "/")).Origin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
-		record.Failure != robots.FailureCrash {
-		t.Errorf("%v, %+v", err, record)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil), site("b.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
+			web.URL("b.test", "/"))
+		if n := e.Status().Errors["crash"]; n == 0 {
+			t.Error("no crash is counted")
+		}
+		if got := web.Requests().Pages().CountByPath(); len(got) != 6 || got["a.test/"] != 0 {
+			t.Errorf("pages %v", got)
+		}
+		if got := stored(t, o.DataDir)[web.URL("a.test", "/")]; got.State != storage.Queued {
+			t.Errorf("the URL that waits is %s", got.State)
+		}
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		encoded, err := s.Policy(parse(t, web.URL("a.test", "/")).Origin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
+			record.Failure != robots.FailureCrash {
+			t.Errorf("%v, %+v", err, record)
+		}
+	})
 }
 
 // TestCrashesElsewhere: wherever a worker panics, the crawl comes to its end, and what is not
@@ -273,18 +278,6 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 }
 
-// TestStoredRulesThatPanic: what panics where no worker is costs the file, or the URL.
-func TestStoredRulesThatPanic(t *testing.T) {
-	r := &rulesReader{log: testLog(t)}
-	if rules, err := r.compile(nil); rules != nil || err == nil {
-		t.Errorf("rules %v, error %v", rules, err)
-	}
-	c := &sweep{decide: func(*storage.Located, time.Time) (storage.Done, bool) { panic("bomb") }}
-	if _, ok := c.examine(r.log, &storage.Located{}, time.Time{}); ok {
-		t.Error("a URL at which a sweep panics is changed")
-	}
-}
-
 // TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
 func TestCrashFilesAreBounded(t *testing.T) {
 	c := crashes{dir: filepath.Join(t.TempDir(), CrashDir), version: "1"}
@@ -314,15 +307,17 @@ func TestCrashFilesAreBounded(t *testing.T) {
 // TestStackIsLoggedOnce: of panics from one place the log has one stack.
 func TestStackIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", []string{"/1/bomb", "/2/bomb", "/3/bomb"}, nil))
-	o := testOptions(t, web)
-	var text strings.Builder
-	b := &bomb{at: "/bomb"}
-	crawlWith(t, o, b, slog.New(slog.NewTextHandler(&text, nil)), web.URL("a.test", "/"))
-	if n := strings.Count(text.String(), "stack="); b.hit != 3 || n != 1 {
-		t.Errorf("%d panics, %d stacks:\n%s", b.hit, n, text.String())
-	}
-	if n := len(crashFiles(t, o)); n != 3 {
-		t.Errorf("%d files", n)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", []string{"/1/bomb", "/2/bomb", "/3/bomb"}, nil))
+		o := testOptions(t, web)
+		var text strings.Builder
+		b := &bomb{at: "/bomb"}
+		crawlWith(t, o, b, slog.New(slog.NewTextHandler(&text, nil)), web.URL("a.test", "/"))
+		if n := strings.Count(text.String(), "stack="); b.hit != 3 || n != 1 {
+			t.Errorf("%d panics, %d stacks:\n%s", b.hit, n, text.String())
+		}
+		if n := len(crashFiles(t, o)); n != 3 {
+			t.Errorf("%d files", n)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
@@ -33,7 +34,7 @@ func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) 
 
 // die leaves a data directory as a process does that is killed while requests are out. With orderly
 // it meant to end.
-func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
+func die(t *testing.T, dir, bootID string, orderly bool, out ...storage.Start) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
 	if err != nil {
@@ -43,11 +44,11 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := storage.ReadUncommitted(dir, committed, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(dir, committed, boot.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, boot, uncommitted.End)
+	l, err := storage.OpenLedger(dir, bootID, uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func known(t *testing.T, urls ...string) Options {
 func TestDeathsAreCounted(t *testing.T) {
 	t.Parallel()
 	const u, other = "http://a.test/x", "http://b.test/y"
-	boot := storage.BootID()
+	thisBoot := boot.ID()
 	for name, test := range map[string]struct {
 		lives []string // what ends each process: with u or other in flight, or neither
 		want  string
@@ -140,7 +141,7 @@ func TestDeathsAreCounted(t *testing.T) {
 			o := known(t, u, other)
 			for _, life := range test.lives {
 				var out []storage.Start
-				ends, orderly := boot, false
+				ends, orderly := thisBoot, false
 				for word := range strings.FieldsSeq(life) {
 					switch word {
 					case "u":
@@ -178,68 +179,72 @@ func TestDeathsAreCounted(t *testing.T) {
 // was in flight at deaths.
 func TestEndInOrderForgetsDeaths(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	u := web.URL("a.test", "/later")
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
-	_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	die(t, o.DataDir, storage.BootID(), false, pageOut(t, u))
-	reopen(t, o)
-	checkMarks := func(want int) {
-		t.Helper()
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"))
+		u := web.URL("a.test", "/later")
+		s, err := storage.Open(o.DataDir, storage.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
-		if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
-			t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
+		found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
+		_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	checkMarks(1)
-	crawl(t, o)
-	checkMarks(0)
+		die(t, o.DataDir, boot.ID(), false, pageOut(t, u))
+		reopen(t, o)
+		checkMarks := func(want int) {
+			t.Helper()
+			s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
+				t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
+			}
+		}
+		checkMarks(1)
+		crawl(t, o)
+		checkMarks(0)
+	})
 }
 
 // TestShutdownIsNoDeath: while a process waits for its last requests, its ledger says that it is
 // shutting down, so a kill at that time is not the fault of any of them.
 func TestShutdownIsNoDeath(t *testing.T) {
 	t.Parallel()
-	requested, ended := make(chan struct{}), make(chan struct{})
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-ended }),
-	}))
-	o := testOptions(t, web)
-	o.ShutdownGrace = time.Minute
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	go func() {
-		defer close(ended)
-		<-requested
-		stop()
-		for range 30_000 {
-			if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, storage.BootID(), nil); err == nil && uncommitted.Ended {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		requested, ended := make(chan struct{}), make(chan struct{})
+		web := serve(site("a.test", "", nil, testweb.Routes{
+			"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-ended }),
+		}))
+		o := testOptions(t, web)
+		o.ShutdownGrace = time.Minute
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Error("the ledger does not say that the process is shutting down")
-	}()
-	_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
-	if err := errors.Join(err, e.Close()); err != nil {
-		t.Fatal(err)
-	}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			defer close(ended)
+			<-requested
+			stop()
+			for range 30_000 {
+				if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil && uncommitted.Ended {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the ledger does not say that the process is shutting down")
+		}()
+		_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
+		if err := errors.Join(err, e.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestSuspectsAreSeparated: what was in flight at two deaths is requested at different times, and
@@ -256,7 +261,7 @@ func TestSuspectsAreSeparated(t *testing.T) {
 		out = append(out, pageOut(t, u))
 	}
 	for range 2 {
-		die(t, o.DataDir, storage.BootID(), false, out...)
+		die(t, o.DataDir, boot.ID(), false, out...)
 		reopen(t, o)
 	}
 	times := make(map[int64]int)
@@ -282,7 +287,7 @@ func TestDeathsAtRobots(t *testing.T) {
 	t.Parallel()
 	o := known(t, "http://a.test/x")
 	for range 3 {
-		die(t, o.DataDir, storage.BootID(), false, robotsOut(t, "http://cdn.test/robots.txt", "http://a.test/"))
+		die(t, o.DataDir, boot.ID(), false, robotsOut(t, "http://cdn.test/robots.txt", "http://a.test/"))
 		reopen(t, o)
 	}
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})

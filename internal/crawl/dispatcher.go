@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,8 +20,9 @@ const sweepEvery = time.Minute
 
 // dispatcherStore is what the dispatcher reads itself: a few rows at a time.
 type dispatcherStore interface {
-	sweepStore
-	rulesStore
+	sweep.SourceStore
+	Counters() storage.Counters
+	load.RulesStore
 	Mark(name string) ([]byte, error)
 	Marks(prefix string) (map[string][]byte, error)
 }
@@ -39,7 +43,7 @@ type dispatcher struct {
 	store       dispatcherStore
 	live        *atomic.Pointer[inForce]
 	scope       *atomic.Pointer[frontier.Scope]
-	tally       *tally
+	tally       *tally.Tally
 	connections connections
 	bodies      *bodies
 	space       *diskSpace
@@ -69,13 +73,14 @@ type dispatcher struct {
 	stall    stall   // why nothing can be dispatched
 	loads    loadQueue
 	sweeps   sweepQueue
-	reporter // the status, and the survey of all hosts
+	heap     heapPace // how much garbage there may be
+	reporter          // the status, and the survey of all hosts
 }
 
 // loadQueue is what the frontier wants to have read. The dispatcher owns it.
 type loadQueue struct {
 	toLoad  chan<- []frontier.LoadRequest // unbuffered; used in the select of the dispatcher's loop only
-	loaded  <-chan *load                  // holds one
+	loaded  <-chan *load.Result           // holds one
 	waiting []frontier.LoadRequest
 	active  int // with the loader
 }
@@ -100,7 +105,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	defer d.timer.Stop()
-	d.surveyor.begin(d.postponedAfter())
+	defer d.heap.reset()
+	d.surveyor.Begin(d.postponedAfter())
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
 		if d.isDone() {
@@ -109,7 +115,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		d.setTimer()
 		toCommit, batch := d.nextBatch()
 		toLoad, loads := d.loads.next()
-		toSweep, sweep := d.sweeps.next()
+		toSweep, next := d.sweeps.next()
 		select {
 		case <-ctx.Done():
 			return
@@ -129,15 +135,15 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.loads.handedOver()
 		case l := <-d.loads.loaded:
 			d.takeLoad(l)
-		case toSweep <- sweep:
+		case toSweep <- next:
 			d.sweeps.handedOver()
 		case step := <-d.sweepSteps():
-			d.takeSwept(step)
+			d.takeStep(step)
 		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
-		case <-d.surveyor.onward:
-			d.surveyor.step(d.postponedAfter())
+		case <-d.surveyor.Onward():
+			d.surveyor.Step(d.postponedAfter())
 		}
 	}
 }
@@ -228,7 +234,8 @@ func (d *dispatcher) timeIs(now time.Time) {
 
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
-	d.meter.tick(now, d.tally.load())
+	d.meter.Tick(now, d.tally.Rates())
+	d.heap.adjust()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.report("running")
@@ -269,7 +276,7 @@ func (d *dispatcher) isDone() bool {
 
 // sweepSteps returns the channel of the sweeper's steps. It is nil while the next batch is half
 // full: a sweep goes no faster than the committer, and leaves room for the crawl's own work.
-func (d *dispatcher) sweepSteps() <-chan *swept {
+func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
 	if d.pending.size > d.batchSize.Items()/2 {
 		return nil
 	}
@@ -277,15 +284,15 @@ func (d *dispatcher) sweepSteps() <-chan *swept {
 }
 
 // takeLoad applies what the loader read.
-func (d *dispatcher) takeLoad(l *load) {
+func (d *dispatcher) takeLoad(l *load.Result) {
 	d.loads.active--
-	if l.err == nil {
-		l.err = d.f.Loaded(&l.load, d.o.Now())
+	if l.Err == nil {
+		l.Err = d.f.Loaded(&l.Load, d.o.Now())
 	} else {
-		d.f.LoadFailed(l.load.Host.ID, d.o.Now())
+		d.f.LoadFailed(l.Load.Host.ID, d.o.Now())
 	}
-	if l.err != nil {
-		d.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))
+	if l.Err != nil {
+		d.fail(fmt.Errorf("read the queue of host %d: %w", l.Load.Host.ID, l.Err))
 	}
 	d.collect()
 	d.unpark()
@@ -294,18 +301,7 @@ func (d *dispatcher) takeLoad(l *load) {
 // restore goes on with what an earlier process did not finish: sweeps, and the pause of the
 // operator.
 func (d *dispatcher) restore() error {
-	drops, err := d.sweeps.restore(d.settings.lifts())
-	if err != nil {
-		return err
-	}
-	for _, s := range drops {
-		if s.advance != nil {
-			d.f.Delete(s.host, s.below, d.o.Now())
-		} else {
-			d.f.Drop(s.host, s.below, d.o.Now())
-		}
-	}
-	if err := d.sweeps.offerCrashes(d.o.Version, d.pending); err != nil {
+	if err := d.restoreSweeps(); err != nil {
 		return err
 	}
 	if err := d.restoreOptOuts(); err != nil {

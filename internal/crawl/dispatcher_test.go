@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,13 +19,13 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable(), bodies: newBodies(true)}
+	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: survey.NewTable(), bodies: newBodies(true)}
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, _ := e.newCrew(f, forgiveness{})
+	d, _ := e.newCrew(f, load.Forgiveness{})
 	d.flights.working = t.Context()
 	return d
 }
@@ -71,7 +74,7 @@ func TestLedgerMark(t *testing.T) {
 			t.Helper()
 			var hosts []string
 			mark := committedOffset(t, e.store)
-			u, err := storage.ReadUncommitted(o.DataDir, mark, storage.BootID(), func(offset uint64, s storage.Start) {
+			u, err := storage.ReadUncommitted(o.DataDir, mark, boot.ID(), func(offset uint64, s storage.Start) {
 				if hosts = append(hosts, s.Host); len(hosts) == 1 && offset != mark {
 					t.Errorf("the mark is %d, and the next line is at %d", mark, offset)
 				}

@@ -11,9 +11,10 @@
 //	worker      one request at a time for each of Options.Workers goroutines: fetch, extract, encode.
 //	            Lookups of names use it too, each in a goroutine of its own.
 //	committer   one goroutine; the only one that writes the store and the output.
-//	loader      one goroutine; reads queue heads and robots records, and compiles rules.
-//	sweeper     one goroutine; makes the steps of sweeps, which walk over many URLs and decide which
-//	            of them change.
+//	loader      one goroutine, of package load; reads queue heads and robots records, and compiles
+//	            rules.
+//	sweeper     one goroutine, of package sweep; makes the steps of sweeps, which walk over many URLs
+//	            and decide which of them change.
 //
 // Page leases may also go to fetchers outside of the process (Engine.Lease, Engine.Report). The
 // dispatcher keeps them; the goroutines of callers do the work of a worker.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -76,7 +77,7 @@ func checkDropped(t *testing.T, o Options, least int) {
 	if err != nil || dropped < least {
 		t.Errorf("%d URLs are dropped, want at least %d (%v)", dropped, least, err)
 	}
-	if marks, err := s.Marks(markDrop); err != nil || len(marks) > 0 {
+	if marks, err := s.Marks(sweep.MarkDrop); err != nil || len(marks) > 0 {
 		t.Errorf("marks %v are left (%v)", marks, err)
 	}
 	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
@@ -101,8 +102,8 @@ func TestDropGoesOn(t *testing.T) {
 			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
 			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
 		}
-		drop := newDrop(1, below)
-		b.Marks = map[string][]byte{drop.mark: drop.encode()}
+		drop := sweep.NewDrop(1, below)
+		b.Marks = map[string][]byte{drop.Mark(): drop.Encode()}
 		if _, err = s.Commit(&b); err == nil {
 			err = s.Close()
 		}

@@ -13,11 +13,15 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -60,8 +64,8 @@ type Engine struct {
 	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
 	lender  atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status  atomic.Pointer[Status]
-	table   *hostTable
-	tally   tally
+	table   *survey.Table
+	tally   tally.Tally
 	copying sync.Mutex // held while a copy of the database is made
 
 	opened    time.Time
@@ -101,7 +105,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
-		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		o: o, log: log, store: s, space: newDiskSpace(&o), table: survey.NewTable(), opened: o.Now(),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
@@ -177,8 +181,8 @@ func (e *Engine) newCommitter() *committer {
 }
 
 // rulesReader returns what compiles stored robots.txt files.
-func (e *Engine) rulesReader() *rulesReader {
-	return &rulesReader{store: e.store, log: e.log, tokens: e.o.Frontier.Tokens}
+func (e *Engine) rulesReader() *load.Rules {
+	return &load.Rules{Store: e.store, Log: e.log, Tokens: e.o.Frontier.Tokens}
 }
 
 // Close closes the data directory. Run must have returned.
@@ -263,13 +267,15 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
 	}
-	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
+	d, c := e.newCrew(f, load.Forgiveness{Failures: forgiven, Before: e.opened})
 	if c.incoming, err = e.newIncoming(d.mailbox); err != nil {
 		return nil, nil, err
 	}
 	d.settings = kept
 	if e.plan != nil {
-		d.sweeps.adopter = &adopter{store: e.store, plan: e.plan, rule: &e.o.Recrawl.Rule, hosts: adoptions}
+		d.sweeps.adopter = &sweep.Adopter{
+			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,
+		}
 	}
 	if err := d.restore(); err != nil {
 		return nil, nil, err
@@ -294,7 +300,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		if err := f.Restore(h, e.o.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		if e.plan != nil && isUnplanned(h) {
+		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}
 		return nil
@@ -306,17 +312,17 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 type crew struct {
 	worker    *worker // of all goroutines that work
 	committer *committer
-	loader    *loader
-	sweeper   *sweeper
+	loader    *load.Loader
+	sweeper   *sweep.Sweeper
 	incoming  *incoming // nil: there is no journal
 }
 
 // newCrew makes the roles and wires them to each other.
-func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatcher, *crew) {
+func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *crew) {
 	leases, results := make(chan *result), make(chan *result, e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
-	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
-	sweeps, steps := make(chan *sweep), make(chan *swept)
+	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
+	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)
 	stalls := make(chan error, 1)
 	m, rules := newMailbox(), e.rulesReader()
 
@@ -333,11 +339,13 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
-			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
+			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
+			toSweep: sweeps, steps: steps,
 		},
+		heap: newHeapPace(),
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
-			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},
+			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
 		},
 	}
 	w := e.newWorker()
@@ -346,10 +354,10 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &crew{
 		worker: w, committer: c,
-		loader: &loader{
-			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
+		loader: &load.Loader{
+			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
 		},
-		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, steps: steps},
+		sweeper: &sweep.Sweeper{Store: e.store, Log: e.log, Now: e.o.Now, Sweeps: sweeps, Steps: steps},
 	}
 }
 
@@ -365,8 +373,8 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
 	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
-	wg.Go(c.loader.run)
-	wg.Go(func() { c.sweeper.run(walk) })
+	wg.Go(c.loader.Run)
+	wg.Go(func() { c.sweeper.Run(walk) })
 	if c.incoming != nil {
 		wg.Go(func() { c.incoming.run(walk) })
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -76,17 +77,17 @@ func TestNewErasure(t *testing.T) {
 	}
 	b.RobotsHistory = []storage.Policy{{Origin: origin(1), Record: history}, {Origin: origin(2),
 		Record: history[:len(history)-1]}}
-	selection := func(s Selection) []byte {
-		text, _ := json.Marshal(retryCommand{Selection: &s})
+	selection := func(s sweep.Selection) []byte {
+		text, _ := json.Marshal(sweep.Command{Selection: &s})
 		return text
 	}
 	b.Marks = map[string][]byte{
 		MarkPlan: encoded, markPaused: []byte("x"),
 		markUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
-		retryMark(1): selection(Selection{Host: "B.test"}), retryMark(2): selection(Selection{Host: "a.test"}),
-		markRecheck + "2/0": []byte("1"), markRecheck + "1/0": []byte("1"), markDrop + "2": []byte("1"),
-		crashMark(2): []byte("1"),
-		crashMark(1): []byte("1"), markOffer + "2": []byte("1"),
+		sweep.RetryMark(1): selection(sweep.Selection{Host: "B.test"}), sweep.RetryMark(2): selection(sweep.Selection{Host: "a.test"}),
+		sweep.MarkRecheck + "2/0": []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"), sweep.MarkDrop + "2": []byte("1"),
+		sweep.CrashMark(2): []byte("1"),
+		sweep.CrashMark(1): []byte("1"), sweep.MarkOffer + "2": []byte("1"), sweep.MarkDelete + "2": []byte("1"),
 		markTDM + "http://b.test": []byte("[]"), markTDM + "http://a.test": []byte("[]"),
 		markTDM + "http://a.test:81": []byte(`[{"location":"http://b.test/","tdm-reservation":1}]`),
 	}
@@ -110,7 +111,7 @@ func TestNewErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2),
+	want := []string{sweep.CrashMark(1), markDeaths, markHeld, markPaused, MarkPlan, sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
 		markTDM + "http://a.test", markUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)

@@ -78,7 +78,7 @@ func (e *Engine) rulesInForce(o weburl.Origin) *originRules {
 	}
 	in := &originRules{decision: e.o.Frontier.Robots.Decide(record, 0, e.o.Now())}
 	if in.decision.Kind == robots.DecisionMatch {
-		if in.rules, err = e.rulesReader().compile(&record); err != nil {
+		if in.rules, err = e.rulesReader().Compile(&record); err != nil {
 			return unknown
 		}
 	}

@@ -231,7 +231,7 @@ func TestListItem(t *testing.T) {
 			want.Modified = time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "time"), 0)
 		}
 		if rapid.Bool().Draw(t, "is put") {
-			date := func(name string) time.Time { return fromUnixSeconds(uint64(rapid.Uint32().Draw(t, name))) }
+			date := func(name string) time.Time { return storage.FromSeconds(rapid.Uint32().Draw(t, name)) }
 			want.put = &Put{Known: rapid.Bool().Draw(t, "known"), Created: date("created"), Due: date("due"),
 				Metadata: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "metadata")}
 		}

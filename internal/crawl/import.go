@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -448,8 +449,8 @@ func (l *listItem) append(b []byte) []byte {
 			known = 1
 		}
 		b = append(b, known)
-		b = binary.AppendUvarint(b, uint64(unixSeconds(p.Created)))
-		b = binary.AppendUvarint(b, uint64(unixSeconds(p.Due)))
+		b = binary.AppendUvarint(b, uint64(storage.Seconds(p.Created)))
+		b = binary.AppendUvarint(b, uint64(storage.Seconds(p.Due)))
 		b = appendText(b, string(p.Metadata))
 	}
 	return b
@@ -481,7 +482,9 @@ func (l *listItem) decode(host string, record []byte) error {
 		l.Modified = time.Unix(d.Varint(), 0)
 	}
 	if flags&listedPut != 0 {
-		l.put = &Put{Known: d.Byte() != 0, Created: fromUnixSeconds(d.Uvarint()), Due: fromUnixSeconds(d.Uvarint())}
+		l.put = &Put{Known: d.Byte() != 0}
+		l.put.Created = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
+		l.put.Due = storage.FromSeconds(uint32(d.UvarintMax(math.MaxUint32)))
 		l.put.Metadata = bytes.Clone(d.Long())
 	}
 	l.URL = origin.URL(uri)

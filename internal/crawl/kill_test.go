@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -186,7 +187,7 @@ func left(t *testing.T, o Options) remains {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), boot.ID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -354,7 +355,7 @@ func (d *dispatcher) addScopeSeed(res *result) {
 
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
 func (d *dispatcher) markCrash(host storage.HostID) {
-	d.pending.setMark(crashMark(host), []byte(d.o.Version))
+	d.pending.setMark(sweep.CrashMark(host), []byte(d.o.Version))
 }
 
 // notSent ends a lease that never reached a worker.

@@ -18,46 +18,50 @@ import (
 // whole.
 func TestExtracted(t *testing.T) {
 	t.Parallel()
-	page := func(text string) http.Handler { return testweb.Content("text/html", []byte(text)) }
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots(""), "/": page("<a href=/deep>x</a><a href=/links>x</a><a href=/list>x</a><a href=/more>x</a>"),
-		"/deep": page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
-		"/links": page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
-		"/list":  testweb.Content("application/xml", []byte("<urlset><url><loc>/found</loc></url><url><loc>/fo")),
-		"/more":  page("<p>" + strings.Repeat("x", 9<<20)),
-	}})
-	o := testOptions(t, web)
-	o.Extract.MaxLinks = 4
-	crawl(t, o, web.URL("a.test", "/"))
-	lines := outputLines(t, o.Archive.Dir)
-	for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part",
-		"/more": "part"} {
-		if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
-			t.Errorf("%s: %+v, want extracted %q", path, got, want)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		page := func(text string) http.Handler { return testweb.Content("text/html", []byte(text)) }
+		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots(""), "/": page("<a href=/deep>x</a><a href=/links>x</a><a href=/list>x</a><a href=/more>x</a>"),
+			"/deep": page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
+			"/links": page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
+			"/list":  testweb.Content("application/xml", []byte("<urlset><url><loc>/found</loc></url><url><loc>/fo")),
+			"/more":  page("<p>" + strings.Repeat("x", 9<<20)),
+		}})
+		o := testOptions(t, web)
+		o.Extract.MaxLinks = 4
+		crawl(t, o, web.URL("a.test", "/"))
+		lines := outputLines(t, o.Archive.Dir)
+		for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part",
+			"/more": "part"} {
+			if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
+				t.Errorf("%s: %+v, want extracted %q", path, got, want)
+			}
 		}
-	}
+	})
 }
 
 // TestFieldsAreInTheOutput: a rule takes fields of the pages that it is for, and bounds their links.
 func TestFieldsAreInTheOutput(t *testing.T) {
 	t.Parallel()
-	page := testweb.Content("text/html", []byte("<nav><a href=/no>x</a></nav><main><b class=price> 5 €</b> <a href=/item>x</a> <a href=/>y</a></main>"))
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
-	}})
-	o := testOptions(t, web)
-	rule, err := extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
-		Fields: map[string]string{"price": ".price", "links": "a@href*"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Extract.Rules = []*extract.Rule{rule}
-	crawl(t, o, web.URL("a.test", "/"))
-	lines := outputLines(t, o.Archive.Dir)
-	got := lines[web.URL("a.test", "/item")]
-	if len(lines) != 2 || len(got) != 1 || fmt.Sprint(got[0].Fields) != "map[links:[/no /item /] price:5 €]" {
-		t.Errorf("%v", lines)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		page := testweb.Content("text/html", []byte("<nav><a href=/no>x</a></nav><main><b class=price> 5 €</b> <a href=/item>x</a> <a href=/>y</a></main>"))
+		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
+		}})
+		o := testOptions(t, web)
+		rule, err := extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
+			Fields: map[string]string{"price": ".price", "links": "a@href*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Extract.Rules = []*extract.Rule{rule}
+		crawl(t, o, web.URL("a.test", "/"))
+		lines := outputLines(t, o.Archive.Dir)
+		got := lines[web.URL("a.test", "/item")]
+		if len(lines) != 2 || len(got) != 1 || fmt.Sprint(got[0].Fields) != "map[links:[/no /item /] price:5 €]" {
+			t.Errorf("%v", lines)
+		}
+	})
 }
 
 // TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
@@ -80,29 +84,31 @@ func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
 // read by the next run.
 func TestStopWhileListsAreRead(t *testing.T) {
 	t.Parallel()
-	var list strings.Builder
-	list.WriteString("<urlset>")
-	for i := range 40_000 {
-		fmt.Fprintf(&list, "<url><loc>/%d</loc></url>", i)
-	}
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots(""), "/list": testweb.Content("application/xml", []byte(list.String())),
-	}})
-	o := testOptions(t, web)
-	o.ShutdownGrace = 0
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	e.Observe(&stopper{at: "/list", stop: cancel})
-	sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/list"))})
-	if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped {
-		t.Fatalf("stopped: %v, %v", sum.Stopped, err)
-	}
-	if got := stored(t, o.DataDir)[web.URL("a.test", "/list")]; got.State.String() != "queued" {
-		t.Errorf("the list is %s", got.State)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var list strings.Builder
+		list.WriteString("<urlset>")
+		for i := range 40_000 {
+			fmt.Fprintf(&list, "<url><loc>/%d</loc></url>", i)
+		}
+		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots(""), "/list": testweb.Content("application/xml", []byte(list.String())),
+		}})
+		o := testOptions(t, web)
+		o.ShutdownGrace = 0
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		e.Observe(&stopper{at: "/list", stop: cancel})
+		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/list"))})
+		if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped {
+			t.Fatalf("stopped: %v, %v", sum.Stopped, err)
+		}
+		if got := stored(t, o.DataDir)[web.URL("a.test", "/list")]; got.State.String() != "queued" {
+			t.Errorf("the list is %s", got.State)
+		}
+	})
 }
 
 // stopper stops a crawl when a URL has been answered.

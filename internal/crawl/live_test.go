@@ -174,17 +174,19 @@ func TestChangeOfTheScope(t *testing.T) {
 
 func TestChangesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 100), nil))
-	o := testOptions(t, web)
-	r := start(t, o, web, web.URL("a.test", "/"))
-	defer r.end()
-	r.until("requests", func() bool { return r.pages("a.test") > 1 })
-	bad := o.Live()
-	bad.Workers, bad.Politeness.Delay = -1, -1
-	if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) || !strings.Contains(err.Error(), "Workers") {
-		t.Errorf("%v", err)
-	}
-	if r.live.Load().Workers != o.Workers {
-		t.Error("half of it took effect")
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 100), nil))
+		o := testOptions(t, web)
+		r := start(t, o, web, web.URL("a.test", "/"))
+		defer r.end()
+		r.until("requests", func() bool { return r.pages("a.test") > 1 })
+		bad := o.Live()
+		bad.Workers, bad.Politeness.Delay = -1, -1
+		if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) || !strings.Contains(err.Error(), "Workers") {
+			t.Errorf("%v", err)
+		}
+		if r.live.Load().Workers != o.Workers {
+			t.Error("half of it took effect")
+		}
+	})
 }

@@ -17,7 +17,7 @@ import (
 
 // BenchmarkMemory crawls pages of 1 MB with 64 workers, and the web of today with 256, in a process of
 // its own, and reports the most anonymous memory that it had: all but the pages of files, which the
-// system takes back when it wants to.
+// system takes back when it wants to. The processor time is that of this process alone.
 func BenchmarkMemory(b *testing.B) {
 	m := testweb.Mesh{Hosts: 64, Pages: 8, Links: 20, PageBytes: 1 << 20}
 	large := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "large", m.TotalPages(), benchWorkers}
@@ -33,6 +33,7 @@ func BenchmarkMemory(b *testing.B) {
 // measureMemory crawls a web in a process of its own.
 func measureMemory(b *testing.B, web benchWeb, format string) {
 	var most int64
+	var cpu time.Duration
 	for b.Loop() {
 		dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web.Web, web.Sites()),
 			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers,
@@ -52,11 +53,13 @@ func measureMemory(b *testing.B, web benchWeb, format string) {
 			}
 		}
 		tick.Stop()
+		cpu += child.ProcessState.UserTime() + child.ProcessState.SystemTime()
 		if pages := web.Served() - before; pages < int64(web.pages) {
 			b.Fatalf("%d pages, want %d", pages, web.pages)
 		}
 	}
 	b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(web.pages*b.N), "cpu-µs/page")
 	b.ReportMetric(float64(web.pages*b.N)/b.Elapsed().Seconds(), "pages/s")
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -120,7 +121,7 @@ func OpenRetrier(o Options) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Retrier{f, sweepChanged}, nil
+	return &Retrier{f, sweep.MostChanged}, nil
 }
 
 // Retry puts the URLs of a selection back into their queues, in transactions of bounded size, and
@@ -128,43 +129,44 @@ func OpenRetrier(o Options) (*Retrier, error) {
 // process that is killed leaves the rest to the next run; if the context ends, or each returns an
 // error, the rest is not done. The errors are those of Engine.Retry; with too little space on the
 // disk it is storage.ErrNoSpace.
-func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	w, err := newRetry(r.store, retryCommand{Selection: &s}, nil)
+func (r *Retrier) Retry(
+	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
+) (sweep.Retried, error) {
+	w, err := sweep.NewRetry(r.store, sweep.Command{Selection: &s}, nil)
 	if err != nil {
-		return Retried{}, err
+		return sweep.Retried{}, err
 	}
-	w.most = r.most
-	last, err := lastRetry(r.store)
+	w.Limit(r.most)
+	last, err := sweep.LastRetry(r.store)
 	if err != nil {
-		return Retried{}, err
+		return sweep.Retried{}, err
 	}
-	mark := retryMark(last + 1)
+	mark := sweep.RetryMark(last + 1)
 	for end := false; !end; {
 		var page []storage.Done
-		if page, end, err = w.step(ctx, r.store, slog.Default(), r.now()); err != nil {
+		if page, end, err = w.Walk(ctx, r.store, slog.Default(), r.now()); err != nil {
 			break
 		}
 		if len(page) > 0 {
-			n := uint64(len(page))
-			w.changed.Add(n)
-			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.encode()}}
+			w.Add(len(page))
+			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.Encode()}}
 			if _, err = r.commit(&b); err != nil {
-				w.changed.Add(-n)
+				w.Add(-len(page))
 				err = fmt.Errorf("put URLs back: %w", err)
 				break
 			}
 		}
-		if err = each(w.progress()); err != nil {
+		if err = each(w.Progress()); err != nil {
 			break
 		}
 	}
-	if w.changed.Load() > 0 {
+	if w.Progress().Back > 0 {
 		_, removed := r.commit(&storage.Batch{Marks: map[string][]byte{mark: nil}})
 		if err == nil && removed != nil {
 			err = fmt.Errorf("put URLs back: %w", removed)
 		}
 	}
-	return w.progress(), err
+	return w.Progress(), err
 }
 
 // ErasureFile is the name of the file under the data directory that exists while hosts are erased.
@@ -278,7 +280,7 @@ func (m *markEraser) erase(marks map[string][]byte) {
 			if kept := m.lines(value); len(kept) < len(value) {
 				marks[name] = kept
 			}
-		case strings.HasPrefix(name, markRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value):
+		case strings.HasPrefix(name, sweep.MarkRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value):
 			delete(marks, name)
 		}
 	}
@@ -303,7 +305,7 @@ func (m *markEraser) lines(value []byte) []byte {
 
 // isRetry reports whether a retry selects URLs of an erased host.
 func (m *markEraser) isRetry(value []byte) bool {
-	var c retryCommand
+	var c sweep.Command
 	if json.Unmarshal(value, &c) != nil || c.Selection == nil {
 		return false
 	}
@@ -319,15 +321,9 @@ func (m *markEraser) isTDMFile(name string, value []byte) bool {
 
 // isOfHost reports whether a mark is about an erased host.
 func (m *markEraser) isOfHost(name string) bool {
-	for _, prefix := range []string{markRecheck, markDrop, markOffer, markAdopt, markCrash, markWall} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			var id storage.HostID
-			_, err := fmt.Sscanf(rest, "%d", &id)
-			_, erased := m.hosts[id]
-			return err == nil && erased
-		}
-	}
-	return false
+	id, ok := sweep.HostOfMark(name)
+	_, erased := m.hosts[id]
+	return ok && erased
 }
 
 // FinishOutput completes the output files of a crawl that does not run, of all formats that it has

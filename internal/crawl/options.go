@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -128,7 +129,7 @@ func (o *Options) fill() {
 		o.Now = time.Now
 	}
 	if o.Uptime == nil {
-		o.Uptime = systemClock
+		o.Uptime = boot.Clock
 	}
 	if o.Frontier.Jitter == nil {
 		o.Frontier.Jitter = rand.Float64

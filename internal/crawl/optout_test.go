@@ -47,42 +47,44 @@ func TestOptOut(t *testing.T) {
 	for _, scope := range []optout.Scope{optout.ScopeHost, optout.ScopeDomain, optout.ScopeRange, optout.ScopePrefix} {
 		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, site("a.x.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 20), nil))
-			value := map[optout.Scope]string{
-				optout.ScopeHost: "a.x.test", optout.ScopeDomain: "x.test",
-				optout.ScopeRange: web.Address("a.x.test").String(), optout.ScopePrefix: web.URL("a.x.test", "/"),
-			}[scope]
-			o := testOptions(t, web)
-			o.ExitWhenDone = false
-			r := start(t, o, web, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
-			r.until("pages", func() bool { return r.pages("a.x.test") > 3 && r.pages("b.test") > 3 })
-			e := optOut(t, scope, value)
-			if err := r.AddOptOut(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
-			before := r.pages("a.x.test") + r.robots("a.x.test")
-			added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
-			sum, results, err := r.addWithResults(t.Context(), added)
-			refused := scope != optout.ScopeRange // its address is not known when a URL is added
-			if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
-				t.Errorf("an addition: %+v, %v, %v", sum, results, err)
-			}
-			r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
-			r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
-			r.end()
-			o.ExitWhenDone = true
-			crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
-			if n := r.pages("a.x.test") + r.robots("a.x.test"); n > before+1 {
-				t.Errorf("%d requests after the opt-out", n-before)
-			}
-			if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
-				t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
-			}
-			removeOptOut(t, o, e)
-			crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
-			if n := r.pages("a.x.test"); n < 21 {
-				t.Errorf("%d pages were fetched when the opt-out was removed", n)
-			}
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(site("a.x.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 20), nil))
+				value := map[optout.Scope]string{
+					optout.ScopeHost: "a.x.test", optout.ScopeDomain: "x.test",
+					optout.ScopeRange: web.Address("a.x.test").String(), optout.ScopePrefix: web.URL("a.x.test", "/"),
+				}[scope]
+				o := testOptions(t, web)
+				o.ExitWhenDone = false
+				r := start(t, o, web, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				r.until("pages", func() bool { return r.pages("a.x.test") > 3 && r.pages("b.test") > 3 })
+				e := optOut(t, scope, value)
+				if err := r.AddOptOut(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+				before := r.pages("a.x.test") + r.robots("a.x.test")
+				added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
+				sum, results, err := r.addWithResults(t.Context(), added)
+				refused := scope != optout.ScopeRange // its address is not known when a URL is added
+				if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
+					t.Errorf("an addition: %+v, %v, %v", sum, results, err)
+				}
+				r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
+				r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
+				r.end()
+				o.ExitWhenDone = true
+				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				if n := r.pages("a.x.test") + r.robots("a.x.test"); n > before+1 {
+					t.Errorf("%d requests after the opt-out", n-before)
+				}
+				if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
+					t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
+				}
+				removeOptOut(t, o, e)
+				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				if n := r.pages("a.x.test"); n < 21 {
+					t.Errorf("%d pages were fetched when the opt-out was removed", n)
+				}
+			})
 		})
 	}
 }

@@ -44,7 +44,7 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		return
 	}
 	if last := l.Head.Last.State; last != storage.Queued && last != storage.Retrying {
-		w.tally.recrawls.Add(1)
+		w.tally.Recrawls.Add(1)
 	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
 	if failure != nil {
@@ -59,7 +59,7 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		}
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
-		w.tally.pages.Add(1)
+		w.tally.Pages.Add(1)
 	}
 	w.output(ctx, res, &page, resp, failure)
 }
@@ -131,17 +131,12 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 			o.Digest = targetDigest(page.Redirect)
 			w.compare(res, &o, resp.Header)
 		}
-	case retriedStatus(resp.Status):
+	case httpfield.IsTemporary(resp.Status):
 		o.State = storage.Retrying
 	default:
 		o.State = storage.Failed
 	}
 	res.page.Outcome = o
-}
-
-// retriedStatus reports whether the same request may get another response later.
-func retriedStatus(status int) bool {
-	return status >= 500 || status == 429 || status == 408 || status == 425
 }
 
 // unreadable returns the outcome of a page whose body could not be read back from its file: the
@@ -183,7 +178,7 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	}
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
-		w.tally.outside.Add(1)
+		w.tally.Outside.Add(1)
 		if verdict == frontier.OptedOut {
 			return storage.Redirected, storage.ReasonOptOut
 		}
@@ -305,7 +300,7 @@ func (w *worker) takeDocument(res *result, doc *extract.Page) {
 				w.findSitemap(res, w.discovery(res, link.URL, 0))
 			}
 		case !ok:
-			w.tally.outside.Add(1)
+			w.tally.Outside.Add(1)
 		case w.trap(res, u) != storage.NoTrap:
 		default:
 			f := w.discovery(res, u, l.Head.Depth+1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -72,8 +73,8 @@ func BenchmarkPolicies(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			l := &loader{
-				store: s, log: testLog(b), rules: &rulesReader{tokens: DefaultOptions().Frontier.Tokens},
+			l := &load.Loader{
+				Store: s, Log: testLog(b), Rules: &load.Rules{Tokens: DefaultOptions().Frontier.Tokens},
 			}
 			origins := storePolicies(b, s, n)
 			before := heapInUse()
@@ -82,12 +83,12 @@ func BenchmarkPolicies(b *testing.B) {
 			for b.Loop() {
 				i := next % n
 				next++
-				if err := l.readRobots(&loaded[i], origins[i].Origin); err != nil {
+				if err := l.ReadRobots(&loaded[i], origins[i].Origin); err != nil {
 					b.Fatal(err)
 				}
 			}
 			for i := range loaded { // what the loop did not come to
-				if err := l.readRobots(&loaded[i], origins[i].Origin); err != nil {
+				if err := l.ReadRobots(&loaded[i], origins[i].Origin); err != nil {
 					b.Fatal(err)
 				}
 			}

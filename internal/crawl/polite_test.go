@@ -36,17 +36,19 @@ func TestGaps(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, c.site)
-			o := testOptions(t, web)
-			if c.change != nil {
-				c.change(&o)
-			}
-			crawl(t, o, web.URL("a.test", "/"))
-			checkPolite(t, web.Requests(), c.least)
-			if r := web.Requests().Repeats(); len(r) > 0 {
-				t.Errorf("requested more than once: %v", r)
-			}
-			checkOutput(t, o)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(c.site)
+				o := testOptions(t, web)
+				if c.change != nil {
+					c.change(&o)
+				}
+				crawl(t, o, web.URL("a.test", "/"))
+				checkPolite(t, web.Requests(), c.least)
+				if r := web.Requests().Repeats(); len(r) > 0 {
+					t.Errorf("requested more than once: %v", r)
+				}
+				checkOutput(t, o)
+			})
 		})
 	}
 }

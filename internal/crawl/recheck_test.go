@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -71,7 +71,7 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 				t.Errorf("%s was fetched", never)
 			}
 		}
-		if marks, err := e.store.Marks(markRecheck); err != nil || len(marks) > 0 {
+		if marks, err := e.store.Marks(sweep.MarkRecheck); err != nil || len(marks) > 0 {
 			t.Errorf("marks %v are left (%v)", marks, err)
 		}
 	})
@@ -80,61 +80,27 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 // TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a step nor the end of
 // the first may let a restart forget it.
 func TestSweepMarkOfASecond(t *testing.T) {
-	first, second := newRecheck(nil, frontier.Recheck{Host: 7}), newRecheck(nil, frontier.Recheck{Host: 7})
-	other := newRecheck(nil, frontier.Recheck{Host: 7, Origin: 1})
-	first.at.Ordinal, other.at.Ordinal = 1000, 1000
+	var source sweep.Source
+	first, second := source.Recheck(frontier.Recheck{Host: 7}), source.Recheck(frontier.Recheck{Host: 7})
+	other := source.Recheck(frontier.Recheck{Host: 7, Origin: 1})
 	one := make([]storage.Done, 1)
 	for name, test := range map[string]struct {
-		step  swept
+		step  sweep.Step
 		marks map[string][]byte
 	}{
-		"a step":                    {swept{sweep: first, done: one}, nil},
-		"the end":                   {swept{sweep: first, done: one, end: true}, nil},
-		"a step of another":         {swept{sweep: other, done: one}, map[string][]byte{other.mark: other.encode()}},
-		"an empty step of another":  {swept{sweep: other}, nil},
-		"the end of another origin": {swept{sweep: other, end: true}, map[string][]byte{other.mark: nil}},
+		"a step":                    {sweep.Step{Sweep: first, Done: one}, nil},
+		"the end":                   {sweep.Step{Sweep: first, Done: one, End: true}, nil},
+		"a step of another":         {sweep.Step{Sweep: other, Done: one}, map[string][]byte{other.Mark(): other.Encode()}},
+		"an empty step of another":  {sweep.Step{Sweep: other}, nil},
+		"the end of another origin": {sweep.Step{Sweep: other, End: true}, map[string][]byte{other.Mark(): nil}},
 	} {
 		var b batch
-		q := sweepQueue{waiting: []*sweep{second}, isActive: true}
+		q := sweepQueue{waiting: []*sweep.Sweep{second}, isActive: true}
 		if err := q.take(&test.step, &b); err != nil || !reflect.DeepEqual(b.rows.Marks, test.marks) {
 			t.Errorf("%s: the marks are %v (%v), want %v", name, b.rows.Marks, err, test.marks)
 		}
-		if goesOn := slices.Contains(q.waiting, test.step.sweep); goesOn == test.step.end || q.waiting[0] != second {
+		if goesOn := slices.Contains(q.waiting, test.step.Sweep); goesOn == test.step.End || q.waiting[0] != second {
 			t.Errorf("%s: the next sweeps are %v", name, q.waiting)
 		}
-	}
-}
-
-// TestSecondRecheckReadsTooEarly: a second recheck that reads the denied URLs before what the first
-// found is on disk must not request them once more.
-func TestSecondRecheckReadsTooEarly(t *testing.T) {
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	commit := func(b storage.Batch) {
-		t.Helper()
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u := parse(t, "http://a.test/x")
-	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
-	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
-	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
-	step := func() []storage.Done {
-		done, end, err := newRecheck(nil, all).step(t.Context(), s, testLog(t), time.Now())
-		if len(done) != 1 || !end || err != nil {
-			t.Fatalf("a recheck finds %d URLs, want one; end %t, %v", len(done), end, err)
-		}
-		return done
-	}
-	first, second := step(), step()
-	commit(storage.Batch{Done: first})
-	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Fetched}}}})
-	commit(storage.Batch{Done: second})
-	if head, _, err := s.Lookup(u); err != nil || head.Last.State != storage.Fetched || !head.Last.Due.IsZero() {
-		t.Errorf("the URL is %s, due %v (%v), want fetched", head.Last.State, head.Last.Due, err)
 	}
 }

@@ -13,8 +13,11 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -32,7 +35,7 @@ type recovery struct {
 	store   store
 	files   *outputFiles
 	encoder *archive.Encoder
-	tally   *tally
+	tally   *tally.Tally
 	limits  func(host string) *politeness.Options
 	opened  time.Time
 
@@ -66,17 +69,17 @@ func (e *Engine) settleLastProcess() error {
 	if err != nil {
 		return err
 	}
-	boot := storage.BootID()
+	bootID := boot.ID()
 	if err := r.openLeases(); err != nil {
 		return err
 	}
-	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, boot, r.addStarted); err != nil {
+	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, bootID, r.addStarted); err != nil {
 		return err
 	}
 	if err := r.settleLeases(); err != nil {
 		return err
 	}
-	if e.requests, err = r.openRequestLog(boot, committed); err != nil {
+	if e.requests, err = r.openRequestLog(bootID, committed); err != nil {
 		return err
 	}
 	if err := r.commit(e.requests.uncommitted); err != nil {
@@ -86,7 +89,7 @@ func (e *Engine) settleLastProcess() error {
 	if err := e.files.Committed(); err != nil {
 		return err
 	}
-	l, err := storage.OpenLedger(e.o.DataDir, boot, r.ledger.End)
+	l, err := storage.OpenLedger(e.o.DataDir, bootID, r.ledger.End)
 	if err == nil {
 		e.ledger = l
 	}
@@ -359,7 +362,7 @@ func (r *recovery) robotsRecord(o weburl.Origin) (robots.Record, error) {
 // setAside ends a request that was in flight at fatalDeaths deaths. A page fails with the reason
 // crash; the origin of a robots.txt is held for the longest time that a Retry-After can demand.
 func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.Item, error) {
-	r.tally.answers.crash()
+	r.tally.Crash()
 	why := fmt.Sprintf("amble died %d times in a row while it was in flight", fatalDeaths)
 	r.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", q.URL.String())
 	if q.Kind == requestlog.Robots {
@@ -381,7 +384,7 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 		Priority: head.Priority, Outcome: storage.Outcome{
 			State: storage.Failed, Reason: storage.ReasonCrash, At: r.opened, History: head.Last.History,
 		}})
-	b.Marks[crashMark(host.ID)] = []byte(r.o.Version)
+	b.Marks[sweep.CrashMark(host.ID)] = []byte(r.o.Version)
 	if r.o.Archive.Has(archive.FormatNone) {
 		return nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -50,11 +51,11 @@ func lastOf(web *testweb.Web) (end time.Time) {
 // leaveWait writes a wait into the ledger as a process does that is killed before the commit. It returns when the wait is over.
 func leaveWait(t *testing.T, dir string, w storage.Wait) time.Time {
 	t.Helper()
-	uncommitted, err := storage.ReadUncommitted(dir, 0, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(dir, 0, boot.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, storage.BootID(), uncommitted.End)
+	l, err := storage.OpenLedger(dir, boot.ID(), uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,57 +66,6 @@ func (d *dispatcher) markPlan(b *batch) {
 	}
 }
 
-// isUnplanned reports whether a host has pages that were fetched by a run without a recrawl plan.
-func isUnplanned(h *storage.Host) bool {
-	planned, _ := h.Recrawls()
-	return h.Of(storage.Fetched) > planned
-}
-
-// adopter makes the sweeps that plan the recrawls of pages that have none planned, host by host. The
-// dispatcher owns it.
-type adopter struct {
-	store interface {
-		Counters() storage.Counters
-		HostByID(storage.HostID) (storage.Host, error)
-	}
-	plan  *recrawl.Plan
-	rule  *recrawl.Rule
-	hosts []storage.HostID // left to do
-}
-
-// next returns the sweep of the next host. The first recrawls of its pages are spread over the time
-// that one recrawl of each page of the crawl takes.
-func (a *adopter) next() *sweep {
-	id, fetched := a.hosts[0], storage.In(storage.Fetched)
-	a.hosts = a.hosts[1:]
-	s := newHostSweep(fmt.Sprintf("%s%d", markAdopt, id), id, fetched, unbounded)
-	s.ready = func() (decision, error) {
-		host, err := a.store.HostByID(id)
-		spread := adoptionTime(a.plan, a.rule, a.store.Counters().Of(storage.Fetched))
-		return func(l *storage.Located, now time.Time) (storage.Done, bool) {
-			page := recrawl.Page{Host: host.Name, RequestURI: l.RequestURI}
-			if !l.Last.Due.IsZero() || l.Last.History != (recrawl.History{}) || !a.plan.Plans(&page) {
-				return storage.Done{}, false
-			}
-			const parts = 1009 // a prime, so that neighbours come far apart
-			o := l.Last
-			o.Due = now.Add(spread * time.Duration((int(id)*31+int(l.Ordinal)*397)%parts) / parts)
-			return changeTo(l, fetched, o), true
-		}, err
-	}
-	return s
-}
-
-// adoptionTime returns how long one recrawl of each page takes.
-func adoptionTime(plan *recrawl.Plan, rule *recrawl.Rule, pages uint64) time.Duration {
-	spread := rule.Interval
-	if budget := plan.Budget(); budget > 0 {
-		days := float64(pages) / budget
-		spread = max(spread, time.Duration(days*float64(24*time.Hour)))
-	}
-	return min(max(spread, rule.Min), rule.Max)
-}
-
 // compare decides whether a page is the same as at the last response, and keeps what a response
 // without a body leaves out.
 func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {

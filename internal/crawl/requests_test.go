@@ -130,15 +130,17 @@ func TestRequestLogGaps(t *testing.T) {
 // TestRequestLogFailures: requests without an answer are in it too, with the kind of failure.
 func TestRequestLogFailures(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", []string{"/cut"}, testweb.Routes{"/cut": testweb.Cut("text/html", []byte("<p>half of it"))}))
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts = 1
-	crawl(t, o, web.URL("a.test", "/"))
-	all := logged(t, o.DataDir)
-	last := all[len(all)-1]
-	if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent || last.End.IsZero() {
-		t.Errorf("%+v", last)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", []string{"/cut"}, testweb.Routes{"/cut": testweb.Cut("text/html", []byte("<p>half of it"))}))
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts = 1
+		crawl(t, o, web.URL("a.test", "/"))
+		all := logged(t, o.DataDir)
+		last := all[len(all)-1]
+		if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent || last.End.IsZero() {
+			t.Errorf("%+v", last)
+		}
+	})
 }
 
 // TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is

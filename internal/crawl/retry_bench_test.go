@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -45,10 +46,10 @@ func BenchmarkRetry(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	selection := Selection{States: storage.In(storage.Failed)}
+	selection := sweep.Selection{States: storage.In(storage.Failed)}
 	for b.Loop() {
 		began := time.Now()
-		counted, err := CountRetries(context.Background(), r.store, selection, noProgress)
+		counted, err := sweep.Count(context.Background(), r.store, selection, noProgress)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
-func noProgress(Retried) error { return nil }
+func noProgress(sweep.Retried) error { return nil }
 
 // pagesOf counts the requests for each page of a host.
 func pagesOf(web *testweb.Web, host string) map[string]int {
@@ -47,10 +47,10 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 		}
 		web.SetHandler("a.test", later)
 		ctx := context.Background()
-		if _, err := e.Retry(ctx, Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
+		if _, err := e.Retry(ctx, sweep.Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
 			t.Errorf("a host that is not known: %v", err)
 		}
-		s := Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
+		s := sweep.Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
 		counted, err := e.CountRetries(ctx, s, noProgress)
 		if err != nil || counted.Back != 21 {
 			t.Errorf("a dry run counts %+v, %v", counted, err)
@@ -116,8 +116,8 @@ func TestRetryGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
-		if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
+		order := sweep.Command{Selection: &sweep.Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
+		if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{sweep.RetryMark(3): order.Encode()}}); err == nil {
 			err = s.Close()
 		}
 		if err != nil {
@@ -134,7 +134,7 @@ func TestRetryGoesOn(t *testing.T) {
 				t.Fatalf("%s was requested %d times, want %d", path, requested[path], want)
 			}
 		}
-		checkNoMarks(t, o, markRetry)
+		checkNoMarks(t, o, sweep.MarkRetry)
 	})
 }
 
@@ -168,36 +168,38 @@ func TestRetrierDies(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("commit %d, after=%t", left, after), func(t *testing.T) {
 				t.Parallel()
-				web := startWeb(t, site("a.test", "", nil, nil))
-				o := testOptions(t, web)
-				o.Frontier.Politeness.Delay = 0
-				o.Frontier.Politeness.PerHost = 4
-				failedStore(t, o, web, all)
-				r, err := OpenRetrier(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.most = most
-				r.store = &dyingStore{r.store, left, after}
-				done, err := r.Retry(context.Background(), Selection{}, noProgress)
-				if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
-					t.Errorf("%+v, %v", done, err)
-				}
-				if err := r.Close(); err != nil {
-					t.Fatal(err)
-				}
-				crawl(t, o)
-				want := 1
-				if left == 1 && !after { // nothing of it was on disk
-					want = 0
-				}
-				requested := pagesOf(web, "a.test")
-				for i := range all {
-					if n := requested[fmt.Sprintf("/%d", i)]; n != want {
-						t.Fatalf("/%d was requested %d times, want %d", i, n, want)
+				inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+					web := serve(site("a.test", "", nil, nil))
+					o := testOptions(t, web)
+					o.Frontier.Politeness.Delay = 0
+					o.Frontier.Politeness.PerHost = 4
+					failedStore(t, o, web, all)
+					r, err := OpenRetrier(o)
+					if err != nil {
+						t.Fatal(err)
 					}
-				}
-				checkNoMarks(t, o, markRetry)
+					r.most = most
+					r.store = &dyingStore{r.store, left, after}
+					done, err := r.Retry(context.Background(), sweep.Selection{}, noProgress)
+					if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
+						t.Errorf("%+v, %v", done, err)
+					}
+					if err := r.Close(); err != nil {
+						t.Fatal(err)
+					}
+					crawl(t, o)
+					want := 1
+					if left == 1 && !after { // nothing of it was on disk
+						want = 0
+					}
+					requested := pagesOf(web, "a.test")
+					for i := range all {
+						if n := requested[fmt.Sprintf("/%d", i)]; n != want {
+							t.Fatalf("/%d was requested %d times, want %d", i, n, want)
+						}
+					}
+					checkNoMarks(t, o, sweep.MarkRetry)
+				})
 			})
 		}
 	}
@@ -206,105 +208,42 @@ func TestRetrierDies(t *testing.T) {
 // TestRetrier puts URLs of a crawl that does not run back, and says how many.
 func TestRetrier(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	if _, err := OpenRetrier(o); err == nil {
-		t.Error("there is no database, and one is made")
-	}
-	failedStore(t, o, web, 1500)
-	r, err := OpenRetrier(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var steps []Retried
-	done, err := r.Retry(context.Background(), Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p Retried) error {
-		steps = append(steps, p)
-		return nil
-	})
-	if err != nil || done != (Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
-		t.Errorf("%+v, %v; on the way %v", done, err, steps)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := r.Retry(ctx, Selection{}, noProgress); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: %v", err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	checkNoMarks(t, o, markRetry)
-	n := 0
-	for _, outcome := range stored(t, o.DataDir) {
-		if outcome.State == storage.Retrying {
-			n++
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		if _, err := OpenRetrier(o); err == nil {
+			t.Error("there is no database, and one is made")
 		}
-	}
-	if n != 611 {
-		t.Errorf("%d URLs are put back", n)
-	}
-}
-
-// TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
-func TestRetryStepIsBounded(t *testing.T) {
-	t.Parallel()
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	const hosts, each = 25, 1000
-	for h := range hosts {
-		var b storage.Batch
-		for i := range each {
-			u := parse(t, fmt.Sprintf("http://h%d.test/%d", h, i))
-			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-			b.Done = append(b.Done, storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: reasonOf(fetch.KindTLS)}})
-		}
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct {
-		selection   Selection
-		steps, back int
-	}{
-		{Selection{}, hosts * each / sweepChanged, hosts * each},
-		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + sweepInspected - 1) / sweepInspected, 0},
-		{Selection{Host: "h7.test"}, 1, each},
-	} {
-		w, err := newRetry(s, retryCommand{Selection: &c.selection}, nil)
+		failedStore(t, o, web, 1500)
+		r, err := OpenRetrier(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps, back := 0, 0
-		for end := false; !end; steps++ {
-			var page []storage.Done
-			before := w.inspected.Load()
-			if page, end, err = w.step(t.Context(), s, testLog(t), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			if len(page) > sweepChanged || w.inspected.Load()-before > sweepInspected {
-				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
-			}
-			back += len(page)
+		var steps []sweep.Retried
+		done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p sweep.Retried) error {
+			steps = append(steps, p)
+			return nil
+		})
+		if err != nil || done != (sweep.Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
+			t.Errorf("%+v, %v; on the way %v", done, err, steps)
 		}
-		if back != c.back || steps < c.steps || steps > c.steps+1 {
-			t.Errorf("%+v: %d URLs in %d steps, want %d in %d", c.selection, back, steps, c.back, c.steps)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := r.Retry(ctx, sweep.Selection{}, noProgress); !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that has ended: %v", err)
 		}
-	}
-}
-
-// TestRetryMark holds the form of the mark: a later version has to read it.
-func TestRetryMark(t *testing.T) {
-	w := retryCommand{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
-		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test", Pattern: regexp.MustCompile(`\.pdf$`),
-	}}
-	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
-	if got := string(w.encode()); got != want {
-		t.Errorf("the mark is %s", got)
-	}
-	w = retryCommand{Lifted: []string{"fetch.ports"}}
-	if got := string(w.encode()); got != `{"lifted":["fetch.ports"]}` {
-		t.Errorf("the mark is %s", got)
-	}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		checkNoMarks(t, o, sweep.MarkRetry)
+		n := 0
+		for _, outcome := range stored(t, o.DataDir) {
+			if outcome.State == storage.Retrying {
+				n++
+			}
+		}
+		if n != 611 {
+			t.Errorf("%d URLs are put back", n)
+		}
+	})
 }

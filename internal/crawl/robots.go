@@ -3,12 +3,7 @@ package crawl
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -63,7 +58,7 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	w.keepHistory(job, &record, res)
 	w.takeAnnounced(job, sitemaps, res)
 	w.announceTDM(job, &record, res)
-	w.tally.robots.Add(1)
+	w.tally.Robots.Add(1)
 	w.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }
 
@@ -113,67 +108,4 @@ func robotsFailure(k fetch.Kind) robots.Failure {
 		return robots.FailureProtocol
 	}
 	return robots.FailureConnect
-}
-
-// forgiveness says which robots.txt files that could not be fetched are fetched again at once:
-// since they failed, settings that may be why have become more generous. Only the process that
-// finds that out knows; any other fetches such a file in its time, within an hour.
-type forgiveness struct {
-	failures []robots.Failure
-	before   time.Time // failures since then are not forgiven
-}
-
-func (f *forgiveness) has(r *robots.Record) bool {
-	return r.Class == robots.ClassUnreachable && slices.Contains(f.failures, r.Failure) &&
-		r.FirstUnreachable.Before(f.before)
-}
-
-// rulesStore is where robots records are.
-type rulesStore interface {
-	HostByID(storage.HostID) (storage.Host, error)
-	Policy(weburl.Origin) ([]byte, error)
-}
-
-// rulesReader compiles stored robots.txt files. It is safe for concurrent use.
-type rulesReader struct {
-	store  rulesStore
-	log    *slog.Logger
-	tokens []string
-}
-
-// compile compiles a stored robots.txt. The error is a panic, which costs the file and not the
-// crawl.
-func (r *rulesReader) compile(record *robots.Record) (rules *robots.Rules, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("amble failed: %v\n%s", cause, debug.Stack())
-		}
-	}()
-	return record.Rules(r.tokens...), nil
-}
-
-// stored returns the rules of the robots record that the store has of an origin.
-func (r *rulesReader) stored(id storage.HostID, origin uint8) (*robots.Rules, error) {
-	host, err := r.store.HostByID(id)
-	if err != nil {
-		return nil, err
-	}
-	if int(origin) >= len(host.Queues) {
-		return nil, fmt.Errorf("host %s: %w", host.Name, storage.ErrCorrupt)
-	}
-	of := host.Queues[origin].Origin
-	encoded, err := r.store.Policy(of)
-	if err != nil {
-		return nil, err
-	}
-	record, err := robots.DecodeRecord(encoded)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := r.compile(&record)
-	if err != nil { // what is denied stays denied until another version of the file has come
-		r.log.Error("a stored robots.txt cannot be compiled", "origin", of.String(), "error", err)
-		return robots.Record{}.Rules(), nil
-	}
-	return rules, nil
 }

@@ -10,71 +10,8 @@ import (
 
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/politeness"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// letPass makes a closed data directory as old as if a time had passed: what
-// is stored of robots.txt and politeness moves into the past by so much.
-func letPass(t *testing.T, dir string, d time.Duration) {
-	t.Helper()
-	s, err := storage.Open(dir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	var b storage.Batch
-	err = s.Hosts(func(h *storage.Host) error {
-		state, err := politeness.DecodeState(h.Politeness)
-		if err != nil {
-			return err
-		}
-		earlierBy(d, &state.LastEnd, &state.FailingSince)
-		for i := range state.Holds {
-			earlierBy(d, &state.Holds[i].Until)
-		}
-		encoded, err := state.AppendBinary(nil)
-		b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
-		for i := range h.Queues {
-			if err == nil {
-				err = agePolicy(s, &b, h.Queues[i].Origin, d)
-			}
-		}
-		return err
-	})
-	if err == nil {
-		_, err = s.Commit(&b)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func agePolicy(s *storage.Store, b *storage.Batch, o weburl.Origin, d time.Duration) error {
-	encoded, err := s.Policy(o)
-	if err != nil || len(encoded) == 0 {
-		return err
-	}
-	r, err := robots.DecodeRecord(encoded)
-	if err != nil {
-		return err
-	}
-	earlierBy(d, &r.Fetched, &r.Expires, &r.Refresh, &r.FirstUnreachable)
-	encoded, err = r.AppendBinary(nil)
-	b.Policies = append(b.Policies, storage.Policy{Origin: o, Record: encoded})
-	return err
-}
-
-// earlierBy moves the times that are set.
-func earlierBy(d time.Duration, times ...*time.Time) {
-	for _, t := range times {
-		if !t.IsZero() {
-			*t = t.Add(-d)
-		}
-	}
-}
 
 // editable is a handler that a test replaces between two crawls.
 type editable struct {
@@ -130,14 +67,16 @@ type visits struct {
 
 const maxVisits = 10
 
-func newVisits(t *testing.T, host string, robots http.Handler, more ...testweb.Site) *visits {
+func newVisits(
+	t *testing.T, serve func(...testweb.Site) *testweb.Web, host string, robots http.Handler, more ...testweb.Site,
+) *visits {
 	v := &visits{t: t, host: host, robots: editable{h: robots}}
 	routes := testweb.Routes{"/robots.txt": &v.robots}
 	for i := 1; i <= maxVisits; i++ {
 		routes[fmt.Sprintf("/open/%d", i)] = testweb.Page("open")
 		routes[fmt.Sprintf("/private/%d", i)] = testweb.Page("private")
 	}
-	v.web = startRobotsWeb(t, append(more, testweb.Site{Host: host, Handler: routes})...)
+	v.web = serve(append(more, testweb.Site{Host: host, Handler: routes})...)
 	v.o = testOptions(t, v.web)
 	v.o.GiveUpAfter = 100 * time.Millisecond
 	return v
@@ -170,122 +109,128 @@ func (v *visits) want(what string, log testweb.Log, paths ...string) {
 // robots.txt comes of age, breaks, and is mended.
 func TestRobotsAcrossRestarts(t *testing.T) {
 	t.Parallel()
-	v := newVisits(t, "site.test", withHeader("Cache-Control", "max-age=3600", testweb.Robots(closePrivate)))
-	log, _ := v.crawl()
-	v.want("at first", log, "/robots.txt", "/open/1")
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		v := newVisits(t, serve, "site.test", withHeader("Cache-Control", "max-age=3600", testweb.Robots(closePrivate)))
+		log, _ := v.crawl()
+		v.want("at first", log, "/robots.txt", "/open/1")
 
-	log, _ = v.crawl()
-	v.want("while the file is fresh", log, "/open/2")
-	denied := robotsOutcomes(t, v.o.DataDir, v.web.URL(v.host, "/private/1"), v.web.URL(v.host, "/private/2"))
-	for i, d := range denied {
-		if d.State != storage.Denied || d.Line != 2 {
-			t.Errorf("private page %d is %s by line %d", i+1, d.State, d.Line)
+		log, _ = v.crawl()
+		v.want("while the file is fresh", log, "/open/2")
+		denied := robotsOutcomes(t, v.o.DataDir, v.web.URL(v.host, "/private/1"), v.web.URL(v.host, "/private/2"))
+		for i, d := range denied {
+			if d.State != storage.Denied || d.Line != 2 {
+				t.Errorf("private page %d is %s by line %d", i+1, d.State, d.Line)
+			}
 		}
-	}
 
-	v.robots.set(encodedRobots("gzip", []byte("not gzip")))
-	letPass(t, v.o.DataDir, 2*time.Hour)
-	log, _ = v.crawl()
-	v.want("unreachable, with a copy of two hours", log, "/robots.txt", "/open/3")
+		v.robots.set(encodedRobots("gzip", []byte("not gzip")))
+		time.Sleep(2 * time.Hour)
+		log, _ = v.crawl()
+		v.want("unreachable, with a copy of two hours", log, "/robots.txt", "/open/3")
 
-	letPass(t, v.o.DataDir, 24*time.Hour)
-	log, sum := v.crawl()
-	v.want("unreachable, with a copy of a day", log, "/robots.txt")
-	checkPostponed(t, sum, v.host, "robots.txt: unreachable")
+		time.Sleep(24 * time.Hour)
+		log, sum := v.crawl()
+		v.want("unreachable, with a copy of a day", log, "/robots.txt")
+		checkPostponed(t, sum, v.host, "robots.txt: unreachable")
 
-	log, sum = v.crawl()
-	v.want("a moment later", log)
-	checkPostponed(t, sum, v.host, "robots.txt: unreachable")
+		log, sum = v.crawl()
+		v.want("a moment later", log)
+		checkPostponed(t, sum, v.host, "robots.txt: unreachable")
 
-	letPass(t, v.o.DataDir, 13*time.Hour)
-	log, _ = v.crawl()
-	v.want("unreachable for so long that the copy counts again", log, "/robots.txt", "/open/4", "/open/5", "/open/6")
+		time.Sleep(13 * time.Hour)
+		log, _ = v.crawl()
+		v.want("unreachable for so long that the copy counts again", log, "/robots.txt", "/open/4", "/open/5", "/open/6")
 
-	v.robots.set(testweb.Robots("User-agent: *\nDisallow: /private/1\n"))
-	v.o.GiveUpAfter = 5 * time.Second
-	letPass(t, v.o.DataDir, 2*time.Hour)
-	log, _ = v.crawl()
-	if got := requestedPages(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
-		t.Errorf("mended and changed: requested %q", got)
-	}
+		v.robots.set(testweb.Robots("User-agent: *\nDisallow: /private/1\n"))
+		v.o.GiveUpAfter = 5 * time.Second
+		time.Sleep(2 * time.Hour)
+		log, _ = v.crawl()
+		if got := requestedPages(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
+			t.Errorf("mended and changed: requested %q", got)
+		}
+	})
 }
 
 // TestRobotsHistory: what a robots.txt was before is kept, each version once, and a failure is no version.
 func TestRobotsHistory(t *testing.T) {
 	t.Parallel()
-	v := newVisits(t, "site.test", testweb.Robots("# one\n"))
-	for _, answer := range []http.Handler{
-		testweb.Robots("# one\n"), testweb.Robots("# two\n"), encodedRobots("gzip", []byte("not gzip")), testweb.Robots("# two\n"), http.NotFoundHandler(), testweb.Robots("# four\n"),
-	} {
-		v.robots.set(answer)
-		log, _ := v.crawl()
-		if robotsRequests(log) != 1 {
-			t.Fatalf("visit %d requested %d times for robots.txt", v.n, robotsRequests(log))
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		v := newVisits(t, serve, "site.test", testweb.Robots("# one\n"))
+		for _, answer := range []http.Handler{
+			testweb.Robots("# one\n"), testweb.Robots("# two\n"), encodedRobots("gzip", []byte("not gzip")), testweb.Robots("# two\n"), http.NotFoundHandler(), testweb.Robots("# four\n"),
+		} {
+			v.robots.set(answer)
+			log, _ := v.crawl()
+			if robotsRequests(log) != 1 {
+				t.Fatalf("visit %d requested %d times for robots.txt", v.n, robotsRequests(log))
+			}
+			time.Sleep(25 * time.Hour)
 		}
-		letPass(t, v.o.DataDir, 25*time.Hour)
-	}
-	e, err := Open(v.o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	text, err := e.View().RobotsText(seed(t, v.web.URL("site.test", "/")).URL.Origin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var earlier []string
-	for _, p := range text.Earlier {
-		earlier = append(earlier, p.Class+" "+p.Text)
-		if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) || (p.Version == "") != (p.Text == "") {
-			t.Errorf("%+v", p)
+		e, err := Open(v.o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" || text.Version == "" || !slices.Equal(earlier, want) {
-		t.Errorf("now %q, before %q, want %q", text.Text, earlier, want)
-	}
+		defer e.Close()
+		text, err := e.View().RobotsText(seed(t, v.web.URL("site.test", "/")).URL.Origin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var earlier []string
+		for _, p := range text.Earlier {
+			earlier = append(earlier, p.Class+" "+p.Text)
+			if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) || (p.Version == "") != (p.Text == "") {
+				t.Errorf("%+v", p)
+			}
+		}
+		if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" || text.Version == "" || !slices.Equal(earlier, want) {
+			t.Errorf("now %q, before %q, want %q", text.Text, earlier, want)
+		}
+	})
 }
 
 // TestRobotsRevalidated fetches the robots.txt of a site with the validators of
 // the copy, in a later process and behind a redirect. The copy goes on to count.
 func TestRobotsRevalidated(t *testing.T) {
 	t.Parallel()
-	rules := &editable{h: validated(`"one"`, "3600", closePrivate)}
-	v := newVisits(t, "site.test", testweb.Redirect(302, "//rules.test/rules.txt"),
-		testweb.Site{Host: "rules.test", Handler: testweb.Routes{"/rules.txt": rules}})
-	log, _ := v.crawl()
-	v.want("at first", log, "/robots.txt", "/rules.txt", "/open/1")
-	if q := log[1]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
-		t.Errorf("a first request with validators: %+v", q)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		rules := &editable{h: validated(`"one"`, "3600", closePrivate)}
+		v := newVisits(t, serve, "site.test", testweb.Redirect(302, "//rules.test/rules.txt"),
+			testweb.Site{Host: "rules.test", Handler: testweb.Routes{"/rules.txt": rules}})
+		log, _ := v.crawl()
+		v.want("at first", log, "/robots.txt", "/rules.txt", "/open/1")
+		if q := log[1]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
+			t.Errorf("a first request with validators: %+v", q)
+		}
 
-	letPass(t, v.o.DataDir, 2*time.Hour)
-	log, _ = v.crawl()
-	v.want("stale", log, "/robots.txt", "/rules.txt", "/open/2")
-	if q := log[0]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
-		t.Errorf("validators of one URL were sent to another: %+v", q)
-	}
-	if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" || q.Status != 304 {
-		t.Errorf("requested again without the validators: %+v", q)
-	}
+		time.Sleep(2 * time.Hour)
+		log, _ = v.crawl()
+		v.want("stale", log, "/robots.txt", "/rules.txt", "/open/2")
+		if q := log[0]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
+			t.Errorf("validators of one URL were sent to another: %+v", q)
+		}
+		if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" || q.Status != 304 {
+			t.Errorf("requested again without the validators: %+v", q)
+		}
 
-	letPass(t, v.o.DataDir, 30*time.Minute)
-	log, _ = v.crawl()
-	v.want("confirmed half an hour ago", log, "/open/3")
+		time.Sleep(30 * time.Minute)
+		log, _ = v.crawl()
+		v.want("confirmed half an hour ago", log, "/open/3")
 
-	letPass(t, v.o.DataDir, 29*time.Minute)
-	log, _ = v.crawl()
-	v.want("a minute before the end of its lifetime", log, "/robots.txt", "/rules.txt", "/open/4")
+		time.Sleep(29 * time.Minute)
+		log, _ = v.crawl()
+		v.want("a minute before the end of its lifetime", log, "/robots.txt", "/rules.txt", "/open/4")
 
-	v.o.GiveUpAfter = 5 * time.Second
-	rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
-	letPass(t, v.o.DataDir, time.Hour)
-	log, _ = v.crawl()
-	if got := requestedPages(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
-		t.Errorf("a changed file: requested %q", got)
-	}
-	if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
-		t.Errorf("a changed file came as %+v", q)
-	}
+		v.o.GiveUpAfter = 5 * time.Second
+		rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
+		time.Sleep(time.Hour)
+		log, _ = v.crawl()
+		if got := requestedPages(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
+			t.Errorf("a changed file: requested %q", got)
+		}
+		if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
+			t.Errorf("a changed file came as %+v", q)
+		}
+	})
 }
 
 // shortLived are options under which a robots.txt lives for less than a second.

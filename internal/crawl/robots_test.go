@@ -58,16 +58,6 @@ func robotsRoutes(robots http.Handler) testweb.Routes {
 	}
 }
 
-func startRobotsWeb(t testing.TB, sites ...testweb.Site) *testweb.Web {
-	t.Helper()
-	web, err := testweb.New(testweb.Config{Sites: sites})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = web.Close() })
-	return web
-}
-
 // crawlOnce runs a crawl to its end, as a process of its own would.
 func crawlOnce(t testing.TB, o Options, seeds ...Seed) Summary {
 	t.Helper()
@@ -99,7 +89,7 @@ func rootSeeds(t testing.TB, web *testweb.Web) []Seed {
 	return seeds
 }
 
-// pagesAsked are the distinct pages of a log, sorted.
+// requestedPages are the distinct pages of a log, sorted.
 func requestedPages(log testweb.Log) []string {
 	var paths []string
 	for _, q := range log.Pages() {
@@ -209,94 +199,98 @@ func longRobots() (text string, line int) {
 // settles what is allowed. Each must have been requested it exactly once.
 func TestRobotsAnswers(t *testing.T) {
 	t.Parallel()
-	text := testweb.Robots
-	long, longLine := longRobots()
-	cases := []struct {
-		host   string
-		robots http.Handler
-		want   reach
-		line   int // that denies /private/1
-	}{
-		{"rules", text(closePrivate), reachesOpen, 2},
-		{"later-line", text("# a comment\n\nUser-agent: *\nAllow: /open/\nDisallow: /p\nDisallow: /private/\n"), reachesOpen, 6},
-		{"empty", text(""), reachesAll, 0},
-		{"no-content", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }), reachesAll, 0},
-		{"status-400", testweb.Status(400), reachesAll, 0},
-		{"status-401", testweb.Status(401), reachesAll, 0},
-		{"status-403", testweb.Status(403), reachesAll, 0},
-		{"status-404", testweb.Status(404), reachesAll, 0},
-		{"status-410", testweb.Status(410), reachesAll, 0},
-		{"soft-404", testweb.Page("Sorry, nothing here", "/private/1"), reachesAll, 0},
-		{"json", testweb.Content("application/json", []byte(`{"error": "not found"}`)), reachesAll, 0},
-		{"rules-as-html", testweb.Content("text/html", []byte(closePrivate)), reachesOpen, 2},
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		text := testweb.Robots
+		long, longLine := longRobots()
+		cases := []struct {
+			host   string
+			robots http.Handler
+			want   reach
+			line   int // that denies /private/1
+		}{
+			{"rules", text(closePrivate), reachesOpen, 2},
+			{"later-line", text("# a comment\n\nUser-agent: *\nAllow: /open/\nDisallow: /p\nDisallow: /private/\n"), reachesOpen, 6},
+			{"empty", text(""), reachesAll, 0},
+			{"no-content", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }), reachesAll, 0},
+			{"status-400", testweb.Status(400), reachesAll, 0},
+			{"status-401", testweb.Status(401), reachesAll, 0},
+			{"status-403", testweb.Status(403), reachesAll, 0},
+			{"status-404", testweb.Status(404), reachesAll, 0},
+			{"status-410", testweb.Status(410), reachesAll, 0},
+			{"soft-404", testweb.Page("Sorry, nothing here", "/private/1"), reachesAll, 0},
+			{"json", testweb.Content("application/json", []byte(`{"error": "not found"}`)), reachesAll, 0},
+			{"rules-as-html", testweb.Content("text/html", []byte(closePrivate)), reachesOpen, 2},
 
-		{"byte-order-mark", text("\xEF\xBB\xBF" + closePrivate), reachesOpen, 2},
-		{"utf16-little", utf16Robots(t, unicode.LittleEndian, closePrivate), reachesOpen, 2},
-		{"utf16-big", utf16Robots(t, unicode.BigEndian, "# žluť\n"+closePrivate), reachesOpen, 3},
-		{"cr-only", text("User-agent: *\rDisallow: /x\rDisallow: /private/\r"), reachesOpen, 3},
-		{"crlf", text("User-agent: *\r\n\r\nDisallow: /private/\r\n"), reachesOpen, 3},
-		{"no-last-newline", text("User-agent: *\nDisallow: /private/"), reachesOpen, 2},
-		{"gzip", encodedRobots("gzip", gzipped([]byte(closePrivate))), reachesOpen, 2},
-		{"long", text(long), reachesOpen, longLine},
-		{"long-gzip", encodedRobots("gzip", gzipped([]byte(long))), reachesOpen, longLine},
+			{"byte-order-mark", text("\xEF\xBB\xBF" + closePrivate), reachesOpen, 2},
+			{"utf16-little", utf16Robots(t, unicode.LittleEndian, closePrivate), reachesOpen, 2},
+			{"utf16-big", utf16Robots(t, unicode.BigEndian, "# žluť\n"+closePrivate), reachesOpen, 3},
+			{"cr-only", text("User-agent: *\rDisallow: /x\rDisallow: /private/\r"), reachesOpen, 3},
+			{"crlf", text("User-agent: *\r\n\r\nDisallow: /private/\r\n"), reachesOpen, 3},
+			{"no-last-newline", text("User-agent: *\nDisallow: /private/"), reachesOpen, 2},
+			{"gzip", encodedRobots("gzip", gzipped([]byte(closePrivate))), reachesOpen, 2},
+			{"long", text(long), reachesOpen, longLine},
+			{"long-gzip", encodedRobots("gzip", gzipped([]byte(long))), reachesOpen, longLine},
 
-		{"token-first", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\nDisallow: /open/\n\nUser-agent: Amble-News\nDisallow: /private/\n"), reachesOpen, 8},
-		{"token-second", text("User-agent: *\nDisallow: /\n\nUser-agent: AMBLE\nDisallow: /private/\n"), reachesOpen, 5},
-		{"token-any", text("User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\n"), reachesOpen, 5},
-		{"token-none", text("User-agent: other\nDisallow: /\n\nUser-agent: amble-newsletter\nDisallow: /\n"), reachesAll, 0},
-		{"token-merged", text("User-agent: amble\nDisallow: /x\n\nUser-agent: *\nDisallow: /open/\n\nUser-agent: amble\nDisallow: /private/\n"), reachesOpen, 8},
-		{"token-shield", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\n\nUser-agent: amble-news\nDisallow:\n"), reachesAll, 0},
-	}
-	var sites []testweb.Site
-	for _, c := range cases {
-		sites = append(sites, robotsSite(c.host+".test", c.robots))
-	}
-	web := startRobotsWeb(t, sites...)
-	o := testOptions(t, web)
-	o.Frontier.Tokens = []string{"amble-news", "amble"}
-	sum := crawlOnce(t, o, rootSeeds(t, web)...)
-	if len(sum.Postponed) > 0 {
-		t.Errorf("postponed: %+v", sum.Postponed)
-	}
-	for _, c := range cases {
-		host := c.host + ".test"
-		checkReach(t, web, host, c.want)
-		if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
+			{"token-first", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\nDisallow: /open/\n\nUser-agent: Amble-News\nDisallow: /private/\n"), reachesOpen, 8},
+			{"token-second", text("User-agent: *\nDisallow: /\n\nUser-agent: AMBLE\nDisallow: /private/\n"), reachesOpen, 5},
+			{"token-any", text("User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\n"), reachesOpen, 5},
+			{"token-none", text("User-agent: other\nDisallow: /\n\nUser-agent: amble-newsletter\nDisallow: /\n"), reachesAll, 0},
+			{"token-merged", text("User-agent: amble\nDisallow: /x\n\nUser-agent: *\nDisallow: /open/\n\nUser-agent: amble\nDisallow: /private/\n"), reachesOpen, 8},
+			{"token-shield", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\n\nUser-agent: amble-news\nDisallow:\n"), reachesAll, 0},
 		}
-		got := robotsOutcomes(t, o.DataDir, web.URL(host, "/open/1"), web.URL(host, "/private/1"))
-		if got[0].State != storage.Fetched {
-			t.Errorf("%s: the open page is %s", host, got[0].State)
+		var sites []testweb.Site
+		for _, c := range cases {
+			sites = append(sites, robotsSite(c.host+".test", c.robots))
 		}
-		want := storage.Outcome{State: storage.Fetched}
-		if c.want == reachesOpen {
-			want = storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(c.line)}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Frontier.Tokens = []string{"amble-news", "amble"}
+		sum := crawlOnce(t, o, rootSeeds(t, web)...)
+		if len(sum.Postponed) > 0 {
+			t.Errorf("postponed: %+v", sum.Postponed)
 		}
-		if g := got[1]; g.State != want.State || g.Reason != want.Reason || g.Line != want.Line {
-			t.Errorf("%s: the private page is %s, reason %d, line %d; want %s, %d, %d",
-				host, g.State, g.Reason, g.Line, want.State, want.Reason, want.Line)
+		for _, c := range cases {
+			host := c.host + ".test"
+			checkReach(t, web, host, c.want)
+			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
+			}
+			got := robotsOutcomes(t, o.DataDir, web.URL(host, "/open/1"), web.URL(host, "/private/1"))
+			if got[0].State != storage.Fetched {
+				t.Errorf("%s: the open page is %s", host, got[0].State)
+			}
+			want := storage.Outcome{State: storage.Fetched}
+			if c.want == reachesOpen {
+				want = storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(c.line)}
+			}
+			if g := got[1]; g.State != want.State || g.Reason != want.Reason || g.Line != want.Line {
+				t.Errorf("%s: the private page is %s, reason %d, line %d; want %s, %d, %d",
+					host, g.State, g.Reason, g.Line, want.State, want.Reason, want.Line)
+			}
 		}
-	}
+	})
 }
 
 // TestRobotsForbidden turns 401 and 403 into a complete disallow.
 func TestRobotsForbidden(t *testing.T) {
 	t.Parallel()
-	web := startRobotsWeb(t,
-		robotsSite("status-401.test", testweb.Status(401)),
-		robotsSite("status-403.test", testweb.Status(403)),
-		robotsSite("status-404.test", testweb.Status(404)))
-	o := testOptions(t, web)
-	o.Frontier.Robots.ForbiddenDenies = true
-	sum := crawlOnce(t, o, rootSeeds(t, web)...)
-	for _, host := range []string{"status-401.test", "status-403.test"} {
-		checkReach(t, web, host, reachesNone)
-		checkPostponed(t, sum, host, "robots.txt: forbidden")
-		if n := robotsRequests(web.Requests().Host(host)); n != 1 {
-			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			robotsSite("status-401.test", testweb.Status(401)),
+			robotsSite("status-403.test", testweb.Status(403)),
+			robotsSite("status-404.test", testweb.Status(404)))
+		o := testOptions(t, web)
+		o.Frontier.Robots.ForbiddenDenies = true
+		sum := crawlOnce(t, o, rootSeeds(t, web)...)
+		for _, host := range []string{"status-401.test", "status-403.test"} {
+			checkReach(t, web, host, reachesNone)
+			checkPostponed(t, sum, host, "robots.txt: forbidden")
+			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
+			}
 		}
-	}
-	checkReach(t, web, "status-404.test", reachesAll)
+		checkReach(t, web, "status-404.test", reachesAll)
+	})
 }
 
 func deflated(b []byte) []byte {
@@ -309,14 +303,15 @@ func deflated(b []byte) []byte {
 
 // TestRobotsBomb serves a robots.txt of a few hundred kilobytes that grows to
 // 64 MB. What stands in front of the limit counts, and the rest never comes
-// to memory. It does not run next to other tests, because it counts allocations.
+// to memory. It does not run next to other tests, because it counts allocations, and in real time,
+// because a network in memory allocates too.
 func TestRobotsBomb(t *testing.T) {
 	line := []byte("Disallow: /open/" + strings.Repeat("x", 1<<20-17) + "\n")
 	pieces := [][]byte{[]byte(closePrivate)}
 	for range 32 {
 		pieces = append(pieces, line)
 	}
-	web := startRobotsWeb(t,
+	web := startWeb(t,
 		robotsSite("bomb.test", encodedRobots("gzip", gzipped(pieces...))),
 		robotsSite("nested.test", encodedRobots("gzip, deflate", deflated(gzipped(pieces...)))))
 	o := testOptions(t, web)
@@ -341,43 +336,45 @@ func TestRobotsBomb(t *testing.T) {
 // time. One request for robots.txt must be made, and no page requested before it ends.
 func TestRobotsOneFlight(t *testing.T) {
 	t.Parallel()
-	const urls = 100
-	var sites []testweb.Site
-	for i := range 3 {
-		routes := testweb.Routes{"/robots.txt": testweb.Slow(200*time.Millisecond, testweb.Robots(closePrivate))}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const urls = 100
+		var sites []testweb.Site
+		for i := range 3 {
+			routes := testweb.Routes{"/robots.txt": testweb.Slow(200*time.Millisecond, testweb.Robots(closePrivate))}
+			for j := range urls {
+				routes[fmt.Sprintf("/open/%d", j)] = testweb.Slow(20*time.Millisecond, testweb.Page("open"))
+				routes[fmt.Sprintf("/private/%d", j)] = testweb.Page("private")
+			}
+			sites = append(sites, testweb.Site{Host: fmt.Sprintf("flight-%d.test", i), Handler: routes})
+		}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = 0
+		o.Frontier.Politeness.PerHost = 16
+		o.Frontier.Politeness.PerIP = 16
+		var seeds []Seed
 		for j := range urls {
-			routes[fmt.Sprintf("/open/%d", j)] = testweb.Slow(20*time.Millisecond, testweb.Page("open"))
-			routes[fmt.Sprintf("/private/%d", j)] = testweb.Page("private")
+			for _, host := range web.Sites() {
+				seeds = append(seeds, seed(t, web.URL(host, fmt.Sprintf("/open/%d", j))), seed(t, web.URL(host, fmt.Sprintf("/private/%d", j))))
+			}
 		}
-		sites = append(sites, testweb.Site{Host: fmt.Sprintf("flight-%d.test", i), Handler: routes})
-	}
-	web := startRobotsWeb(t, sites...)
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = 0
-	o.Frontier.Politeness.PerHost = 16
-	o.Frontier.Politeness.PerIP = 16
-	var seeds []Seed
-	for j := range urls {
+		crawlOnce(t, o, seeds...)
 		for _, host := range web.Sites() {
-			seeds = append(seeds, seed(t, web.URL(host, fmt.Sprintf("/open/%d", j))), seed(t, web.URL(host, fmt.Sprintf("/private/%d", j))))
+			log := web.Requests().Host(host)
+			if n := robotsRequests(log); n != 1 {
+				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
+			}
+			if early := log.BeforeRobots(); len(early) > 0 {
+				t.Errorf("%d pages of %s were requested before its robots.txt was read", len(early), host)
+			}
+			pages := requestedPages(log)
+			private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })
+			if len(pages) != urls || private || len(log.Repeats()) > 0 {
+				t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private, log.Repeats(), urls)
+			}
+			if log.Pages().MaxInFlight() < 2 {
+				t.Errorf("%s never had two requests in flight: the test proves nothing", host)
+			}
 		}
-	}
-	crawlOnce(t, o, seeds...)
-	for _, host := range web.Sites() {
-		log := web.Requests().Host(host)
-		if n := robotsRequests(log); n != 1 {
-			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
-		}
-		if early := log.BeforeRobots(); len(early) > 0 {
-			t.Errorf("%d pages of %s were requested before its robots.txt was read", len(early), host)
-		}
-		pages := requestedPages(log)
-		private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })
-		if len(pages) != urls || private || len(log.Repeats()) > 0 {
-			t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private, log.Repeats(), urls)
-		}
-		if log.Pages().MaxInFlight() < 2 {
-			t.Errorf("%s never had two requests in flight: the test proves nothing", host)
-		}
-	}
+	})
 }

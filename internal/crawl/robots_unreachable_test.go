@@ -212,7 +212,7 @@ func TestRobotsThrottled(t *testing.T) {
 				}
 			}
 		}
-		letPass(t, o.DataDir, 2*time.Minute)
+		time.Sleep(2 * time.Minute)
 		crawlOnce(t, o, seeds...)
 		for _, host := range web.Sites() {
 			checkReach(t, web, host, reachesOpen)
@@ -227,32 +227,34 @@ func TestRobotsThrottled(t *testing.T) {
 // says nothing about the site: the next process fetches it again at once.
 func TestRobotsBrokenOff(t *testing.T) {
 	t.Parallel()
-	web := startRobotsWeb(t, robotsSite("site.test",
-		testweb.Flaky(1, testweb.Slow(time.Hour, testweb.Robots("")), testweb.Robots(closePrivate))))
-	o := testOptions(t, web)
-	o.ShutdownGrace = 10 * time.Millisecond
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		for len(web.Requests()) == 0 {
-			time.Sleep(time.Millisecond)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(robotsSite("site.test",
+			testweb.Flaky(1, testweb.Slow(time.Hour, testweb.Robots("")), testweb.Robots(closePrivate))))
+		o := testOptions(t, web)
+		o.ShutdownGrace = 10 * time.Millisecond
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		cancel()
-	}()
-	if _, err := e.Run(ctx, rootSeeds(t, web)); err != nil {
-		t.Error(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	checkReach(t, web, "site.test", reachesNone)
-	crawlOnce(t, o, rootSeeds(t, web)...)
-	checkReach(t, web, "site.test", reachesOpen)
-	if n := robotsRequests(web.Requests()); n != 2 {
-		t.Errorf("robots.txt was requested %d times, want twice", n)
-	}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			for len(web.Requests()) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
+		if _, err := e.Run(ctx, rootSeeds(t, web)); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		checkReach(t, web, "site.test", reachesNone)
+		crawlOnce(t, o, rootSeeds(t, web)...)
+		checkReach(t, web, "site.test", reachesOpen)
+		if n := robotsRequests(web.Requests()); n != 2 {
+			t.Errorf("robots.txt was requested %d times, want twice", n)
+		}
+	})
 }

@@ -54,17 +54,19 @@ func TestSeedsNeedRoom(t *testing.T) {
 // TestImportNeedsRoom: an import into a database that no crawl uses leaves the reserve free.
 func TestImportNeedsRoom(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
-	o := testOptions(t, web)
-	o.MinFree = 1 << 62
-	i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer i.Close()
-	if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err, storage.ErrNoSpace) {
-		t.Errorf("import without room: %v", err)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.MinFree = 1 << 62
+		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer i.Close()
+		if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err, storage.ErrNoSpace) {
+			t.Errorf("import without room: %v", err)
+		}
+	})
 }
 
 // TestMaxSize: a crawl whose database is as large as it may be stands still and says so; what was acknowledged

@@ -13,31 +13,33 @@ import (
 // it disallows, and every host is requested it once.
 func TestRulesBeforePages(t *testing.T) {
 	t.Parallel()
-	rules := "User-agent: *\nDisallow: /no/\n"
-	web := startWeb(t,
-		site("a.test", rules, []string{"/1", "/2", "/no/1", "//b.test/deep"}, nil),
-		site("b.test", rules, []string{"/no/2"}, testweb.Routes{"/deep": testweb.Page("deep", "/no/3", "/yes"), "/yes": testweb.Page("yes")}),
-	)
-	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-	log := web.Requests()
-	checkPolite(t, log, o.Frontier.Politeness.Delay)
-	for _, q := range log {
-		if strings.HasPrefix(q.Path, "/no/") {
-			t.Errorf("%s%s is disallowed and was requested", q.Host, q.Path)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		rules := "User-agent: *\nDisallow: /no/\n"
+		web := serve(
+			site("a.test", rules, []string{"/1", "/2", "/no/1", "//b.test/deep"}, nil),
+			site("b.test", rules, []string{"/no/2"}, testweb.Routes{"/deep": testweb.Page("deep", "/no/3", "/yes"), "/yes": testweb.Page("yes")}),
+		)
+		o := testOptions(t, web)
+		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		log := web.Requests()
+		checkPolite(t, log, o.Frontier.Politeness.Delay)
+		for _, q := range log {
+			if strings.HasPrefix(q.Path, "/no/") {
+				t.Errorf("%s%s is disallowed and was requested", q.Host, q.Path)
+			}
 		}
-	}
-	for _, host := range []string{"a.test", "b.test"} {
-		if n := len(log.Host(host).Path("/robots.txt")); n != 1 {
-			t.Errorf("%s: robots.txt was requested %d times", host, n)
+		for _, host := range []string{"a.test", "b.test"} {
+			if n := len(log.Host(host).Path("/robots.txt")); n != 1 {
+				t.Errorf("%s: robots.txt was requested %d times", host, n)
+			}
 		}
-	}
-	checkStates(t, o, map[string]storage.State{
-		"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched, "a.test/no/1": storage.Denied,
-		"b.test/": storage.Fetched, "b.test/deep": storage.Fetched, "b.test/no/2": storage.Denied,
-		"b.test/no/3": storage.Denied, "b.test/yes": storage.Fetched,
+		checkStates(t, o, map[string]storage.State{
+			"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched, "a.test/no/1": storage.Denied,
+			"b.test/": storage.Fetched, "b.test/deep": storage.Fetched, "b.test/no/2": storage.Denied,
+			"b.test/no/3": storage.Denied, "b.test/yes": storage.Fetched,
+		})
+		checkOutput(t, o)
 	})
-	checkOutput(t, o)
 }
 
 // TestRulesExpire: rules are not used beyond their lifetime.
@@ -71,31 +73,33 @@ func TestRulesExpire(t *testing.T) {
 // held as a whole and postponed with the reason; another one goes on.
 func TestHeldHosts(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t,
-		site("good.test", "", paths("/", 3), nil),
-		site("broken.test", "", paths("/", 3), testweb.Routes{"/robots.txt": testweb.Status(500)}),
-		site("closed.test", "User-agent: *\nDisallow: /\n", paths("/", 3), nil),
-	)
-	o := testOptions(t, web)
-	sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"), web.URL("closed.test", "/aa"))
-	for _, q := range web.Requests().Pages() {
-		if q.Host != "good.test" {
-			t.Errorf("%s%s was requested", q.Host, q.Path)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			site("good.test", "", paths("/", 3), nil),
+			site("broken.test", "", paths("/", 3), testweb.Routes{"/robots.txt": testweb.Status(500)}),
+			site("closed.test", "User-agent: *\nDisallow: /\n", paths("/", 3), nil),
+		)
+		o := testOptions(t, web)
+		sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"), web.URL("closed.test", "/aa"))
+		for _, q := range web.Requests().Pages() {
+			if q.Host != "good.test" {
+				t.Errorf("%s%s was requested", q.Host, q.Path)
+			}
 		}
-	}
-	reasons := make(map[string]string)
-	for _, p := range sum.Postponed {
-		reasons[p.Host] = p.Reason
-		if p.Until.IsZero() || p.URLs == 0 {
-			t.Errorf("postponed without a time or a number: %+v", p)
+		reasons := make(map[string]string)
+		for _, p := range sum.Postponed {
+			reasons[p.Host] = p.Reason
+			if p.Until.IsZero() || p.URLs == 0 {
+				t.Errorf("postponed without a time or a number: %+v", p)
+			}
 		}
-	}
-	if len(reasons) != 2 || reasons["broken.test"] != "robots.txt: unreachable" || reasons["closed.test"] != "robots.txt: rule" {
-		t.Errorf("postponed: %v", reasons)
-	}
-	checkStates(t, o, map[string]storage.State{
-		"good.test/": storage.Fetched, "good.test/aa": storage.Fetched, "good.test/ab": storage.Fetched, "good.test/ac": storage.Fetched,
-		"broken.test/": storage.Queued, "closed.test/": storage.Queued, "closed.test/aa": storage.Queued,
+		if len(reasons) != 2 || reasons["broken.test"] != "robots.txt: unreachable" || reasons["closed.test"] != "robots.txt: rule" {
+			t.Errorf("postponed: %v", reasons)
+		}
+		checkStates(t, o, map[string]storage.State{
+			"good.test/": storage.Fetched, "good.test/aa": storage.Fetched, "good.test/ab": storage.Fetched, "good.test/ac": storage.Fetched,
+			"broken.test/": storage.Queued, "closed.test/": storage.Queued, "closed.test/aa": storage.Queued,
+		})
 	})
 }
 

@@ -80,13 +80,15 @@ func refusing(t *testing.T) string {
 // TestGivenUpByReason counts the URLs that a run gave up.
 func TestGivenUpByReason(t *testing.T) {
 	t.Parallel()
-	routes := testweb.Routes{"/": testweb.Page("root", "/1", "/2", "/410", "/loop"), "/410": testweb.Status(410), "/loop": testweb.Redirect(301, "/loop")}
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
-	sum := crawl(t, testOptions(t, web), web.URL("a.test", "/"))
-	got := sum.Status.Failed
-	if len(got) != 3 || got["status 404"] != 2 || got["status 410"] != 1 || got["loop"] != 1 {
-		t.Errorf("%v", got)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		routes := testweb.Routes{"/": testweb.Page("root", "/1", "/2", "/410", "/loop"), "/410": testweb.Status(410), "/loop": testweb.Redirect(301, "/loop")}
+		web := serve(testweb.Site{Host: "a.test", Handler: routes})
+		sum := crawl(t, testOptions(t, web), web.URL("a.test", "/"))
+		got := sum.Status.Failed
+		if len(got) != 3 || got["status 404"] != 2 || got["status 410"] != 1 || got["loop"] != 1 {
+			t.Errorf("%v", got)
+		}
+	})
 }
 
 // TestCrawlWithoutSeeds waits, says for what, and takes URLs.
@@ -193,7 +195,7 @@ func TestRecrawlsAreCounted(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 3), nil))
 		o := recrawling(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "pages are requested again", func() bool { return e.tally.recrawls.Load() >= 4 })
+		eventually(t, "pages are requested again", func() bool { return e.tally.Recrawls.Load() >= 4 })
 		sum := stop()
 		pages := web.Requests().Pages()
 		first := slices.Compact(slices.Sorted(func(yield func(string) bool) {

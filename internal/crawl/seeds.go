@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -369,7 +370,7 @@ func retrieve(store importStore, u weburl.URL, now time.Time) (storage.Done, boo
 	if err != nil || !storage.In(storage.Failed, storage.Denied, storage.Excluded).Has(head.Last.State) {
 		return storage.Done{}, false, err
 	}
-	return putBack(host.ID, &head, now), true, nil
+	return sweep.PutBack(host.ID, &head, now), true, nil
 }
 
 // admit applies the rules for discovered URLs to a link, and reports whether the result is stored.

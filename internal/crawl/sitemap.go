@@ -57,7 +57,7 @@ func (w *worker) takeAnnounced(job *frontier.RobotsJob, texts []string, res *res
 // findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
 func (w *worker) findSitemap(res *result, f storage.Found) {
 	if w.scope().CheckSitemap(f.URL) != frontier.InScope {
-		w.tally.outside.Add(1)
+		w.tally.Outside.Add(1)
 		return
 	}
 	f.Fingerprint, f.Sitemap, f.Priority = w.store.Fingerprint(f.URL), true, sitemapPriority
@@ -206,7 +206,7 @@ func (t *listTaker) takePage(item *extract.Item) {
 	switch {
 	case t.o.Frontier.MaxDepth > 0 && t.depth > t.o.Frontier.MaxDepth:
 	case !ok:
-		t.tally.outside.Add(1)
+		t.tally.Outside.Add(1)
 	case t.trap(t.res, u) != storage.NoTrap:
 	default:
 		f := t.discovery(t.res, u, t.depth)

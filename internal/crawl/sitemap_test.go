@@ -132,80 +132,88 @@ func TestSitemaps(t *testing.T) {
 // What is not wanted is not requested, and what comes as a page is then an ordinary one.
 func TestSitemapsNotFollowed(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/linked.xml", "/feed"),
-		"/linked.xml": sitemapOf("/a"), "/map.xml": sitemapOf("/b"), "/feed": testweb.Content("application/rss+xml", []byte("<rss><item><link>/c</link></item></rss>")),
-	}})
-	o := testOptions(t, web)
-	o.Sitemaps.Follow, o.Sitemaps.Feeds, o.Sitemaps.Guess = false, false, true
-	crawl(t, o, web.URL("maps.test", "/"))
-	checkStates(t, o, map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched, "maps.test/feed": storage.Fetched})
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/linked.xml", "/feed"),
+			"/linked.xml": sitemapOf("/a"), "/map.xml": sitemapOf("/b"), "/feed": testweb.Content("application/rss+xml", []byte("<rss><item><link>/c</link></item></rss>")),
+		}})
+		o := testOptions(t, web)
+		o.Sitemaps.Follow, o.Sitemaps.Feeds, o.Sitemaps.Guess = false, false, true
+		crawl(t, o, web.URL("maps.test", "/"))
+		checkStates(t, o, map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched, "maps.test/feed": storage.Fetched})
+	})
 }
 
 // Sitemaps are found by a link, by their usual key where the robots.txt names none, and as a page; feeds as a page.
 func TestSitemapsFound(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t,
-		testweb.Site{Host: "link.test", Handler: pagesFor(testweb.Routes{
-			"/robots.txt": testweb.Robots(""),
-			"/":           testweb.Content("text/html", []byte(`<link rel=sitemap href=/map><link rel=alternate type=application/atom+xml href=/feed><a href=/plain.xml>x</a>`)),
-			"/map":        testweb.Content("text/plain", []byte("https://other.test/x")), "/plain.xml": sitemapOf("/b"),
-			"/feed":   testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><link rel=next href="/feed2"/><entry><link href="/c"/></entry></feed>`)),
-			"/feed2":  testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/d"/></entry></feed>`)),
-			"/hidden": sitemapOf("/no"),
-		}, "/b", "/c", "/d")},
-		testweb.Site{Host: "guess.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("home"), "/sitemap.xml": sitemapOf("/a")}, "/a")},
-		testweb.Site{Host: "named.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Robots("Sitemap: /m"), "/": testweb.Page("home"), "/m": sitemapOf("/a")}, "/a")},
-	)
-	o := testOptions(t, web)
-	o.Sitemaps.Guess = true
-	crawl(t, o, web.URL("link.test", "/"), web.URL("guess.test", "/"), web.URL("named.test", "/"))
-	want := map[string]storage.State{"link.test/sitemap.xml": storage.Failed}
-	for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
-		"guess.test/", "guess.test/sitemap.xml", "guess.test/a", "named.test/", "named.test/m", "named.test/a"} {
-		want[key] = storage.Fetched
-	}
-	checkStates(t, o, want)
-	depth := entries(t, o.DataDir)
-	if depth["link.test/b"].Depth != 1 || depth["link.test/c"].Depth != 2 || depth["link.test/d"].Depth != 3 {
-		t.Errorf("depths: %+v %+v %+v", depth["link.test/b"], depth["link.test/c"], depth["link.test/d"])
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			testweb.Site{Host: "link.test", Handler: pagesFor(testweb.Routes{
+				"/robots.txt": testweb.Robots(""),
+				"/":           testweb.Content("text/html", []byte(`<link rel=sitemap href=/map><link rel=alternate type=application/atom+xml href=/feed><a href=/plain.xml>x</a>`)),
+				"/map":        testweb.Content("text/plain", []byte("https://other.test/x")), "/plain.xml": sitemapOf("/b"),
+				"/feed":   testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><link rel=next href="/feed2"/><entry><link href="/c"/></entry></feed>`)),
+				"/feed2":  testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/d"/></entry></feed>`)),
+				"/hidden": sitemapOf("/no"),
+			}, "/b", "/c", "/d")},
+			testweb.Site{Host: "guess.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("home"), "/sitemap.xml": sitemapOf("/a")}, "/a")},
+			testweb.Site{Host: "named.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Robots("Sitemap: /m"), "/": testweb.Page("home"), "/m": sitemapOf("/a")}, "/a")},
+		)
+		o := testOptions(t, web)
+		o.Sitemaps.Guess = true
+		crawl(t, o, web.URL("link.test", "/"), web.URL("guess.test", "/"), web.URL("named.test", "/"))
+		want := map[string]storage.State{"link.test/sitemap.xml": storage.Failed}
+		for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
+			"guess.test/", "guess.test/sitemap.xml", "guess.test/a", "named.test/", "named.test/m", "named.test/a"} {
+			want[key] = storage.Fetched
+		}
+		checkStates(t, o, want)
+		depth := entries(t, o.DataDir)
+		if depth["link.test/b"].Depth != 1 || depth["link.test/c"].Depth != 2 || depth["link.test/d"].Depth != 3 {
+			t.Errorf("depths: %+v %+v %+v", depth["link.test/b"], depth["link.test/c"], depth["link.test/d"])
+		}
+	})
 }
 
 // A sitemap need not lie where the pages lie, but they must lie in the scope. Excluded it is not read.
 func TestSitemapsAndScope(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
-		"/robots.txt": testweb.Robots("Sitemap: /moved.xml\nSitemap: /not-this.xml"), "/docs/": testweb.Page("home"), "/moved.xml": testweb.Redirect(301, "/map.xml"),
-		"/map.xml": sitemapOf("/docs/a", "/docs/b", "/other", "/docs/c/not-this"), "/not-this.xml": sitemapOf("/docs/no"),
-	}, "/docs/a", "/docs/b", "/docs/no", "/docs/c/not-this")})
-	o := testOptions(t, web)
-	o.Mode = frontier.ModePrefix
-	o.Include, o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/docs/`)}, []*regexp.Regexp{regexp.MustCompile(`not-this`)}
-	crawl(t, o, web.URL("maps.test", "/docs/"))
-	checkStates(t, o, map[string]storage.State{
-		"maps.test/docs/": storage.Fetched, "maps.test/moved.xml": storage.Redirected, "maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched, "maps.test/docs/b": storage.Fetched,
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /moved.xml\nSitemap: /not-this.xml"), "/docs/": testweb.Page("home"), "/moved.xml": testweb.Redirect(301, "/map.xml"),
+			"/map.xml": sitemapOf("/docs/a", "/docs/b", "/other", "/docs/c/not-this"), "/not-this.xml": sitemapOf("/docs/no"),
+		}, "/docs/a", "/docs/b", "/docs/no", "/docs/c/not-this")})
+		o := testOptions(t, web)
+		o.Mode = frontier.ModePrefix
+		o.Include, o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/docs/`)}, []*regexp.Regexp{regexp.MustCompile(`not-this`)}
+		crawl(t, o, web.URL("maps.test", "/docs/"))
+		checkStates(t, o, map[string]storage.State{
+			"maps.test/docs/": storage.Fetched, "maps.test/moved.xml": storage.Redirected, "maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched, "maps.test/docs/b": storage.Fetched,
+		})
 	})
 }
 
 // Indexes that lead on for ever are followed a few steps.
 func TestIndexesWithoutEnd(t *testing.T) {
 	t.Parallel()
-	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			testweb.Robots("Sitemap: /map0").ServeHTTP(w, r)
-			return
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				testweb.Robots("Sitemap: /map0").ServeHTTP(w, r)
+				return
+			}
+			indexOf(r.URL.Path+"0", r.URL.Path+"1").ServeHTTP(w, r)
+		})
+		web := serve(testweb.Site{Host: "maps.test", Handler: endless})
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = time.Millisecond
+		crawl(t, o, web.URL("maps.test", "/"))
+		// The seed is an index too: two trees of three steps.
+		if n, want := len(entries(t, o.DataDir)), 2*(1+2+4+8); n != want {
+			t.Errorf("%d URLs, want %d", n, want)
 		}
-		indexOf(r.URL.Path+"0", r.URL.Path+"1").ServeHTTP(w, r)
 	})
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: endless})
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = time.Millisecond
-	crawl(t, o, web.URL("maps.test", "/"))
-	// The seed is an index too: two trees of three steps.
-	if n, want := len(entries(t, o.DataDir)), 2*(1+2+4+8); n != want {
-		t.Errorf("%d URLs, want %d", n, want)
-	}
 }
 
 // manyURLs is a sitemap with n URLs of a folder that robots.txt forbids, so that they cost no requests.
@@ -222,24 +230,26 @@ func manyURLs(n int) string {
 // A sitemap of more URLs than go into a commit is taken whole, one beyond the bounds as far as they reach. Bombs are defused.
 func TestLargeSitemaps(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"), "/": testweb.Page("home"),
-		"/map.xml.gz": zippedFile(manyURLs(7_000)),
-		"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) + "<url><loc>/private/behind</loc></url>"),
-	}})
-	o := testOptions(t, web)
-	o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 6_000, 4<<20
-	crawl(t, o, web.URL("maps.test", "/"))
-	denied := 0
-	all := entries(t, o.DataDir)
-	for _, h := range all {
-		if h.Last.State == storage.Denied {
-			denied++
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"), "/": testweb.Page("home"),
+			"/map.xml.gz": zippedFile(manyURLs(7_000)),
+			"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) + "<url><loc>/private/behind</loc></url>"),
+		}})
+		o := testOptions(t, web)
+		o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 6_000, 4<<20
+		crawl(t, o, web.URL("maps.test", "/"))
+		denied := 0
+		all := entries(t, o.DataDir)
+		for _, h := range all {
+			if h.Last.State == storage.Denied {
+				denied++
+			}
 		}
-	}
-	if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
-		t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
-	}
+		if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
+			t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
+		}
+	})
 }
 
 // TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes too, and these

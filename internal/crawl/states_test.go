@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -106,54 +107,60 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 // the answer is remembered.
 func TestOneAnswerIsNoSecond(t *testing.T) {
 	t.Parallel()
-	web := serveWeb(t, testweb.Config{AbsenceLasts: time.Minute})
-	o := testOptions(t, web)
-	o.Frontier.MaxAttempts = 2
-	o.GiveUpAfter = 20 * time.Second
-	url := web.URL("missing.test", "/")
-	crawl(t, o, url)
-	if got := stored(t, o.DataDir)[url]; got.State != storage.Queued {
-		t.Errorf("%+v after %d queries", got, web.Lookups("missing.test"))
-	}
-	if n := web.Lookups("missing.test"); n > 2 {
-		t.Errorf("%d queries, want one for each kind of address", n)
-	}
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, AbsenceLasts: time.Minute})
+		o := testOptions(t, web)
+		o.Frontier.MaxAttempts = 2
+		o.GiveUpAfter = 20 * time.Second
+		url := web.URL("missing.test", "/")
+		crawl(t, o, url)
+		if got := stored(t, o.DataDir)[url]; got.State != storage.Queued {
+			t.Errorf("%+v after %d queries", got, web.Lookups("missing.test"))
+		}
+		if n := web.Lookups("missing.test"); n > 2 {
+			t.Errorf("%d queries, want one for each kind of address", n)
+		}
+	})
 }
 
 // TestMaxPages: never more pages than the limit, over several runs.
 func TestMaxPages(t *testing.T) {
 	t.Parallel()
-	var sites []testweb.Site
-	var hosts []string
-	for i := range 8 {
-		hosts = append(hosts, fmt.Sprintf("h%d.test", i))
-		sites = append(sites, site(hosts[i], "", append(paths("/", 20), "/missing"), nil))
-		delete(sites[i].Handler.(testweb.Routes), "/missing")
-	}
-	web := startWeb(t, sites...)
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = 0
-	for _, limit := range []uint64{1, 30, 30, 75} {
-		o.MaxPages = limit
-		crawl(t, o, seedsOf(web, hosts)...)
-		answered := web.Requests().Pages().Filter(func(q testweb.Request) bool { return q.Status == 200 })
-		if uint64(len(answered)) != limit {
-			t.Errorf("%d pages were fetched, want %d", len(answered), limit)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var sites []testweb.Site
+		var hosts []string
+		for i := range 8 {
+			hosts = append(hosts, fmt.Sprintf("h%d.test", i))
+			sites = append(sites, site(hosts[i], "", append(paths("/", 20), "/missing"), nil))
+			delete(sites[i].Handler.(testweb.Routes), "/missing")
 		}
-		checkOutput(t, o)
-	}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = 0
+		for _, limit := range []uint64{1, 30, 30, 75} {
+			o.MaxPages = limit
+			crawl(t, o, seedsOf(web, hosts)...)
+			answered := web.Requests().Pages().Filter(func(q testweb.Request) bool { return q.Status == 200 })
+			if uint64(len(answered)) != limit {
+				t.Errorf("%d pages were fetched, want %d", len(answered), limit)
+			}
+			checkOutput(t, o)
+		}
+	})
 }
 
 // TestMaxDepth: links of the deepest pages are not taken.
 func TestMaxDepth(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/": testweb.Page("0", "/1"), "/1": testweb.Page("1", "/2", "/"), "/2": testweb.Page("2", "/3"), "/3": testweb.Page("3"),
-	}))
-	o := testOptions(t, web)
-	o.Frontier.MaxDepth = 2
-	crawl(t, o, web.URL("a.test", "/"))
-	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched})
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", nil, testweb.Routes{
+			"/": testweb.Page("0", "/1"), "/1": testweb.Page("1", "/2", "/"), "/2": testweb.Page("2", "/3"), "/3": testweb.Page("3"),
+		}))
+		o := testOptions(t, web)
+		o.Frontier.MaxDepth = 2
+		crawl(t, o, web.URL("a.test", "/"))
+		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched})
+	})
 }
 
 // TestScopeModes: how far the crawl goes from its seed.
@@ -175,15 +182,17 @@ func TestScopeModes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.mode), func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, sites...)
-			o := testOptions(t, web)
-			o.Mode = c.mode
-			crawl(t, o, web.URL("site.test", "/docs/"))
-			want := map[string]storage.State{"site.test/docs/": storage.Fetched}
-			for _, p := range c.pages {
-				want[p] = storage.Fetched
-			}
-			checkStates(t, o, want)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(sites...)
+				o := testOptions(t, web)
+				o.Mode = c.mode
+				crawl(t, o, web.URL("site.test", "/docs/"))
+				want := map[string]storage.State{"site.test/docs/": storage.Fetched}
+				for _, p := range c.pages {
+					want[p] = storage.Fetched
+				}
+				checkStates(t, o, want)
+			})
 		})
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -48,7 +51,7 @@ type Status struct {
 
 	Fetchers []Fetcher `json:"fetchers,omitempty"` // remote ones, by name
 
-	Pace         Pace           `json:"pace"`
+	Pace         tally.Pace     `json:"pace"`
 	Limits       Limits         `json:"limits"`
 	OptOuts      int            `json:"opt_outs"`         // in force
 	PagesPerSec  float64        `json:"pages_per_second"` // over the last ten seconds
@@ -64,17 +67,7 @@ type Status struct {
 }
 
 // Rates are the counts of one run.
-type Rates struct {
-	Pages    uint64 `json:"pages"`    // responses with content
-	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, except for retries
-	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, broken off or not
-	Errors   uint64 `json:"errors"`   // of these, those without a response, and 5xx; not those that amble broke off
-	Bytes    uint64 `json:"bytes"`    // of the bodies received
-	Robots   uint64 `json:"robots"`   // robots.txt files judged
-	Added    uint64 `json:"added"`    // URLs that were new
-	Outside  uint64 `json:"outside"`
-	Commits  uint64 `json:"commits"`
-}
+type Rates = tally.Rates
 
 // Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have
 // held it in this run.
@@ -99,11 +92,7 @@ func (e *Engine) limits(rateWait float64) Limits {
 }
 
 // SlowHost is a host that takes long to be done.
-type SlowHost struct {
-	Host   string  `json:"host"`
-	URLs   int     `json:"urls"`           // that wait
-	Finish float64 `json:"finish_seconds"` // until the last of them is fetched, at the delay in force
-}
+type SlowHost = survey.SlowHost
 
 // Slowdown is an address whose hosts have become slower together: they probably share a server. Nothing
 // is done about it.
@@ -200,12 +189,12 @@ func (e *Engine) publish(s Status) {
 		s.HostStates = map[string]int{}
 	}
 	t := &e.tally
-	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
+	s.Run, s.Traps, s.Failed = t.Rates(), t.Traps(), t.Failed()
 	s.Limits = e.limits(s.Limits.RateWait)
 	if scope := e.scope.Load(); scope != nil {
 		s.OptOuts = scope.OptOuts().Len()
 	}
-	s.Statuses, s.Errors, s.Pace = t.answers.load(), t.answers.errors(), t.pace.load()
+	s.Statuses, s.Errors, s.Pace = t.Statuses(), t.Errors(), t.Pace()
 	e.status.Store(&s)
 }
 
@@ -221,12 +210,12 @@ func StateCounts(c storage.Counters) map[string]int {
 // reporter publishes what a run does. The dispatcher owns it.
 type reporter struct {
 	send       func(Status)
-	tally      *tally
-	surveyor   surveyor
+	tally      *tally.Tally
+	surveyor   survey.Surveyor
 	started    time.Time
 	state      string // as last reported
 	stateSince time.Time
-	meter      meter
+	meter      tally.Meter
 	slow       politeness.Slowdowns
 	slowdowns  []Slowdown // as last found
 	nextSlow   time.Time  // when they are looked for again
@@ -234,15 +223,15 @@ type reporter struct {
 
 // publish publishes a snapshot of the run, with what the last survey found.
 func (r *reporter) publish(s Status, now time.Time) {
-	survey := &r.surveyor.found
-	s.Started, s.HostStates, s.Held = r.started, survey.states, survey.held
-	s.Finish, s.Slowest, s.Parked = survey.finishIn(s.Limits.MaxRate), survey.slowest, survey.parked
-	s.Walls, s.Slowdowns = survey.walls, r.slowdowns
+	found := r.surveyor.Found()
+	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
+	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
+	s.Walls, s.Slowdowns = found.Walls, r.slowdowns
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}
 	s.Since = r.stateSince
-	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
+	s.PagesPerSec, s.BytesPerSec = r.meter.Rates(now, r.tally.Rates())
 	r.send(s)
 }
 
@@ -251,9 +240,9 @@ func (r *reporter) publish(s Status, now time.Time) {
 func (d *dispatcher) report(state string) {
 	switch state {
 	case "running":
-		d.surveyor.begin(d.postponedAfter())
+		d.surveyor.Begin(d.postponedAfter())
 	case "finished":
-		d.surveyor.all(d.postponedAfter())
+		d.surveyor.All(d.postponedAfter())
 	}
 	now := d.o.Now()
 	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
@@ -289,10 +278,10 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() || d.surveyor.found.states == nil {
+	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() || d.surveyor.Found().States == nil {
 		return false
 	}
-	for state := range d.surveyor.found.states {
+	for state := range d.surveyor.Found().States {
 		if state != "idle" && state != "resting" && state != "renewing" {
 			return false
 		}
@@ -313,7 +302,7 @@ func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary 
 	return s
 }
 
-func postponed(s rulesStore, w *frontier.View) Postponed {
+func postponed(s load.RulesStore, w *frontier.View) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
 	failing := false
 	if h, err := s.HostByID(w.Host); err == nil {
@@ -345,7 +334,7 @@ func failureOf(h *storage.Host) (failing bool, cause string) {
 }
 
 // robotsCause returns why a robots.txt of a host cannot be fetched.
-func robotsCause(s rulesStore, h *storage.Host) string {
+func robotsCause(s load.RulesStore, h *storage.Host) string {
 	for i := range h.Queues {
 		encoded, err := s.Policy(h.Queues[i].Origin)
 		if err != nil {
@@ -397,4 +386,33 @@ func liveHosts(f *frontier.Frontier, hosts []storage.HostID) []frontier.View {
 		}
 	}
 	return live
+}
+
+// maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
+const maxUnlisted = 100_000
+
+// hosts is inspect.Options.Table. It waits only if the first survey of a run has not come to its
+// end.
+func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return e.noTable()
+	}
+	select {
+	case <-e.table.Ready():
+		return e.table.Latest(), nil
+	case <-m.closed:
+		return e.noTable()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// noTable is the answer while no dispatcher runs: the hosts are listed from the store, if there are
+// few.
+func (e *Engine) noTable() (*inspect.Table, error) {
+	if e.store.Counters().Hosts > maxUnlisted {
+		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
+	}
+	return nil, nil
 }

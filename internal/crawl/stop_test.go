@@ -106,66 +106,70 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 // makes no request.
 func TestStoppedBeforeItBegan(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, twoSites()...)
-	o := testOptions(t, web)
-	for range 2 { // with an empty frontier, then with URLs in it
-		sum, err := crawlFor(t, o, -time.Second, web.URL("a.test", "/"))
-		if err != nil || !sum.Stopped {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(twoSites()...)
+		o := testOptions(t, web)
+		for range 2 { // with an empty frontier, then with URLs in it
+			sum, err := crawlFor(t, o, -time.Second, web.URL("a.test", "/"))
+			if err != nil || !sum.Stopped {
+				t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+			}
+			if n := web.Served(); n != 0 {
+				t.Errorf("%d requests were made", n)
+			}
+			s, err := storage.Open(o.DataDir, storage.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := seed(t, web.URL("a.test", "/")).URL
+			_, err = s.Commit(&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
+			if err := errors.Join(err, s.Close()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if n := web.Served(); n != 0 {
-			t.Errorf("%d requests were made", n)
-		}
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := seed(t, web.URL("a.test", "/")).URL
-		_, err = s.Commit(&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 // TestFailedOpen: whatever cannot be opened, the data directory is free again.
 func TestFailedOpen(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, twoSites()...)
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, spoil := range map[string]func(*Options){
-		"options": func(o *Options) { o.Workers = -1 },
-		"output":  func(o *Options) { o.Archive.Dir = file },
-		"ledger": func(o *Options) {
-			if err := os.Mkdir(filepath.Join(o.DataDir, storage.LedgerName), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		o := testOptions(t, web)
-		good := o
-		spoil(&o)
-		if _, err := Open(o, testLog(t)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-		if err := os.RemoveAll(filepath.Join(o.DataDir, storage.LedgerName)); err != nil {
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(twoSites()...)
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		e, err := Open(good, testLog(t))
-		if err != nil {
-			t.Errorf("%s: after the failure: %v", name, err)
-			continue
+		for name, spoil := range map[string]func(*Options){
+			"options": func(o *Options) { o.Workers = -1 },
+			"output":  func(o *Options) { o.Archive.Dir = file },
+			"ledger": func(o *Options) {
+				if err := os.Mkdir(filepath.Join(o.DataDir, storage.LedgerName), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			o := testOptions(t, web)
+			good := o
+			spoil(&o)
+			if _, err := Open(o, testLog(t)); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if err := os.RemoveAll(filepath.Join(o.DataDir, storage.LedgerName)); err != nil {
+				t.Fatal(err)
+			}
+			e, err := Open(good, testLog(t))
+			if err != nil {
+				t.Errorf("%s: after the failure: %v", name, err)
+				continue
+			}
+			if _, err := Open(good, testLog(t)); !errors.Is(err, storage.ErrInUse) {
+				t.Errorf("%s: a second engine: %v", name, err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
 		}
-		if _, err := Open(good, testLog(t)); !errors.Is(err, storage.ErrInUse) {
-			t.Errorf("%s: a second engine: %v", name, err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }
 
 // failingStore fails for good the commit that would bring the number of outcomes to one, after waiting a while for
@@ -197,23 +201,25 @@ func TestFailedCommit(t *testing.T) {
 	for _, n := range []int64{1, 12, 30} {
 		t.Run(fmt.Sprint("outcome ", n), func(t *testing.T) {
 			t.Parallel()
-			web := startWeb(t, twoSites()...)
-			o := testOptions(t, web)
-			o.GiveUpAfter = 20 * time.Second // longer than the restart hold where no rules were committed
-			failCommit(t, web, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
-			checkOutput(t, o)
-			answered(t, web)
-			crawl(t, o)
-			for u, outcome := range stored(t, o.DataDir) {
-				if outcome.State == storage.Queued {
-					t.Errorf("%s was lost", u)
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(twoSites()...)
+				o := testOptions(t, web)
+				o.GiveUpAfter = 20 * time.Second // longer than the restart hold where no rules were committed
+				failCommit(t, web, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
+				checkOutput(t, o)
+				answered(t, web)
+				crawl(t, o)
+				for u, outcome := range stored(t, o.DataDir) {
+					if outcome.State == storage.Queued {
+						t.Errorf("%s was lost", u)
+					}
 				}
-			}
-			if got := web.Requests().Pages().CountByPath(); len(got) != 41 {
-				t.Errorf("%d pages were requested in the end, want 41", len(got))
-			}
-			checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
-			checkOutput(t, o)
+				if got := web.Requests().Pages().CountByPath(); len(got) != 41 {
+					t.Errorf("%d pages were requested in the end, want 41", len(got))
+				}
+				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+				checkOutput(t, o)
+			})
 		})
 	}
 }

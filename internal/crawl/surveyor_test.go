@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -22,7 +23,7 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const hosts = 10*surveyStep + 7
+	const hosts = 10*survey.StepHosts + 7
 	var b storage.Batch
 	for i := range hosts {
 		u := seed(t, fmt.Sprintf("http://h%d.test/", i)).URL
@@ -35,27 +36,27 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.fill()
-	e := &Engine{o: o, store: s, table: newHostTable()}
+	e := &Engine{o: o, store: s, table: survey.NewTable()}
 	d := testDispatcher(t)
-	d.surveyor.f, d.surveyor.store, d.surveyor.table = f, s, e.table
-	d.surveyor.begin(time.Hour)
+	d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, s, e.table
+	d.surveyor.Begin(time.Hour)
 	steps := 1
-	for ; d.surveyor.onward != nil; steps++ {
-		<-d.surveyor.onward
-		d.surveyor.step(time.Hour)
+	for ; d.surveyor.Onward() != nil; steps++ {
+		<-d.surveyor.Onward()
+		d.surveyor.Step(time.Hour)
 	}
-	if states := d.surveyor.found.states; steps < hosts/surveyStep || states["dormant"] != hosts {
+	if states := d.surveyor.Found().States; steps < hosts/survey.StepHosts || states["dormant"] != hosts {
 		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
 	}
-	if got, want := d.surveyor.found.finishIn(10), float64(hosts)/10; got != want || d.surveyor.found.finishIn(0) >= want {
-		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.found.finishIn(0))
+	if got, want := d.surveyor.Found().FinishIn(10), float64(hosts)/10; got != want || d.surveyor.Found().FinishIn(0) >= want {
+		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.Found().FinishIn(0))
 	}
 	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())
 	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
 		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
-	if d.surveyor.begin(time.Hour); d.surveyor.onward != nil {
+	if d.surveyor.Begin(time.Hour); d.surveyor.Onward() != nil {
 		t.Error("the next walk begins at once")
 	}
 }

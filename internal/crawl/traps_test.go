@@ -101,47 +101,49 @@ func refusals(t testing.TB, dir, host string) map[storage.Trap]storage.TrapCount
 // pages are fetched, and every trap is counted with samples.
 func TestTraps(t *testing.T) {
 	t.Parallel()
-	site := newEndless()
-	web := startWeb(t, testweb.Site{Host: "trap.test", Handler: site})
-	o := trapOptions(t, web)
-	sum := crawl(t, o, seedsOf(web, web.Sites())...)
-	states := make(map[string]storage.State)
-	for u, outcome := range stored(t, o.DataDir) {
-		states["/"+strings.SplitN(u, "/", 4)[3]] = outcome.State
-	}
-	for _, page := range site.ordinary {
-		if states[page] != storage.Fetched {
-			t.Errorf("%s is %s", page, states[page])
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		site := newEndless()
+		web := serve(testweb.Site{Host: "trap.test", Handler: site})
+		o := trapOptions(t, web)
+		sum := crawl(t, o, seedsOf(web, web.Sites())...)
+		states := make(map[string]storage.State)
+		for u, outcome := range stored(t, o.DataDir) {
+			states["/"+strings.SplitN(u, "/", 4)[3]] = outcome.State
 		}
-	}
-	if n := len(states); n > 400 {
-		t.Errorf("%d URLs of a site with %d ordinary pages are in the store", n, len(site.ordinary))
-	}
-	refused := refusals(t, o.DataDir, "trap.test")
-	for trap, sample := range map[storage.Trap]string{
-		storage.TrapDepth: "/deep/", storage.TrapRepetition: "/mirror/", storage.TrapParameters: "/many?",
-		storage.TrapCalendar: "/calendar/", storage.TrapGrowth: "/grow?", storage.TrapQueries: "/list?",
-		storage.TrapSession: "/docs/", storage.TrapSameContent: "/same/",
-	} {
-		c := refused[trap]
-		if c.Count == 0 || len(c.Samples) == 0 || len(c.Samples) > 3 || !strings.Contains(c.Samples[0], sample) {
-			t.Errorf("%s: %d refused, samples %q; want one of %s", trap, c.Count, c.Samples, sample)
+		for _, page := range site.ordinary {
+			if states[page] != storage.Fetched {
+				t.Errorf("%s is %s", page, states[page])
+			}
 		}
-	}
-	for trap, c := range refused {
-		if n := sum.Status.Traps[trap.String()]; n != c.Count {
-			t.Errorf("%s: the status counts %d, the store %d", trap, n, c.Count)
+		if n := len(states); n > 400 {
+			t.Errorf("%d URLs of a site with %d ordinary pages are in the store", n, len(site.ordinary))
 		}
-	}
-	if len(sum.Status.Traps) != len(refused) {
-		t.Errorf("status counts %v", sum.Status.Traps)
-	}
-	checkOutput(t, o)
-	served := web.Served()
-	crawl(t, o, seedsOf(web, web.Sites())...)
-	if again := web.Served() - served; again != 0 {
-		t.Errorf("%d requests in a second run", again)
-	}
+		refused := refusals(t, o.DataDir, "trap.test")
+		for trap, sample := range map[storage.Trap]string{
+			storage.TrapDepth: "/deep/", storage.TrapRepetition: "/mirror/", storage.TrapParameters: "/many?",
+			storage.TrapCalendar: "/calendar/", storage.TrapGrowth: "/grow?", storage.TrapQueries: "/list?",
+			storage.TrapSession: "/docs/", storage.TrapSameContent: "/same/",
+		} {
+			c := refused[trap]
+			if c.Count == 0 || len(c.Samples) == 0 || len(c.Samples) > 3 || !strings.Contains(c.Samples[0], sample) {
+				t.Errorf("%s: %d refused, samples %q; want one of %s", trap, c.Count, c.Samples, sample)
+			}
+		}
+		for trap, c := range refused {
+			if n := sum.Status.Traps[trap.String()]; n != c.Count {
+				t.Errorf("%s: the status counts %d, the store %d", trap, n, c.Count)
+			}
+		}
+		if len(sum.Status.Traps) != len(refused) {
+			t.Errorf("status counts %v", sum.Status.Traps)
+		}
+		checkOutput(t, o)
+		served := web.Served()
+		crawl(t, o, seedsOf(web, web.Sites())...)
+		if again := web.Served() - served; again != 0 {
+			t.Errorf("%d requests in a second run", again)
+		}
+	})
 }
 
 // TestTrapsSwitchedOff: without the checks the same site has no end, and a limit of
@@ -199,76 +201,82 @@ func TestTrapIsNoWall(t *testing.T) {
 // crawled as any other.
 func TestSessionRedirect(t *testing.T) {
 	t.Parallel()
-	var visits atomic.Int64
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/robots.txt":
-			w.WriteHeader(http.StatusNotFound)
-		case !strings.Contains(r.RequestURI, "sid="):
-			http.Redirect(w, r, fmt.Sprintf("%s?sid=%d", r.URL.Path, visits.Add(1)), http.StatusFound)
-		default:
-			testweb.Page("page", "/one?sid=7", "/two?sid=7", "/three").ServeHTTP(w, r)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var visits atomic.Int64
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/robots.txt":
+				w.WriteHeader(http.StatusNotFound)
+			case !strings.Contains(r.RequestURI, "sid="):
+				http.Redirect(w, r, fmt.Sprintf("%s?sid=%d", r.URL.Path, visits.Add(1)), http.StatusFound)
+			default:
+				testweb.Page("page", "/one?sid=7", "/two?sid=7", "/three").ServeHTTP(w, r)
+			}
+		})
+		web := serve(testweb.Site{Host: "session.test", Handler: handler})
+		o := trapOptions(t, web)
+		o.Frontier.Politeness = politeness.DefaultOptions()
+		o.Frontier.Politeness.Delay = time.Millisecond
+		crawl(t, o, seedsOf(web, web.Sites())...)
+		fetched := make(map[string]int)
+		for u, outcome := range stored(t, o.DataDir) {
+			if path, _, _ := strings.Cut(strings.SplitN(u, "/", 4)[3], "?"); outcome.State == storage.Fetched {
+				fetched[path]++
+			}
+		}
+		if want := (map[string]int{"": 1, "one": 1, "two": 1, "three": 1}); !maps.Equal(fetched, want) {
+			t.Errorf("fetched %v, want %v", fetched, want)
 		}
 	})
-	web := startWeb(t, testweb.Site{Host: "session.test", Handler: handler})
-	o := trapOptions(t, web)
-	o.Frontier.Politeness = politeness.DefaultOptions()
-	o.Frontier.Politeness.Delay = time.Millisecond
-	crawl(t, o, seedsOf(web, web.Sites())...)
-	fetched := make(map[string]int)
-	for u, outcome := range stored(t, o.DataDir) {
-		if path, _, _ := strings.Cut(strings.SplitN(u, "/", 4)[3], "?"); outcome.State == storage.Fetched {
-			fetched[path]++
-		}
-	}
-	if want := (map[string]int{"": 1, "one": 1, "two": 1, "three": 1}); !maps.Equal(fetched, want) {
-		t.Errorf("fetched %v, want %v", fetched, want)
-	}
 }
 
 // TestBudgetIsReported: a host whose budget is spent is postponed for that reason, and
 // the next run with the same budget makes no request.
 func TestBudgetIsReported(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("big.test", "", paths("/", 30), nil), site("small.test", "", paths("/", 3), nil))
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = time.Millisecond
-	o.Frontier.HostBudget = 10
-	for range 2 {
-		sum := crawl(t, o, seedsOf(web, web.Sites())...)
-		if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" || p[0].URLs != 21 {
-			t.Errorf("postponed %+v", p)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("big.test", "", paths("/", 30), nil), site("small.test", "", paths("/", 3), nil))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = time.Millisecond
+		o.Frontier.HostBudget = 10
+		for range 2 {
+			sum := crawl(t, o, seedsOf(web, web.Sites())...)
+			if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" || p[0].URLs != 21 {
+				t.Errorf("postponed %+v", p)
+			}
+			if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
+				t.Errorf("requested %v", n)
+			}
 		}
-		if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
-			t.Errorf("requested %v", n)
-		}
-	}
+	})
 }
 
 // TestSeedPriority: seeds of a higher priority are requested first.
 func TestSeedPriority(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 30), nil))
-	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay = time.Millisecond
-	base := strings.TrimSuffix(seedsOf(web, web.Sites())[0], "/")
-	seeds := []Seed{seed(t, base+"/aa"), seed(t, base+"/ab"), seed(t, base+"/ac"), seed(t, base+"/")}
-	seeds[0].Priority, seeds[1].Priority, seeds[2].Priority = -1, 3, 7
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Run(t.Context(), seeds); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	var order []string
-	for _, q := range web.Requests().Pages().Host("a.test") {
-		order = append(order, q.Path)
-	}
-	if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" || order[n-1] != "/aa" {
-		t.Errorf("requested in the order %v", order)
-	}
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 30), nil))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = time.Millisecond
+		base := strings.TrimSuffix(seedsOf(web, web.Sites())[0], "/")
+		seeds := []Seed{seed(t, base+"/aa"), seed(t, base+"/ab"), seed(t, base+"/ac"), seed(t, base+"/")}
+		seeds[0].Priority, seeds[1].Priority, seeds[2].Priority = -1, 3, 7
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Run(t.Context(), seeds); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		var order []string
+		for _, q := range web.Requests().Pages().Host("a.test") {
+			order = append(order, q.Path)
+		}
+		if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" || order[n-1] != "/aa" {
+			t.Errorf("requested in the order %v", order)
+		}
+	})
 }

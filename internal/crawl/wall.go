@@ -2,12 +2,9 @@ package crawl
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -15,10 +12,6 @@ import (
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// longestChallenge is the longest document of status 2xx that is searched for marks of walls. A longer
-// one is a page, whatever is in it.
-const longestChallenge = 32 << 10
 
 // judgeWall notes what a response says about a wall of its host. It reports whether the response is no
 // page: a challenge, or the response of a wall that the host was known to be behind.
@@ -49,8 +42,8 @@ func (w *worker) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		a.Digest = binary.BigEndian.Uint64(res.body[:])
 	}
 	var body []byte
-	if resp.Status/100 == 2 && a.HTML && a.Length <= longestChallenge || resp.Status/100 == 4 || resp.Status == 503 {
-		body = resp.Body.Head(int(longestChallenge))
+	if resp.Status/100 == 2 && a.HTML && a.Length <= wall.LongestMarked || resp.Status/100 == 4 || resp.Status == 503 {
+		body = resp.Body.Head(wall.LongestMarked)
 		if whole, inMemory := resp.Body.Bytes(); inMemory {
 			body = whole
 		}
@@ -114,51 +107,4 @@ func refusalNote(resp *fetch.Response) string {
 		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
 	return note
-}
-
-// addWalls begins the sweeps of walls that have begun. Their marks are in the next commit, which holds
-// the wall too. They start when it is on disk, because it may hold outcomes that they put back.
-func (d *dispatcher) addWalls(walls []frontier.WallBegun) {
-	for _, w := range walls {
-		s := newWallSweep(w)
-		d.pending.setMark(s.mark, s.encode())
-		d.pending.begun = append(d.pending.begun, s)
-		d.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
-			"host", w.Name, "kind", w.Kind.String(), "since", w.Since)
-	}
-}
-
-// newWallSweep returns the sweep that puts the URLs of a host back into their queue whose outcome is
-// that of a wall.
-func newWallSweep(w frontier.WallBegun) *sweep {
-	states := storage.In(storage.Fetched, storage.Failed, storage.Retrying)
-	since := w.Since.Truncate(time.Second) // as outcomes are stored
-	s := newHostSweep(fmt.Sprintf("%s%d/%d/%d/%d", markWall, w.Host, w.Kind, w.Document, since.Unix()), w.Host, states, unbounded)
-	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		last := l.Last
-		switch {
-		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > longestChallenge,
-			last.Reason == storage.ReasonWall && last.Attempts == 0,
-			w.Kind == wall.KindSame && wall.DocumentOf(last.Digest) != w.Document:
-			return storage.Done{}, false
-		}
-		o := frontier.PutBackFromWall(last, now)
-		if last.State == storage.Fetched { // what it has is of the wall, and not of the page
-			o.Bytes, o.Digest, o.Simhash = 0, 0, 0
-			o.ETag, o.Modified, o.Usage = "", "", ""
-		}
-		return changeTo(l, storage.In(last.State), o), true
-	}
-	return s
-}
-
-func openWall(name string, value []byte) (*sweep, error) {
-	var w frontier.WallBegun
-	var since int64
-	if err := scanMark(name, markWall, "%d/%d/%d/%d", &w.Host, &w.Kind, &w.Document, &since); err != nil {
-		return nil, err
-	}
-	w.Since = time.Unix(since, 0)
-	s := newWallSweep(w)
-	return s, s.restore(value)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/zoo"
@@ -328,40 +329,6 @@ func TestRefusalNote(t *testing.T) {
 	}
 }
 
-// TestWallSweepIsRestored: the mark of a sweep brings the same sweep back.
-func TestWallSweepIsRestored(t *testing.T) {
-	t.Parallel()
-	since := time.Unix(1_800_000_000, 0)
-	s := newWallSweep(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 41})
-	s.at.Ordinal = 99
-	again, err := openWall(s.mark, s.encode())
-	if err != nil || again.mark != s.mark || again.host != 7 || again.at != s.at || again.below != s.below {
-		t.Fatalf("%+v comes back as %+v (%v)", s, again, err)
-	}
-	if _, err := openWall("wall/x", s.encode()); err == nil {
-		t.Error("a mark without a host is read")
-	}
-	var digest uint64 // that of the document
-	for wall.DocumentOf(digest) != 41 {
-		digest++
-	}
-	for _, test := range []struct {
-		last storage.Outcome
-		want bool
-	}{
-		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest, Bytes: 100, ETag: "x"}, true},
-		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest + 1, Bytes: 100}, false},
-		{storage.Outcome{State: storage.Fetched, Status: 200, At: since.Add(-time.Second), Digest: digest}, false},
-		{storage.Outcome{State: storage.Failed, Status: 404, At: since, Digest: digest}, false},
-		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest}, false},
-	} {
-		d, ok := again.decide(&storage.Located{Head: storage.Head{Last: test.last}}, since)
-		if ok != test.want || ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
-			t.Errorf("%+v: %+v, %t", test.last, d, ok)
-		}
-	}
-}
-
 // TestWallSweepGoesOn: a sweep whose mark a killed process left is made by the next one.
 func TestWallSweepGoesOn(t *testing.T) {
 	t.Parallel()
@@ -374,8 +341,8 @@ func TestWallSweepGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sweep := newWallSweep(frontier.WallBegun{Host: 1, Kind: wall.KindRefusal, Since: time.Unix(1, 0)})
-		if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{sweep.mark: sweep.encode()}}); err != nil {
+		walled := sweep.NewWall(frontier.WallBegun{Host: 1, Kind: wall.KindRefusal, Since: time.Unix(1, 0)})
+		if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{walled.Mark(): walled.Encode()}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {

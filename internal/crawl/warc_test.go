@@ -220,102 +220,108 @@ func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
 // TestArchiveAcrossRestarts: a content that an earlier run stored is not stored again.
 func TestArchiveAcrossRestarts(t *testing.T) {
 	t.Parallel()
-	same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
-	o := testOptions(t, web)
-	o.Archive.Formats = []string{archive.FormatWARC}
-	for _, path := range []string{"/one", "/two", "/three"} {
-		crawl(t, o, web.URL("a.test", path))
-		checkArchive(t, o)
-	}
-	captures := archived(t, o.Archive.Dir)
-	for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit, "/three": warc.MimeRevisit} {
-		if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
-			t.Errorf("%s: %+v, want one of %s", path, got, want)
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
+		web := serve(site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
+		o := testOptions(t, web)
+		o.Archive.Formats = []string{archive.FormatWARC}
+		for _, path := range []string{"/one", "/two", "/three"} {
+			crawl(t, o, web.URL("a.test", path))
+			checkArchive(t, o)
 		}
-	}
+		captures := archived(t, o.Archive.Dir)
+		for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit, "/three": warc.MimeRevisit} {
+			if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
+				t.Errorf("%s: %+v, want one of %s", path, got, want)
+			}
+		}
+	})
 }
 
 // TestArchiveInZstd: a crawl goes on with the records of an earlier run in another compression, and
 // stores no content again.
 func TestArchiveInZstd(t *testing.T) {
 	t.Parallel()
-	same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
-	o := testOptions(t, web)
-	o.Archive.Formats = []string{archive.FormatWARC}
-	want := make(map[string]int)
-	for path, c := range map[string]warc.Compression{
-		"/one": {Format: warc.FormatGzip, Level: 1}, "/two": {Format: warc.FormatZstd, Level: 2},
-		"/three": {Format: warc.FormatZstd, Level: 1},
-	} {
-		o.Archive.Records, o.Archive.DictionaryFile = c, ""
-		if path == "/three" {
-			o.Archive.DictionaryFile = "../warc/testdata/dictionary"
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
+		web := serve(site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
+		o := testOptions(t, web)
+		o.Archive.Formats = []string{archive.FormatWARC}
+		want := make(map[string]int)
+		for path, c := range map[string]warc.Compression{
+			"/one": {Format: warc.FormatGzip, Level: 1}, "/two": {Format: warc.FormatZstd, Level: 2},
+			"/three": {Format: warc.FormatZstd, Level: 1},
+		} {
+			o.Archive.Records, o.Archive.DictionaryFile = c, ""
+			if path == "/three" {
+				o.Archive.DictionaryFile = "../warc/testdata/dictionary"
+			}
+			crawl(t, o, web.URL("a.test", path))
+			checkArchive(t, o)
+			want[c.Extension()]++
 		}
-		crawl(t, o, web.URL("a.test", path))
-		checkArchive(t, o)
-		want[c.Extension()]++
-	}
-	got, bodies := make(map[string]int), 0
-	for path, entries := range archived(t, o.Archive.Dir) {
-		if strings.HasSuffix(path, "/robots.txt") {
-			continue
+		got, bodies := make(map[string]int), 0
+		for path, entries := range archived(t, o.Archive.Dir) {
+			if strings.HasSuffix(path, "/robots.txt") {
+				continue
+			}
+			base, _ := warc.Base(entries[0].Filename)
+			got[strings.TrimPrefix(entries[0].Filename, base)]++
+			if entries[0].Mime != warc.MimeRevisit {
+				bodies++
+			}
 		}
-		base, _ := warc.Base(entries[0].Filename)
-		got[strings.TrimPrefix(entries[0].Filename, base)]++
-		if entries[0].Mime != warc.MimeRevisit {
-			bodies++
+		if !maps.Equal(got, want) || bodies != 1 {
+			t.Errorf("%d bodies in %v, want 1 in %v", bodies, got, want)
 		}
-	}
-	if !maps.Equal(got, want) || bodies != 1 {
-		t.Errorf("%d bodies in %v, want 1 in %v", bodies, got, want)
-	}
-	o.Archive.DictionaryFile = "warc_test.go"
-	if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), "warc_test.go") {
-		t.Errorf("a dictionary that is none: %v", err)
-	}
+		o.Archive.DictionaryFile = "warc_test.go"
+		if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), "warc_test.go") {
+			t.Errorf("a dictionary that is none: %v", err)
+		}
+	})
 }
 
 // TestEqualBodiesInARow: a body is stored once, though the next answer with it comes before the
 // first is committed, and in other chunks.
 func TestEqualBodiesInARow(t *testing.T) {
 	t.Parallel()
-	same := strings.Repeat("<p>always this</p>", 200)
-	routes := testweb.Routes{}
-	pages := paths("/same", 6)
-	for i, p := range pages {
-		routes[p] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			if i == 0 { // as a whole, and all others in chunks of their own
-				w.Header().Set("Content-Length", fmt.Sprint(len(same)))
-			}
-			for rest := same; len(rest) > 0; {
-				n := min(len(rest), 500*i+1000)
-				_, _ = io.WriteString(w, rest[:n])
-				if rest = rest[n:]; i > 0 {
-					w.(http.Flusher).Flush()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		same := strings.Repeat("<p>always this</p>", 200)
+		routes := testweb.Routes{}
+		pages := paths("/same", 6)
+		for i, p := range pages {
+			routes[p] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				if i == 0 { // as a whole, and all others in chunks of their own
+					w.Header().Set("Content-Length", fmt.Sprint(len(same)))
 				}
-			}
-		})
-	}
-	web := startWeb(t, site("a.test", "", pages, routes))
-	o := testOptions(t, web)
-	o.Archive.Formats = []string{archive.FormatWARC}
-	o.Frontier.Politeness.Delay = time.Millisecond
-	crawl(t, o, web.URL("a.test", "/"))
-	checkArchive(t, o)
-	captures, whole := archived(t, o.Archive.Dir), 0
-	for _, p := range pages {
-		if _, body, s := page(t, o.Archive.Dir, web.URL("a.test", p)); body != same {
-			t.Errorf("%s has %d bytes", p, len(body))
-		} else if s.Entry.Mime != warc.MimeRevisit {
-			whole++
+				for rest := same; len(rest) > 0; {
+					n := min(len(rest), 500*i+1000)
+					_, _ = io.WriteString(w, rest[:n])
+					if rest = rest[n:]; i > 0 {
+						w.(http.Flusher).Flush()
+					}
+				}
+			})
 		}
-	}
-	if whole != 1 {
-		t.Errorf("of %d equal bodies %d are stored: %+v", len(pages), whole, captures)
-	}
+		web := serve(site("a.test", "", pages, routes))
+		o := testOptions(t, web)
+		o.Archive.Formats = []string{archive.FormatWARC}
+		o.Frontier.Politeness.Delay = time.Millisecond
+		crawl(t, o, web.URL("a.test", "/"))
+		checkArchive(t, o)
+		captures, whole := archived(t, o.Archive.Dir), 0
+		for _, p := range pages {
+			if _, body, s := page(t, o.Archive.Dir, web.URL("a.test", p)); body != same {
+				t.Errorf("%s has %d bytes", p, len(body))
+			} else if s.Entry.Mime != warc.MimeRevisit {
+				whole++
+			}
+		}
+		if whole != 1 {
+			t.Errorf("of %d equal bodies %d are stored: %+v", len(pages), whole, captures)
+		}
+	})
 }
 
 // TestBrokenAnswers: what came of answers that break off within their body is in the archive, with
@@ -407,42 +413,44 @@ func TestBrokenAnswers(t *testing.T) {
 // TestEndlessPage: a page of 1 GB with a limit of 10 MiB is stored as far as that, and says so.
 func TestEndlessPage(t *testing.T) {
 	t.Parallel()
-	block := bytes.Repeat([]byte("all work and no play. "), 3000)
-	var sent int64
-	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		w.Header().Set("Content-Length", "1000000000")
-		for left := 1_000_000_000; left > 0; left -= len(block) {
-			n, err := w.Write(block[:min(left, len(block))])
-			if sent += int64(n); err != nil {
-				return
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		block := bytes.Repeat([]byte("all work and no play. "), 3000)
+		var sent int64
+		endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Content-Length", "1000000000")
+			for left := 1_000_000_000; left > 0; left -= len(block) {
+				n, err := w.Write(block[:min(left, len(block))])
+				if sent += int64(n); err != nil {
+					return
+				}
 			}
+		})
+		web := serve(site("a.test", "", nil, testweb.Routes{"/long": endless}))
+		o := testOptions(t, web)
+		o.Archive.Formats, o.Fetch.MaxBody = []string{archive.FormatWARC}, 10<<20
+		crawl(t, o, web.URL("a.test", "/long"))
+		checkArchive(t, o)
+		_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
+		if s.Truncated == "" {
+			t.Error("the record does not say that it is truncated")
+		}
+		if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {
+			t.Errorf("%d bytes are stored", len(body))
+		}
+		truncated := 0
+		eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
+			if rec.Header.Get(warc.FieldTruncated) == "length" && rec.Type() == warc.TypeResponse {
+				truncated++
+			}
+		})
+		if truncated != 1 {
+			t.Errorf("%d records say WARC-Truncated: length", truncated)
+		}
+		if answered(t, web); sent > 100<<20 {
+			t.Errorf("the server sent %d bytes", sent)
 		}
 	})
-	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/long": endless}))
-	o := testOptions(t, web)
-	o.Archive.Formats, o.Fetch.MaxBody = []string{archive.FormatWARC}, 10<<20
-	crawl(t, o, web.URL("a.test", "/long"))
-	checkArchive(t, o)
-	_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
-	if s.Truncated == "" {
-		t.Error("the record does not say that it is truncated")
-	}
-	if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {
-		t.Errorf("%d bytes are stored", len(body))
-	}
-	truncated := 0
-	eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
-		if rec.Header.Get(warc.FieldTruncated) == "length" && rec.Type() == warc.TypeResponse {
-			truncated++
-		}
-	})
-	if truncated != 1 {
-		t.Errorf("%d records say WARC-Truncated: length", truncated)
-	}
-	if answered(t, web); sent > 100<<20 {
-		t.Errorf("the server sent %d bytes", sent)
-	}
 }
 
 // TestCaptureFollowsTheFormat: with WARC on, HTTP/1.1 is spoken, whose bytes can be kept.
@@ -458,25 +466,27 @@ func TestCaptureFollowsTheFormat(t *testing.T) {
 // TestIdleFilesAreCompleted: a crawl that has nothing to write completes its files all the same, and goes on in new ones.
 func TestIdleFilesAreCompleted(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", paths("/", 3), nil))
-	o := testOptions(t, web)
-	o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL}, 200*time.Millisecond
-	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	idle := func() bool {
-		open, err := filepath.Glob(filepath.Join(o.Archive.Dir, "*.open"))
-		if err != nil {
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil))
+		o := testOptions(t, web)
+		o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL}, 200*time.Millisecond
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		idle := func() bool {
+			open, err := filepath.Glob(filepath.Join(o.Archive.Dir, "*.open"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(open) == 0
+		}
+		eventually(t, "all is fetched and no file is open", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
+		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
 			t.Fatal(err)
 		}
-		return len(open) == 0
-	}
-	eventually(t, "all is fetched and no file is open", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
-	if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "one page more, and no file is open", func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
-	stop()
-	if n := len(outputLines(t, o.Archive.Dir)); n != 5 {
-		t.Errorf("%d lines of pages, want 5", n)
-	}
-	checkArchive(t, o)
+		eventually(t, "one page more, and no file is open", func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
+		stop()
+		if n := len(outputLines(t, o.Archive.Dir)); n != 5 {
+			t.Errorf("%d lines of pages, want 5", n)
+		}
+		checkArchive(t, o)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -109,7 +110,7 @@ type worker struct {
 	live      func() *inForce
 	sessions  *frontier.Sessions
 	recrawls  bool // there is a recrawl plan
-	tally     *tally
+	tally     *tally.Tally
 	observer  Observer // nil: nobody
 	crashes   *crashes
 	parsers   parsers
@@ -232,7 +233,7 @@ func (w *worker) ended(
 
 // observe counts a request and tells the observer of it.
 func (w *worker) observe(q *requestlog.Request) {
-	w.tally.request(q)
+	w.tally.Request(q)
 	if w.observer != nil {
 		w.observer.Requested(*q)
 	}
@@ -278,7 +279,7 @@ func (w *worker) resolve(ctx context.Context, res *result) {
 	res.resolve.End = w.o.Now()
 	var failure *fetch.Error
 	if errors.As(err, &failure) {
-		w.tally.answers.fail(failure.Kind)
+		w.tally.NameFailed(failure.Kind)
 		w.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 	}
 }

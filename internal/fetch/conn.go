@@ -28,7 +28,7 @@ type conn struct {
 	frames *frames // over rw; HTTP/2 only
 	reused bool    // has carried a request before
 
-	element *list.Element // in pool.lru; nil while in use; guarded by pool.mu
+	element *list.Element // in pool.fresh or pool.kept; nil while in use; guarded by pool.mu
 	expiry  *time.Timer   // guarded by pool.mu
 }
 

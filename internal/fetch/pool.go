@@ -34,8 +34,9 @@ type pool struct {
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	idle    map[connKey][]*conn
-	lru     *list.List // of *conn, the longest idle first
-	late    int        // connections that came while the pool was full
+	fresh   *list.List // of *conn, the longest idle first: the newest, whichever they are
+	kept    *list.List // of *conn, the longest idle first: those that left fresh
+	late    int        // connections that left fresh while kept was full
 	noReuse memory     // servers that broke a reused connection: no connection to them is kept
 	http1   memory     // they want HTTP/1.1
 	closed  bool
@@ -47,10 +48,14 @@ type pool struct {
 // on a new connection a break is the server's failure.
 const noReuseFor = 10 * time.Minute
 
-// replaceOneOf says how many of the connections that find the pool full replace the longest idle
-// one: one of as many; the others are closed. A crawl visits its hosts in turn. If each replaced
-// one, then with a few more hosts than places every connection would be closed just before its
-// turn, and none would be used again.
+// freshOneOf says how many of the places are for the newest connections: one of as many. A host that
+// has several requests in a row finds its connection there, however many others are kept.
+const freshOneOf = 4
+
+// replaceOneOf says how many of the connections that leave these places while the others are taken
+// replace the longest idle one: one of as many; the rest are closed. A crawl visits its hosts in
+// turn. If each replaced one, then with a few more hosts than places every connection would be
+// closed just before its turn, and none would be used again.
 const replaceOneOf = 8
 
 // http1For is how long a server that wants HTTP/1.1 is not offered HTTP/2.
@@ -58,7 +63,7 @@ const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
 	return &pool{
-		max: max, ttl: ttl, idle: make(map[connKey][]*conn), lru: list.New(),
+		max: max, ttl: ttl, idle: make(map[connKey][]*conn), fresh: list.New(), kept: list.New(),
 		noReuse: newMemory(noReuseFor), http1: newMemory(http1For),
 	}
 }
@@ -122,16 +127,29 @@ func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 	if p.closed || p.max == 0 || p.noReuse.has(c.key, now) {
 		return c
 	}
-	if p.lru.Len() >= p.max {
-		if p.late++; p.late%replaceOneOf != 0 {
+	p.idle[c.key] = append(p.idle[c.key], c)
+	c.element = p.fresh.PushBack(c)
+	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	if places := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.Len() > places {
+		evicted = p.ageLocked(p.max - places)
+	}
+	return evicted
+}
+
+// ageLocked moves the longest idle of the newest connections to the others, which have places, and
+// returns the connection that must be closed instead, if any.
+func (p *pool) ageLocked(places int) (evicted *conn) {
+	c := p.fresh.Front().Value.(*conn)
+	if p.kept.Len() >= places {
+		if p.late++; p.late%replaceOneOf != 0 || places == 0 {
+			p.removeLocked(c)
 			return c
 		}
-		evicted = p.lru.Front().Value.(*conn)
+		evicted = p.kept.Front().Value.(*conn)
 		p.removeLocked(evicted)
 	}
-	p.idle[c.key] = append(p.idle[c.key], c)
-	c.element = p.lru.PushBack(c)
-	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	p.fresh.Remove(c.element)
+	c.element = p.kept.PushBack(c)
 	return evicted
 }
 
@@ -150,7 +168,8 @@ func (p *pool) expire(c *conn) {
 
 func (p *pool) removeLocked(c *conn) {
 	c.expiry.Stop()
-	p.lru.Remove(c.element)
+	p.fresh.Remove(c.element) // which removes nothing from a list that it is not in
+	p.kept.Remove(c.element)
 	c.element = nil
 	conns := p.idle[c.key]
 	i := slices.Index(conns, c)
@@ -173,10 +192,12 @@ func (p *pool) close() {
 func (p *pool) closeIdle() bool {
 	p.mu.Lock()
 	var conns []*conn
-	for e := p.lru.Front(); e != nil; e = p.lru.Front() {
-		c := e.Value.(*conn)
-		p.removeLocked(c)
-		conns = append(conns, c)
+	for _, l := range []*list.List{p.fresh, p.kept} {
+		for e := l.Front(); e != nil; e = l.Front() {
+			c := e.Value.(*conn)
+			p.removeLocked(c)
+			conns = append(conns, c)
+		}
 	}
 	p.mu.Unlock()
 	for _, c := range conns {
@@ -189,7 +210,7 @@ func (p *pool) closeIdle() bool {
 func (p *pool) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lru.Len()
+	return p.fresh.Len() + p.kept.Len()
 }
 
 // maxMemory bounds the number of servers in a memory.

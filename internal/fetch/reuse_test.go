@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	for e := c.pool.lru.Front(); e != nil; e = e.Next() {
+	for e := c.pool.fresh.Front(); e != nil; e = e.Next() {
 		if cn := e.Value.(*conn); cn.br != nil || cn.head.pace != nil {
 			t.Error("an idle connection holds the buffer of its last request")
 		}
@@ -227,31 +228,33 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, host := range []string{"a", "b", "c"} {
+	idle := func() string {
+		c.pool.mu.Lock()
+		defer c.pool.mu.Unlock()
+		var hosts []string
+		for key := range c.pool.idle {
+			hosts = append(hosts, strings.TrimSuffix(key.host, ".test"))
+		}
+		slices.Sort(hosts)
+		return strings.Join(hosts, " ")
+	}
+	hosts := strings.Split("abcdefghijklm", "")
+	for i, host := range hosts {
 		request(host)
-	}
-	if n := c.pool.len(); n != 2 {
-		t.Errorf("%d idle connections, want 2", n)
-	}
-	request("b")
-	request("a")
-	if s.accepted() != 3 {
-		t.Error("the connections that were there first should have been kept")
-	}
-	for range replaceOneOf - 1 {
-		request("c")
-	}
-	if s.accepted() != 3+replaceOneOf-1 {
-		t.Errorf("%d connections, want one for each late request", s.accepted())
-	}
-	request("c")
-	request("a")
-	if s.accepted() != 3+replaceOneOf-1 {
-		t.Error("the last late connection should have replaced that of b, which was idle for longest")
-	}
-	request("b")
-	if s.accepted() != 3+replaceOneOf {
-		t.Error("the connection that was idle for longest should have been given up")
+		request(host) // which finds its connection, however many there are
+		if s.accepted() != i+1 {
+			t.Fatalf("%d connections to %d hosts", s.accepted(), i+1)
+		}
+		want := host
+		switch first := hosts[replaceOneOf]; {
+		case i > replaceOneOf:
+			want = first + " " + host
+		case i > 0:
+			want = "a " + host
+		}
+		if got := idle(); got != want {
+			t.Errorf("after host %s: the connections of %q are idle, want those of %q", host, got, want)
+		}
 	}
 }
 

@@ -83,3 +83,8 @@ func IsRedirect(status int) bool {
 	}
 	return false
 }
+
+// IsTemporary reports whether the same request may get another status later.
+func IsTemporary(status int) bool {
+	return status >= 500 || status == 429 || status == 408 || status == 425
+}

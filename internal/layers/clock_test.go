@@ -11,10 +11,14 @@ import (
 	"testing"
 )
 
-// clockReaders are the packages that may read the clock: the engine, the commands, and what stands
-// in for servers and networks in tests. Everywhere else time is an argument.
+// clockReaders are the packages that may read the clock: the engine and the clock of the machine that
+// it reads by, the commands, and what stands in for servers and networks in tests. Everywhere else time
+// is an argument.
 func clockReaders() []string {
-	return []string{"cmd/amble", "internal/crawl", "internal/simulate", "internal/testweb", "internal/zoo", "internal/memnet"}
+	return []string{
+		"cmd/amble", "internal/boot", "internal/crawl", "internal/simulate", "internal/testweb", "internal/zoo",
+		"internal/memnet",
+	}
 }
 
 // TestClock: no other package calls time.Now, time.Since or time.Until.

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
@@ -235,8 +236,8 @@ func TestAddIsInterrupted(t *testing.T) {
 func TestRetryOverTheAPI(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	ctx, none := t.Context(), func(crawl.Retried) error { return nil }
-	want := crawl.Retried{Inspected: 5, Back: 2}
+	ctx, none := t.Context(), func(sweep.Retried) error { return nil }
+	want := sweep.Retried{Inspected: 5, Back: 2}
 	if got, err := r.client.Retry(ctx, Retry{States: []string{"failed", "denied"}, Host: "A.test", DryRun: true},
 		none); err != nil || got != want {
 		t.Errorf("dry run: %+v, %v", got, err)

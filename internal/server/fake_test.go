@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -51,12 +52,12 @@ func (fixedCrawl) NewImport(crawl.ImportOptions) (crawl.Import, error) {
 func (fixedCrawl) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
 	return 0, crawl.ErrNotRunning
 }
-func (fixedCrawl) Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
-	return crawl.Retried{}, crawl.ErrNotRunning
+func (fixedCrawl) Retry(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error) {
+	return sweep.Retried{}, crawl.ErrNotRunning
 }
 
-func (fixedCrawl) CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
-	return crawl.Retried{}, crawl.ErrNotRunning
+func (fixedCrawl) CountRetries(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error) {
+	return sweep.Retried{}, crawl.ErrNotRunning
 }
 
 func (fixedCrawl) Pause(context.Context) error { return crawl.ErrNotRunning }

@@ -14,8 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -62,7 +62,7 @@ func enumOf(names []string) *huma.Schema {
 }
 
 // Selection returns the selection of internal/crawl.
-func (q *Retry) Selection() (s crawl.Selection, err error) {
+func (q *Retry) Selection() (s sweep.Selection, err error) {
 	if len(q.States)+len(q.Reasons) == 0 && q.Host == "" && q.Pattern == "" {
 		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
 	}
@@ -96,7 +96,7 @@ func (q *Retry) Selection() (s crawl.Selection, err error) {
 // RetryReport reports the progress of a retry. It is one line of the response; the last one has
 // Done or Error.
 type RetryReport struct {
-	crawl.Retried
+	sweep.Retried
 	Done  bool   `json:"done,omitempty"`  // it has ended
 	Error string `json:"error,omitempty"` // why there are no further reports
 }
@@ -123,12 +123,12 @@ func (s *Server) retryAPI(api huma.API) {
 	})
 }
 
-func (s *Server) retryURLs(ctx context.Context, t *stream, selection crawl.Selection, dry bool) error {
+func (s *Server) retryURLs(ctx context.Context, t *stream, selection sweep.Selection, dry bool) error {
 	retry := s.crawl.Retry
 	if dry {
 		retry = s.crawl.CountRetries
 	}
-	last, err := retry(ctx, selection, func(p crawl.Retried) error {
+	last, err := retry(ctx, selection, func(p sweep.Retried) error {
 		return errors.Join(t.Lines.Write(&RetryReport{Retried: p}), t.flush())
 	})
 	switch {
@@ -141,7 +141,7 @@ func (s *Server) retryURLs(ctx context.Context, t *stream, selection crawl.Selec
 }
 
 // Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] for a dry run.
-func (c *Client) Retry(ctx context.Context, q Retry, each func(crawl.Retried) error) (crawl.Retried, error) {
+func (c *Client) Retry(ctx context.Context, q Retry, each func(sweep.Retried) error) (sweep.Retried, error) {
 	var last RetryReport
 	encoded, err := json.Marshal(q)
 	if err == nil {

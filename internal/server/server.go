@@ -45,6 +45,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 )
 
 // Bounds of what a client may cost.
@@ -64,8 +65,8 @@ type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
 	NewImport(crawl.ImportOptions) (crawl.Import, error)
-	Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
-	CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
+	Retry(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
+	CountRetries(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
 	Observe(crawl.Observer)
 	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control

@@ -25,6 +25,21 @@ func (l *recordedListener) Accept() (net.Conn, error) {
 	return &conn{Conn: c, recorder: l.recorder, address: address, number: l.recorder.conns.Add(1)}, nil
 }
 
+// countedListener counts the connections that it accepts.
+type countedListener struct {
+	net.Listener
+	accepted *atomic.Int64
+}
+
+// Accept accepts a connection.
+func (l *countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return c, err
+}
+
 // conn records when the bytes of a request come from the kernel and when those of its response go
 // there. net/http reads in a goroutine of its own while a handler runs, so the fields are atomic.
 type conn struct {

@@ -165,7 +165,9 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	w.server = newServer(w)
 	for _, l := range listeners {
 		w.listening = append(w.listening, l.Addr())
-		if !c.CountOnly {
+		if c.CountOnly {
+			l = &countedListener{Listener: l, accepted: &w.recorder.conns}
+		} else {
 			l = &recordedListener{Listener: l, recorder: w.recorder}
 		}
 		w.running.Go(func() { _ = w.server.Serve(l) })
@@ -357,6 +359,9 @@ func (w *Web) Lookups(host string) int { return w.dns.lookups(host) }
 
 // Served returns the number of requests that reached the web so far.
 func (w *Web) Served() int64 { return w.served.Load() }
+
+// Connections returns the number of connections that were made to the web so far.
+func (w *Web) Connections() int64 { return w.recorder.conns.Load() }
 
 // ServedBy returns the number of requests that reached one site so far.
 func (w *Web) ServedBy(host string) int64 {

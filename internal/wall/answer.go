@@ -47,7 +47,9 @@ func (s Sign) refuses() bool { return SignRefused <= s && s <= SignMarked }
 // The longest documents of status 2xx that count, in bytes. Challenge pages of known make have up to
 // 30 KB, most of them scripts; texts that people write and pages of unknown make have to be shorter.
 const (
-	longestMarked = 32 << 10
+	// LongestMarked bounds those that are searched for marks at all. A longer one is a page, whatever
+	// is in it.
+	LongestMarked = 32 << 10
 	longestPhrase = 16 << 10
 	longestShort  = 8 << 10
 )
@@ -91,7 +93,7 @@ func (a *Answer) document() Sign {
 		return SignNone
 	case !a.HTML:
 		return SignPage
-	case a.Mark.Tier == TierPage && a.Length <= longestMarked:
+	case a.Mark.Tier == TierPage && a.Length <= LongestMarked:
 		return SignMarked
 	case a.Mark.Excuse:
 		return SignPage

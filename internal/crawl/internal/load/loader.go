@@ -1,4 +1,5 @@
-package crawl
+// Package load reads the queues of hosts and the robots rules that are stored for them.
+package load
 
 import (
 	"log/slog"
@@ -9,44 +10,44 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// load is what the loader brings.
-type load struct {
-	load frontier.Load
-	err  error
+// Result is what the Loader brings of one host. If Err is not nil, Load has the id of the host only.
+type Result struct {
+	Load frontier.Load
+	Err  error
 }
 
-// loaderStore is what the loader reads.
-type loaderStore interface {
-	rulesStore
+// Store is what a Loader reads.
+type Store interface {
+	RulesStore
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 }
 
-// loader reads queue heads and robots records, so that the dispatcher does not wait for the disk.
-type loader struct {
-	store    loaderStore
-	log      *slog.Logger
-	rules    *rulesReader
-	forgiven forgiveness
-	requests <-chan []frontier.LoadRequest
-	loads    chan<- *load
+// Loader reads queue heads and robots records, so that the dispatcher does not wait for the disk.
+type Loader struct {
+	Store    Store
+	Log      *slog.Logger
+	Rules    *Rules
+	Forgiven Forgiveness
+	Requests <-chan []frontier.LoadRequest
+	Loads    chan<- *Result
 }
 
-// run reads what the frontier wants until there is no more.
-func (l *loader) run() {
-	for requests := range l.requests {
+// Run reads what the frontier wants until there is no more.
+func (l *Loader) Run() {
+	for requests := range l.Requests {
 		for i := range requests {
-			r := &load{}
-			r.load.Host.ID = requests[i].Host
-			r.err = l.read(&requests[i], &r.load)
-			l.loads <- r
+			r := &Result{}
+			r.Load.Host.ID = requests[i].Host
+			r.Err = l.read(&requests[i], &r.Load)
+			l.Loads <- r
 		}
 	}
 }
 
 // read reads the queues of one host that have something, and the robots records that are not known
 // yet.
-func (l *loader) read(want *frontier.LoadRequest, to *frontier.Load) error {
-	host, err := l.store.HostByID(want.Host)
+func (l *Loader) read(want *frontier.LoadRequest, to *frontier.Load) error {
+	host, err := l.Store.HostByID(want.Host)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (l *loader) read(want *frontier.LoadRequest, to *frontier.Load) error {
 }
 
 // readQueue reads the i-th queue of a host.
-func (l *loader) readQueue(
+func (l *Loader) readQueue(
 	want *frontier.LoadRequest, to *frontier.QueueLoad, host *storage.Host, i int, q frontier.QueueRequest,
 ) (err error) {
 	from := &host.Queues[i]
@@ -81,32 +82,33 @@ func (l *loader) readQueue(
 			return nil
 		}
 	}
-	to.Heads, err = l.store.Heads(request)
+	to.Heads, err = l.Store.Heads(request)
 	if err != nil || q.Known {
 		return err
 	}
-	return l.readRobots(to, from.Origin)
+	return l.ReadRobots(to, from.Origin)
 }
 
-// readRobots reads the robots record of an origin, and compiles its rules.
-func (l *loader) readRobots(to *frontier.QueueLoad, origin weburl.Origin) error {
-	encoded, err := l.store.Policy(origin)
+// ReadRobots reads the robots record of an origin, and compiles its rules. A record that cannot be
+// read, or compiled, is as none.
+func (l *Loader) ReadRobots(to *frontier.QueueLoad, origin weburl.Origin) error {
+	encoded, err := l.Store.Policy(origin)
 	if err != nil || len(encoded) == 0 {
 		return err
 	}
 	if to.Record, err = robots.DecodeRecord(encoded); err != nil {
-		l.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", origin.String(),
+		l.Log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", origin.String(),
 			"error", err)
 		to.Record = robots.Record{}
 		return nil
 	}
-	if l.forgiven.has(&to.Record) {
+	if l.Forgiven.has(&to.Record) {
 		if to.Record = to.Record.Forget(); to.Record.Class == robots.ClassNone {
 			return nil
 		}
 	}
-	if to.Rules, err = l.rules.compile(&to.Record); err != nil {
-		l.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", origin.String(),
+	if to.Rules, err = l.Rules.Compile(&to.Record); err != nil {
+		l.Log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", origin.String(),
 			"error", err)
 		to.Record = robots.Record{}
 	}

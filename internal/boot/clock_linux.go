@@ -1,4 +1,4 @@
-package crawl
+package boot
 
 import (
 	"time"
@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemClock reads the clock and, at the same moment, the one that runs since the start of the
+// Clock reads the clock and, at the same moment, the one that runs since the start of the
 // machine; 0 if it has none. Times that Go takes on Linux are on that clock, so that moments of
 // different processes can be compared whatever the wall clock does.
-func systemClock() (now time.Time, uptime time.Duration) {
+func Clock() (now time.Time, uptime time.Duration) {
 	least := time.Duration(1<<63 - 1)
 	for range 10 { // the narrowest of a few readings: a process may be put aside between two of them
 		var ts unix.Timespec

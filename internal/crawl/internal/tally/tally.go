@@ -1,4 +1,5 @@
-package crawl
+// Package tally counts what a run does.
+package tally
 
 import (
 	"maps"
@@ -13,18 +14,34 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// tally counts what a run does. It is safe for concurrent use.
-type tally struct {
-	pages, recrawls, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
+// Tally counts what a run does. The zero value counts from zero. It is safe for concurrent use.
+type Tally struct {
+	// Those that its users count themselves.
+	Pages, Recrawls, Robots, Outside, Commits atomic.Uint64
 
-	traps   trapTally
-	answers answerTally
-	gaveUp  gaveUpTally
-	pace    paceTally
+	requests, errors, bytes, added atomic.Uint64
+
+	traps   traps
+	answers answers
+	gaveUp  gaveUp
+	pace    pace
 }
 
-// request counts a request that ended. What never left is none.
-func (t *tally) request(q *requestlog.Request) {
+// Rates are the counts of one run.
+type Rates struct {
+	Pages    uint64 `json:"pages"`    // responses with content
+	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, except for retries
+	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, broken off or not
+	Errors   uint64 `json:"errors"`   // of these, those without a response, and 5xx; not those that amble broke off
+	Bytes    uint64 `json:"bytes"`    // of the bodies received
+	Robots   uint64 `json:"robots"`   // robots.txt files judged
+	Added    uint64 `json:"added"`    // URLs that were new
+	Outside  uint64 `json:"outside"`
+	Commits  uint64 `json:"commits"`
+}
+
+// Request counts a request that ended. What never left is none.
+func (t *Tally) Request(q *requestlog.Request) {
 	t.answers.count(q)
 	t.pace.count(q)
 	switch {
@@ -41,37 +58,66 @@ func (t *tally) request(q *requestlog.Request) {
 	t.requests.Add(1)
 }
 
-// committed counts what a commit did.
-func (t *tally) committed(b *batch) {
-	t.added.Add(uint64(b.result.Added))
-	t.gaveUp.count(b.rows.Done)
-	for reason, n := range b.result.TrappedBy {
+// NameFailed counts a lookup of a name that failed.
+func (t *Tally) NameFailed(k fetch.Kind) { t.answers.fail(k) }
+
+// Crash counts a lease whose work ended in a panic.
+func (t *Tally) Crash() { t.answers.crashes.Add(1) }
+
+// LostRequest counts a request of which a panic left nothing but that it may have been sent.
+func (t *Tally) LostRequest() {
+	t.requests.Add(1)
+	t.errors.Add(1)
+}
+
+// Committed counts what a commit did.
+func (t *Tally) Committed(done []storage.Done, r *storage.Result) {
+	t.added.Add(uint64(r.Added))
+	t.gaveUp.count(done)
+	for reason, n := range r.TrappedBy {
 		t.traps.count(reason, n)
 	}
 }
 
-func (t *tally) load() Rates {
+// Rates returns the counts.
+func (t *Tally) Rates() Rates {
 	return Rates{
-		Pages: t.pages.Load(), Recrawls: t.recrawls.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(),
-		Bytes: t.bytes.Load(), Robots: t.robots.Load(), Added: t.added.Load(), Outside: t.outside.Load(),
-		Commits: t.commits.Load(),
+		Pages: t.Pages.Load(), Recrawls: t.Recrawls.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(),
+		Bytes: t.bytes.Load(), Robots: t.Robots.Load(), Added: t.added.Load(), Outside: t.Outside.Load(),
+		Commits: t.Commits.Load(),
 	}
 }
 
-// meter keeps the counts of the last seconds, for rates.
-type meter struct {
+// Traps returns the refused URLs by reason; nil if nothing was refused.
+func (t *Tally) Traps() map[string]uint64 { return t.traps.load() }
+
+// Failed returns the URLs that were given up, by reason.
+func (t *Tally) Failed() map[string]uint64 { return t.gaveUp.load() }
+
+// Statuses returns the responses by status.
+func (t *Tally) Statuses() map[string]uint64 { return t.answers.load() }
+
+// Errors returns the failures by the name of their kind, and the error statuses by their class.
+func (t *Tally) Errors() map[string]uint64 { return t.answers.errors() }
+
+// Pace returns how the gaps between requests compare with the delays.
+func (t *Tally) Pace() Pace { return t.pace.load() }
+
+// Meter keeps the counts of the last seconds, for rates. One goroutine owns it.
+type Meter struct {
 	at   [10]time.Time
 	seen [10]Rates
 	n    int
 }
 
-func (m *meter) tick(now time.Time, r Rates) {
+// Tick takes note of the counts at a time, once a second.
+func (m *Meter) Tick(now time.Time, r Rates) {
 	m.at[m.n%len(m.at)], m.seen[m.n%len(m.seen)] = now, r
 	m.n++
 }
 
-// rates are pages and bytes a second since the oldest tick.
-func (m *meter) rates(now time.Time, r Rates) (pages, bytes float64) {
+// Rates returns pages and bytes a second since the oldest tick.
+func (m *Meter) Rates(now time.Time, r Rates) (pages, bytes float64) {
 	if m.n == 0 {
 		return 0, 0
 	}
@@ -86,14 +132,14 @@ func (m *meter) rates(now time.Time, r Rates) (pages, bytes float64) {
 	return float64(r.Pages-m.seen[oldest].Pages) / seconds, float64(r.Bytes-m.seen[oldest].Bytes) / seconds
 }
 
-// gaveUpTally counts URLs that were given up.
-type gaveUpTally struct {
+// gaveUp counts URLs that were given up.
+type gaveUp struct {
 	statuses [600]atomic.Uint64
 	reasons  [256]atomic.Uint64 // by storage.Reason
 }
 
 // count counts the outcomes of a commit that are failures, those of recrawls too.
-func (t *gaveUpTally) count(done []storage.Done) {
+func (t *gaveUp) count(done []storage.Done) {
 	for i := range done {
 		switch o := &done[i].Outcome; {
 		case o.State != storage.Failed:
@@ -105,7 +151,7 @@ func (t *gaveUpTally) count(done []storage.Done) {
 	}
 }
 
-func (t *gaveUpTally) load() map[string]uint64 {
+func (t *gaveUp) load() map[string]uint64 {
 	m := make(map[string]uint64)
 	for status := range t.statuses {
 		if n := t.statuses[status].Load(); n > 0 {
@@ -120,13 +166,13 @@ func (t *gaveUpTally) load() map[string]uint64 {
 	return m
 }
 
-// trapTally counts refused URLs by reason. It is safe for any number of goroutines.
-type trapTally struct {
+// traps counts refused URLs by reason. It is safe for any number of goroutines.
+type traps struct {
 	mu     sync.Mutex
 	counts map[string]uint64
 }
 
-func (t *trapTally) count(reason storage.Trap, n int) {
+func (t *traps) count(reason storage.Trap, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts == nil {
@@ -136,7 +182,7 @@ func (t *trapTally) count(reason storage.Trap, n int) {
 }
 
 // load is a copy of the counts; nil if nothing was refused.
-func (t *trapTally) load() map[string]uint64 {
+func (t *traps) load() map[string]uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.counts)
@@ -160,12 +206,12 @@ type PaceBucket struct {
 // paceBounds are the bounds of the buckets; the first is the promise.
 func paceBounds() []float64 { return []float64{1, 1.01, 1.1, 1.5, 2, 5, 20} }
 
-// paceTally counts gaps.
-type paceTally struct {
+// pace counts gaps.
+type pace struct {
 	buckets [8]atomic.Uint64 // one more than there are bounds
 }
 
-func (t *paceTally) count(q *requestlog.Request) {
+func (t *pace) count(q *requestlog.Request) {
 	if q.Gap < 0 || q.Delay <= 0 {
 		return
 	}
@@ -185,7 +231,7 @@ func paceBucket(gap, delay time.Duration) int {
 	return len(bounds)
 }
 
-func (t *paceTally) load() Pace {
+func (t *pace) load() Pace {
 	p := Pace{}
 	bounds := paceBounds()
 	below := 0.0
@@ -209,15 +255,15 @@ func (t *paceTally) load() Pace {
 
 func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×" }
 
-// answerTally counts responses by status, and requests without a usable one by the kind of failure.
+// answers counts responses by status, and requests without a usable one by the kind of failure.
 // Lookups of names count too.
-type answerTally struct {
+type answers struct {
 	statuses [600]atomic.Uint64
 	failures [256]atomic.Uint64 // by fetch.Kind
 	crashes  atomic.Uint64
 }
 
-func (t *answerTally) count(q *requestlog.Request) {
+func (t *answers) count(q *requestlog.Request) {
 	switch {
 	case q.Status <= 0:
 		t.fail(q.Failure)
@@ -226,12 +272,10 @@ func (t *answerTally) count(q *requestlog.Request) {
 	}
 }
 
-func (t *answerTally) fail(k fetch.Kind) { t.failures[k].Add(1) }
-
-func (t *answerTally) crash() { t.crashes.Add(1) }
+func (t *answers) fail(k fetch.Kind) { t.failures[k].Add(1) }
 
 // errors returns the failures by the name of their kind, and the error statuses by their class.
-func (t *answerTally) errors() map[string]uint64 {
+func (t *answers) errors() map[string]uint64 {
 	m := make(map[string]uint64)
 	for k := range t.failures {
 		if n := t.failures[k].Load(); n > 0 {
@@ -249,7 +293,7 @@ func (t *answerTally) errors() map[string]uint64 {
 	return m
 }
 
-func (t *answerTally) load() map[string]uint64 {
+func (t *answers) load() map[string]uint64 {
 	m := make(map[string]uint64)
 	for status := range t.statuses {
 		if n := t.statuses[status].Load(); n > 0 {

@@ -1,4 +1,4 @@
-package crawl
+package sweep
 
 import (
 	"context"
@@ -80,15 +80,15 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// retry is a sweep that puts URLs back into their queues.
-type retry struct {
-	sweep
-	command retryCommand
+// Retry is a sweep that puts URLs back into their queues.
+type Retry struct {
+	Sweep
+	command Command
 	done    chan struct{} // closed when the end is on disk
 }
 
-// retryCommand is what the mark of a retry holds.
-type retryCommand struct {
+// Command is what the mark of a retry holds.
+type Command struct {
 	Selection *Selection     `json:"selection,omitempty"` // by the operator
 	Lifted    []string       `json:"lifted,omitempty"`    // else: settings that became more generous
 	Host      storage.HostID `json:"host,omitempty"`      // where the sweep goes on
@@ -96,8 +96,8 @@ type retryCommand struct {
 	Back      uint64         `json:"back,omitempty"` // URLs put back so far
 }
 
-// encode returns the value of the mark.
-func (c retryCommand) encode() []byte {
+// Encode returns the value of the mark.
+func (c Command) Encode() []byte {
 	b, _ := json.Marshal(c) // of plain data
 	return b
 }
@@ -113,28 +113,28 @@ type hostFinder interface {
 	HostByName(string) (storage.Host, error)
 }
 
-// retryStore is what a retry reads.
-type retryStore interface {
+// RetryStore is what a retry reads.
+type RetryStore interface {
 	hostFinder
 	walkStore
 }
 
-// newRetry makes the retry of a command. The lifts are needed if the command is about settings. The
+// NewRetry makes the retry of a command. The lifts are needed if the command is about settings. The
 // error is inspect.ErrUnknown if the host is not known, or one of reading.
-func newRetry(s hostFinder, c retryCommand, lifts []lift) (*retry, error) {
-	r := &retry{command: c, done: make(chan struct{})}
-	r.at, r.below, r.most = storage.Position{Host: c.Host, Ordinal: c.Ordinal}, unbounded, sweepChanged
+func NewRetry(s hostFinder, c Command, lifts []Lift) (*Retry, error) {
+	r := &Retry{command: c, done: make(chan struct{})}
+	r.at, r.below, r.most = storage.Position{Host: c.Host, Ordinal: c.Ordinal}, unbounded, MostChanged
 	r.changed.Store(c.Back)
 	r.encode = func() []byte {
 		c := r.command
 		c.Host, c.Ordinal, c.Back = r.at.Host, r.at.Ordinal, r.changed.Load()
-		return c.encode()
+		return c.Encode()
 	}
 	selects := func(l *storage.Located) bool {
-		return slices.ContainsFunc(lifts, func(x lift) bool { return x.states.Has(l.Last.State) && x.lifts(l) })
+		return slices.ContainsFunc(lifts, func(x Lift) bool { return x.states.Has(l.Last.State) && x.lifts(l) })
 	}
 	if c.Selection == nil {
-		isOther := func(l lift) bool { return !slices.Contains(c.Lifted, l.setting) }
+		isOther := func(l Lift) bool { return !slices.Contains(c.Lifted, l.setting) }
 		lifts = slices.DeleteFunc(slices.Clone(lifts), isOther)
 		for i := range lifts {
 			r.states |= lifts[i].states
@@ -143,7 +143,7 @@ func newRetry(s hostFinder, c retryCommand, lifts []lift) (*retry, error) {
 		r.states, selects = c.Selection.states(), c.Selection.selects
 	}
 	r.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		return putBack(l.Host.ID, &l.Head, now), selects(l)
+		return PutBack(l.Host.ID, &l.Head, now), selects(l)
 	}
 	if c.Selection == nil || c.Selection.Host == "" {
 		return r, nil
@@ -156,117 +156,88 @@ func newRetry(s hostFinder, c retryCommand, lifts []lift) (*retry, error) {
 	return r, err
 }
 
-// withMark returns the sweep of a retry, with this mark. Its end is logged.
-func (r *retry) withMark(mark string, log *slog.Logger) *sweep {
+// Begin makes it the n-th retry and returns its sweep. The end is logged.
+func (r *Retry) Begin(n uint64, log *slog.Logger) *Sweep { return r.withMark(RetryMark(n), log) }
+
+func (r *Retry) withMark(mark string, log *slog.Logger) *Sweep {
 	r.mark = mark
 	r.ended = func(*frontier.Frontier, time.Time) {
 		close(r.done)
-		p := r.progress()
+		p := r.Progress()
 		log.Info("URLs are put back into their queues", "looked_at", p.Inspected, "put_back", p.Back)
 	}
-	return &r.sweep
+	return &r.Sweep
 }
 
-// progress returns how far it has come.
-func (r *retry) progress() Retried {
+// Limit bounds the URLs that one step changes.
+func (r *Retry) Limit(most int) { r.most = most }
+
+// Add adds to the number of URLs that are put back: for a caller that commits without a Sweeper.
+func (r *Retry) Add(n int) { r.changed.Add(uint64(n)) }
+
+// Done is closed when the end is on disk.
+func (r *Retry) Done() <-chan struct{} { return r.done }
+
+// Progress returns how far it has come. Any goroutine may call it.
+func (r *Retry) Progress() Retried {
 	return Retried{Inspected: r.inspected.Load(), Back: r.changed.Load()}
 }
 
-// putBack puts a URL back into its queue, if it is still in the state in which it was read.
-func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
+// PutBack puts a URL back into its queue, if it is still in the state in which it was read.
+func PutBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 	return storage.Done{
 		Host: host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority,
 		When: storage.In(h.Last.State), Outcome: frontier.PutBack(h.Last, now),
 	}
 }
 
-// CountRetries counts the URLs of a selection and changes nothing. Now and then it calls each with
-// its progress. The error is inspect.ErrUnknown for a host that is not known, that of the context
-// or of each, or one of reading.
-func CountRetries(
-	ctx context.Context, s retryStore, selection Selection, each func(Retried) error,
+// Count counts the URLs of a selection and changes nothing. Now and then it calls each with its
+// progress. The error is inspect.ErrUnknown for a host that is not known, that of the context or of
+// each, or one of reading.
+func Count(
+	ctx context.Context, s RetryStore, selection Selection, each func(Retried) error,
 ) (Retried, error) {
-	r, err := newRetry(s, retryCommand{Selection: &selection}, nil)
+	r, err := NewRetry(s, Command{Selection: &selection}, nil)
 	if err != nil {
 		return Retried{}, err
 	}
 	for end := false; !end; {
 		var page []storage.Done
-		if page, end, err = r.step(ctx, s, slog.Default(), time.Time{}); err != nil {
-			return r.progress(), err
+		if page, end, err = r.Walk(ctx, s, slog.Default(), time.Time{}); err != nil {
+			return r.Progress(), err
 		}
-		r.changed.Add(uint64(len(page)))
-		if err := each(r.progress()); err != nil {
-			return r.progress(), err
-		}
-	}
-	return r.progress(), nil
-}
-
-// Retry puts the URLs of a selection back into their queues, in the background. It calls each with
-// its progress: first when the command is on disk, and then now and again. Retry returns when all
-// of it is on disk. If the context or each ends it earlier, the retry goes on, also in the next
-// run. The error is that of the context or of each, inspect.ErrUnknown for a host that is not
-// known, ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
-func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	m := e.mailbox.Load()
-	if !m.isOpen() {
-		return Retried{}, ErrNotRunning
-	}
-	r, err := newRetry(e.store, retryCommand{Selection: &s}, nil)
-	if err != nil {
-		return Retried{}, err
-	}
-	err = m.submit(ctx, func(d *dispatcher) error {
-		d.sweeps.addRetry(r, d.pending)
-		return nil
-	})
-	if err != nil {
-		return Retried{}, err
-	}
-	if err := each(r.progress()); err != nil {
-		return r.progress(), err
-	}
-	tick := time.NewTicker(retryReports)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.done:
-			return r.progress(), nil
-		case <-m.closed:
-			return r.progress(), ErrNotRunning
-		case <-ctx.Done():
-			return r.progress(), ctx.Err()
-		case <-tick.C:
-			if err := each(r.progress()); err != nil {
-				return r.progress(), err
-			}
+		r.Add(len(page))
+		if err := each(r.Progress()); err != nil {
+			return r.Progress(), err
 		}
 	}
+	return r.Progress(), nil
 }
 
-// retryReports is how often the progress of a retry is reported.
-const retryReports = time.Second
+// RetryMark returns the name of the mark of the n-th retry.
+func RetryMark(n uint64) string { return fmt.Sprintf("%s%d", MarkRetry, n) }
 
-// CountRetries is the function of that name, for the crawl. Any goroutine may call it.
-func (e *Engine) CountRetries(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	return CountRetries(ctx, e.store, s, each)
-}
-
-// retryMark returns the name of the mark of the n-th retry.
-func retryMark(n uint64) string { return fmt.Sprintf("%s%d", markRetry, n) }
-
-// lastRetry returns the greatest number of a retry that has a mark; 0: there is none.
-func lastRetry(s interface {
-	Marks(prefix string) (map[string][]byte, error)
-}) (last uint64, err error) {
-	marks, err := s.Marks(markRetry)
+// LastRetry returns the greatest number of a retry that has a mark; 0: there is none.
+func LastRetry(s markReader) (last uint64, err error) {
+	marks, err := s.Marks(MarkRetry)
 	for name := range marks {
 		var n uint64
-		if _, err := fmt.Sscanf(name, markRetry+"%d", &n); err != nil {
+		if _, err := fmt.Sscanf(name, MarkRetry+"%d", &n); err != nil {
 			return 0, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
 		}
 		last = max(last, n)
 	}
 	return last, err
+}
+
+func (s *Source) openRetry(name string, value []byte, lifts []Lift) (*Sweep, error) {
+	var c Command
+	if err := json.Unmarshal(value, &c); err != nil {
+		return nil, fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+	}
+	r, err := NewRetry(s.Store, c, lifts)
+	if err != nil {
+		return nil, err
+	}
+	return r.withMark(name, s.Log), nil
 }

@@ -1,0 +1,65 @@
+package crawl
+
+import (
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// The Go collector lets the heap double before it runs. With much live memory that is much garbage: most of it is bodies,
+// which cost the collector next to nothing to mark. So a large heap grows by less.
+const (
+	// heapGrowth bounds the garbage that a heap of more than that may gather, in bytes.
+	heapGrowth = 80 << 20
+	// usualPercent is the setting of the runtime: the heap may grow by as much as is live.
+	usualPercent = 100
+	// leastPercent keeps a very large heap from being collected all the time.
+	leastPercent = 25
+)
+
+// heapPace sets how much the heap of the process may grow between two collections. It does nothing if the operator has
+// chosen that with GOGC. It belongs to the dispatcher.
+type heapPace struct {
+	percent int // in force; 0: the operator has chosen
+	live    []metrics.Sample
+}
+
+// newHeapPace returns a pace that has changed nothing yet.
+func newHeapPace() heapPace {
+	chosen := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(chosen)
+	if chosen[0].Value.Uint64() != usualPercent {
+		return heapPace{}
+	}
+	return heapPace{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+}
+
+// adjust follows the live memory, as of the last collection.
+func (p *heapPace) adjust() {
+	if p.percent == 0 {
+		return
+	}
+	metrics.Read(p.live)
+	p.set(heapPercent(p.live[0].Value.Uint64()))
+}
+
+// reset restores the setting of the runtime.
+func (p *heapPace) reset() {
+	if p.percent != 0 {
+		p.set(usualPercent)
+	}
+}
+
+func (p *heapPace) set(percent int) {
+	if percent != p.percent {
+		p.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// heapPercent returns by how many percent a heap with so many bytes of live memory may grow.
+func heapPercent(live uint64) int {
+	if live <= heapGrowth {
+		return usualPercent
+	}
+	return int(max(heapGrowth*usualPercent/live, leastPercent))
+}

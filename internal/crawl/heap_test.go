@@ -1,0 +1,54 @@
+package crawl
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+)
+
+func TestHeapPercent(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0: 100, 1 << 20: 100, heapGrowth: 100, heapGrowth / 4 * 5: 80, 2 * heapGrowth: 50, 4 * heapGrowth: 25, 1 << 40: 25,
+	} {
+		if got := heapPercent(live); got != want {
+			t.Errorf("%d bytes live: the heap may grow by %d %%, want %d %%", live, got, want)
+		}
+	}
+}
+
+// percentInForce is the setting of the process.
+func percentInForce() uint64 {
+	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// TestHeapPace: the setting follows what is live, and is as before when the crawl has ended. One that the operator has
+// chosen stays.
+func TestHeapPace(t *testing.T) {
+	before := debug.SetGCPercent(usualPercent)
+	defer debug.SetGCPercent(before)
+	live := make([]byte, 2*heapGrowth)
+	runtime.GC()
+	p := newHeapPace()
+	p.adjust()
+	if got := percentInForce(); got > 50 {
+		t.Errorf("%d %% with %d bytes live", got, len(live))
+	}
+	runtime.KeepAlive(live)
+	p.reset()
+	if got := percentInForce(); got != usualPercent {
+		t.Errorf("%d %% after the crawl", got)
+	}
+	debug.SetGCPercent(70)
+	live = make([]byte, 2*heapGrowth)
+	runtime.GC()
+	p = newHeapPace()
+	p.adjust()
+	p.reset()
+	if got := percentInForce(); got != 70 {
+		t.Errorf("%d %%, the operator has chosen 70 %%", got)
+	}
+	runtime.KeepAlive(live)
+}

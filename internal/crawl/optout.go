@@ -1,0 +1,245 @@
+package crawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Opt-outs come from the settings (Live.OptOuts) and from commands, which the database keeps. Those in
+// force are part of the scope, which every decision checks. A sweep excludes the URLs that wait, so
+// that they are counted as excluded; that none of them is fetched does not depend on it.
+
+// markOptOut is the prefix of the marks of commanded opt-outs. The rest of the name is the scope, a
+// blank and the value; the mark holds the entry as JSON.
+const markOptOut = "optout/"
+
+func optOutMark(scope optout.Scope, value string) string {
+	return markOptOut + string(scope) + " " + value
+}
+
+// markReader reads marks.
+type markReader interface {
+	Marks(prefix string) (map[string][]byte, error)
+}
+
+// commandedOptOuts reads the opt-outs that commands recorded, by mark.
+func commandedOptOuts(s markReader) (map[string]optout.Entry, error) {
+	marks, err := s.Marks(markOptOut)
+	if err != nil {
+		return nil, err
+	}
+	entries := make(map[string]optout.Entry, len(marks))
+	for name, value := range marks {
+		var e optout.Entry
+		if err := json.Unmarshal(value, &e); err != nil {
+			return nil, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
+		}
+		entries[name] = e
+	}
+	return entries, nil
+}
+
+// listOptOuts makes a list of configured and commanded opt-outs.
+func listOptOuts(configured []optout.Entry, commanded map[string]optout.Entry) *optout.List {
+	entries := append([]optout.Entry(nil), configured...)
+	for _, e := range commanded {
+		entries = append(entries, e)
+	}
+	return optout.NewList(entries...)
+}
+
+// optOuts are all opt-outs, in force or not. The dispatcher owns them.
+type optOuts struct {
+	commanded map[string]optout.Entry // by mark
+	nextEnd   time.Time               // the earliest end of one in force; zero: none ends
+}
+
+// restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
+func (d *dispatcher) restoreOptOuts() (err error) {
+	if d.optOuts.commanded, err = commandedOptOuts(d.store); err != nil {
+		return err
+	}
+	d.optOuts.nextEnd = d.f.Scope().OptOuts().NextEnd(d.o.Now())
+	return nil
+}
+
+// refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
+func (d *dispatcher) refreshOptOuts() {
+	now := d.o.Now()
+	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded).InForce(now)
+	before := d.f.Scope().OptOuts()
+	d.optOuts.nextEnd = list.NextEnd(now)
+	if !before.Gains(list) && !list.Gains(before) {
+		return
+	}
+	d.setScope(d.f.Scope().WithOptOuts(list))
+	if before.Gains(list) {
+		d.sweeps.exclude(d.pending)
+	}
+}
+
+// endOptOuts takes opt-outs out of force that have ended.
+func (d *dispatcher) endOptOuts(now time.Time) {
+	if end := d.optOuts.nextEnd; !end.IsZero() && !now.Before(end) {
+		d.refreshOptOuts()
+		d.reconsider()
+		d.collect()
+	}
+}
+
+// changeOptOut records an opt-out, or with remove removes it.
+func (d *dispatcher) changeOptOut(e optout.Entry, remove bool) error {
+	name := optOutMark(e.Scope, e.Value)
+	if _, known := d.optOuts.commanded[name]; remove && !known {
+		return errNoOptOut(e)
+	}
+	if remove {
+		delete(d.optOuts.commanded, name)
+		d.pending.setMark(name, nil)
+		d.log.Warn("an opt-out is removed", "scope", string(e.Scope), "value", e.Value)
+	} else {
+		d.optOuts.commanded[name] = e
+		d.pending.setMark(name, encodeOptOut(e))
+		d.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
+			"reason", e.Reason, "by", e.By)
+	}
+	d.refreshOptOuts()
+	d.reconsider()
+	d.collect()
+	return nil
+}
+
+func encodeOptOut(e optout.Entry) []byte {
+	b, _ := json.Marshal(e) // of texts and times
+	return b
+}
+
+func errNoOptOut(e optout.Entry) error {
+	return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
+}
+
+// AddOptOut records an opt-out, and returns when that is on disk. It is in force from then on at the
+// latest; a request in flight may finish. One of the same scope and value is replaced. The error is
+// ErrNotRunning, that of the context, or why it could not be committed. Any goroutine may call it.
+func (e *Engine) AddOptOut(ctx context.Context, entry optout.Entry) error {
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })
+}
+
+// RemoveOptOut removes an opt-out that a command recorded, and returns when that is on disk. URLs that
+// it excluded go back into their queues in the background. The error is inspect.ErrUnknown, or one of
+// AddOptOut. Any goroutine may call it.
+func (e *Engine) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
+	entry := optout.Entry{Scope: scope, Value: value}
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
+}
+
+// OptOut is an opt-out for people.
+type OptOut struct {
+	optout.Entry
+	InForce bool   `json:"in_force"` // it has not ended
+	Source  string `json:"source"`   // command, or consent.optout
+}
+
+// OptOuts returns all opt-outs. Any goroutine may call it.
+func (e *Engine) OptOuts() ([]OptOut, error) {
+	return allOptOuts(e.store, e.live.Load().OptOuts, e.o.Now())
+}
+
+// StoredOptOuts is Engine.OptOuts for a crawl that does not run.
+func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
+	return allOptOuts(s, o.OptOuts, time.Now())
+}
+
+// ListOptOuts returns the list of the entries.
+func ListOptOuts(all []OptOut) *optout.List {
+	entries := make([]optout.Entry, len(all))
+	for i := range all {
+		entries[i] = all[i].Entry
+	}
+	return optout.NewList(entries...)
+}
+
+// allOptOuts lists them by scope and value.
+func allOptOuts(s markReader, configured []optout.Entry, now time.Time) ([]OptOut, error) {
+	commanded, err := commandedOptOuts(s)
+	if err != nil {
+		return nil, err
+	}
+	list := []OptOut{}
+	for _, e := range listOptOuts(configured, commanded).All() {
+		source := "consent.optout"
+		if _, is := commanded[optOutMark(e.Scope, e.Value)]; is {
+			source = "command"
+		}
+		list = append(list, OptOut{Entry: e, InForce: e.InForce(now), Source: source})
+	}
+	return list, nil
+}
+
+// OptOutKeeper records opt-outs of a crawl that does not run.
+type OptOutKeeper struct{ *offline }
+
+// OpenOptOuts opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open
+// come through.
+func OpenOptOuts(o Options) (*OptOutKeeper, error) {
+	f, err := openOffline(&o)
+	if err != nil {
+		return nil, err
+	}
+	return &OptOutKeeper{f}, nil
+}
+
+// AddOptOut is Engine.AddOptOut.
+func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
+	b := storage.Batch{Marks: map[string][]byte{optOutMark(e.Scope, e.Value): encodeOptOut(e)}}
+	if _, err := k.commit(&b); err != nil {
+		return fmt.Errorf("record the opt-out: %w", err)
+	}
+	return nil
+}
+
+// RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
+func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
+	name := optOutMark(scope, value)
+	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
+		return errors.Join(err, errNoOptOut(optout.Entry{Scope: scope, Value: value}))
+	}
+	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
+		return fmt.Errorf("remove the opt-out: %w", err)
+	}
+	return nil
+}
+
+// scopeReason says why a URL is in scope or not, with the opt-out that covers it.
+func scopeReason(scope *frontier.Scope, u weburl.URL) string {
+	if e, is := scope.OptOut(u); is {
+		return frontier.OptedOut.String() + ": " + e.String()
+	}
+	return scope.Check(u).String()
+}
+
+// hostOptOut returns the opt-out that covers all of a host or its address, for people; empty: there is
+// none. A nil scope is that of a crawl that has not begun.
+func hostOptOut(scope *frontier.Scope, host, address string) string {
+	if scope == nil {
+		return ""
+	}
+	e, is := scope.OptOuts().Host(host, time.Time{})
+	if addr, err := netip.ParseAddr(address); !is && err == nil {
+		e, is = scope.OptOuts().Addr(addr, time.Time{})
+	}
+	if !is {
+		return ""
+	}
+	return e.String()
+}
