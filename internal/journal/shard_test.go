@@ -73,15 +73,16 @@ func TestLostAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProxy(t, at.Host)
-	o := testOptions()
-	o.Timeout = 500 * time.Millisecond // for an answer; a slow machine only makes more tries
 	nc, err := nats.Connect(p.url(), append(ConnectOptions(), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { nc.Close(); p.listener.Close(); p.wg.Wait() }()
-	s := openStreams(t, nc, o)
+	s := openStreams(t, nc, testOptions())
 	shard := s.claim(t, 0)
+	impatient := *s
+	impatient.o.Timeout = 150 * time.Millisecond // on a slow machine there are more tries
+	shard.Streams = &impatient
 	var want []string
 	for i := range 12 {
 		if i%2 == 0 {
