@@ -69,3 +69,49 @@ func BenchmarkLog(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReplay replays records of 50 fetched pages with ten links each into a fresh store, durable,
+// one in a transaction and a hundred.
+func BenchmarkReplay(b *testing.B) {
+	s, err := Open(b.TempDir(), Options{NoSync: true, MaxQueries: 2000, MaxSameDigest: 200})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	log := new(memoryLog)
+	for n := range 400 {
+		var batch Batch
+		for host := range 50 {
+			name := fmt.Sprintf("https://www.host%d.example/", n/10*50+host)
+			for link := range 10 {
+				batch.Found = append(batch.Found, found(b, s, fmt.Sprintf("%sarticle-%d.html", name, n*10+link))...)
+			}
+		}
+		if _, err := s.CommitTo(log, &batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, group := range []int{1, 100} {
+		b.Run(fmt.Sprintf("group=%d", group), func(b *testing.B) {
+			for range b.N {
+				to, err := Open(b.TempDir(), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var all []LogRecord
+				for i, record := range log.records {
+					if all = append(all, LogRecord{uint64(i + 1), record}); len(all) == group || i == len(log.records)-1 {
+						if err := to.Replay(all...); err != nil {
+							b.Fatal(err)
+						}
+						all = all[:0]
+					}
+				}
+				if err := to.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N*len(log.records)), "ms/record")
+		})
+	}
+}
