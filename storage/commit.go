@@ -27,7 +27,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.began && !b.isLocal() {
 		s.began = false
 	}
-	return s.commit(b, effects{limits: s.limits, ask: s.notice})
+	return s.commit(b, effects{limits: s.limits, onListed: s.notice})
 }
 
 // commit commits a batch with given effects.

@@ -96,7 +96,7 @@ func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
 func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 	if s.pending == nil {
 		if b.isLocal() {
-			return s.commit(b, effects{limits: s.limits, ask: s.notice})
+			return s.commit(b, effects{limits: s.limits, onListed: s.notice})
 		}
 		s.pending = &pending{batch: b, number: s.position.Number + 1}
 	}
@@ -104,7 +104,7 @@ func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 	if p.batch != b {
 		return Result{}, fmt.Errorf("commit to %s: %w", s.path, ErrPending)
 	}
-	e := effects{limits: s.limits, ask: s.notice}
+	e := effects{limits: s.limits, onListed: s.notice}
 	if p.record != nil {
 		e = effects{limits: s.limits, decided: p.notices}
 	}
@@ -305,10 +305,10 @@ func (s *Store) WriteRows(w io.Writer) error {
 
 // effects is what decides what a batch does, besides the batch and the database.
 type effects struct {
-	limits  limits
-	ask     func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
-	decided []notice                                                // of a record, in place of ask
-	finish  func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
+	limits   limits
+	onListed func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
+	decided  []notice                                                // of a record, in place of onListed
+	finish   func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
 }
 
 // RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:

@@ -53,7 +53,8 @@ func BenchmarkLog(b *testing.B) {
 					batch.Hosts = append(batch.Hosts, HostUpdate{Host: id, Politeness: make([]byte, 40), Requests: 1, Bytes: 20_000,
 						Cursors: []Cursor{{0, uint32(n + 1)}}})
 					for link := range 10 {
-						f := found(b, s, fmt.Sprintf("https://www.host%d.example/section-%d/article-%d.html", host, (n+link)%7, n*10+link))[0]
+						uri := fmt.Sprintf("section-%d/article-%d.html", (n+link)%7, n*10+link)
+						f := found(b, s, fmt.Sprintf("https://www.host%d.example/%s", host, uri))[0]
 						f.ViaHost, f.ViaOrdinal, f.Depth = id, uint32(n), 3
 						batch.Found = append(batch.Found, f)
 					}

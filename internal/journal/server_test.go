@@ -272,14 +272,3 @@ func portOf(t testing.TB, addr string) int {
 	}
 	return a.Port
 }
-
-// freePort returns a port that nobody has at the moment.
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return portOf(t, l.Addr().String())
-}

@@ -151,7 +151,8 @@ func TestSnapshot(t *testing.T) {
 	if err := taker.Replay(position(t, view), into(view)); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := contents(t, view), contents(t, owner); !slices.Equal(got, want) || position(t, view) != position(t, owner) {
+	got, want := contents(t, view), contents(t, owner)
+	if !slices.Equal(got, want) || position(t, view) != position(t, owner) {
 		t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	addURL(t, view, taker, "https://b.example/")
@@ -201,7 +202,8 @@ func TestBadSnapshots(t *testing.T) {
 	}{
 		{"a newer version", func(m map[string]string) { m[metaVersion] = "2" }, database.Bytes(), storage.ErrNewer},
 		{"no version", func(m map[string]string) { delete(m, metaVersion) }, database.Bytes(), storage.ErrRecord},
-		{"another sum", func(m map[string]string) { m[metaSHA256] = strings.Repeat("0", 64) }, database.Bytes(), storage.ErrRecord},
+		{"another sum", func(m map[string]string) { m[metaSHA256] = strings.Repeat("0", 64) }, database.Bytes(),
+			storage.ErrRecord},
 		{"another length", func(m map[string]string) { m[metaSize] = "10" }, database.Bytes(), storage.ErrRecord},
 		{"a later position", func(m map[string]string) { m[metaNumber] = "9" }, database.Bytes(), storage.ErrRecord},
 		{"no database", func(map[string]string) {}, []byte("no database"), storage.ErrNotDatabase},
@@ -368,7 +370,8 @@ func TestPageInLog(t *testing.T) {
 					ETag: fmt.Sprintf(`"%x"`, rng.Uint64()), Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Due: someTime()}})
 				b.Hosts = append(b.Hosts, storage.HostUpdate{Host: id, Politeness: polite, Site: polite[:20], Requests: 1,
 					Bytes: 20_000, Cursors: []storage.Cursor{{Next: ordinal + 1}}})
-				b.Payloads = append(b.Payloads, storage.Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: ordinal, At: someTime()})
+				b.Payloads = append(b.Payloads,
+					storage.Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: ordinal, At: someTime()})
 			}
 		}
 		return b

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"slices"
 	"sync"
@@ -17,8 +18,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSoakCluster appends to many shards of three servers, one of which is always about to be
-// restarted, while shards change their owners. What was acknowledged is in the log, in its order, once;
+// TestSoakCluster appends to many shards of three servers, which are restarted one after the other,
+// while shards change their owners. What was acknowledged is in the log, in its order, once;
 // and no former owner appends anything.
 func TestSoakCluster(t *testing.T) {
 	nodes := startCluster(t)
@@ -87,7 +88,7 @@ func soakShard(t *testing.T, s *Streams, n int, stop <-chan struct{}) {
 	}
 }
 
-// nodes are three servers of one cluster.
+// nodes are three servers that form one cluster.
 type nodes struct {
 	options [3]*server.Options
 	servers [3]*server.Server
@@ -139,4 +140,15 @@ func (c *nodes) restart(t *testing.T, i int) {
 func (c *nodes) urls() string {
 	return fmt.Sprintf("nats://127.0.0.1:%d,nats://127.0.0.1:%d,nats://127.0.0.1:%d",
 		c.options[0].Port, c.options[1].Port, c.options[2].Port)
+}
+
+// freePort returns a port that nobody has at the moment.
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return portOf(t, l.Addr().String())
 }
