@@ -27,17 +27,21 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.began && !b.isLocal() {
 		s.began = false
 	}
-	return s.commit(b, effects{limits: s.limits, ask: s.notice})
+	return s.commit(b, effects{limits: s.limits, onListed: s.notice})
 }
 
 // commit commits a batch with given effects.
 func (s *Store) commit(b *Batch, e effects) (Result, error) {
+	return s.commitAll([]*Batch{b}, []effects{e})
+}
+
+// commitAll commits batches with given effects in one transaction, one after the other.
+func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
 	}
 	w := s.writer
 	w.reset(s.Counters())
-	w.effects, w.notices, w.calls = e, w.notices[:0], 0
 	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		id = tx.ID()
@@ -49,10 +53,12 @@ func (s *Store) commit(b *Batch, e effects) (Result, error) {
 			stats := tx.Stats()
 			w.result.Changed = stats.GetPageAlloc()
 		})
-		if err := w.apply(b); err != nil || e.finish == nil {
-			return err
+		for i, b := range batches {
+			if err := w.applyWith(b, all[i]); err != nil {
+				return err
+			}
 		}
-		return e.finish(w)
+		return nil
 	})
 	w.effects = effects{}
 	w.transaction = transaction{} // its buckets refer to all pages that were read and changed
@@ -155,8 +161,6 @@ func newWriter(s *Store) *writer {
 func (w *writer) reset(c Counters) {
 	w.counters, w.result = c, Result{}
 	w.newIDs = w.newIDs[:0]
-	w.work = w.work[:0]
-	w.refusals = w.refusals[:0]
 	if len(w.ids) > maxIDs {
 		clear(w.ids)
 	}
@@ -168,6 +172,16 @@ func (w *writer) forgetNames() {
 	for _, name := range w.newIDs {
 		delete(w.ids, name)
 	}
+}
+
+// applyWith applies a batch with given effects.
+func (w *writer) applyWith(b *Batch, e effects) error {
+	w.effects, w.notices, w.calls = e, w.notices[:0], 0
+	w.work, w.refusals = w.work[:0], w.refusals[:0]
+	if err := w.apply(b); err != nil || e.finish == nil {
+		return err
+	}
+	return e.finish(w)
 }
 
 func (w *writer) apply(b *Batch) error {

@@ -87,8 +87,8 @@ func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
 }
 
 // CommitTo makes a batch durable like [Store.Commit], in the log first. The log has the batch and
-// all that decides what it does besides the database, so [Store.Replay] does the same in every
-// other view. A batch that cannot be applied does not get into the log. Marks of the files of this
+// all that decides what it does besides the database, so [Store.Replay] does the same in
+// every other view. A batch that cannot be applied does not get into the log. Marks of the files of this
 // data directory are in the log for this data directory alone; a batch that has nothing else is
 // committed without the log. If the error is ErrPending, the batch is in the log or may be: CommitTo
 // has to be called again with the same batch, unchanged, and nothing else can be committed until it
@@ -96,7 +96,7 @@ func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
 func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 	if s.pending == nil {
 		if b.isLocal() {
-			return s.commit(b, effects{limits: s.limits, ask: s.notice})
+			return s.commit(b, effects{limits: s.limits, onListed: s.notice})
 		}
 		s.pending = &pending{batch: b, number: s.position.Number + 1}
 	}
@@ -104,7 +104,7 @@ func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 	if p.batch != b {
 		return Result{}, fmt.Errorf("commit to %s: %w", s.path, ErrPending)
 	}
-	e := effects{limits: s.limits, ask: s.notice}
+	e := effects{limits: s.limits, onListed: s.notice}
 	if p.record != nil {
 		e = effects{limits: s.limits, decided: p.notices}
 	}
@@ -178,61 +178,88 @@ func (b *Batch) isLocal() bool {
 	return rest.Empty()
 }
 
-// Replay applies a record of the log to the store, and skips one that the store has already. The
-// errors are ErrGap, ErrNewer, ErrRecord and those of Commit. Only the committer may call it, and no
-// other goroutine may use the store meanwhile: the first record also sets the secret of the
-// fingerprints.
-func (s *Store) Replay(sequence uint64, encoded []byte) error {
-	r, err := decodeRecord(encoded)
-	if err != nil {
-		return err
+// LogRecord is a record of a log.
+type LogRecord struct {
+	Sequence uint64
+	Data     []byte
+}
+
+// Replay applies records of the log to the store, in their order and in one transaction, and skips
+// those that the store has already. The errors are ErrGap, ErrNewer, ErrRecord and those of Commit;
+// after one the store is as before. Only the committer may call Replay, and no other goroutine may
+// use the store meanwhile: the first record of a log also sets the secret of the fingerprints.
+func (s *Store) Replay(all ...LogRecord) error {
+	position, began := s.position, s.began
+	var records []*record
+	var sequences []uint64
+	for _, encoded := range all {
+		r, err := decodeRecord(encoded.Data)
+		if err != nil {
+			return err
+		}
+		if r.number <= position.Number {
+			continue
+		}
+		switch {
+		case r.number > position.Number+1:
+			return fmt.Errorf("%w (the database ends at %d, the log goes on at %d)", ErrGap, position.Number, r.number)
+		case (r.number == 1) != (r.key != nil):
+			return fmt.Errorf("%w: record %d and the key of the store do not belong together", ErrRecord, r.number)
+		case r.number == 1 && !began:
+			return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
+		}
+		position = LogPosition{r.number, encoded.Sequence}
+		records, sequences = append(records, r), append(sequences, encoded.Sequence)
 	}
-	switch {
-	case r.number <= s.position.Number:
+	if len(records) == 0 {
 		return nil
-	case r.number > s.position.Number+1:
-		return fmt.Errorf("%w (the database ends at %d, the log goes on at %d)", ErrGap, s.position.Number, r.number)
-	case (r.number == 1) != (r.key != nil):
-		return fmt.Errorf("%w: record %d and the key of the store do not belong together", ErrRecord, r.number)
-	case r.number == 1 && !s.began:
-		return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
 	}
 	key := s.key
-	copy(s.key[:], r.key)
-	if err := guard(func() error { return s.replay(sequence, r) }); err != nil {
+	copy(s.key[:], records[0].key)
+	if err := guard(func() error { return s.replay(records, sequences) }); err != nil {
 		s.key = key
-		return fmt.Errorf("record %d of the log: %w", r.number, err)
+		return fmt.Errorf("records %d to %d of the log: %w", records[0].number, position.Number, err)
 	}
-	s.position = LogPosition{r.number, sequence}
+	s.position = position
 	return nil
 }
 
-func (s *Store) replay(sequence uint64, r *record) error {
-	for i := range r.batch.Found {
-		f := &r.batch.Found[i]
-		f.Fingerprint = s.Fingerprint(f.URL)
-		if f.Stripped != "" {
-			f.Fingerprint = fingerprint(s, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
+func (s *Store) replay(records []*record, sequences []uint64) error {
+	batches, all := make([]*Batch, len(records)), make([]effects, len(records))
+	for i, r := range records {
+		for n := range r.batch.Found {
+			f := &r.batch.Found[n]
+			f.Fingerprint = s.Fingerprint(f.URL)
+			if f.Stripped != "" {
+				f.Fingerprint = fingerprint(s, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
+			}
+		}
+		batches[i] = &r.batch
+		all[i] = effects{limits: r.limits, decided: r.notices, finish: func(w *writer) error {
+			return w.replayed(r, sequences[i])
+		}}
+	}
+	_, err := s.commitAll(batches, all)
+	return err
+}
+
+// replayed sets what a record has besides its batch.
+func (w *writer) replayed(r *record, sequence uint64) error {
+	if len(w.effects.decided) > 0 {
+		return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
+	}
+	if r.key != nil {
+		if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
+			return err
 		}
 	}
-	_, err := s.commit(&r.batch, effects{limits: r.limits, decided: r.notices, finish: func(w *writer) error {
-		if len(w.effects.decided) > 0 {
-			return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
+	marks := w.tx.Bucket(bucketMark)
+	if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
+		if err := putMarks(marks, r.local); err != nil {
+			return err
 		}
-		if r.key != nil {
-			if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
-				return err
-			}
-		}
-		marks := w.tx.Bucket(bucketMark)
-		if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
-			if err := putMarks(marks, r.local); err != nil {
-				return err
-			}
-		}
-		return putPosition(marks, LogPosition{r.number, sequence})
-	}})
-	return err
+	}
+	return putPosition(marks, LogPosition{r.number, sequence})
 }
 
 func putPosition(marks *bolt.Bucket, p LogPosition) error {
@@ -278,10 +305,10 @@ func (s *Store) WriteRows(w io.Writer) error {
 
 // effects is what decides what a batch does, besides the batch and the database.
 type effects struct {
-	limits  limits
-	ask     func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
-	decided []notice                                                // of a record, in place of ask
-	finish  func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
+	limits   limits
+	onListed func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
+	decided  []notice                                                // of a record, in place of onListed
+	finish   func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
 }
 
 // RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -11,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,10 +51,20 @@ func (l *memoryLog) Append(number uint64, record []byte) (uint64, error) {
 // replayInto brings a store up to the end of the log.
 func (l *memoryLog) replayInto(t tester, s *Store) {
 	t.Helper()
-	for i := position(t, s).Number; i < uint64(len(l.records)); i++ {
-		if err := s.Replay(7*(i+1), l.records[i]); err != nil {
-			t.Fatalf("replay record %d: %v", i+1, err)
+	from := position(t, s).Number
+	var all []LogRecord
+	for i := from; i < uint64(len(l.records)); i++ {
+		all = append(all, LogRecord{7 * (i + 1), l.records[i]})
+		if i%3 > 0 { // some of them together
+			continue
 		}
+		if err := s.Replay(all...); err != nil {
+			t.Fatalf("replay up to record %d: %v", i+1, err)
+		}
+		all = all[:0]
+	}
+	if err := s.Replay(all...); err != nil {
+		t.Fatalf("replay behind record %d: %v", from, err)
 	}
 }
 
@@ -185,7 +193,7 @@ func (d *logDriver) same(t *rapid.T, b *Batch) {
 // TestReplay: random histories of batches, committed directly, and through a log with failures and
 // kills, are the same when the log is replayed into a fresh store: every row.
 func TestReplay(t *testing.T) {
-	tries(t, 40)
+	tries(t, 25)
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		d := &logDriver{model: newModel(), log: new(memoryLog), seed: rapid.Uint64().Draw(t, "notices")}
@@ -200,7 +208,8 @@ func TestReplay(t *testing.T) {
 		}
 		d.model.limits = d.limits.limits()
 		d.direct, d.logged = d.open(t, "direct", d.noticed()), d.open(t, "logged", d.noticed())
-		d.replay = d.open(t, "replay", Options{MaxQueries: 1, MaxSameDigest: 1, Notice: noticeBy(rand.New(rand.NewPCG(0, 0)))})
+		other := Options{MaxQueries: 1, MaxSameDigest: 1, Notice: noticeBy(rand.New(rand.NewPCG(0, 0)))}
+		d.replay = d.open(t, "replay", other)
 		setKey(t, d.direct, d.logged.key)
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			b := d.batch(t)
@@ -247,207 +256,6 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d rows, want %d", len(a), len(b))
 }
 
-// fullBatch has a value in every field of every item.
-func fullBatch(t tester, s *Store) *Batch {
-	u := parse(t, "https://www.example.com:8443/a/b?c=d&sid=1")
-	outcome := Outcome{
-		State: Retrying, Reason: ReasonStatus, Status: 503, Attempts: 2, At: someTime, Due: someTime.Add(time.Hour),
-		Bytes: 20_000, Digest: 0xd1d2d3d4d5d6d7d8, Line: 7, ETag: `"etag"`, Modified: "Sun, 06 Nov 1994 08:49:37 GMT",
-		History: [8]byte{1, 2, 3}, Simhash: 5, Note: "note", Usage: "usage",
-	}
-	metadata, err := Metadata{"key": {"value"}}.Encode()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	f := Found{
-		URL: u, Fingerprint: fingerprint(s, true, 8443, "/a/b?c=d"), Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
-		Seed: true, Sitemap: true, Frequency: 4, Priority: -5, ViaHost: 2, ViaOrdinal: 9, At: someTime, Listed: true,
-		Modified: someTime.Add(-time.Hour), Metadata: metadata, Outcome: &outcome,
-	}
-	sibling := f
-	sibling.URL, sibling.Stripped, sibling.Outcome = parse(t, "https://www.example.com:8443/a/b?c=e"), "", nil
-	sibling.Fingerprint = s.Fingerprint(sibling.URL)
-	return &Batch{
-		Found: []Found{f, sibling},
-		Done: []Done{
-			{Host: 2, Ordinal: 8, Origin: 1, Priority: 3, When: In(Queued, Failed), Outcome: outcome},
-			{Host: 2, Ordinal: 9, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Note: strings.Repeat("n", 200)}},
-		},
-		Hosts: []HostUpdate{{Host: 2, Politeness: []byte("polite"), Site: []byte{}, Wall: []byte("wall"), Requests: 1,
-			Bytes: 20_000, Cursors: []Cursor{{Origin: 1, Next: 9}}}},
-		Policies:      []Policy{{u.Origin(), []byte("record")}},
-		RobotsHistory: []Policy{{u.Origin(), []byte("past")}},
-		Ensure:        []string{"other.example"},
-		ScopeSeeds:    []string{"https://www.example.com/"},
-		Refused:       []Refused{{Host: "www.example.com", Reason: TrapDepth, URL: u}},
-		Payloads: []Payload{
-			{Host: 2, Digest: 0x0101010101010101, SHA256: [32]byte(bytes.Repeat([]byte{1}, 32)), Ordinal: 8, At: someTime},
-			{Host: 2, Digest: 4, SHA256: [32]byte(bytes.Repeat([]byte{2}, 32)), Ordinal: 9, At: someTime},
-		},
-		Purges: []Purge{{Host: 3, Below: 4, From: 5, To: 1 << 63}},
-		Marks:  map[string][]byte{"mark": []byte("value"), "none": nil, "empty": {}},
-	}
-}
-
-// notLogged are the fields that a record does not have: Fingerprint follows from the URL, and
-// InsertResults is an answer.
-var notLogged = []string{"Batch.InsertResults"}
-
-// TestRecordHasAllFields fails when the types of a batch get a field that fullBatch does not set:
-// add it there, to encoder and decoder, and to RecordVersion and FORMAT.md. A field that the code
-// does not know comes back as its zero value.
-func TestRecordHasAllFields(t *testing.T) {
-	s := openTemp(t, Options{})
-	b := fullBatch(t, s)
-	unset := make(map[string]bool)
-	allFields(reflect.ValueOf(*b), unset)
-	for name, is := range unset {
-		if is && !slices.Contains(notLogged, name) {
-			t.Errorf("no item of fullBatch sets %s", name)
-		}
-	}
-	r := record{number: 2, batch: *b}
-	encoded, err := r.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := decodeRecord(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range b.Found {
-		got.batch.Found[i].Fingerprint = b.Found[i].Fingerprint
-	}
-	if !reflect.DeepEqual(&got.batch, b) {
-		t.Errorf("decoded\n%+v, want\n%+v", got.batch, *b)
-	}
-}
-
-// allFields records for each exported field of the structs in v whether no value sets it.
-func allFields(v reflect.Value, unset map[string]bool) {
-	switch v.Kind() {
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			allFields(v.Index(i), unset)
-		}
-	case reflect.Pointer:
-		if !v.IsNil() {
-			allFields(v.Elem(), unset)
-		}
-	case reflect.Struct:
-		if pkg := v.Type().PkgPath(); !strings.HasSuffix(pkg, "/storage") {
-			return
-		}
-		for i := range v.NumField() {
-			name := v.Type().Name() + "." + v.Type().Field(i).Name
-			before, seen := unset[name]
-			unset[name] = v.Field(i).IsZero() && (before || !seen)
-			allFields(v.Field(i), unset)
-		}
-	}
-}
-
-// TestGoldenRecord compares the bytes of a record with those of FORMAT.md's version.
-func TestGoldenRecord(t *testing.T) {
-	s := openTemp(t, Options{})
-	copy(s.key[:], "0123456789abcdef")
-	r := record{
-		number: 1, writer: writerID{1, 2, 3, 4, 5, 6, 7, 8}, key: s.key[:], limits: limits{0, 2000, 200},
-		notices: []notice{{call: 3, due: 1_800_000_000, history: [8]byte{8}}, {call: 5}},
-		batch:   *fullBatch(t, s), local: map[string][]byte{MarkLedger: EncodeOffset(4711), "output": []byte("[]")},
-	}
-	b, err := r.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for part := range slices.Chunk(b, 32) {
-		fmt.Fprintf(&text, "%x\n", part)
-	}
-	path := filepath.Join("testdata", "record-1.txt")
-	if *updateGolden {
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := string(readFile(t, path)); text.String() != want {
-		t.Errorf("the record is\n%s, want\n%s", text.String(), want)
-	}
-	back, err := decodeRecord(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := back.append(nil)
-	if err != nil || !bytes.Equal(again, b) {
-		t.Errorf("decoded and encoded again it is %x, %v", again, err)
-	}
-	for n := range b { // cut short
-		if _, err := decodeRecord(b[:n]); err == nil && n != len(b) && !endsSection(b, n) {
-			t.Fatalf("the first %d of %d bytes are a record", n, len(b))
-		}
-	}
-	b[0] = RecordVersion + 1
-	if _, err := decodeRecord(b); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "use a newer amble") {
-		t.Errorf("a newer version: %v", err)
-	}
-}
-
-// endsSection reports whether a section ends at n, so that the record could end there too.
-func endsSection(b []byte, n int) bool {
-	head := 2 + 1 + 8 + keySize
-	for at := head; at <= n; {
-		if at == n {
-			return true
-		}
-		size, width := binary.Uvarint(b[at+1:])
-		at += 1 + width + int(size)
-	}
-	return false
-}
-
-// TestRecordOfAPage: a fetched page with ten links takes at most 750 bytes, before the log packs
-// them.
-func TestRecordOfAPage(t *testing.T) {
-	s := openTemp(t, Options{MaxQueries: 2000, MaxSameDigest: 200})
-	rng := rand.New(rand.NewPCG(1, 2))
-	const pages = 50
-	b := &Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(1 << 40),
-		"output": []byte(strings.Repeat(`{"file":"pages-20261122-000123.jsonl.gz","bytes":123456789},`, 4))}}
-	word := func() string {
-		return []string{"news", "archive", "products", "2026", "articles", "science", "how-to", "the", "guide", "review"}[rng.IntN(10)]
-	}
-	for page := range pages {
-		host := fmt.Sprintf("www.host%d.example", page%10)
-		id := HostID(page%10*1000 + 1)
-		for range 10 {
-			uri := fmt.Sprintf("/%s/%s/%s-%s-%s-%06d.html", word(), word(), word(), word(), word(), rng.IntN(1e6))
-			u := parse(t, "https://"+host+uri)
-			b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, ViaHost: id,
-				ViaOrdinal: uint32(page), At: someTime.Add(time.Duration(page) * time.Second)})
-		}
-		var sum [32]byte
-		for i := range sum {
-			sum[i] = byte(rng.Uint32())
-		}
-		digest := binary.BigEndian.Uint64(sum[:])
-		b.Done = append(b.Done, Done{Host: id, Ordinal: uint32(page), Outcome: Outcome{State: Fetched, Status: 200,
-			At: someTime, Bytes: 20_000, Digest: digest, ETag: `"5f3a-61b2c3d4e5f60"`,
-			Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Simhash: rng.Uint64(), Due: someTime, History: [8]byte{1}}})
-		b.Hosts = append(b.Hosts, HostUpdate{Host: id, Politeness: make([]byte, 60), Site: make([]byte, 40),
-			Requests: 1, Bytes: 20_000, Cursors: []Cursor{{Origin: 0, Next: uint32(page)}}})
-		b.Payloads = append(b.Payloads, Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: uint32(page), At: someTime})
-	}
-	r := record{number: 1 << 30, limits: s.limits, batch: *b, local: b.Marks}
-	encoded, err := r.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d bytes a page", len(encoded)/pages)
-	if each := len(encoded) / pages; each > 750 {
-		t.Errorf("%d bytes a page with ten links", each)
-	}
-}
-
 // TestGap: records that are missing, or that come twice, are seen.
 func TestGap(t *testing.T) {
 	log := new(memoryLog)
@@ -467,18 +275,19 @@ func TestGap(t *testing.T) {
 	if _, err := s.Commit(&Batch{Marks: map[string][]byte{"output": {1}}}); err != nil {
 		t.Errorf("a mark of this data directory: %v", err)
 	}
-	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{markLog: {1}}}); err == nil || errors.Is(err, ErrPending) {
+	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{markLog: {1}}}); err == nil ||
+		errors.Is(err, ErrPending) {
 		t.Errorf("a batch that cannot be applied: %v", err)
 	}
 	if log.appendCalled != 3 {
 		t.Errorf("the log has been called %d times", log.appendCalled)
 	}
 	other := openTemp(t, Options{})
-	if err := other.Replay(14, log.records[1]); !errors.Is(err, ErrGap) {
+	if err := other.Replay(LogRecord{14, log.records[1]}); !errors.Is(err, ErrGap) {
 		t.Errorf("the second record first: %v", err)
 	}
 	for _, i := range []int{0, 0, 1, 0, 1, 2} {
-		if err := other.Replay(uint64(7*(i+1)), log.records[i]); err != nil {
+		if err := other.Replay(LogRecord{uint64(7 * (i + 1)), log.records[i]}); err != nil {
 			t.Errorf("record %d: %v", i+1, err)
 		}
 	}
@@ -487,11 +296,47 @@ func TestGap(t *testing.T) {
 	}
 	full := openTemp(t, Options{})
 	mustCommit(t, full, &Batch{Ensure: []string{"b.example"}})
-	if err := full.Replay(7, log.records[0]); !errors.Is(err, ErrLogged) {
+	if err := full.Replay(LogRecord{7, log.records[0]}); !errors.Is(err, ErrLogged) {
 		t.Errorf("a log over a store that has rows: %v", err)
 	}
 	if _, err := full.CommitTo(new(memoryLog), &Batch{Ensure: []string{"c.example"}}); !errors.Is(err, ErrLogged) {
 		t.Errorf("a log that begins with a store that has rows: %v", err)
+	}
+}
+
+// TestFullAfterAppend: the disk is full when the log has the batch. The batch stays pending; the next
+// process has it from the log.
+func TestFullAfterAppend(t *testing.T) {
+	log, dir := new(memoryLog), t.TempDir()
+	s := mustOpen(t, dir, Options{NoSync: true, MaxBytes: 1 << 18})
+	n := 0
+	var err error
+	for ; err == nil; n++ {
+		b := Batch{Found: found(t, s, numbered(fmt.Sprintf("h%d.example", n), 0, 40)...),
+			Marks: map[string][]byte{"output": {byte(n)}}}
+		if _, err = s.CommitTo(log, &b); err != nil {
+			if _, again := s.CommitTo(log, &b); !errors.Is(again, ErrPending) || !errors.Is(again, ErrNoSpace) {
+				t.Errorf("once more: %v", again)
+			}
+		}
+	}
+	if !errors.Is(err, ErrPending) || !errors.Is(err, ErrMaxSize) || len(log.records) != n || log.appendCalled != n {
+		t.Fatalf("%d records, %d calls after %d commits: %v", len(log.records), log.appendCalled, n, err)
+	}
+	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{"output": {99}}}); !errors.Is(err, ErrPending) {
+		t.Errorf("a mark of this data directory while a batch is pending: %v", err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, dir, Options{NoSync: true})
+	defer mustClose(t, s)
+	log.replayInto(t, s)
+	other := openTemp(t, Options{})
+	log.replayInto(t, other)
+	if export(t, s) != export(t, other) {
+		t.Error("the stores differ")
+	}
+	if mark, err := s.Mark("output"); err != nil || !bytes.Equal(mark, []byte{byte(n - 1)}) {
+		t.Errorf("the output is at %d, want %d, %v", mark, n-1, err)
 	}
 }
 
@@ -539,62 +384,4 @@ func TestSnapshot(t *testing.T) {
 	if _, err := RestoreFile(path, dir); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a copy of a store without a log: %v", err)
 	}
-}
-
-// FuzzRecord: whatever comes from a log, it is applied or refused, and what is read is written as it
-// was.
-func FuzzRecord(f *testing.F) {
-	s := openTemp2(f)
-	r := record{number: 1, key: s.key[:], limits: limits{1, 2, 3}, batch: *fullBatch(f, s)}
-	full, err := r.append(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(full)
-	small := record{number: 1, key: s.key[:], batch: Batch{Found: found(f, s, "http://a.test/", "http://a.test/b"),
-		Done:  []Done{{Host: 1, Outcome: Outcome{State: Fetched, At: someTime}}},
-		Hosts: []HostUpdate{{Host: 1, Requests: 1, Cursors: []Cursor{{0, 1}}}}}}
-	b, err := small.append(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decodeRecord(b)
-		if err != nil {
-			if !errors.Is(err, ErrRecord) && !errors.Is(err, ErrNewer) {
-				t.Errorf("the error is %v", err)
-			}
-			return
-		}
-		encoded, err := r.append(nil)
-		if err != nil {
-			t.Fatalf("it is decoded but not encoded: %v", err)
-		}
-		again, err := decodeRecord(encoded)
-		if err != nil || !reflect.DeepEqual(again, r) {
-			t.Fatalf("encoded and decoded again:\n%+v, %v, want\n%+v", again, err, r)
-		}
-		if r.number != 1 {
-			return
-		}
-		to := openTemp(t, Options{NoSync: true, MapBytes: 1 << 24})
-		before := export(t, to)
-		if err := to.Replay(1, b); err != nil {
-			if after := export(t, to); after != before {
-				t.Errorf("a record that cannot be applied (%v) changed\n%s to\n%s", err, before, after)
-			}
-			return
-		}
-		checkClean(t, to)
-	})
-}
-
-func openTemp2(t testing.TB) *Store {
-	s, err := Open(t.TempDir(), Options{NoSync: true, MapBytes: 1 << 24})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

@@ -144,7 +144,7 @@ type Noticed struct {
 // noticed calls Options.Notice to find out whether a listing changes the time of a known URL's
 // recrawl.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
-	if w.effects.ask == nil && len(w.effects.decided) == 0 || f.Modified.IsZero() && !f.Listed {
+	if w.effects.onListed == nil && len(w.effects.decided) == 0 || f.Modified.IsZero() && !f.Listed {
 		return nil
 	}
 	last, err := w.outcome(r, ordinal)
@@ -167,7 +167,7 @@ func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
 	call := w.calls
 	w.calls++
-	if w.effects.ask == nil {
+	if w.effects.onListed == nil {
 		decided := w.effects.decided
 		if len(decided) == 0 || decided[0].call != call {
 			return due, history, false
@@ -175,7 +175,7 @@ func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
 		w.effects.decided = decided[1:]
 		return FromSeconds(decided[0].due), decided[0].history, true
 	}
-	if due, history, ok = w.effects.ask(*n); ok {
+	if due, history, ok = w.effects.onListed(*n); ok {
 		w.notices = append(w.notices, notice{call, secondsUp(due), history})
 	}
 	return due, history, ok

@@ -80,7 +80,7 @@ func outputError(err error) error {
 // log of the cluster back.
 func mayPass(err error) bool {
 	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) || errors.Is(err, storage.ErrLogDown)) &&
-		!errors.Is(err, storage.ErrInDoubt) && !errors.Is(err, storage.ErrLost)
+		!errors.Is(err, storage.ErrInDoubt)
 }
 
 // retryFull is how long to wait between two tries to write to a full disk.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 type Journal interface {
 	storage.Log
 	// Replay gives apply the records behind a position, in their order, up to the last one that there
-	// can be.
+	// can be. apply may keep them.
 	Replay(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error
 	// Owns reports whether a host belongs to the shard.
 	Owns(host string) bool
@@ -36,7 +37,7 @@ type loggedView interface {
 	store
 	CommitTo(storage.Log, *storage.Batch) (storage.Result, error)
 	LogPosition() (storage.LogPosition, error)
-	Replay(sequence uint64, record []byte) error
+	Replay(...storage.LogRecord) error
 }
 
 // loggedStore is a store whose commits go through a journal. Whoever commits owns it.
@@ -55,13 +56,38 @@ type routed struct {
 	published bool
 }
 
+// Records are replayed in groups, each in one transaction, that end at these bounds.
+const (
+	replayRecords = 100
+	replayBytes   = 2 << 20
+)
+
+// replay brings a store up to the end of its log.
+func replay(s loggedView, j Journal) error {
+	from, err := s.LogPosition()
+	if err != nil {
+		return err
+	}
+	var group []storage.LogRecord
+	bytes := 0
+	err = j.Replay(from, func(sequence uint64, record []byte) error {
+		group, bytes = append(group, storage.LogRecord{Sequence: sequence, Data: record}), bytes+len(record)
+		if len(group) < replayRecords && bytes < replayBytes {
+			return nil
+		}
+		err := s.Replay(group...)
+		group, bytes = group[:0], 0
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.Replay(group...)
+}
+
 // openLogged brings a store up to the end of its log. It closes nothing.
 func openLogged(s loggedView, j Journal) (*loggedStore, error) {
-	from, err := s.LogPosition()
-	if err == nil {
-		err = j.Replay(from, s.Replay)
-	}
-	if err != nil {
+	if err := replay(s, j); err != nil {
 		return nil, fmt.Errorf("bring the database up to its log: %w", err)
 	}
 	return &loggedStore{loggedView: s, journal: j}, nil
@@ -150,6 +176,34 @@ func (s *loggedStore) via(f *storage.Found) (string, error) {
 		return "", nil
 	}
 	return u.String(), err
+}
+
+// Snapshot has write copy the database while the crawl goes on: backup is [storage.Store.Backup]. The
+// copy has the record of the log at at and all before it, and the URLs of other shards up to the
+// sequence incoming. The error is ErrCopying, that of write, or that there is no journal.
+func (e *Engine) Snapshot(write func(at storage.LogPosition, incoming uint64,
+	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) error) error {
+	logged, ok := e.store.(*loggedStore)
+	if !ok {
+		return errors.New("a crawl without a journal has no snapshots")
+	}
+	if !e.copying.TryLock() {
+		return ErrCopying
+	}
+	defer e.copying.Unlock()
+	encoded, err := e.store.Mark(markIncoming)
+	if err != nil {
+		return err
+	}
+	incoming, err := storage.DecodeOffset(encoded)
+	if err != nil {
+		return fmt.Errorf("mark %s: %w", markIncoming, err)
+	}
+	at, err := logged.LogPosition()
+	if err != nil {
+		return err
+	}
+	return write(at, incoming, e.store.Backup)
 }
 
 // incoming adds the URLs that other shards have found. It runs besides the dispatcher, and each

@@ -101,10 +101,7 @@ func (j *memoryJournal) rebuilt(t *testing.T, dir string) (rebuilt, there string
 			t.Fatal(err)
 		}
 		defer s.Close()
-		from, err := s.LogPosition()
-		if err == nil {
-			err = j.Replay(from, s.Replay)
-		}
+		err = replay(s, j)
 		var b strings.Builder
 		if err == nil {
 			err = s.WriteRows(&b)
@@ -143,7 +140,8 @@ func TestJournalAndOutput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Run(ctx, seedList(t, web.URL("a.test", "/"), web.URL("b.test", "/"))); err != nil && !errors.Is(err, storage.ErrLogDown) {
+			_, err = e.Run(ctx, seedList(t, web.URL("a.test", "/"), web.URL("b.test", "/")))
+			if err != nil && !errors.Is(err, storage.ErrLogDown) {
 				t.Fatal(err)
 			}
 			cancel()
@@ -249,7 +247,8 @@ func TestForeignURLs(t *testing.T) {
 		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}
 		o.Journal = j
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-		sum, results, err := e.addWithResults(t.Context(), additions(t, web.URL("b.test", "/z"), web.URL("a.test", "/3"), web.URL("b.test", "/zz")))
+		given := additions(t, web.URL("b.test", "/z"), web.URL("a.test", "/3"), web.URL("b.test", "/zz"))
+		sum, results, err := e.addWithResults(t.Context(), given)
 		if err != nil || sum.Added != 3 || results[0] != InsertAdded || results[1] != InsertAdded {
 			t.Errorf("%+v, %v, %v", sum, results, err)
 		}
@@ -260,7 +259,8 @@ func TestForeignURLs(t *testing.T) {
 			got[strings.TrimPrefix(d.Found.URL.RequestURI(), "/")] = fmt.Sprint(d.Found.Depth, d.Found.Seed, " ", d.Via)
 		}
 		want := map[string]string{
-			"": "0 true ", "x": "1 false " + web.URL("a.test", "/"), "y": "2 false " + web.URL("a.test", "/1"), "z": "1 false ", "zz": "1 false ",
+			"": "0 true ", "x": "1 false " + web.URL("a.test", "/"), "y": "2 false " + web.URL("a.test", "/1"),
+			"z": "1 false ", "zz": "1 false ",
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("published %q, want %q", got, want)

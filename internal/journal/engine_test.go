@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -146,7 +147,7 @@ func rows(t *testing.T, shard *Shard, dir string) string {
 	t.Helper()
 	s := openStore(t, dir)
 	defer s.Close()
-	if err := shard.Replay(position(t, s), s.Replay); err != nil {
+	if err := shard.Replay(position(t, s), into(s)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
@@ -341,12 +342,13 @@ func TestTwoShards(t *testing.T) {
 		t.Fatal("all hosts are in one shard")
 	}
 	seeds = append(seeds, web.URL("ring0.test", "/"))
-	engines := make([]*crawl.Engine, 2)
+	engines, journals, dirs := make([]*crawl.Engine, 2), make([]*Shard, 2), make([]string, 2)
 	for n := range engines {
 		c := childConfig{Resolver: web.ResolverAddr(), Delay: time.Millisecond, Stay: true, Seeds: seeds}
 		options := c.options(t.TempDir())
 		options.Fetch.UserAgent = fmt.Sprintf("amble-test-%d", n)
-		options.Journal = s.claim(t, n)
+		journals[n] = s.claim(t, n)
+		options.Journal, dirs[n] = journals[n], options.DataDir
 		e, err := crawl.Open(options, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -367,6 +369,14 @@ func TestTwoShards(t *testing.T) {
 			t.Fatalf("%d pages were requested", pages())
 		}
 	}
+	for n, e := range engines {
+		if err := e.Snapshot(func(at storage.LogPosition, incoming uint64,
+			backup func(func(int64) (io.Writer, error)) (int64, error)) error {
+			return journals[n].WriteSnapshot(ctx, t.TempDir(), at, incoming, backup)
+		}); err != nil {
+			t.Error(err)
+		}
+	}
 	cancel()
 	for range engines {
 		if err := <-ended; err != nil {
@@ -376,6 +386,15 @@ func TestTwoShards(t *testing.T) {
 	for _, e := range engines {
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+	for n, dir := range dirs {
+		taker, to := s.claim(t, n), t.TempDir()
+		if _, restored, err := taker.Restore(t.Context(), to); err != nil || !restored {
+			t.Fatalf("restored %t, %v", restored, err)
+		}
+		if got, want := rows(t, taker, to), rows(t, taker, dir); got != want {
+			t.Errorf("the snapshot and the log make\n%s\nthe data directory has\n%s", got, want)
 		}
 	}
 	for path, n := range web.Requests().Pages().CountByPath() {

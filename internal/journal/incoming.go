@@ -96,18 +96,18 @@ func decodeDiscoveries(b []byte) ([]storage.Discovery, error) {
 // come from: the same URLs under the same number are taken once.
 func (s *Shard) Publish(number uint64, all []storage.Discovery) error {
 	byShard := make(map[int][]storage.Discovery)
-	var order []int
+	var targets []int
 	for i := range all {
 		n := int(cluster.ShardOf(all[i].Found.URL.Host(), s.o.Shards))
 		if byShard[n] == nil {
-			order = append(order, n)
+			targets = append(targets, n)
 		}
 		byShard[n] = append(byShard[n], all[i])
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Timeout)
 	defer cancel()
 	var acks []jetstream.PubAckFuture
-	for _, to := range order {
+	for _, to := range targets {
 		for part, list := 0, byShard[to]; len(list) > 0; part++ {
 			n, size := 0, 0
 			for n < len(list) && (n == 0 || size < messageURLs) {
@@ -177,5 +177,6 @@ func (s *Shard) forgetIncoming(ctx context.Context, upTo uint64) error {
 	if upTo == 0 || upTo == math.MaxUint64 {
 		return nil
 	}
-	return downError(s.in.Purge(ctx, jetstream.WithPurgeSubject(s.subject("in", s.n)), jetstream.WithPurgeSequence(upTo+1)))
+	return downError(s.in.Purge(ctx, jetstream.WithPurgeSubject(s.subject("in", s.n)),
+		jetstream.WithPurgeSequence(upTo+1)))
 }

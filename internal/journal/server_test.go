@@ -104,7 +104,9 @@ func (s *Streams) claim(t testing.TB, n int) *Shard {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		ack, err := s.js.Publish(ctx, s.EpochSubject(n), []byte("claim"))
+		one, done := context.WithTimeout(ctx, s.o.Timeout)
+		ack, err := s.js.Publish(one, s.EpochSubject(n), []byte("claim"))
+		done()
 		if err == nil {
 			run, end := context.WithCancel(context.Background())
 			t.Cleanup(end)

@@ -161,7 +161,7 @@ func (s *Shard) Replay(from storage.LogPosition, apply func(sequence uint64, rec
 func (s *Shard) replay(reader *reader, number uint64, apply func(uint64, []byte) error) error {
 	var parts assembler
 	for {
-		m, err := reader.next(s.ctx, s.idle())
+		m, err := reader.next(s.ctx, s.messageWait())
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,8 @@ func (s *Shard) replay(reader *reader, number uint64, apply func(uint64, []byte)
 			continue
 		}
 		if f.number > number+1 {
-			return fmt.Errorf("message %d: %w (record %d is there, %d is missing)", m.sequence, storage.ErrGap, f.number, number+1)
+			return fmt.Errorf("message %d: %w (record %d is there, %d is missing)",
+				m.sequence, storage.ErrGap, f.number, number+1)
 		}
 		record, err := parts.add(&f)
 		if err != nil {
@@ -198,8 +199,8 @@ func (s *Shard) replay(reader *reader, number uint64, apply func(uint64, []byte)
 	}
 }
 
-// idle is for how long a reader waits for a message that has to come.
-func (s *Streams) idle() time.Duration { return 2 * s.o.Timeout }
+// messageWait is for how long a reader waits for a message that has to come.
+func (s *Streams) messageWait() time.Duration { return 2 * s.o.Timeout }
 
 // message is one message of a stream.
 type message struct {
@@ -212,7 +213,9 @@ type message struct {
 type reader struct{ messages jetstream.MessagesContext }
 
 // newReader begins to read at a sequence.
-func (s *Streams) newReader(ctx context.Context, of jetstream.Stream, start uint64, subjects ...string) (*reader, error) {
+func (s *Streams) newReader(
+	ctx context.Context, of jetstream.Stream, start uint64, subjects ...string,
+) (*reader, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	c, err := of.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{

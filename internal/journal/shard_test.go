@@ -34,7 +34,7 @@ func TestFence(t *testing.T) {
 	if n := count(t, s.log); n != before {
 		t.Errorf("the former owner has left %d messages", n-before)
 	}
-	if err := old.Replay(storage.LogPosition{}, func(uint64, []byte) error { return nil }); err != nil {
+	if err := old.Replay(storage.LogPosition{}, discard); err != nil {
 		t.Errorf("a former owner reads up to its claim: %v", err)
 	}
 	if got := replayed(t, fresh, storage.LogPosition{}); !slices.Equal(got, []string{"one"}) {
@@ -49,7 +49,7 @@ func TestFence(t *testing.T) {
 	purgeEpoch(t, s, 1, last.epoch)
 	newer := s.claim(t, 1)
 	purgeEpoch(t, s, 1, newer.epoch)
-	if err := last.Replay(storage.LogPosition{}, func(uint64, []byte) error { return nil }); !errors.Is(err, storage.ErrLost) {
+	if err := last.Replay(storage.LogPosition{}, discard); !errors.Is(err, storage.ErrLost) {
 		t.Errorf("an owner whose epoch is gone: %v", err)
 	}
 }
@@ -59,10 +59,14 @@ func purgeEpoch(t *testing.T, s *Streams, n int, before uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.log.Purge(ctx, jetstream.WithPurgeSubject(s.EpochSubject(n)), jetstream.WithPurgeSequence(before)); err != nil {
+	subject := jetstream.WithPurgeSubject(s.EpochSubject(n))
+	if err := s.log.Purge(ctx, subject, jetstream.WithPurgeSequence(before)); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// discard takes a record and forgets it.
+func discard(uint64, []byte) error { return nil }
 
 // TestLostAnswers: each answer to a publish may be lost, with its connection. Every record is in the
 // log, and counts once.
@@ -73,15 +77,17 @@ func TestLostAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProxy(t, at.Host)
-	o := testOptions()
-	o.Timeout = 500 * time.Millisecond // for an answer; a slow machine only makes more tries
-	nc, err := nats.Connect(p.url(), append(ConnectOptions(), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))...)
+	options := append(ConnectOptions(), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
+	nc, err := nats.Connect(p.url(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { nc.Close(); p.listener.Close(); p.wg.Wait() }()
-	s := openStreams(t, nc, o)
+	s := openStreams(t, nc, testOptions())
 	shard := s.claim(t, 0)
+	impatient := *s
+	impatient.o.Timeout = 150 * time.Millisecond // on a slow machine there are more tries
+	shard.Streams = &impatient
 	var want []string
 	for i := range 12 {
 		if i%2 == 0 {
@@ -170,12 +176,12 @@ func TestLargeRecords(t *testing.T) {
 		t.Errorf("%d records", len(got))
 	}
 	s.put(t, s.subject("log", 0), frames[3].append(nil))
-	if err := s.claim(t, 0).Replay(storage.LogPosition{}, func(uint64, []byte) error { return nil }); err != nil {
+	if err := s.claim(t, 0).Replay(storage.LogPosition{}, discard); err != nil {
 		t.Errorf("a late part of a record that counts: %v", err)
 	}
 	six := newFrames(6, noise(60_000), s.part)
 	s.put(t, s.subject("log", 0), six[1].append(nil))
-	if err := s.claim(t, 0).Replay(storage.LogPosition{}, func(uint64, []byte) error { return nil }); !errors.Is(err, storage.ErrRecord) {
+	if err := s.claim(t, 0).Replay(storage.LogPosition{}, discard); !errors.Is(err, storage.ErrRecord) {
 		t.Errorf("a part without the first: %v", err)
 	}
 }
@@ -215,7 +221,7 @@ func TestNewerVersions(t *testing.T) {
 	newer[0]++
 	s.put(t, s.subject("log", 0), newer)
 	s.put(t, s.subject("in", 0), []byte{discoveriesVersion + 1})
-	err := s.claim(t, 0).Replay(storage.LogPosition{}, func(uint64, []byte) error { return nil })
+	err := s.claim(t, 0).Replay(storage.LogPosition{}, discard)
 	if !errors.Is(err, storage.ErrNewer) || !strings.Contains(err.Error(), "use a newer amble on this node") {
 		t.Errorf("a log of a newer version: %v", err)
 	}
@@ -268,7 +274,8 @@ func TestMissingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(context.Background(), nc, testOptions())
-	if err == nil || !strings.Contains(err.Error(), "max_msgs is 1000") || !strings.Contains(err.Error(), "discard is DiscardOld") {
+	if err == nil || !strings.Contains(err.Error(), "max_msgs is 1000") ||
+		!strings.Contains(err.Error(), "discard is DiscardOld") {
 		t.Errorf("a stream that drops messages: %v", err)
 	}
 	if _, err := Open(context.Background(), nc, Options{Prefix: "a.b"}); err == nil {

@@ -236,7 +236,8 @@ func (s *Shard) fetch(ctx context.Context, w io.Writer, x *Snapshot) error {
 		return downError(err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); n != x.Size || got != x.sum {
-		return fmt.Errorf("%w: it has %d bytes with the sum %s, should have %d with %s", storage.ErrRecord, n, got, x.Size, x.sum)
+		return fmt.Errorf("%w: it has %d bytes with the sum %s, should have %d with %s",
+			storage.ErrRecord, n, got, x.Size, x.sum)
 	}
 	return nil
 }

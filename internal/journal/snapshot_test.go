@@ -3,9 +3,11 @@ package journal
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -62,6 +64,13 @@ func position(t testing.TB, s *storage.Store) storage.LogPosition {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// into replays records into a store, one by one.
+func into(s *storage.Store) func(uint64, []byte) error {
+	return func(sequence uint64, record []byte) error {
+		return s.Replay(storage.LogRecord{Sequence: sequence, Data: record})
+	}
 }
 
 // contents is what a store has: URLs and marks.
@@ -126,7 +135,7 @@ func TestSnapshot(t *testing.T) {
 	taker := s.claim(t, 3)
 	empty := openStore(t, t.TempDir())
 	defer empty.Close()
-	if err := taker.Replay(storage.LogPosition{}, empty.Replay); !errors.Is(err, storage.ErrGap) {
+	if err := taker.Replay(storage.LogPosition{}, into(empty)); !errors.Is(err, storage.ErrGap) {
 		t.Errorf("the log without the snapshot: %v", err)
 	}
 	to := t.TempDir()
@@ -139,10 +148,11 @@ func TestSnapshot(t *testing.T) {
 	if mark, err := view.Mark(storage.MarkLedger); err != nil || mark != nil {
 		t.Errorf("the other node's start ledger is known: %x, %v", mark, err)
 	}
-	if err := taker.Replay(position(t, view), view.Replay); err != nil {
+	if err := taker.Replay(position(t, view), into(view)); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := contents(t, view), contents(t, owner); !slices.Equal(got, want) || position(t, view) != position(t, owner) {
+	got, want := contents(t, view), contents(t, owner)
+	if !slices.Equal(got, want) || position(t, view) != position(t, owner) {
 		t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	addURL(t, view, taker, "https://b.example/")
@@ -192,7 +202,8 @@ func TestBadSnapshots(t *testing.T) {
 	}{
 		{"a newer version", func(m map[string]string) { m[metaVersion] = "2" }, database.Bytes(), storage.ErrNewer},
 		{"no version", func(m map[string]string) { delete(m, metaVersion) }, database.Bytes(), storage.ErrRecord},
-		{"another sum", func(m map[string]string) { m[metaSHA256] = strings.Repeat("0", 64) }, database.Bytes(), storage.ErrRecord},
+		{"another sum", func(m map[string]string) { m[metaSHA256] = strings.Repeat("0", 64) }, database.Bytes(),
+			storage.ErrRecord},
 		{"another length", func(m map[string]string) { m[metaSize] = "10" }, database.Bytes(), storage.ErrRecord},
 		{"a later position", func(m map[string]string) { m[metaNumber] = "9" }, database.Bytes(), storage.ErrRecord},
 		{"no database", func(map[string]string) {}, []byte("no database"), storage.ErrNotDatabase},
@@ -321,4 +332,74 @@ func FuzzDiscoveries(f *testing.F) {
 			t.Errorf("%v, %v, want %v", again, err, all)
 		}
 	})
+}
+
+// TestPageInLog: a fetched page with ten links takes at most 700 bytes of log.
+func TestPageInLog(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	defer s.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields("news archive products 2026 articles science how-to the guide review")
+	word := func() string { return words[rng.IntN(len(words))] }
+	const hosts, pages = 10, 5 // a host, in a batch
+	batch := func(n int) *storage.Batch {
+		b := &storage.Batch{Marks: map[string][]byte{storage.MarkLedger: storage.EncodeOffset(1 << 40),
+			"output": []byte(strings.Repeat(`{"file":"pages-20261122-000123.jsonl.gz","bytes":123456789},`, 4))}}
+		for host := range hosts {
+			id := storage.HostID(host + 1)
+			for page := range pages {
+				ordinal := uint32(n*pages + page)
+				for range 10 {
+					u := parse(t, fmt.Sprintf("https://www.host%d.example/%s/%s/%s-%s-%s-%06d.html", host, word(), word(), word(),
+						word(), word(), rng.IntN(1e6)))
+					b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, At: someTime(),
+						ViaHost: id, ViaOrdinal: ordinal})
+				}
+				if n == 0 {
+					continue
+				}
+				var sum [32]byte
+				for i := range sum {
+					sum[i] = byte(rng.Uint32())
+				}
+				digest := binary.BigEndian.Uint64(sum[:])
+				polite := make([]byte, 40)
+				binary.BigEndian.PutUint64(polite, rng.Uint64())
+				b.Done = append(b.Done, storage.Done{Host: id, Ordinal: ordinal, Outcome: storage.Outcome{State: storage.Fetched,
+					Status: 200, At: someTime(), Bytes: 20_000 + rng.Uint64N(1000), Digest: digest, Simhash: rng.Uint64(),
+					ETag: fmt.Sprintf(`"%x"`, rng.Uint64()), Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Due: someTime()}})
+				b.Hosts = append(b.Hosts, storage.HostUpdate{Host: id, Politeness: polite, Site: polite[:20], Requests: 1,
+					Bytes: 20_000, Cursors: []storage.Cursor{{Next: ordinal + 1}}})
+				b.Payloads = append(b.Payloads,
+					storage.Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: ordinal, At: someTime()})
+			}
+		}
+		return b
+	}
+	log := new(measuredLog)
+	for n := range 4 {
+		before, plain := log.bytes, log.plain
+		if _, err := s.CommitTo(log, batch(n)); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			continue
+		}
+		each := (log.bytes - before) / (hosts * pages)
+		t.Logf("%d bytes a page in the log, %d before they are packed", each, (log.plain-plain)/(hosts*pages))
+		if each > 700 {
+			t.Errorf("a page takes %d bytes of log", each)
+		}
+	}
+}
+
+// measuredLog counts what records take, as they are and as messages.
+type measuredLog struct{ bytes, plain int }
+
+func (l *measuredLog) Append(number uint64, record []byte) (uint64, error) {
+	l.plain += len(record)
+	for _, f := range newFrames(number, record, 1<<20) {
+		l.bytes += len(f.append(nil)) + 300 // headers
+	}
+	return number, nil
 }

@@ -71,7 +71,8 @@ type Streams struct {
 const messageRoom = 4 << 10
 
 // Open opens the streams of a cluster and makes those that are missing. A stream that is not as the
-// options say is an error, which names the differences.
+// options say is an error, which names the differences. The error is storage.ErrLogDown while the
+// servers have no leader: then Open can be called again.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -90,6 +91,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	if s.in, err = s.stream(ctx, "_in", "in.*"); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	s.snapshots, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
 		Bucket: o.Prefix + "_snapshots", Replicas: o.Replicas, Storage: jetstream.FileStorage, Compression: true,
 	})
@@ -113,6 +116,8 @@ func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (
 	for _, subject := range subjects {
 		c.Subjects = append(c.Subjects, s.o.Prefix+"."+subject)
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
 	stream, err := s.js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = s.js.CreateStream(ctx, c)

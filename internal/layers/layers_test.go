@@ -22,6 +22,7 @@ var soleUsers = map[string]string{
 	"github.com/spf13/viper":       "internal/config",
 	"github.com/PuerkitoBio/":      "internal/extract",
 	"github.com/nlnwa/whatwg-url/": "internal/weburl",
+	"github.com/nats-io/":          "internal/journal",
 }
 
 // forbidden are the imports that a pure package must not have.
