@@ -58,4 +58,3 @@ func eventually(t *testing.T, do func(ctx context.Context) error) {
 	}
 	t.Fatal(err)
 }
-

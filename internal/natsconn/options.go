@@ -119,6 +119,7 @@ func (o *Options) nats() ([]nats.Option, error) {
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(2),
 		nats.ReconnectBufSize(-1),
+		nats.FlusherTimeout(connectTimeout),
 		nats.IgnoreAuthErrorAbort(),
 		nats.PermissionErrOnSubscribe(true),
 	}

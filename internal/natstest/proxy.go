@@ -158,4 +158,3 @@ func (p *Proxy) pass(to, from net.Conn) {
 		}
 	}
 }
-
