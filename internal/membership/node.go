@@ -1,0 +1,411 @@
+package membership
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// ErrNameTaken means that another live process has the name of this node.
+var ErrNameTaken = errors.New("another process that runs has the name of this node")
+
+// Node is a process in a cluster. Its methods may be called concurrently.
+type Node struct {
+	o      Options
+	log    *slog.Logger
+	reg    *registers
+	writes *writes
+	grants *grants
+	trust  *Trust
+
+	wake  chan struct{} // for the loop: there are actions
+	alarm chan struct{} // for the guard: trust or a lease has ended
+
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	machine *cluster.Node
+	actions []cluster.Action // to be carried out by the loop
+	leases  map[cluster.Shard]*Lease
+	closed  bool // nothing happens any more
+	names   map[string]struct{}
+	watch   watchState
+}
+
+// watchState is how far what the node follows is behind what it has written itself.
+type watchState struct {
+	written cluster.Sequence // the newest heartbeat that was written
+	seen    cluster.Sequence // the newest own message that was delivered
+	since   cluster.Instant  // behind since then; 0: it is not
+	again   context.CancelFunc
+}
+
+// maxNames bounds the names of nodes that this one has ever heard of.
+const maxNames = 10_000
+
+// Join looks whether the process can be a node of the cluster: the stream and the settings are those
+// that the other nodes have. It creates them if this is the first node. The node is no member before
+// [Node.Run].
+func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	var process [8]byte
+	_, _ = rand.Read(process[:]) // it never fails
+	o.Cluster.Process = binary.BigEndian.Uint64(process[:])
+	n := &Node{o: o, log: o.Log, trust: &Trust{uptime: o.Uptime},
+		wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		leases: make(map[cluster.Shard]*Lease), names: make(map[string]struct{})}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	stream, err := natsconn.OpenStream(ctx, js, o.Names, o.Replicas)
+	if stream == nil {
+		return nil, err
+	}
+	n.reg = &registers{nc: nc, js: js, stream: stream, names: o.Names}
+	if err := errors.Join(err, n.reg.agree(ctx, writer{process: o.Cluster.Process}, o.settings())); err != nil {
+		return nil, err
+	}
+	n.writes = newWrites(n)
+	n.grants = newGrants(n, nc)
+	return n, nil
+}
+
+// Trust returns the trust of the node.
+func (n *Node) Trust() *Trust { return n.trust }
+
+// now reads the clock.
+func (n *Node) now() cluster.Instant { return cluster.Instant(n.o.Uptime()) }
+
+// tickEvery is how often the state machine lets time pass.
+const tickEvery = 200 * time.Millisecond
+
+// Run makes the process a member and carries out what the state machine wants, until the node has
+// left: see [Node.Leave]. Then it returns nil. If the context ends before that, or another process has
+// the name of the node, it breaks off all engines, waits for their end and returns an error. Others
+// then wait for a TTL before they take the shards. Run is called once.
+func (n *Node) Run(ctx context.Context) error {
+	o := n.o.Cluster
+	state, err := openState(n.o.StateFile)
+	if err != nil {
+		return err
+	}
+	defer state.close()
+	o.Predecessor = state.predecessor
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.mu.Lock()
+	n.machine, err = cluster.NewNode(n.now(), o)
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	synced := make(chan struct{})
+	wg.Go(func() { n.follow(ctx, synced) })
+	wg.Go(func() { n.grants.receive(ctx) })
+	wg.Go(func() { n.grants.send(ctx) })
+	guarded, endGuard := context.WithCancel(context.WithoutCancel(ctx))
+	wg.Go(func() { n.guard(guarded) })
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-synced:
+		err = n.loop(ctx, state)
+	}
+	n.breakAll()
+	cancel()
+	endGuard()
+	n.writes.wait()
+	wg.Wait()
+	return err
+}
+
+// loop lets time pass and carries out actions until the node has left.
+func (n *Node) loop(ctx context.Context, state *stateFile) error {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		n.do(func(m *cluster.Node, now cluster.Instant) {
+			m.Tick(now)
+			state.note(m.Born())
+			n.checkWatch(now)
+		})
+		if err := state.save(); err != nil {
+			n.log.Warn("cannot note the membership, so a restart takes longer", "error", err)
+		}
+		for ticked := false; !ticked; {
+			if left, err := n.carryOut(ctx); left || err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-ticker.C:
+				ticked = true
+			case <-n.wake:
+			}
+		}
+	}
+}
+
+// Leave makes the node hand over its shards and end its membership. [Node.Run] returns when that is
+// done.
+func (n *Node) Leave() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, true) })
+}
+
+// Drain makes the node hand over its shards and take no others. It stays a member.
+func (n *Node) Drain() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, false) })
+}
+
+// do calls f with the state machine and the time, and takes what follows from that. Before Run and
+// after its end it does nothing.
+func (n *Node) do(f func(m *cluster.Node, now cluster.Instant)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.machine == nil || n.closed {
+		return
+	}
+	now := n.now()
+	f(n.machine, now)
+	n.absorb(now)
+}
+
+// maxLocal bounds the messages about grants that are delivered inside the process at once.
+const maxLocal = 1 << 12
+
+// absorb takes the actions of the state machine. What ends a permission takes effect at once, and
+// messages about grants between shards of this node are delivered. The rest is for the loop.
+func (n *Node) absorb(now cluster.Instant) {
+	local := 0
+	for actions := append([]cluster.Action(nil), n.machine.Actions()...); len(actions) > 0; actions = actions[1:] {
+		switch a := actions[0].(type) {
+		case cluster.OpenEngine:
+			l := &Lease{n: n, shard: a.Shard, epoch: a.Epoch, requests: make(map[*Request]struct{})}
+			l.ctx, l.cancel = context.WithCancelCause(context.Background())
+			n.leases[a.Shard] = l
+			n.actions = append(n.actions, openLease{lease: l})
+			continue
+		case cluster.StopEngine:
+			n.stop(a)
+			continue
+		case cluster.SendGrantRequest:
+			if local < maxLocal && n.machine.MayStart(now, cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards)) {
+				local++
+				n.machine.GrantRequested(now, a.Request)
+				actions = append(actions, n.machine.Actions()...)
+				continue
+			}
+		case cluster.SendGrant:
+			if l := n.leases[a.Grant.User]; local < maxLocal && l != nil && l.epoch == a.Grant.Epoch {
+				local++
+				n.granted(now, l, a.Grant)
+				actions = append(actions, n.machine.Actions()...)
+				continue
+			}
+		}
+		n.actions = append(n.actions, actions[0])
+	}
+	if n.trust.set(n.machine.Trust()) {
+		ring(n.alarm)
+	}
+	if len(n.actions) > 0 {
+		ring(n.wake)
+	}
+}
+
+// The actions for engines, with the lease that they are about.
+type (
+	openLease struct {
+		cluster.Action
+		lease *Lease
+	}
+	closeLease struct {
+		cluster.Action
+		lease   *Lease
+		orderly bool
+	}
+	engineGranted struct {
+		cluster.Action
+		lease *Lease
+		key   string
+	}
+)
+
+// granted takes a grant. n.mu is held.
+func (n *Node) granted(now cluster.Instant, l *Lease, g cluster.Grant) {
+	n.machine.Granted(now, g)
+	n.actions = append(n.actions, engineGranted{lease: l, key: g.Key})
+}
+
+// stop takes the permission from an engine that has to end. n.mu is held.
+func (n *Node) stop(a cluster.StopEngine) {
+	l := n.leases[a.Shard]
+	if l == nil {
+		return
+	}
+	n.actions = append(n.actions, closeLease{lease: l, orderly: a.Orderly})
+	if a.Orderly {
+		l.state.Store(leaseDraining)
+	} else {
+		l.breakOff()
+	}
+}
+
+// breakOff ends a lease and its requests. n.mu is held.
+func (l *Lease) breakOff() {
+	l.state.Store(leaseBroken)
+	l.cancel(ErrNotTrusted)
+	for r := range l.requests {
+		r.cancel(ErrNotTrusted)
+	}
+}
+
+// ended takes the end of an engine.
+func (n *Node) ended(l *Lease, err error) {
+	n.mu.Lock()
+	if n.leases[l.shard] == l {
+		l.breakOff() // nothing is in flight, says the engine
+		delete(n.leases, l.shard)
+		ring(n.grants.changed)
+	}
+	ring(n.wake)
+	n.mu.Unlock()
+	n.do(func(m *cluster.Node, now cluster.Instant) {
+		if err != nil {
+			n.log.Error("an engine has failed, so this node hands over its shards", "shard", l.shard, "error", err)
+			m.Drain(now, false)
+		}
+		m.EngineStopped(now, l.shard)
+	})
+}
+
+// breakAll ends all engines at once and waits for their end. Nothing happens after it.
+func (n *Node) breakAll() {
+	n.mu.Lock()
+	n.closed, n.actions = true, nil
+	n.trust.set(0)
+	var open []*Lease
+	for s, l := range n.leases {
+		if l.breakOff(); l.opened {
+			open = append(open, l)
+		} else {
+			delete(n.leases, s)
+		}
+	}
+	n.mu.Unlock()
+	for _, l := range open {
+		n.o.Engines.Close(l, false)
+	}
+	for len(n.shards()) > 0 {
+		<-n.wake
+	}
+}
+
+// isOpen reports whether a lease has not ended, and notes that its engine is being opened if it is.
+func (n *Node) isOpen(l *Lease, opens bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.opened = l.opened || opens
+	return n.leases[l.shard] == l
+}
+
+// carryOut carries out the actions that there are. It reports whether the node has left.
+func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
+	n.mu.Lock()
+	actions := n.actions
+	n.actions = nil
+	n.mu.Unlock()
+	defer n.grants.flush()
+	for _, action := range actions {
+		switch a := action.(type) {
+		case cluster.WriteKey, cluster.WriteEpoch, cluster.ReadKey, cluster.ReadEpoch:
+			n.writes.start(ctx, action)
+		case openLease:
+			n.log.Info("shard taken", "shard", a.lease.shard, "epoch", a.lease.epoch)
+			ring(n.grants.changed)
+			if n.isOpen(a.lease, true) {
+				n.o.Engines.Open(a.lease)
+			}
+		case closeLease:
+			n.log.Info("shard given up", "shard", a.lease.shard, "orderly", a.orderly)
+			if n.isOpen(a.lease, false) {
+				n.o.Engines.Close(a.lease, a.orderly)
+			}
+		case engineGranted:
+			if n.isOpen(a.lease, false) {
+				n.o.Engines.Granted(a.lease, a.key)
+			}
+		case cluster.SendGrantRequest:
+			n.grants.gather(cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards),
+				func(b []byte) []byte { return appendGrantRequest(b, a.Request) })
+		case cluster.SendGrant:
+			n.grants.gather(a.Grant.User, func(b []byte) []byte { return appendGrant(b, a.Grant) })
+		case cluster.NameTaken:
+			return false, fmt.Errorf("cluster %s, node %s: %w; give each node a name of its own (cluster.node)",
+				n.o.Names.Cluster, n.o.Cluster.Node, ErrNameTaken)
+		case cluster.Left:
+			left = true
+		}
+	}
+	return left, nil
+}
+
+// guardEvery is how often the guard reads the clock. A timer alone would stop while the machine sleeps.
+const guardEvery = 100 * time.Millisecond
+
+// guard breaks off requests when the trust, or a grant, ends.
+func (n *Node) guard(ctx context.Context) {
+	timer := time.NewTimer(guardEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.alarm:
+		case <-timer.C:
+		}
+		timer.Reset(min(guardEvery, n.breakOffLate()))
+	}
+}
+
+// breakOffLate breaks off requests whose time is over, and returns how long the next one has.
+func (n *Node) breakOffLate() (next time.Duration) {
+	next = guardEvery
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.machine == nil {
+		return next
+	}
+	now := n.now()
+	for _, l := range n.leases {
+		for r := range l.requests {
+			if left := r.until(n.machine).Sub(now); left <= 0 {
+				r.cancel(ErrNotTrusted)
+			} else {
+				next = min(next, left)
+			}
+		}
+	}
+	return next
+}
+
+// ring wakes the goroutine that waits at a channel for one.
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
