@@ -11,7 +11,7 @@ import (
 type Names struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Prefix is what all subjects begin with. Empty: amble.CLUSTER
+	// Prefix is what the names of all streams and subjects begin with. Empty: amble-CLUSTER
 	Prefix string
 }
 
@@ -39,9 +39,9 @@ func (n Names) Validate() error {
 	if err := ValidateName(n.Cluster); err != nil {
 		return fmt.Errorf("cluster.name: %w", err)
 	}
-	for token := range strings.SplitSeq(n.prefix(), ".") {
-		if err := ValidateName(token); err != nil {
-			return fmt.Errorf("cluster.prefix %q: %w", n.prefix(), err)
+	if n.Prefix != "" {
+		if err := ValidateName(n.Prefix); err != nil {
+			return fmt.Errorf("cluster.prefix: %w", err)
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func (n Names) Validate() error {
 
 func (n Names) prefix() string {
 	if n.Prefix == "" {
-		return "amble." + n.Cluster
+		return "amble-" + n.Cluster
 	}
 	return n.Prefix
 }
@@ -69,20 +69,20 @@ func (n Names) Cut(subject, kind string) (rest string, found bool) {
 
 // Stream returns the name of the stream with the registers and the logs of all shards. They are in
 // one stream because a message can only be fenced by a subject of its own stream.
-func (n Names) Stream() string { return "amble-" + n.Cluster }
+func (n Names) Stream() string { return n.prefix() + "_log" }
 
-// Inbox returns the name of the stream with the URLs that shards send to each other.
-func (n Names) Inbox() string { return n.Stream() + "-in" }
+// Incoming returns the name of the stream with the URLs that shards send to each other.
+func (n Names) Incoming() string { return n.prefix() + "_in" }
 
 // Bucket returns the name of the bucket with the snapshots. Its stream has the name OBJ_BUCKET.
-func (n Names) Bucket() string { return n.Stream() + "-snapshots" }
+func (n Names) Bucket() string { return n.prefix() + "_snapshots" }
 
 // Permissions returns the subjects that a node publishes to and subscribes to. A user that is
 // allowed these and no others can run a node of this cluster, and can do nothing to another one.
 func (n Names) Permissions() (publish, subscribe []string) {
 	all := n.Subject(">")
 	publish = []string{all, "$O." + n.Bucket() + ".>", "$JS.API.INFO"}
-	for _, stream := range []string{n.Stream(), n.Inbox(), "OBJ_" + n.Bucket()} {
+	for _, stream := range []string{n.Stream(), n.Incoming(), "OBJ_" + n.Bucket()} {
 		publish = append(publish,
 			"$JS.API.STREAM.*."+stream,
 			"$JS.API.STREAM.MSG.GET."+stream,

@@ -119,7 +119,7 @@ func refused(t *testing.T, o natsconn.Options) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	for _, subject := range []string{"amble.other.member.a", "$JS.API.STREAM.CREATE.other", "$JS.API.STREAM.LIST"} {
+	for _, subject := range []string{"amble-other.member.a", "$JS.API.STREAM.CREATE.other", "$JS.API.STREAM.LIST"} {
 		if err := nc.Publish(subject, nil); err != nil {
 			t.Error(err)
 		}
@@ -127,7 +127,7 @@ func refused(t *testing.T, o natsconn.Options) {
 			t.Errorf("publish to %s: %v", subject, err)
 		}
 	}
-	if _, err := nc.SubscribeSync("amble.>"); err != nil {
+	if _, err := nc.SubscribeSync("amble-other.>"); err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; !errors.Is(err, nats.ErrPermissionViolation) {

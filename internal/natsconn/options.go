@@ -35,6 +35,8 @@ type Options struct {
 	// Server, unless nil, is the server of this process. The first connection goes to it, without
 	// the network.
 	Server *Server
+	// IgnoreOthers makes the connection use URLs only, and not the servers that these name.
+	IgnoreOthers bool
 	// Events, unless nil, gets a line for each change of the connection. It is called by
 	// goroutines of the connection, one at a time, and must not block.
 	Events func(event string, err error)
@@ -139,6 +141,9 @@ func (o *Options) nats() ([]nats.Option, error) {
 			return nil, err
 		}
 		options = append(options, nats.Secure(config))
+	}
+	if o.IgnoreOthers {
+		options = append(options, nats.IgnoreDiscoveredServers())
 	}
 	if o.Credentials != "" {
 		c, err := ReadCredentials(o.Credentials)

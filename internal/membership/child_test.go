@@ -1,0 +1,5 @@
+package membership
+
+const childURL = "AMBLE_TEST_CHILD_URL"
+
+func runChild() {}
