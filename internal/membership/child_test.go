@@ -43,7 +43,7 @@ func crawlAsChild(url, web string) error {
 	if err != nil {
 		return err
 	}
-	e := &crawlers{client: client, web: web, stop: make(map[*Lease]context.CancelFunc)}
+	e := &crawlers{client: client, web: web, stop: make(map[*Holding]context.CancelFunc)}
 	n, err := Join(context.Background(), nc, js, Options{Cluster: shortOptions("child"), Names: names, Replicas: 1,
 		Uptime: uptime, Engines: e})
 	if err != nil {
@@ -57,43 +57,44 @@ type crawlers struct {
 	client *fetch.Client
 	web    string
 	mu     sync.Mutex
-	stop   map[*Lease]context.CancelFunc
+	stop   map[*Holding]context.CancelFunc
 }
 
-func (e *crawlers) Open(l *Lease) {
+func (e *crawlers) Open(h *Holding) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.mu.Lock()
-	e.stop[l] = cancel
+	e.stop[h] = cancel
 	e.mu.Unlock()
 	go func() {
 		for ctx.Err() == nil {
-			e.fetch(l)
+			e.fetch(h)
 			pause(ctx, 50*time.Millisecond)
 		}
-		l.Ended(nil)
+		h.Ended(nil)
 	}()
 }
 
-func (e *crawlers) fetch(l *Lease) {
-	r, err := l.Begin(context.Background())
+func (e *crawlers) fetch(h *Holding) {
+	r, err := h.Begin(context.Background())
 	if err != nil {
 		return
 	}
 	defer r.End()
-	url, err := weburl.Parse(fmt.Sprintf("%s/%d/%d", e.web, l.Shard(), l.Epoch()))
+	url, err := weburl.Parse(fmt.Sprintf("%s/%d/%d", e.web, h.Shard(), h.Epoch()))
 	if err != nil {
 		panic(err)
 	}
-	resp, err := e.client.Do(r.Context(), fetch.Request{URL: url, Address: netip.MustParseAddr("127.0.0.1"), Permit: r.Check})
+	resp, err := e.client.Do(r.Context(),
+		fetch.Request{URL: url, Address: netip.MustParseAddr("127.0.0.1"), Permit: r.Check})
 	if err == nil {
 		_ = resp.Close()
 	}
 }
 
-func (e *crawlers) Close(l *Lease, _ bool) {
+func (e *crawlers) Close(h *Holding, _ bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stop[l]()
+	e.stop[h]()
 }
 
-func (e *crawlers) Granted(*Lease, string) {}
+func (e *crawlers) Granted(*Holding, string) {}

@@ -65,7 +65,7 @@ func encodeKey(w writer, k cluster.Key) []byte {
 	b = binary.BigEndian.AppendUint64(b, k.Process)
 	b = binary.AppendUvarint(b, uint64(k.Born))
 	b = binary.BigEndian.AppendUint16(b, k.Weight)
-	return append(b, flag(k.Sealed))
+	return append(b, bit(k.Sealed))
 }
 
 func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
@@ -74,7 +74,7 @@ func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
 	k.Process = d.Uint64()
 	k.Born = cluster.Sequence(d.Uvarint())
 	k.Weight = d.Uint16()
-	k.Sealed = readFlag(&d)
+	k.Sealed = readBit(&d)
 	return w, k, d.End()
 }
 
@@ -82,7 +82,7 @@ func encodeEpoch(w writer, e cluster.Epoch) []byte {
 	b := begin(kindEpoch, w)
 	b = appendText(b, e.Owner.Node)
 	b = binary.AppendUvarint(b, uint64(e.Owner.Born))
-	return append(b, flag(e.Released))
+	return append(b, bit(e.Released))
 }
 
 func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
@@ -90,7 +90,7 @@ func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
 	w = header(&d, kindEpoch)
 	e.Owner.Node = readText(&d, maxNodeName)
 	e.Owner.Born = cluster.Sequence(d.Uvarint())
-	e.Released = readFlag(&d)
+	e.Released = readBit(&d)
 	d.Require(natsconn.ValidateName(e.Owner.Node) == nil)
 	return w, e, d.End()
 }
@@ -182,14 +182,14 @@ func appendText(b []byte, s string) []byte {
 
 func readText(d *wire.Decoder, most uint64) string { return string(d.Bytes(int(d.UvarintMax(most)))) }
 
-func flag(f bool) byte {
+func bit(f bool) byte {
 	if f {
 		return 1
 	}
 	return 0
 }
 
-func readFlag(d *wire.Decoder) bool {
+func readBit(d *wire.Decoder) bool {
 	b := d.Byte()
 	d.Require(b <= 1)
 	return b == 1

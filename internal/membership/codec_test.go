@@ -17,7 +17,8 @@ var (
 	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
 	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}, Released: true}
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9, Keep: 1, Want: 3}
-	goldenGrant   = cluster.Grant{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9, Slots: 2, After: time.Second, Share: 1}
+	goldenGrant   = cluster.Grant{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9,
+		Slots: 2, After: time.Second, Share: 1}
 	goldenList    = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
 
@@ -98,7 +99,8 @@ func TestHostile(t *testing.T) {
 	if _, err := decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))); err == nil {
 		t.Error("too many settings")
 	}
-	if _, err := decodeSettings(append(begin(kindSettings, goldenWriter), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)); err == nil {
+	count := append(begin(kindSettings, goldenWriter), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
+	if _, err := decodeSettings(count); err == nil {
 		t.Error("a count without settings")
 	}
 }

@@ -17,10 +17,10 @@
 //
 // # Trust
 //
-// A [Lease] is what an engine has of its shard. It makes a [Request] for each request of the engine.
-// The context of a request ends when the trust of the node, a grant or the lease ends, and Check says
+// A [Holding] is what an engine has of its shard. It makes a [Request] for each request of the engine.
+// The context of a request ends when the trust of the node, a grant or the holding ends, and Check says
 // whether the request may still be written. All of them read the same clock, which counts while the
-// machine sleeps. On one machine there is no lease: a nil *Lease allows everything.
+// machine sleeps. On one machine there is no holding: a nil *Holding allows everything.
 //
 // # Goroutines
 //

@@ -135,8 +135,8 @@ func (g *grants) receive(ctx context.Context) {
 func (n *Node) shards() map[cluster.Shard]struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	mine := make(map[cluster.Shard]struct{}, len(n.leases))
-	for s := range n.leases {
+	mine := make(map[cluster.Shard]struct{}, len(n.holdings))
+	for s := range n.holdings {
 		mine[s] = struct{}{}
 	}
 	return mine
@@ -150,8 +150,8 @@ func (n *Node) takeGrants(parts []any) {
 			case cluster.GrantRequest:
 				m.GrantRequested(now, p)
 			case cluster.Grant:
-				if l := n.leases[p.User]; l != nil && l.epoch == p.Epoch {
-					n.granted(now, l, p)
+				if h := n.holdings[p.User]; h != nil && h.epoch == p.Epoch {
+					n.granted(now, h, p)
 				}
 			}
 		}

@@ -12,10 +12,10 @@ import (
 
 // limited are engines that make requests under shared limits.
 type limited struct {
-	mu     sync.Mutex
-	state  *limitState
-	leases map[*Lease]context.CancelFunc
-	wg     sync.WaitGroup
+	mu       sync.Mutex
+	state    *limitState
+	holdings map[*Holding]context.CancelFunc
+	wg       sync.WaitGroup
 }
 
 // limitState has the requests of all nodes under each limit.
@@ -31,31 +31,31 @@ type flight struct{ from, to time.Duration }
 
 var testLimits = map[string]cluster.Limit{"slots": {Slots: 3}, "delay": {Slots: 1, Delay: 50 * time.Millisecond}}
 
-func (e *limited) Open(l *Lease) {
+func (e *limited) Open(h *Holding) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.mu.Lock()
-	e.leases[l] = cancel
+	e.holdings[h] = cancel
 	e.mu.Unlock()
 	e.wg.Go(func() {
 		for key := range testLimits {
-			l.Need(key, 1)
+			h.Need(key, 1)
 		}
 		ended := make(map[string]time.Duration)
 		for ctx.Err() == nil {
 			for key, limit := range testLimits {
 				if uptime() >= ended[key]+limit.Delay { // the engine keeps the delay between its own requests
-					ended[key] = max(ended[key], e.request(l, key))
+					ended[key] = max(ended[key], e.request(h, key))
 				}
 			}
 			pause(ctx, time.Millisecond)
 		}
-		l.Ended(nil)
+		h.Ended(nil)
 	})
 }
 
 // request makes a request if it may, and returns when it ended.
-func (e *limited) request(l *Lease, key string) (ended time.Duration) {
-	r, err := l.Begin(context.Background(), key)
+func (e *limited) request(h *Holding, key string) (ended time.Duration) {
+	r, err := h.Begin(context.Background(), key)
 	if err != nil {
 		return 0
 	}
@@ -76,17 +76,17 @@ func (e *limited) request(l *Lease, key string) (ended time.Duration) {
 	if s.served[key] == nil {
 		s.served[key] = make(map[cluster.Shard]int)
 	}
-	s.served[key][l.Shard()]++
+	s.served[key][h.Shard()]++
 	return uptime()
 }
 
-func (e *limited) Close(l *Lease, _ bool) {
+func (e *limited) Close(h *Holding, _ bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leases[l]()
+	e.holdings[h]()
 }
 
-func (e *limited) Granted(*Lease, string) {}
+func (e *limited) Granted(*Holding, string) {}
 
 // TestGrants: shards of two nodes share limits. Their requests stay within them, and each shard has
 // its turns, also after one of the nodes has left.
@@ -97,7 +97,7 @@ func TestGrants(t *testing.T) {
 	w.alter = func(o *Options) {
 		o.Cluster.Shards = 6
 		o.Cluster.Limit = func(key string) cluster.Limit { return testLimits[key] }
-		o.Engines = &limited{state: s, leases: make(map[*Lease]context.CancelFunc)}
+		o.Engines = &limited{state: s, holdings: make(map[*Holding]context.CancelFunc)}
 	}
 	a, b := w.start("a"), w.start("b")
 	turns := func() {

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -25,6 +26,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childURL) != "" {
 		runChild()
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -60,8 +65,8 @@ type judge struct {
 	owners []*ownership
 }
 
-func (j *judge) open(node string, l *Lease) *ownership {
-	o := &ownership{node: node, shard: l.Shard(), epoch: l.Epoch()}
+func (j *judge) open(node string, h *Holding) *ownership {
+	o := &ownership{node: node, shard: h.Shard(), epoch: h.Epoch()}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.owners = append(j.owners, o)
@@ -109,7 +114,7 @@ type engines struct {
 	node   string
 	shared *judge
 	mu     sync.Mutex
-	open   map[*Lease]*fakeEngine
+	open   map[*Holding]*fakeEngine
 	wg     sync.WaitGroup
 }
 
@@ -118,26 +123,26 @@ type fakeEngine struct {
 	end    context.CancelFunc
 }
 
-func (e *engines) Open(l *Lease) {
+func (e *engines) Open(h *Holding) {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &fakeEngine{record: e.shared.open(e.node, l), end: cancel}
+	f := &fakeEngine{record: e.shared.open(e.node, h), end: cancel}
 	e.mu.Lock()
-	e.open[l] = f
+	e.open[h] = f
 	e.mu.Unlock()
 	e.wg.Go(func() {
 		for ctx.Err() == nil {
-			e.request(ctx, l, f.record)
+			e.request(ctx, h, f.record)
 		}
 		e.mu.Lock()
-		delete(e.open, l)
+		delete(e.open, h)
 		e.mu.Unlock()
-		l.Ended(nil)
+		h.Ended(nil)
 	})
 }
 
 // request is a request that takes some time. The node owns the shard for as long as it may be made.
-func (e *engines) request(ctx context.Context, l *Lease, o *ownership) {
-	r, err := l.Begin(ctx)
+func (e *engines) request(ctx context.Context, h *Holding, o *ownership) {
+	r, err := h.Begin(ctx)
 	if err != nil {
 		pause(ctx, 5*time.Millisecond)
 		return
@@ -149,24 +154,24 @@ func (e *engines) request(ctx context.Context, l *Lease, o *ownership) {
 	}
 }
 
-func (e *engines) Close(l *Lease, orderly bool) {
+func (e *engines) Close(h *Holding, orderly bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f := e.open[l]; f != nil {
+	if f := e.open[h]; f != nil {
 		f.record.orderly, f.record.ended = orderly, true
 		f.end()
 	}
 }
 
-func (e *engines) Granted(*Lease, string) {}
+func (e *engines) Granted(*Holding, string) {}
 
 // owned returns the shards that may make requests now.
 func (e *engines) owned() (shards []cluster.Shard) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for l := range e.open {
-		if l.Check() == nil {
-			shards = append(shards, l.Shard())
+	for h := range e.open {
+		if h.Check() == nil {
+			shards = append(shards, h.Shard())
 		}
 	}
 	return shards
@@ -244,7 +249,7 @@ func (w *world) connect(name string) (p *process, js jetstream.JetStream) {
 
 func (w *world) options(name string) Options {
 	o := Options{Cluster: shortOptions(name), Names: names, Replicas: min(len(w.servers.Addresses()), 3), Uptime: uptime,
-		Engines: &engines{node: name, shared: w.judge, open: make(map[*Lease]*fakeEngine)}}
+		Engines: &engines{node: name, shared: w.judge, open: make(map[*Holding]*fakeEngine)}}
 	if testing.Verbose() {
 		o.Log = slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
 	}

@@ -53,7 +53,8 @@ func TestRefusals(t *testing.T) {
 		"no name":       {func(o *Options) { o.Cluster.Node = "" }, []string{"cluster.node: the name is empty"}},
 		"a bad name":    {func(o *Options) { o.Cluster.Node = "a.b" }, []string{"cluster.node", "only letters"}},
 		"two copies":    {func(o *Options) { o.Replicas = 2 }, []string{"cluster.replicas is 2"}},
-		"a long value":  {func(o *Options) { o.Settings = map[string]string{"a": strings.Repeat("x", 1<<20)} }, []string{"its hash"}},
+		"a long value": {func(o *Options) { o.Settings = map[string]string{"a": strings.Repeat("x", 1<<20)} },
+			[]string{"its hash"}},
 		"a short TTL":   {func(o *Options) { o.Cluster.Heartbeat = time.Second }, []string{"lost heartbeat"}},
 		"too many":      {func(o *Options) { o.Cluster.Shards = 1 << 30 }, []string{"cluster.shards"}},
 		"no state file": {func(o *Options) { o.StateFile = "/nowhere/state" }, []string{"state of the node", "no such file"}},
@@ -75,7 +76,8 @@ func TestRefusals(t *testing.T) {
 	if _, err := js.Publish(t.Context(), names.Subject("settings"), []byte{protocol + 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := join(func(*Options) {}); err == nil || !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
+	err := join(func(*Options) {})
+	if !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
 		t.Errorf("another version: %v", err)
 	}
 }

@@ -30,15 +30,15 @@ type Node struct {
 	trust  *Trust
 
 	wake  chan struct{} // for the loop: there are actions
-	alarm chan struct{} // for the guard: trust or a lease has ended
+	alarm chan struct{} // for the guard: trust or a holding has ended
 
-	mu      sync.Mutex // guards what follows; nothing blocks under it
-	machine *cluster.Node
-	actions []cluster.Action // to be carried out by the loop
-	leases  map[cluster.Shard]*Lease
-	closed  bool // nothing happens any more
-	names   map[string]struct{}
-	watch   watchState
+	mu       sync.Mutex // guards what follows; nothing blocks under it
+	machine  *cluster.Node
+	actions  []cluster.Action // to be carried out by the loop
+	holdings map[cluster.Shard]*Holding
+	closed   bool // nothing happens any more
+	names    map[string]struct{}
+	watch    watchState
 }
 
 // watchState is how far what the node follows is behind what it has written itself.
@@ -64,7 +64,7 @@ func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options)
 	o.Cluster.Process = binary.BigEndian.Uint64(process[:])
 	n := &Node{o: o, log: o.Log, trust: &Trust{uptime: o.Uptime},
 		wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
-		leases: make(map[cluster.Shard]*Lease), names: make(map[string]struct{})}
+		holdings: make(map[cluster.Shard]*Holding), names: make(map[string]struct{})}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -193,10 +193,10 @@ func (n *Node) absorb(now cluster.Instant) {
 	for actions := append([]cluster.Action(nil), n.machine.Actions()...); len(actions) > 0; actions = actions[1:] {
 		switch a := actions[0].(type) {
 		case cluster.OpenEngine:
-			l := &Lease{n: n, shard: a.Shard, epoch: a.Epoch, requests: make(map[*Request]struct{})}
-			l.ctx, l.cancel = context.WithCancelCause(context.Background())
-			n.leases[a.Shard] = l
-			n.actions = append(n.actions, openLease{lease: l})
+			h := &Holding{n: n, shard: a.Shard, epoch: a.Epoch, requests: make(map[*Request]struct{})}
+			h.ctx, h.cancel = context.WithCancelCause(context.Background())
+			n.holdings[a.Shard] = h
+			n.actions = append(n.actions, openHolding{holding: h})
 			continue
 		case cluster.StopEngine:
 			n.stop(a)
@@ -209,9 +209,9 @@ func (n *Node) absorb(now cluster.Instant) {
 				continue
 			}
 		case cluster.SendGrant:
-			if l := n.leases[a.Grant.User]; local < maxLocal && l != nil && l.epoch == a.Grant.Epoch {
+			if h := n.holdings[a.Grant.User]; local < maxLocal && h != nil && h.epoch == a.Grant.Epoch {
 				local++
-				n.granted(now, l, a.Grant)
+				n.granted(now, h, a.Grant)
 				actions = append(actions, n.machine.Actions()...)
 				continue
 			}
@@ -226,69 +226,69 @@ func (n *Node) absorb(now cluster.Instant) {
 	}
 }
 
-// The actions for engines, with the lease that they are about.
+// The actions for engines, with the holding that they are about.
 type (
-	openLease struct {
+	openHolding struct {
 		cluster.Action
-		lease *Lease
+		holding *Holding
 	}
-	closeLease struct {
+	closeHolding struct {
 		cluster.Action
-		lease   *Lease
+		holding *Holding
 		orderly bool
 	}
 	engineGranted struct {
 		cluster.Action
-		lease *Lease
-		key   string
+		holding *Holding
+		key     string
 	}
 )
 
 // granted takes a grant. n.mu is held.
-func (n *Node) granted(now cluster.Instant, l *Lease, g cluster.Grant) {
+func (n *Node) granted(now cluster.Instant, h *Holding, g cluster.Grant) {
 	n.machine.Granted(now, g)
-	n.actions = append(n.actions, engineGranted{lease: l, key: g.Key})
+	n.actions = append(n.actions, engineGranted{holding: h, key: g.Key})
 }
 
 // stop takes the permission from an engine that has to end. n.mu is held.
 func (n *Node) stop(a cluster.StopEngine) {
-	l := n.leases[a.Shard]
-	if l == nil {
+	h := n.holdings[a.Shard]
+	if h == nil {
 		return
 	}
-	n.actions = append(n.actions, closeLease{lease: l, orderly: a.Orderly})
+	n.actions = append(n.actions, closeHolding{holding: h, orderly: a.Orderly})
 	if a.Orderly {
-		l.state.Store(leaseDraining)
+		h.state.Store(stateDraining)
 	} else {
-		l.breakOff()
+		h.breakOff()
 	}
 }
 
-// breakOff ends a lease and its requests. n.mu is held.
-func (l *Lease) breakOff() {
-	l.state.Store(leaseBroken)
-	l.cancel(ErrNotTrusted)
-	for r := range l.requests {
+// breakOff ends a holding and its requests. n.mu is held.
+func (h *Holding) breakOff() {
+	h.state.Store(stateBroken)
+	h.cancel(ErrNotTrusted)
+	for r := range h.requests {
 		r.cancel(ErrNotTrusted)
 	}
 }
 
 // ended takes the end of an engine.
-func (n *Node) ended(l *Lease, err error) {
+func (n *Node) ended(h *Holding, err error) {
 	n.mu.Lock()
-	if n.leases[l.shard] == l {
-		l.breakOff() // nothing is in flight, says the engine
-		delete(n.leases, l.shard)
+	if n.holdings[h.shard] == h {
+		h.breakOff() // nothing is in flight, says the engine
+		delete(n.holdings, h.shard)
 		ring(n.grants.changed)
 	}
 	ring(n.wake)
 	n.mu.Unlock()
 	n.do(func(m *cluster.Node, now cluster.Instant) {
 		if err != nil {
-			n.log.Error("an engine has failed, so this node hands over its shards", "shard", l.shard, "error", err)
+			n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
 			m.Drain(now, false)
 		}
-		m.EngineStopped(now, l.shard)
+		m.EngineStopped(now, h.shard)
 	})
 }
 
@@ -297,29 +297,29 @@ func (n *Node) breakAll() {
 	n.mu.Lock()
 	n.closed, n.actions = true, nil
 	n.trust.set(0)
-	var open []*Lease
-	for s, l := range n.leases {
-		if l.breakOff(); l.opened {
-			open = append(open, l)
+	var open []*Holding
+	for s, h := range n.holdings {
+		if h.breakOff(); h.opened {
+			open = append(open, h)
 		} else {
-			delete(n.leases, s)
+			delete(n.holdings, s)
 		}
 	}
 	n.mu.Unlock()
-	for _, l := range open {
-		n.o.Engines.Close(l, false)
+	for _, h := range open {
+		n.o.Engines.Close(h, false)
 	}
 	for len(n.shards()) > 0 {
 		<-n.wake
 	}
 }
 
-// isOpen reports whether a lease has not ended, and notes that its engine is being opened if it is.
-func (n *Node) isOpen(l *Lease, opens bool) bool {
+// isOpen reports whether a holding has not ended, and notes that its engine is being opened if it is.
+func (n *Node) isOpen(h *Holding, opens bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l.opened = l.opened || opens
-	return n.leases[l.shard] == l
+	h.opened = h.opened || opens
+	return n.holdings[h.shard] == h
 }
 
 // carryOut carries out the actions that there are. It reports whether the node has left.
@@ -333,20 +333,20 @@ func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
 		switch a := action.(type) {
 		case cluster.WriteKey, cluster.WriteEpoch, cluster.ReadKey, cluster.ReadEpoch:
 			n.writes.start(ctx, action)
-		case openLease:
-			n.log.Info("shard taken", "shard", a.lease.shard, "epoch", a.lease.epoch)
+		case openHolding:
+			n.log.Info("shard taken", "shard", a.holding.shard, "epoch", a.holding.epoch)
 			ring(n.grants.changed)
-			if n.isOpen(a.lease, true) {
-				n.o.Engines.Open(a.lease)
+			if n.isOpen(a.holding, true) {
+				n.o.Engines.Open(a.holding)
 			}
-		case closeLease:
-			n.log.Info("shard given up", "shard", a.lease.shard, "orderly", a.orderly)
-			if n.isOpen(a.lease, false) {
-				n.o.Engines.Close(a.lease, a.orderly)
+		case closeHolding:
+			n.log.Info("shard given up", "shard", a.holding.shard, "orderly", a.orderly)
+			if n.isOpen(a.holding, false) {
+				n.o.Engines.Close(a.holding, a.orderly)
 			}
 		case engineGranted:
-			if n.isOpen(a.lease, false) {
-				n.o.Engines.Granted(a.lease, a.key)
+			if n.isOpen(a.holding, false) {
+				n.o.Engines.Granted(a.holding, a.key)
 			}
 		case cluster.SendGrantRequest:
 			n.grants.gather(cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards),
@@ -390,8 +390,8 @@ func (n *Node) breakOffLate() (next time.Duration) {
 		return next
 	}
 	now := n.now()
-	for _, l := range n.leases {
-		for r := range l.requests {
+	for _, h := range n.holdings {
+		for r := range h.requests {
 			if left := r.until(n.machine).Sub(now); left <= 0 {
 				r.cancel(ErrNotTrusted)
 			} else {

@@ -54,7 +54,8 @@ func TestOwners(t *testing.T) {
 	}
 	w.judge.mu.Unlock()
 	status := a.node.Status()
-	if !status.Joined || !status.Connected || status.Renewed < 0 || status.Unseen > time.Minute || len(status.Members) != 3 {
+	if !status.Joined || !status.Connected || status.Renewed < 0 || status.Unseen > time.Minute ||
+		len(status.Members) != 3 {
 		t.Errorf("%+v", status)
 	}
 	for _, m := range status.Members {
@@ -71,8 +72,8 @@ func (w *world) epochs(nodes ...*process) map[cluster.Shard]cluster.Sequence {
 	epochs := make(map[cluster.Shard]cluster.Sequence)
 	for _, p := range nodes {
 		p.engines.mu.Lock()
-		for l := range p.engines.open {
-			epochs[l.Shard()] = l.Epoch()
+		for h := range p.engines.open {
+			epochs[h.Shard()] = h.Epoch()
 		}
 		p.engines.mu.Unlock()
 	}

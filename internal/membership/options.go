@@ -39,14 +39,14 @@ type Options struct {
 // Engines are the engines of the process. The node calls the methods one at a time, and they must not
 // block.
 type Engines interface {
-	// Open begins to open the engine of a shard. When the engine has ended it calls [Lease.Ended].
-	Open(l *Lease)
+	// Open begins to open the engine of a shard. When the engine has ended it calls [Holding.Ended].
+	Open(h *Holding)
 	// Close begins to end an engine: orderly, so that requests in flight end and what they brought is
 	// committed; or at once, so that requests are broken off and nothing more is committed. An
 	// orderly end may be followed by one that is not.
-	Close(l *Lease, orderly bool)
-	// Granted says that what the engine has of a shared limit may have changed: see [Lease.Turn].
-	Granted(l *Lease, key string)
+	Close(h *Holding, orderly bool)
+	// Granted says that what the engine has of a shared limit may have changed: see [Holding.Turn].
+	Granted(h *Holding, key string)
 }
 
 // validate returns nil, or what cannot be used.

@@ -44,7 +44,8 @@ const wrongLastSequence = 10071
 
 // write writes a message to a register, on condition of its last sequence. If it replaces the ones
 // before, these are removed.
-func (r *registers) write(ctx context.Context, subject string, data []byte, expected uint64, replaces bool) (uint64, result, error) {
+func (r *registers) write(ctx context.Context, subject string, data []byte, expected uint64,
+	replaces bool) (seq uint64, _ result, err error) {
 	m := nats.NewMsg(subject)
 	m.Data = data
 	if replaces {

@@ -10,23 +10,23 @@ import (
 
 // manual are engines that a test drives itself.
 type manual struct {
-	opened  chan *Lease
-	closed  chan *Lease
+	opened  chan *Holding
+	closed  chan *Holding
 	granted chan string
 }
 
 func newManual() *manual {
-	return &manual{make(chan *Lease, 1000), make(chan *Lease, 1000), make(chan string, 1000)}
+	return &manual{make(chan *Holding, 1000), make(chan *Holding, 1000), make(chan string, 1000)}
 }
 
-func (e *manual) Open(l *Lease) { e.opened <- l }
+func (e *manual) Open(h *Holding) { e.opened <- h }
 
-func (e *manual) Close(l *Lease, _ bool) {
-	e.closed <- l
-	l.Ended(nil)
+func (e *manual) Close(h *Holding, _ bool) {
+	e.closed <- h
+	h.Ended(nil)
 }
 
-func (e *manual) Granted(_ *Lease, key string) {
+func (e *manual) Granted(_ *Holding, key string) {
 	select {
 	case e.granted <- key:
 	default:
@@ -45,8 +45,8 @@ func TestSleep(t *testing.T) {
 		o.Uptime = func() time.Duration { return uptime() + time.Duration(slept.Load()) }
 	}
 	p := w.start("a")
-	l := <-e.opened
-	r, err := l.Begin(t.Context())
+	h := <-e.opened
+	r, err := h.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestSleep(t *testing.T) {
 	if err := r.Check(); !errors.Is(err, ErrNotTrusted) {
 		t.Errorf("a request may be written: %v", err)
 	}
-	if err := l.Check(); !errors.Is(err, ErrNotTrusted) {
+	if err := h.Check(); !errors.Is(err, ErrNotTrusted) {
 		t.Errorf("a request may start: %v", err)
 	}
-	if _, err := l.Begin(t.Context()); !errors.Is(err, ErrNotTrusted) {
+	if _, err := h.Begin(t.Context()); !errors.Is(err, ErrNotTrusted) {
 		t.Errorf("a request has started: %v", err)
 	}
 	<-r.Context().Done()
@@ -70,20 +70,20 @@ func TestSleep(t *testing.T) {
 	}
 	r.End()
 	r.End()
-	if l.Context().Err() != nil {
+	if h.Context().Err() != nil {
 		t.Error("the engine was broken off, but nobody else can have the shard")
 	}
 	p.mend()
-	eventually(t, "trust comes back", func() error { return l.Check() })
+	eventually(t, "trust comes back", func() error { return h.Check() })
 }
 
-// TestOneMachine: without a cluster there is no lease, and everything is allowed.
+// TestOneMachine: without a cluster there is no holding, and everything is allowed.
 func TestOneMachine(t *testing.T) {
-	var l *Lease
+	var h *Holding
 	var trust *Trust
-	l.Need("key", 1)
-	r, err := l.Begin(t.Context(), "key")
-	if err != nil || l.Check() != nil || r.Check() != nil || r.Context() != t.Context() || l.Turn("key").Free != 1 {
+	h.Need("key", 1)
+	r, err := h.Begin(t.Context(), "key")
+	if err != nil || h.Check() != nil || r.Check() != nil || r.Context() != t.Context() || h.Turn("key").Free != 1 {
 		t.Errorf("%v", err)
 	}
 	r.End()
@@ -99,10 +99,10 @@ func TestFailedEngine(t *testing.T) {
 	bad := newManual()
 	w.alter = func(o *Options) { o.Engines = bad }
 	a := w.start("a")
-	l := <-bad.opened
+	h := <-bad.opened
 	w.alter = nil
 	b := w.start("b")
-	l.Ended(errors.New("the disk fails"))
+	h.Ended(errors.New("the disk fails"))
 	w.served("the other has all", b)
 	if s := a.node.Status(); !s.Drained || !s.Joined {
 		t.Errorf("%+v", s)
@@ -116,15 +116,15 @@ func TestRefusedByLog(t *testing.T) {
 	e := newManual()
 	w.alter = func(o *Options) { o.Engines, o.Cluster.Shards = e, 1 }
 	w.start("a")
-	l := <-e.opened
-	r, err := l.Begin(t.Context())
+	h := <-e.opened
+	r, err := h.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Refused()
+	h.Refused()
 	<-r.Context().Done()
-	<-l.Context().Done()
-	if again := <-e.opened; again.Epoch() <= l.Epoch() || l.Check() == nil {
-		t.Errorf("epoch %d after %d", again.Epoch(), l.Epoch())
+	<-h.Context().Done()
+	if again := <-e.opened; again.Epoch() <= h.Epoch() || h.Check() == nil {
+		t.Errorf("epoch %d after %d", again.Epoch(), h.Epoch())
 	}
 }

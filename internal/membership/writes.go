@@ -39,7 +39,8 @@ func (w *writes) start(ctx context.Context, action cluster.Action) {
 		switch a := action.(type) {
 		case cluster.WriteKey:
 			data := encodeKey(w.writer(a.ID), a.Key)
-			w.write(ctx, w.member(a.Node), data, a.Expected, true, func(m *cluster.Node, now cluster.Instant, seq cluster.Sequence, ok bool) {
+			w.write(ctx, w.member(a.Node), data, a.Expected, true, func(m *cluster.Node, now cluster.Instant,
+				seq cluster.Sequence, ok bool) {
 				m.KeyAnswer(now, a.Node, a.ID, seq, ok)
 				if ok && a.Node == w.n.o.Cluster.Node {
 					w.n.watch.written = max(w.n.watch.written, seq)
@@ -47,7 +48,8 @@ func (w *writes) start(ctx context.Context, action cluster.Action) {
 			})
 		case cluster.WriteEpoch:
 			data := encodeEpoch(w.writer(a.ID), a.Epoch)
-			w.write(ctx, w.epoch(a.Shard), data, a.Expected, false, func(m *cluster.Node, now cluster.Instant, seq cluster.Sequence, ok bool) {
+			w.write(ctx, w.epoch(a.Shard), data, a.Expected, false, func(m *cluster.Node, now cluster.Instant,
+				seq cluster.Sequence, ok bool) {
 				m.EpochAnswer(now, a.Shard, a.ID, seq, ok)
 			})
 		case cluster.ReadKey:

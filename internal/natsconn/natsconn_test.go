@@ -232,7 +232,8 @@ func TestRefusals(t *testing.T) {
 		"-----BEGIN NATS USER JWT-----\nx": "seed",
 		strings.Repeat("a:", 1<<20):        "longer",
 	} {
-		if _, err := natsconn.ReadCredentials(write(t, "credentials", text)); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := natsconn.ReadCredentials(write(t, "credentials", text))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: want %q, got %v", text, want, err)
 		}
 	}
