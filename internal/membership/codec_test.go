@@ -19,7 +19,7 @@ var (
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9, Keep: 1, Want: 3}
 	goldenGrant   = cluster.Grant{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9,
 		Slots: 2, After: time.Second, Share: 1}
-	goldenList    = []setting{{"cluster.shards", "64"}, {"traps", ""}}
+	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
 
 // TestGolden: messages of this version are these bytes, and mean the same for ever.

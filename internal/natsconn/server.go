@@ -32,8 +32,6 @@ type ServerOptions struct {
 	Credentials string
 	// TLS are the files for TLS. With a certificate, clients and other servers have to use TLS.
 	TLS TLS
-	// Alter, unless nil, changes the options of the server before it starts. It is for tests.
-	Alter func(*server.Options)
 	// Log, unless nil, gets what the server says. It is called by many goroutines and must not
 	// block.
 	Log func(level, text string)
@@ -55,9 +53,6 @@ func Start(o ServerOptions, patience time.Duration) (*Server, error) {
 	options, err := o.server()
 	if err != nil {
 		return nil, fmt.Errorf("cluster.embed: %w", err)
-	}
-	if o.Alter != nil {
-		o.Alter(options)
 	}
 	s, err := server.NewServer(options)
 	if err != nil {
