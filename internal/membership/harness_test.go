@@ -49,12 +49,12 @@ func shortOptions(node string) cluster.Options {
 }
 
 // ownership is the time in which a node certainly owned a shard with an epoch: from after the first
-// look until before the last.
+// sample until before the last.
 type ownership struct {
 	node     string
 	shard    cluster.Shard
 	epoch    cluster.Sequence
-	from, to time.Duration // from is 0 if there was no look
+	from, to time.Duration // from is 0 if there was no sample
 	orderly  bool
 	ended    bool
 }
@@ -73,8 +73,8 @@ func (j *judge) open(node string, h *Holding) *ownership {
 	return o
 }
 
-// look records that the node owns the shard, if it does so throughout a look.
-func (j *judge) look(o *ownership, owns func() bool) {
+// sample records that the node owns the shard, if it does so throughout a sample.
+func (j *judge) sample(o *ownership, owns func() bool) {
 	before := uptime()
 	if !owns() {
 		return
@@ -109,7 +109,7 @@ func (j *judge) check(t *testing.T) {
 	}
 }
 
-// engines are engines that only look whether they own their shards.
+// engines are engines that only check whether they own their shards.
 type engines struct {
 	node   string
 	shared *judge
@@ -149,7 +149,7 @@ func (e *engines) request(ctx context.Context, h *Holding, o *ownership) {
 	}
 	defer r.End()
 	for range rand.IntN(10) {
-		e.shared.look(o, func() bool { return r.Context().Err() == nil && r.Check() == nil })
+		e.shared.sample(o, func() bool { return r.Context().Err() == nil && r.Check() == nil })
 		pause(r.Context(), 5*time.Millisecond)
 	}
 }

@@ -26,7 +26,6 @@ type message struct {
 	subject string
 	seq     uint64
 	data    []byte
-	last    bool // no other message waits
 }
 
 // result is what became of a write.

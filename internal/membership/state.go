@@ -43,7 +43,7 @@ func openState(path string) (*stateFile, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("read the state of the node: %w", err)
 	}
-	boot, inode, device := place(f)
+	boot, inode, device := identity(f)
 	if born, err := decodeState(b, boot, inode, device); err == nil && boot != "" {
 		s.predecessor, s.saved = born, born
 	}
@@ -57,7 +57,7 @@ func encodeState(born cluster.Sequence, boot string, inode, device uint64) []byt
 	return binary.BigEndian.AppendUint64(b, uint64(born))
 }
 
-// decodeState returns the membership in a file, if it was written at this place.
+// decodeState returns the membership in a file, if it was written to this very file.
 func decodeState(b []byte, boot string, inode, device uint64) (born cluster.Sequence, err error) {
 	d := wire.NewDecoder(b)
 	d.Require(d.Byte() == stateVersion)
@@ -77,7 +77,7 @@ func (s *stateFile) save() error {
 	if s.f == nil || s.noted <= s.saved {
 		return nil
 	}
-	boot, inode, device := place(s.f)
+	boot, inode, device := identity(s.f)
 	if boot == "" {
 		s.saved = s.noted
 		return nil

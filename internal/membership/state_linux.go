@@ -13,9 +13,9 @@ func lock(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-// place identifies a file since the start of this machine: a copy of it, also on another machine, has
-// another place. It is empty if that is not known.
-func place(f *os.File) (boot string, inode, device uint64) {
+// identity identifies a file since the start of this machine: a copy of it, also on another machine,
+// has another identity. It is empty if that is not known.
+func identity(f *os.File) (boot string, inode, device uint64) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", 0, 0

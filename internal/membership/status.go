@@ -72,12 +72,12 @@ type Replica struct {
 	Active  time.Duration
 }
 
-// Replicas asks the servers for the state of the copies. A copy that stays behind while the others go
+// Replicas gets the state of the copies from the servers. A copy that stays behind while the others go
 // on needs an operator: nats-server may have given it up.
 func (n *Node) Replicas(ctx context.Context) (list []Replica, err error) {
 	info, err := n.reg.stream.Info(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the copies of stream %s: %w", n.reg.names.Stream(), err)
+		return nil, fmt.Errorf("get the state of the copies of stream %s: %w", n.reg.names.Stream(), err)
 	}
 	if info.Cluster == nil {
 		return nil, nil
