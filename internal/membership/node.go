@@ -115,6 +115,7 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Go(func() { n.follow(ctx, synced) })
 	wg.Go(func() { n.grants.receive(ctx) })
 	wg.Go(func() { n.grants.send(ctx) })
+	wg.Go(func() { n.watchReplicas(ctx) })
 	guarded, endGuard := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() { n.guard(guarded) })
 	select {
@@ -135,12 +136,21 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) loop(ctx context.Context, state *stateFile) error {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
+	trusted := false
 	for {
 		n.do(func(m *cluster.Node, now cluster.Instant) {
 			m.Tick(now)
 			state.note(m.Born())
 			n.checkWatch(now)
 		})
+		if is := n.trust.Left() > 0; is != trusted {
+			if trusted = is; trusted {
+				n.log.Info("the place of this node in the cluster is confirmed")
+			} else {
+				n.log.Warn("the place of this node in the cluster is not confirmed, so it makes no request; " +
+					"look whether the NATS servers can be reached and a majority of them runs")
+			}
+		}
 		if err := state.save(); err != nil {
 			n.log.Warn("cannot note the membership, so a restart takes longer", "error", err)
 		}

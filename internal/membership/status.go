@@ -1,8 +1,6 @@
 package membership
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -60,33 +58,4 @@ func (n *Node) Status() Status {
 		}
 	})
 	return s
-}
-
-// Replica is a copy of the registers and the logs.
-type Replica struct {
-	Server  string
-	Leader  bool
-	Current bool // it has all that the leader has, or nearly
-	Offline bool
-	Lag     uint64 // messages that it does not have yet
-	Active  time.Duration
-}
-
-// Replicas gets the state of the copies from the servers. A copy that stays behind while the others go
-// on needs an operator: nats-server may have given it up.
-func (n *Node) Replicas(ctx context.Context) (list []Replica, err error) {
-	info, err := n.reg.stream.Info(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("get the state of the copies of stream %s: %w", n.reg.names.Stream(), err)
-	}
-	if info.Cluster == nil {
-		return nil, nil
-	}
-	if info.Cluster.Leader != "" {
-		list = append(list, Replica{Server: info.Cluster.Leader, Leader: true, Current: true})
-	}
-	for _, p := range info.Cluster.Replicas {
-		list = append(list, Replica{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag, Active: p.Active})
-	}
-	return list, nil
 }

@@ -254,10 +254,21 @@ func creds(t *testing.T) string {
 		"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"
 }
 
-// TestInProcess: a node uses the server inside of it without the network.
+// TestInProcess: a node uses the server inside of it without the network, whatever that wants of others.
 func TestInProcess(t *testing.T) {
-	s := natstest.Start(t, names, 1, nil)
-	if err := use(t, natsconn.Options{Node: "a", Names: names, Server: s.Server(0)}); err != nil {
-		t.Error(err)
+	files, file := certificates(t), write(t, "credentials", "amble:secret")
+	for name, alter := range map[string]func(*natsconn.ServerOptions){
+		"plain":       func(*natsconn.ServerOptions) {},
+		"TLS":         func(o *natsconn.ServerOptions) { o.TLS = files },
+		"credentials": func(o *natsconn.ServerOptions) { o.TLS, o.Credentials = files, file },
+	} {
+		s := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { alter(o) })
+		o := natsconn.Options{Node: "a", Names: names, Server: s.Server(0), TLS: files}
+		if name == "credentials" {
+			o.Credentials = file
+		}
+		if err := use(t, o); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -32,8 +32,8 @@ type Options struct {
 	Credentials string
 	// TLS are the files for TLS.
 	TLS TLS
-	// Server, unless nil, is the server of this process. The first connection goes to it, without
-	// the network.
+	// Server, unless nil, is the server of this process. If URLs is empty, it is the only one that is
+	// connected to, without the network.
 	Server *Server
 	// IgnoreOthers makes the connection use URLs only, and not the servers that these name.
 	IgnoreOthers bool
@@ -133,13 +133,16 @@ func (o *Options) nats() ([]nats.Option, error) {
 	} else {
 		options = append(options, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	}
-	if o.Server != nil && len(o.URLs) == 0 {
+	inProcess := o.Server != nil && len(o.URLs) == 0
+	if inProcess {
 		options = append(options, nats.InProcessServer(o.Server.server))
-	} else if o.TLS != (TLS{}) {
+	}
+	if o.TLS != (TLS{}) && (!inProcess || o.Server.secured) {
 		config, err := o.TLS.client()
 		if err != nil {
 			return nil, err
 		}
+		config.InsecureSkipVerify = inProcess // the other end of the pipe is this process
 		options = append(options, nats.Secure(config))
 	}
 	if o.IgnoreOthers {

@@ -40,8 +40,9 @@ type ServerOptions struct {
 // Server is a NATS server inside the process. Each message is on disk before it is acknowledged.
 // Its methods may be called concurrently.
 type Server struct {
-	server *server.Server
-	names  Names
+	server  *server.Server
+	names   Names
+	secured bool // its clients use TLS
 }
 
 // maxPayload bounds a message. It is the default of NATS, so a cluster can move to servers of its own.
@@ -73,7 +74,7 @@ func Start(o ServerOptions, patience time.Duration) (*Server, error) {
 		s.WaitForShutdown()
 		return nil, fmt.Errorf("cluster.embed: the NATS server cannot store in %s", o.Directory)
 	}
-	return &Server{server: s, names: o.Names}, nil
+	return &Server{server: s, names: o.Names, secured: options.TLSConfig != nil}, nil
 }
 
 // Stop stops the server and returns when it has ended.
