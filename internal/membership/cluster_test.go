@@ -4,11 +4,14 @@ package membership
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natstest"
 )
 
 // longOptions are options for three servers, whose elections take up to 10 s.
@@ -18,10 +21,10 @@ func longOptions(o *Options) {
 	c.Heartbeat, c.Retry, c.Settle = 2*time.Second, 2*time.Second, 2*time.Second
 }
 
-// TestClusterServers: one of three servers is killed, the one that leads, two, and all. No shard has
-// two owners; with two servers the nodes go on, with one they stand still and then go on.
+// TestClusterServers: one of three servers is killed by SIGKILL, the one that leads, two, and all. No
+// shard has two owners; with two servers the nodes go on, with one they stand still and then go on.
 func TestClusterServers(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newWorldOf(t, 3, natstest.StartProcesses)
 	w.alter = longOptions
 	a, b, c := w.start("a"), w.start("b"), w.start("c")
 	w.served("after the start", a, b, c)
@@ -29,7 +32,7 @@ func TestClusterServers(t *testing.T) {
 	nodes := []*process{a, b, c}
 
 	for range 2 {
-		leader := max(w.servers.Leader(), 0)
+		leader := w.leader(a)
 		follower := (leader + 1) % 3
 		w.servers.Stop(follower)
 		w.renewed("with two servers", nodes)
@@ -37,7 +40,7 @@ func TestClusterServers(t *testing.T) {
 		w.renewed("with three servers", nodes)
 	}
 	for range 2 {
-		leader := max(w.servers.Leader(), 0)
+		leader := w.leader(a)
 		w.servers.Stop(leader)
 		w.renewed("without the leader", nodes)
 		w.servers.Start(leader)
@@ -76,6 +79,23 @@ func TestClusterServers(t *testing.T) {
 	b.kill()
 	w.served("after a kill", a, c)
 	w.judge.check(t)
+}
+
+// leader returns the number of the server that leads the stream of the registers.
+func (w *world) leader(p *process) (leader int) {
+	w.t.Helper()
+	eventually(w.t, "a server leads", func() error {
+		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		defer cancel()
+		list, err := p.node.Replicas(ctx)
+		for _, r := range list {
+			if n, _ := fmt.Sscanf(r.Server, "server%d", &leader); r.Leader && n == 1 {
+				return nil
+			}
+		}
+		return errors.Join(err, errNotYet)
+	})
+	return leader
 }
 
 // renewed waits until each node has sent a heartbeat after now that was written.

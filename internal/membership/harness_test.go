@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		runChild()
 		return
 	}
+	natstest.RunServer()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
 		panic(err)
@@ -197,12 +198,19 @@ type world struct {
 
 func newWorld(t *testing.T, servers int) *world {
 	t.Helper()
+	return newWorldOf(t, servers, natstest.Start)
+}
+
+// newWorldOf makes a world whose servers start starts.
+func newWorldOf(t *testing.T, servers int, start func(testing.TB, natsconn.Names, int,
+	func(int, *natsconn.ServerOptions)) *natstest.Servers) *world {
+	t.Helper()
 	w := &world{t: t, judge: &judge{}, nodes: make(map[string]*process)}
 	w.file = filepath.Join(t.TempDir(), "credentials")
 	if err := os.WriteFile(w.file, []byte("amble:secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.servers = natstest.Start(t, names, servers, func(_ int, o *natsconn.ServerOptions) { o.Credentials = w.file })
+	w.servers = start(t, names, servers, func(_ int, o *natsconn.ServerOptions) { o.Credentials = w.file })
 	t.Cleanup(func() {
 		for _, p := range w.processes() {
 			p.kill()

@@ -34,7 +34,7 @@ type ServerOptions struct {
 	TLS TLS
 	// Log, unless nil, gets what the server says. It is called by many goroutines and must not
 	// block.
-	Log func(level, text string)
+	Log func(level, text string) `json:"-"`
 }
 
 // Server is a NATS server inside the process. Each message is on disk before it is acknowledged.

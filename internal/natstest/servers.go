@@ -3,8 +3,12 @@
 package natstest
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -16,9 +20,10 @@ const patience = time.Minute
 
 // Servers are NATS servers of one process, each with a directory of its own.
 type Servers struct {
-	t       testing.TB
-	options []natsconn.ServerOptions
-	running []*natsconn.Server
+	t         testing.TB
+	options   []natsconn.ServerOptions
+	running   []*natsconn.Server
+	processes []*exec.Cmd // instead of running, if the servers are processes
 }
 
 // Start starts so many servers that belong together, and stops them at the end of the test. alter,
@@ -26,6 +31,22 @@ type Servers struct {
 func Start(t testing.TB, names natsconn.Names, count int, alter func(i int, o *natsconn.ServerOptions)) *Servers {
 	t.Helper()
 	s := &Servers{t: t, running: make([]*natsconn.Server, count)}
+	s.start(names, count, alter)
+	return s
+}
+
+// StartProcesses is [Start] with a process for each server, which [Servers.Stop] kills by SIGKILL. The
+// TestMain of the package calls [RunServer] first.
+func StartProcesses(t testing.TB, names natsconn.Names, count int, alter func(i int, o *natsconn.ServerOptions)) *Servers {
+	t.Helper()
+	s := &Servers{t: t, running: make([]*natsconn.Server, count), processes: make([]*exec.Cmd, count)}
+	s.start(names, count, alter)
+	return s
+}
+
+func (s *Servers) start(names natsconn.Names, count int, alter func(i int, o *natsconn.ServerOptions)) {
+	t := s.t
+	t.Helper()
 	addresses := FreeAddresses(t, 2*count)
 	for i := range count {
 		o := natsconn.ServerOptions{Node: fmt.Sprintf("server%d", i), Names: names, Listen: addresses[2*i],
@@ -49,7 +70,48 @@ func Start(t testing.TB, names natsconn.Names, count int, alter func(i int, o *n
 	for i := range count {
 		s.Start(i)
 	}
-	return s
+}
+
+// serverEnv is the variable with the options of a server that is a process.
+const serverEnv = "AMBLE_TEST_NATS_SERVER"
+
+// RunServer runs a server until it is killed, if this process was started for that.
+func RunServer() {
+	text := os.Getenv(serverEnv)
+	if text == "" {
+		return
+	}
+	var o natsconn.ServerOptions
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(err)
+	}
+	if _, err := natsconn.Start(o, patience); err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
+	os.Exit(0)
+}
+
+// startProcess starts a server as a process.
+func (s *Servers) startProcess(i int) {
+	s.t.Helper()
+	text, err := json.Marshal(s.options[i])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := exec.Command(program)
+	c.Env, c.Stderr = append(os.Environ(), serverEnv+"="+string(text)), os.Stderr
+	if _, err := c.StdinPipe(); err != nil { // stays open until the end of this process
+		s.t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.processes[i] = c
 }
 
 // FreeAddresses returns addresses of this machine at which nothing listens.
@@ -66,9 +128,13 @@ func FreeAddresses(t testing.TB, count int) (addresses []string) {
 	return addresses
 }
 
-// Start starts a server that does not run.
+// Start starts a server that does not run. A process may take connections only later.
 func (s *Servers) Start(i int) {
 	s.t.Helper()
+	if s.processes != nil {
+		s.startProcess(i)
+		return
+	}
 	var err error
 	if s.running[i], err = natsconn.Start(s.options[i], patience); err != nil {
 		s.t.Fatal(err)
@@ -77,6 +143,14 @@ func (s *Servers) Start(i int) {
 
 // Stop stops a server, if it runs. What it has acknowledged stays in its directory.
 func (s *Servers) Stop(i int) {
+	if s.processes != nil {
+		if c := s.processes[i]; c != nil {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+			s.processes[i] = nil
+		}
+		return
+	}
 	if s.running[i] != nil {
 		s.running[i].Stop()
 		s.running[i] = nil
