@@ -92,6 +92,10 @@ soak: ## run the long tests (build tag soak): kill, restart and compare, for as 
 test-real: build ## crawl what nginx and lighttpd serve (build tag real); installs Debian packages
 	go test -tags real -run '^TestReal' -count 1 -timeout 2h -v ./...
 
+.PHONY: test-cluster
+test-cluster: ## run the long tests of a cluster (build tag cluster): servers and nodes that are killed, cut off and stopped; under half an hour
+	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/membership ./internal/natsconn
+
 .PHONY: pictures
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
 	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/server

@@ -31,14 +31,10 @@ func (n *Node) Need(now Instant, s Shard, key string, want int) {
 // Start reports whether a request to a host of a shard may start under a shared limit, and counts it
 // if so. [Node.End] ends it.
 func (n *Node) Start(now Instant, s Shard, key string) bool {
-	h := n.byShard[s]
-	if !n.MayStart(now, s) {
+	if !n.MayStartUnder(now, s, key) {
 		return false
 	}
-	a := h.allowance(key)
-	if a == nil || !a.mayStart(now, &n.o) {
-		return false
-	}
+	a := n.byShard[s].allowance(key)
 	a.using++
 	a.used = true
 	return true

@@ -184,10 +184,12 @@ func (b *bandwidth) release(a *account, now time.Time) {
 	}
 }
 
-// account counts the bytes that one request receives. Its zero value and nil have no limit.
+// account counts the bytes that one request receives, and asks whether it may send any. Its zero
+// value and nil have no limit.
 type account struct {
 	shared *bandwidth
 	host   string
+	permit func() error // nil: all may be written
 
 	mu           sync.Mutex    // guards what follows
 	total        time.Duration // of the waits that have ended

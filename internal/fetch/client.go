@@ -96,6 +96,11 @@ type Request struct {
 	AnyType bool
 	// Progress, unless nil, reports how far the request is.
 	Progress *Progress
+	// Permit, unless nil, is called before the request connects, and before each piece that it
+	// writes, those of the TLS handshake included. If it returns an error nothing more is written,
+	// and the request fails with KindCanceled and that error. It may be called concurrently and must
+	// not block.
+	Permit func() error
 }
 
 // Response is a whole response of any status. Close frees the memory and the files that Body and
@@ -146,6 +151,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	defer r.Progress.end()
 	w := newWatch(ctx, c.o.Timeout, a, c.now)
 	w.pace.c, w.pace.account = c, a
+	a.permit = w.guard(r.Permit)
 	defer w.stop()
 	resp, sent, err := c.do(w, r)
 	c.bandwidth.release(a, c.now())
@@ -284,6 +290,11 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field,
 func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	key := connKey{scheme: r.URL.Scheme(), host: r.URL.Host(), port: r.URL.Port()}
 	w.enter(phaseConnect, c.o.ConnectTimeout)
+	if w.account.permit != nil {
+		if err := w.account.permit(); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := c.checkReach(r); err != nil {
 		return nil, nil, err
 	}

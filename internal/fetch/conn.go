@@ -136,10 +136,16 @@ func (m *meter) receive(p []byte) (int, error) {
 }
 
 // Write counts before it writes, so that a failed write counts as sent: a part of it may have left.
-// An idle connection writes nothing.
+// An idle connection writes nothing. A request writes nothing without its permit, which is asked here
+// because nothing that takes time comes between this and the kernel.
 func (m *meter) Write(p []byte) (int, error) {
 	if m.instant != 0 {
 		return 0, errUnsolicited
+	}
+	if a := m.account.Load(); a != nil && a.permit != nil {
+		if err := a.permit(); err != nil {
+			return 0, err
+		}
 	}
 	m.written.Add(int64(len(p)))
 	return m.Conn.Write(p)

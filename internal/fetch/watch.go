@@ -153,6 +153,21 @@ func (w *watch) interrupt(c *meter) (release func() bool) {
 	}
 }
 
+// guard returns a permit that ends the watch when it refuses. HTTP/2 and TLS would replace its error
+// by their own.
+func (w *watch) guard(permit func() error) func() error {
+	if permit == nil {
+		return nil
+	}
+	return func() error {
+		err := permit()
+		if err != nil {
+			w.cancel(err)
+		}
+		return err
+	}
+}
+
 // trip begins a round trip. The returned function returns how long it has taken, without waits for
 // bandwidth.
 func (w *watch) trip() (took func() time.Duration) {

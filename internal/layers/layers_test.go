@@ -18,11 +18,11 @@ const module = "github.com/amble-crawler/amble/"
 
 // soleUsers names, for some libraries, the only package that may import them outside of tests.
 var soleUsers = map[string]string{
-	"go.etcd.io/bbolt":             "storage",
-	"github.com/spf13/viper":       "internal/config",
-	"github.com/PuerkitoBio/":      "internal/extract",
-	"github.com/nlnwa/whatwg-url/": "internal/weburl",
-	"github.com/nats-io/":          "internal/journal",
+	"go.etcd.io/bbolt":                "storage",
+	"github.com/spf13/viper":          "internal/config",
+	"github.com/PuerkitoBio/":         "internal/extract",
+	"github.com/nlnwa/whatwg-url/":    "internal/weburl",
+	"github.com/nats-io/nats-server/": "internal/natsconn",
 }
 
 // forbidden are the imports that a pure package must not have.

@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// Status is what a node knows of its cluster at an instant. Others may know more.
+type Status struct {
+	Born    Sequence // of the node's own membership; 0: it is no member
+	Trust   Instant  // until then the node may make requests
+	Written Instant  // when the newest heartbeat that was written was sent; 0: there is none
+	Drained bool     // the node takes no shards
+	Members []MemberStatus
+	Shards  []ShardStatus // by number
+}
+
+// MemberStatus is what a node knows of a member.
+type MemberStatus struct {
+	Node   string
+	Born   Sequence
+	Weight uint16
+	Seen   Instant // when the newest message of its register was seen
+	Sealed bool    // its membership is over
+	Silent bool    // nothing was seen for a TTL
+}
+
+// ShardStatus is what a node knows of a shard.
+type ShardStatus struct {
+	Owner  string // empty: nobody
+	Epoch  Sequence
+	Engine EngineStatus // of this node
+}
+
+// EngineStatus is the state of the engine that this node has for a shard.
+type EngineStatus uint8
+
+// The states of an engine.
+const (
+	NoEngine EngineStatus = iota
+	Running
+	Draining // it makes its last commit
+	Breaking // it ends without one
+)
+
+// String returns the state in a word.
+func (e EngineStatus) String() string {
+	return [...]string{"none", "running", "draining", "breaking"}[e]
+}
+
+// Born returns the sequence of the node's membership, or 0.
+func (n *Node) Born() Sequence { return n.self.born }
+
+// Status returns what the node knows. Members are in the order of their names.
+func (n *Node) Status() Status {
+	s := Status{Born: n.self.born, Trust: n.self.until, Drained: n.self.weight == 0,
+		Shards: make([]ShardStatus, len(n.epochs))}
+	if n.self.until != 0 {
+		s.Written = n.self.until.Add(n.o.Margin - n.o.TTL)
+	}
+	for _, r := range n.members.all {
+		if r.seq != 0 {
+			s.Members = append(s.Members, MemberStatus{r.name, r.born, r.weight, r.seen, r.sealed, r.silent})
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return strings.Compare(a.Node, b.Node) })
+	for i := range s.Shards {
+		shard := &s.Shards[i]
+		shard.Owner, shard.Epoch = n.Owner(Shard(i))
+		if h := n.byShard[Shard(i)]; h != nil {
+			shard.Engine = EngineStatus(h.engine)
+		}
+	}
+	return s
+}
+
+// Turn is what a shard has of a shared limit.
+type Turn struct {
+	Free      int     // requests that it may start
+	NotBefore Instant // none starts before
+	Until     Instant // as [Node.Until]
+}
+
+// Turn returns what a shard has of a shared limit.
+func (n *Node) Turn(s Shard, key string) (t Turn) {
+	if h := n.byShard[s]; h != nil {
+		if a := h.allowance(key); a != nil {
+			t = Turn{max(0, a.slots-a.using), a.notBefore, min(a.until, n.self.until)}
+		}
+	}
+	return t
+}
+
+// MayStartUnder reports whether [Node.Start] would let a request start under a shared limit.
+func (n *Node) MayStartUnder(now Instant, s Shard, key string) bool {
+	if !n.MayStart(now, s) {
+		return false
+	}
+	a := n.byShard[s].allowance(key)
+	return a != nil && a.mayStart(now, &n.o)
+}

@@ -1,0 +1,196 @@
+package membership
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// protocol is the version of all messages between nodes, and of what they keep in the registers.
+// Nodes of different versions do not work together.
+const protocol = 1
+
+// The kinds of messages. The second byte of a message is its kind.
+const (
+	kindKey      = 'k'
+	kindEpoch    = 'e'
+	kindGrants   = 'g'
+	kindSettings = 's'
+)
+
+// Bounds of what a message may hold.
+const (
+	maxNodeName     = 64
+	maxLimitKey     = 1 << 10
+	maxGrants       = 256
+	maxSettings     = 1 << 10
+	maxSettingName  = 256
+	maxSettingValue = 4 << 10
+	maxSlots        = 1 << 20
+)
+
+// errProtocol means that a message was written by another version of amble.
+var errProtocol = errors.New("written by another version of amble")
+
+// writer identifies a write: the process that made it, and its number there. Whoever reads a message
+// of its own process knows that this write has succeeded, even if the answer was lost.
+type writer struct {
+	process uint64
+	id      uint64
+}
+
+func begin(kind byte, w writer) []byte {
+	b := append(make([]byte, 0, 64), protocol, kind)
+	b = binary.BigEndian.AppendUint64(b, w.process)
+	return binary.AppendUvarint(b, w.id)
+}
+
+// header reads what all messages begin with.
+func header(d *wire.Decoder, kind byte) (w writer) {
+	if version := d.Byte(); d.OK() && version != protocol {
+		d.Fail(fmt.Errorf("%w, with protocol %d instead of %d", errProtocol, version, protocol))
+	}
+	d.Require(d.Byte() == kind)
+	return writer{d.Uint64(), d.Uvarint()}
+}
+
+func encodeKey(w writer, k cluster.Key) []byte {
+	b := begin(kindKey, w)
+	b = binary.BigEndian.AppendUint64(b, k.Process)
+	b = binary.AppendUvarint(b, uint64(k.Born))
+	b = binary.BigEndian.AppendUint16(b, k.Weight)
+	return append(b, bit(k.Sealed))
+}
+
+func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
+	d := wire.NewDecoder(b)
+	w = header(&d, kindKey)
+	k.Process = d.Uint64()
+	k.Born = cluster.Sequence(d.Uvarint())
+	k.Weight = d.Uint16()
+	k.Sealed = readBit(&d)
+	return w, k, d.End()
+}
+
+func encodeEpoch(w writer, e cluster.Epoch) []byte {
+	b := begin(kindEpoch, w)
+	b = appendText(b, e.Owner.Node)
+	b = binary.AppendUvarint(b, uint64(e.Owner.Born))
+	return append(b, bit(e.Released))
+}
+
+func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
+	d := wire.NewDecoder(b)
+	w = header(&d, kindEpoch)
+	e.Owner.Node = readText(&d, maxNodeName)
+	e.Owner.Born = cluster.Sequence(d.Uvarint())
+	e.Released = readBit(&d)
+	d.Require(natsconn.ValidateName(e.Owner.Node) == nil)
+	return w, e, d.End()
+}
+
+// The parts of a message about grants.
+const (
+	partRequest = 0
+	partGrant   = 1
+)
+
+// beginGrants begins a message with grants and requests for grants.
+func beginGrants(process uint64) []byte { return begin(kindGrants, writer{process: process}) }
+
+func appendGrantRequest(b []byte, r cluster.GrantRequest) []byte {
+	b = appendText(append(b, partRequest), r.Key)
+	b = binary.AppendUvarint(b, uint64(r.User))
+	b = binary.AppendUvarint(b, uint64(r.Epoch))
+	b = binary.AppendUvarint(b, r.Number)
+	b = binary.AppendUvarint(b, uint64(min(r.Keep, maxSlots)))
+	return binary.AppendUvarint(b, uint64(min(r.Want, maxSlots)))
+}
+
+func appendGrant(b []byte, g cluster.Grant) []byte {
+	b = appendText(append(b, partGrant), g.Key)
+	b = binary.AppendUvarint(b, uint64(g.User))
+	b = binary.AppendUvarint(b, uint64(g.Epoch))
+	b = binary.AppendUvarint(b, g.Number)
+	b = binary.AppendUvarint(b, uint64(min(g.Slots, maxSlots)))
+	b = binary.AppendUvarint(b, uint64(g.After))
+	return binary.AppendUvarint(b, uint64(min(g.Share, maxSlots)))
+}
+
+// decodeGrants returns the requests (cluster.GrantRequest) and grants (cluster.Grant) of a message, in
+// their order.
+func decodeGrants(b []byte) (parts []any, err error) {
+	d := wire.NewDecoder(b)
+	header(&d, kindGrants)
+	for d.OK() && d.Len() > 0 {
+		if len(parts) == maxGrants {
+			return nil, wire.ErrRange
+		}
+		kind, key := d.Byte(), readText(&d, maxLimitKey)
+		user, epoch := cluster.Shard(d.UvarintMax(math.MaxInt32)), cluster.Sequence(d.Uvarint())
+		number, slots := d.Uvarint(), int(d.UvarintMax(maxSlots))
+		switch kind {
+		case partRequest:
+			parts = append(parts, cluster.GrantRequest{Key: key, User: user, Epoch: epoch, Number: number,
+				Keep: slots, Want: int(d.UvarintMax(maxSlots))})
+		case partGrant:
+			parts = append(parts, cluster.Grant{Key: key, User: user, Epoch: epoch, Number: number, Slots: slots,
+				After: time.Duration(d.UvarintMax(math.MaxInt64)), Share: int(d.UvarintMax(maxSlots))})
+		default:
+			d.Require(false)
+		}
+	}
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return parts, nil
+}
+
+// setting is one that all nodes of a cluster have to agree on.
+type setting struct{ name, value string }
+
+func encodeSettings(w writer, settings []setting) []byte {
+	b := binary.AppendUvarint(begin(kindSettings, w), uint64(len(settings)))
+	for _, s := range settings {
+		b = appendText(appendText(b, s.name), s.value)
+	}
+	return b
+}
+
+func decodeSettings(b []byte) (settings []setting, err error) {
+	d := wire.NewDecoder(b)
+	header(&d, kindSettings)
+	count := d.UvarintMax(maxSettings)
+	for range count {
+		if !d.OK() {
+			break
+		}
+		settings = append(settings, setting{readText(&d, maxSettingName), readText(&d, maxSettingValue)})
+	}
+	return settings, d.End()
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func readText(d *wire.Decoder, most uint64) string { return string(d.Bytes(int(d.UvarintMax(most)))) }
+
+func bit(f bool) byte {
+	if f {
+		return 1
+	}
+	return 0
+}
+
+func readBit(d *wire.Decoder) bool {
+	b := d.Byte()
+	d.Require(b <= 1)
+	return b == 1
+}

@@ -1,0 +1,162 @@
+package membership
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+)
+
+var (
+	goldenWriter  = writer{process: 0x0102030405060708, id: 300}
+	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
+	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}, Released: true}
+	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9, Keep: 1, Want: 3}
+	goldenGrant   = cluster.Grant{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9,
+		Slots: 2, After: time.Second, Share: 1}
+	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
+)
+
+// TestGolden: messages of this version are these bytes, and mean the same for ever.
+func TestGolden(t *testing.T) {
+	grants := appendGrant(appendGrantRequest(beginGrants(goldenWriter.process), goldenRequest), goldenGrant)
+	for _, tt := range []struct {
+		name   string
+		want   string
+		have   []byte
+		decode func(b []byte) (any, error)
+		value  any
+	}{
+		{"key", "016b0102030405060708ac0211121314151617188080400102" + "01", encodeKey(goldenWriter, goldenKey),
+			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
+			[]any{goldenWriter, goldenKey}},
+		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d01", encodeEpoch(goldenWriter, goldenEpoch),
+			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
+			[]any{goldenWriter, goldenEpoch}},
+		{"grants", "0167010203040506070800" + "00093139322e302e322e31" + "3ff4030901" + "03" +
+			"01093139322e302e322e31" + "3ff4030902" + "8094ebdc0301", grants,
+			func(b []byte) (any, error) { return decodeGrants(b) }, []any{goldenRequest, goldenGrant}},
+		{"settings", "01730102030405060708ac0202" + "0e636c75737465722e736861726473" + "023634" + "05747261707300",
+			encodeSettings(goldenWriter, goldenList),
+			func(b []byte) (any, error) { return decodeSettings(b) }, goldenList},
+		{"state", "0104626f6f74000000000000000a000000000000000b000000000000000c", encodeState(12, "boot", 10, 11),
+			func(b []byte) (any, error) { return decodeState(b, "boot", 10, 11) }, cluster.Sequence(12)},
+	} {
+		if got := hex.EncodeToString(tt.have); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		b, err := hex.DecodeString(tt.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := tt.decode(b); err != nil || !reflect.DeepEqual(v, tt.value) {
+			t.Errorf("%s: %+v, %v, want %+v", tt.name, v, err, tt.value)
+		}
+		for n := range b {
+			if _, err := tt.decode(b[:n]); err == nil && !(tt.name == "grants" && (n == 11 || n == 28)) {
+				t.Errorf("%s: the first %d bytes are a message", tt.name, n)
+			}
+		}
+		if _, err := tt.decode(append(b, 9)); err == nil {
+			t.Errorf("%s: a byte too many", tt.name)
+		}
+		b[0]++
+		if _, err := tt.decode(b); err == nil || tt.name != "state" && !errors.Is(err, errProtocol) {
+			t.Errorf("%s: another version: %v", tt.name, err)
+		}
+	}
+}
+
+// TestHostile: what is out of bounds is refused.
+func TestHostile(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	many := beginGrants(1)
+	for range maxGrants + 1 {
+		many = appendGrantRequest(many, goldenRequest)
+	}
+	negative := goldenRequest
+	negative.User = -1
+	for name, b := range map[string][]byte{
+		"long key":       appendGrantRequest(beginGrants(1), cluster.GrantRequest{Key: long}),
+		"many":           many,
+		"negative shard": appendGrantRequest(beginGrants(1), negative),
+		"kind":           append(beginGrants(1), 2, 0, 0, 0, 0, 0, 0),
+	} {
+		if parts, err := decodeGrants(b); err == nil || parts != nil {
+			t.Errorf("%s: %v, %v", name, parts, err)
+		}
+	}
+	for _, node := range []string{"", "a.b", "*", long} {
+		if _, _, err := decodeEpoch(encodeEpoch(goldenWriter, cluster.Epoch{Owner: cluster.Member{Node: node}})); err == nil {
+			t.Errorf("an epoch of node %.10q", node)
+		}
+	}
+	if _, err := decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))); err == nil {
+		t.Error("too many settings")
+	}
+	count := append(begin(kindSettings, goldenWriter), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
+	if _, err := decodeSettings(count); err == nil {
+		t.Error("a count without settings")
+	}
+}
+
+// FuzzDecode: any bytes are refused, or mean the same when they are encoded again.
+func FuzzDecode(f *testing.F) {
+	f.Add(encodeKey(goldenWriter, goldenKey))
+	f.Add(encodeEpoch(goldenWriter, goldenEpoch))
+	f.Add(appendGrant(appendGrantRequest(beginGrants(1), goldenRequest), goldenGrant))
+	f.Add(encodeSettings(goldenWriter, goldenList))
+	f.Add(encodeState(12, "boot", 10, 11))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if w, k, err := decodeKey(b); err == nil {
+			if w2, k2, err := decodeKey(encodeKey(w, k)); w2 != w || k2 != k || err != nil {
+				t.Errorf("%+v, %+v, %v", k, k2, err)
+			}
+		}
+		if w, e, err := decodeEpoch(b); err == nil {
+			if w2, e2, err := decodeEpoch(encodeEpoch(w, e)); w2 != w || e2 != e || err != nil {
+				t.Errorf("%+v, %+v, %v", e, e2, err)
+			}
+		}
+		if parts, err := decodeGrants(b); err == nil {
+			again := beginGrants(1)
+			for _, part := range parts {
+				switch p := part.(type) {
+				case cluster.GrantRequest:
+					again = appendGrantRequest(again, p)
+				case cluster.Grant:
+					again = appendGrant(again, p)
+				}
+			}
+			if parts2, err := decodeGrants(again); !reflect.DeepEqual(parts2, parts) || err != nil {
+				t.Errorf("%+v, %+v, %v", parts, parts2, err)
+			}
+			if len(parts) > maxGrants {
+				t.Errorf("%d parts", len(parts))
+			}
+		}
+		if list, err := decodeSettings(b); err == nil {
+			if list2, err := decodeSettings(encodeSettings(goldenWriter, list)); !reflect.DeepEqual(list2, list) || err != nil {
+				t.Errorf("%+v, %+v, %v", list, list2, err)
+			}
+		}
+		if born, err := decodeState(b, "boot", 10, 11); err == nil {
+			if born2, err := decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11); born2 != born || err != nil {
+				t.Errorf("%d, %d, %v", born, born2, err)
+			}
+		}
+	})
+}
+
+// TestLimits: numbers beyond the bounds are cut, not refused by the reader.
+func TestLimits(t *testing.T) {
+	b := appendGrantRequest(beginGrants(1), cluster.GrantRequest{Key: "k", Keep: math.MaxInt, Want: math.MaxInt})
+	if parts, err := decodeGrants(b); err != nil || len(parts) != 1 {
+		t.Errorf("%v, %v", parts, err)
+	}
+}

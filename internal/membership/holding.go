@@ -1,0 +1,183 @@
+package membership
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+)
+
+// Holding is a shard that this node owns with an epoch, for one run of an engine. Its methods may be
+// called concurrently. A nil *Holding stands for a crawl on one machine: it allows everything.
+type Holding struct {
+	n      *Node
+	shard  cluster.Shard
+	epoch  cluster.Sequence
+	state  atomic.Uint32
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	requests map[*Request]struct{} // in flight; guarded by n.mu
+	opened   bool                  // Engines.Open was called; guarded by n.mu
+}
+
+// The states of a holding.
+const (
+	stateRunning  uint32 = iota
+	stateDraining        // no request starts; those in flight go on
+	stateBroken
+)
+
+// Shard returns the shard.
+func (h *Holding) Shard() cluster.Shard { return h.shard }
+
+// Epoch returns the sequence of the epoch, which fences the log of the shard.
+func (h *Holding) Epoch() cluster.Sequence { return h.epoch }
+
+// Context returns a context that ends when the engine has to be broken off.
+func (h *Holding) Context() context.Context { return h.ctx }
+
+// Ended reports that the engine has ended: none of its requests is in flight and nothing more is
+// committed. It is called once, after [Engines.Close] or without it. If the engine could not open or
+// has failed, err says why: the node then hands over all its shards.
+func (h *Holding) Ended(err error) { h.n.ended(h, err) }
+
+// Refused reports that the log of the shard has refused a message that was fenced by the epoch. The
+// engine is broken off.
+func (h *Holding) Refused() {
+	h.n.do(func(m *cluster.Node, now cluster.Instant) { m.LogRefused(now, h.shard, h.epoch) })
+}
+
+// Check returns nil if a request to a host of the shard may start now, else [ErrNotTrusted].
+func (h *Holding) Check() error {
+	if h == nil || h.state.Load() == stateRunning && h.n.trust.Left() >= h.n.o.Cluster.LastStart {
+		return nil
+	}
+	return ErrNotTrusted
+}
+
+// Need sets how many requests the engine has a use for under a shared limit, those in flight
+// included. The node then gets and keeps as many slots of it as others leave. [Engines.Granted] says
+// when that has changed something.
+func (h *Holding) Need(key string, want int) {
+	if h != nil {
+		h.n.do(func(m *cluster.Node, now cluster.Instant) { m.Need(now, h.shard, key, want) })
+	}
+}
+
+// Turn is what an engine has of a shared limit: so many requests may start, after a time, and the
+// grant lasts for a time, both from now. If none is free, the grant is still awaited.
+type Turn struct {
+	Free        int
+	After, Left time.Duration
+}
+
+// Turn returns what the engine has of a shared limit.
+func (h *Holding) Turn(key string) (t Turn) {
+	if h == nil {
+		return Turn{Free: 1}
+	}
+	h.n.do(func(m *cluster.Node, now cluster.Instant) {
+		have := m.Turn(h.shard, key)
+		t = Turn{have.Free, max(0, have.NotBefore.Sub(now)), max(0, have.Until.Sub(now))}
+	})
+	return t
+}
+
+// Begin begins a request to a host of the shard, under shared limits. If it may start under all of
+// them it takes a slot of each and returns the request, which the caller ends. Else it takes none and
+// returns [ErrNotTrusted]. The context of the request is a child of ctx.
+func (h *Holding) Begin(ctx context.Context, keys ...string) (*Request, error) {
+	if h == nil {
+		return &Request{ctx: ctx}, nil
+	}
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	r := &Request{holding: h, keys: keys}
+	err := ErrNotTrusted
+	h.n.do(func(m *cluster.Node, now cluster.Instant) {
+		for _, key := range keys {
+			if !m.MayStartUnder(now, h.shard, key) {
+				return
+			}
+		}
+		if h.n.holdings[h.shard] != h || !m.MayStart(now, h.shard) {
+			return
+		}
+		for _, key := range keys {
+			m.Start(now, h.shard, key)
+		}
+		r.ctx, r.cancel = context.WithCancelCause(ctx)
+		h.requests[r] = struct{}{}
+		err = nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Request is a request to a host of a shard that this node owns. Its methods may be called
+// concurrently.
+type Request struct {
+	holding *Holding // nil: there is no cluster
+	keys    []string
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+}
+
+// Context returns the context of the request. It ends with the cause [ErrNotTrusted] when the trust,
+// a grant or the holding ends.
+func (r *Request) Context() context.Context { return r.ctx }
+
+// Check returns nil if the request may be written now, else [ErrNotTrusted]. It is called between
+// connecting and writing.
+func (r *Request) Check() error {
+	h := r.holding
+	if h == nil {
+		return nil
+	}
+	least := h.n.o.Cluster.LastStart
+	if h.state.Load() == stateBroken || h.n.trust.Left() < least {
+		return ErrNotTrusted
+	}
+	if len(r.keys) == 0 {
+		return nil
+	}
+	err := ErrNotTrusted
+	h.n.do(func(m *cluster.Node, now cluster.Instant) {
+		if r.until(m).Sub(now) >= least {
+			err = nil
+		}
+	})
+	return err
+}
+
+// End ends the request, whether it was made or not. It may be called again.
+func (r *Request) End() {
+	h := r.holding
+	if h == nil {
+		return
+	}
+	h.n.do(func(m *cluster.Node, now cluster.Instant) {
+		if _, inFlight := h.requests[r]; !inFlight {
+			return
+		}
+		delete(h.requests, r)
+		for _, key := range r.keys {
+			m.End(now, h.shard, key)
+		}
+	})
+	r.cancel(context.Canceled)
+}
+
+// until returns the instant at which the request is broken off. n.mu is held.
+func (r *Request) until(m *cluster.Node) cluster.Instant {
+	until := m.Trust()
+	for _, key := range r.keys {
+		until = min(until, m.Until(r.holding.shard, key))
+	}
+	return until
+}

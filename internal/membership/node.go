@@ -1,0 +1,421 @@
+package membership
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// ErrNameTaken means that another live process has the name of this node.
+var ErrNameTaken = errors.New("another process that runs has the name of this node")
+
+// Node is a process in a cluster. Its methods may be called concurrently.
+type Node struct {
+	o      Options
+	log    *slog.Logger
+	reg    *registers
+	writes *writes
+	grants *grants
+	trust  *Trust
+
+	wake  chan struct{} // for the loop: there are actions
+	alarm chan struct{} // for the guard: trust or a holding has ended
+
+	mu       sync.Mutex // guards what follows; nothing blocks under it
+	machine  *cluster.Node
+	actions  []cluster.Action // to be carried out by the loop
+	holdings map[cluster.Shard]*Holding
+	closed   bool // nothing happens any more
+	names    map[string]struct{}
+	watch    watchState
+}
+
+// watchState is how far what the node follows is behind what it has written itself.
+type watchState struct {
+	written cluster.Sequence // the newest heartbeat that was written
+	seen    cluster.Sequence // the newest own message that was delivered
+	since   cluster.Instant  // behind since then; 0: it is not
+	again   context.CancelFunc
+}
+
+// maxNames bounds the names of nodes that this one has ever heard of.
+const maxNames = 10_000
+
+// Join looks whether the process can be a node of the cluster: the stream and the settings are those
+// that the other nodes have. It creates them if this is the first node. The node is no member before
+// [Node.Run].
+func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	var process [8]byte
+	_, _ = rand.Read(process[:]) // it never fails
+	o.Cluster.Process = binary.BigEndian.Uint64(process[:])
+	n := &Node{o: o, log: o.Log, trust: &Trust{uptime: o.Uptime},
+		wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		holdings: make(map[cluster.Shard]*Holding), names: make(map[string]struct{})}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	stream, err := natsconn.OpenStream(ctx, js, o.Names, o.Replicas)
+	if stream == nil {
+		return nil, err
+	}
+	n.reg = &registers{nc: nc, js: js, stream: stream, names: o.Names}
+	if err := errors.Join(err, n.reg.agree(ctx, writer{process: o.Cluster.Process}, o.settings())); err != nil {
+		return nil, err
+	}
+	n.writes = newWrites(n)
+	n.grants = newGrants(n, nc)
+	return n, nil
+}
+
+// Trust returns the trust of the node.
+func (n *Node) Trust() *Trust { return n.trust }
+
+// now reads the clock.
+func (n *Node) now() cluster.Instant { return cluster.Instant(n.o.Uptime()) }
+
+// tickEvery is how often the state machine lets time pass.
+const tickEvery = 200 * time.Millisecond
+
+// Run makes the process a member and carries out what the state machine wants, until the node has
+// left: see [Node.Leave]. Then it returns nil. If the context ends before that, or another process has
+// the name of the node, it breaks off all engines, waits for their end and returns an error. Others
+// then wait for a TTL before they take the shards. Run is called once.
+func (n *Node) Run(ctx context.Context) error {
+	o := n.o.Cluster
+	state, err := openState(n.o.StateFile)
+	if err != nil {
+		return err
+	}
+	defer state.close()
+	o.Predecessor = state.predecessor
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.mu.Lock()
+	n.machine, err = cluster.NewNode(n.now(), o)
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	synced := make(chan struct{})
+	wg.Go(func() { n.follow(ctx, synced) })
+	wg.Go(func() { n.grants.receive(ctx) })
+	wg.Go(func() { n.grants.send(ctx) })
+	wg.Go(func() { n.watchReplicas(ctx) })
+	guarded, endGuard := context.WithCancel(context.WithoutCancel(ctx))
+	wg.Go(func() { n.guard(guarded) })
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-synced:
+		err = n.loop(ctx, state)
+	}
+	n.breakAll()
+	cancel()
+	endGuard()
+	n.writes.wait()
+	wg.Wait()
+	return err
+}
+
+// loop lets time pass and carries out actions until the node has left.
+func (n *Node) loop(ctx context.Context, state *stateFile) error {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	trusted := false
+	for {
+		n.do(func(m *cluster.Node, now cluster.Instant) {
+			m.Tick(now)
+			state.note(m.Born())
+			n.checkWatch(now)
+		})
+		if is := n.trust.Left() > 0; is != trusted {
+			if trusted = is; trusted {
+				n.log.Info("the place of this node in the cluster is confirmed")
+			} else {
+				n.log.Warn("the place of this node in the cluster is not confirmed, so it makes no request; " +
+					"look whether the NATS servers can be reached and a majority of them runs")
+			}
+		}
+		if err := state.save(); err != nil {
+			n.log.Warn("cannot note the membership, so a restart takes longer", "error", err)
+		}
+		for ticked := false; !ticked; {
+			if left, err := n.carryOut(ctx); left || err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-ticker.C:
+				ticked = true
+			case <-n.wake:
+			}
+		}
+	}
+}
+
+// Leave makes the node hand over its shards and end its membership. [Node.Run] returns when that is
+// done.
+func (n *Node) Leave() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, true) })
+}
+
+// Drain makes the node hand over its shards and take no others. It stays a member.
+func (n *Node) Drain() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, false) })
+}
+
+// do calls f with the state machine and the time, and takes what follows from that. Before Run and
+// after its end it does nothing.
+func (n *Node) do(f func(m *cluster.Node, now cluster.Instant)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.machine == nil || n.closed {
+		return
+	}
+	now := n.now()
+	f(n.machine, now)
+	n.absorb(now)
+}
+
+// maxLocal bounds the messages about grants that are delivered inside the process at once.
+const maxLocal = 1 << 12
+
+// absorb takes the actions of the state machine. What ends a permission takes effect at once, and
+// messages about grants between shards of this node are delivered. The rest is for the loop.
+func (n *Node) absorb(now cluster.Instant) {
+	local := 0
+	for actions := append([]cluster.Action(nil), n.machine.Actions()...); len(actions) > 0; actions = actions[1:] {
+		switch a := actions[0].(type) {
+		case cluster.OpenEngine:
+			h := &Holding{n: n, shard: a.Shard, epoch: a.Epoch, requests: make(map[*Request]struct{})}
+			h.ctx, h.cancel = context.WithCancelCause(context.Background())
+			n.holdings[a.Shard] = h
+			n.actions = append(n.actions, openHolding{holding: h})
+			continue
+		case cluster.StopEngine:
+			n.stop(a)
+			continue
+		case cluster.SendGrantRequest:
+			if local < maxLocal && n.machine.MayStart(now, cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards)) {
+				local++
+				n.machine.GrantRequested(now, a.Request)
+				actions = append(actions, n.machine.Actions()...)
+				continue
+			}
+		case cluster.SendGrant:
+			if h := n.holdings[a.Grant.User]; local < maxLocal && h != nil && h.epoch == a.Grant.Epoch {
+				local++
+				n.granted(now, h, a.Grant)
+				actions = append(actions, n.machine.Actions()...)
+				continue
+			}
+		}
+		n.actions = append(n.actions, actions[0])
+	}
+	if n.trust.set(n.machine.Trust()) {
+		ring(n.alarm)
+	}
+	if len(n.actions) > 0 {
+		ring(n.wake)
+	}
+}
+
+// The actions for engines, with the holding that they are about.
+type (
+	openHolding struct {
+		cluster.Action
+		holding *Holding
+	}
+	closeHolding struct {
+		cluster.Action
+		holding *Holding
+		orderly bool
+	}
+	engineGranted struct {
+		cluster.Action
+		holding *Holding
+		key     string
+	}
+)
+
+// granted takes a grant. n.mu is held.
+func (n *Node) granted(now cluster.Instant, h *Holding, g cluster.Grant) {
+	n.machine.Granted(now, g)
+	n.actions = append(n.actions, engineGranted{holding: h, key: g.Key})
+}
+
+// stop takes the permission from an engine that has to end. n.mu is held.
+func (n *Node) stop(a cluster.StopEngine) {
+	h := n.holdings[a.Shard]
+	if h == nil {
+		return
+	}
+	n.actions = append(n.actions, closeHolding{holding: h, orderly: a.Orderly})
+	if a.Orderly {
+		h.state.Store(stateDraining)
+	} else {
+		h.breakOff()
+	}
+}
+
+// breakOff ends a holding and its requests. n.mu is held.
+func (h *Holding) breakOff() {
+	h.state.Store(stateBroken)
+	h.cancel(ErrNotTrusted)
+	for r := range h.requests {
+		r.cancel(ErrNotTrusted)
+	}
+}
+
+// ended takes the end of an engine.
+func (n *Node) ended(h *Holding, err error) {
+	n.mu.Lock()
+	if n.holdings[h.shard] == h {
+		h.breakOff() // nothing is in flight, says the engine
+		delete(n.holdings, h.shard)
+		ring(n.grants.changed)
+	}
+	ring(n.wake)
+	n.mu.Unlock()
+	n.do(func(m *cluster.Node, now cluster.Instant) {
+		if err != nil {
+			n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
+			m.Drain(now, false)
+		}
+		m.EngineStopped(now, h.shard)
+	})
+}
+
+// breakAll ends all engines at once and waits for their end. Nothing happens after it.
+func (n *Node) breakAll() {
+	n.mu.Lock()
+	n.closed, n.actions = true, nil
+	n.trust.set(0)
+	var open []*Holding
+	for s, h := range n.holdings {
+		if h.breakOff(); h.opened {
+			open = append(open, h)
+		} else {
+			delete(n.holdings, s)
+		}
+	}
+	n.mu.Unlock()
+	for _, h := range open {
+		n.o.Engines.Close(h, false)
+	}
+	for len(n.shards()) > 0 {
+		<-n.wake
+	}
+}
+
+// isOpen reports whether a holding has not ended, and notes that its engine is being opened if it is.
+func (n *Node) isOpen(h *Holding, opens bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h.opened = h.opened || opens
+	return n.holdings[h.shard] == h
+}
+
+// carryOut carries out the actions that there are. It reports whether the node has left.
+func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
+	n.mu.Lock()
+	actions := n.actions
+	n.actions = nil
+	n.mu.Unlock()
+	defer n.grants.flush()
+	for _, action := range actions {
+		switch a := action.(type) {
+		case cluster.WriteKey, cluster.WriteEpoch, cluster.ReadKey, cluster.ReadEpoch:
+			n.writes.start(ctx, action)
+		case openHolding:
+			n.log.Info("shard taken", "shard", a.holding.shard, "epoch", a.holding.epoch)
+			ring(n.grants.changed)
+			if n.isOpen(a.holding, true) {
+				n.o.Engines.Open(a.holding)
+			}
+		case closeHolding:
+			n.log.Info("shard given up", "shard", a.holding.shard, "orderly", a.orderly)
+			if n.isOpen(a.holding, false) {
+				n.o.Engines.Close(a.holding, a.orderly)
+			}
+		case engineGranted:
+			if n.isOpen(a.holding, false) {
+				n.o.Engines.Granted(a.holding, a.key)
+			}
+		case cluster.SendGrantRequest:
+			n.grants.gather(cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards),
+				func(b []byte) []byte { return appendGrantRequest(b, a.Request) })
+		case cluster.SendGrant:
+			n.grants.gather(a.Grant.User, func(b []byte) []byte { return appendGrant(b, a.Grant) })
+		case cluster.NameTaken:
+			return false, fmt.Errorf("cluster %s, node %s: %w; give each node a name of its own (cluster.node)",
+				n.o.Names.Cluster, n.o.Cluster.Node, ErrNameTaken)
+		case cluster.Left:
+			left = true
+		}
+	}
+	return left, nil
+}
+
+// guardEvery is how often the guard reads the clock. A timer alone would stop while the machine sleeps.
+const guardEvery = 100 * time.Millisecond
+
+// guard breaks off requests when the trust, or a grant, ends.
+func (n *Node) guard(ctx context.Context) {
+	timer := time.NewTimer(guardEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.alarm:
+		case <-timer.C:
+		}
+		timer.Reset(min(guardEvery, n.breakOffLate()))
+	}
+}
+
+// breakOffLate breaks off requests whose time is over, and returns how long the next one has.
+func (n *Node) breakOffLate() (next time.Duration) {
+	next = guardEvery
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.machine == nil {
+		return next
+	}
+	now := n.now()
+	for _, h := range n.holdings {
+		for r := range h.requests {
+			if left := r.until(n.machine).Sub(now); left <= 0 {
+				r.cancel(ErrNotTrusted)
+			} else {
+				next = min(next, left)
+			}
+		}
+	}
+	return next
+}
+
+// ring wakes the goroutine that waits at a channel for one.
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,117 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// registers are the registers of a cluster, which are subjects of a stream. They may be used
+// concurrently.
+type registers struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	names  natsconn.Names
+}
+
+// message is a message of a register.
+type message struct {
+	subject string
+	seq     uint64
+	data    []byte
+}
+
+// result is what became of a write.
+type result uint8
+
+const (
+	unknown result = iota // no answer, or one that says nothing
+	written
+	refused // the register has another sequence
+)
+
+// wrongLastSequence is the error of a write to a register that has another sequence. JetStream has
+// another error (10164) for a write that comes while another one is under way; it proves nothing.
+const wrongLastSequence = 10071
+
+// write writes a message to a register, on condition of its last sequence. If it replaces the ones
+// before, these are removed.
+func (r *registers) write(ctx context.Context, subject string, data []byte, expected uint64,
+	replaces bool) (seq uint64, _ result, err error) {
+	m := nats.NewMsg(subject)
+	m.Data = data
+	if replaces {
+		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	}
+	ack, err := r.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(expected),
+		jetstream.WithExpectStream(r.names.Stream()))
+	var refusal *jetstream.APIError
+	switch {
+	case err == nil && ack.Stream == r.names.Stream() && ack.Sequence > expected:
+		return ack.Sequence, written, nil
+	case err == nil:
+		return 0, unknown, fmt.Errorf("unexpected answer: stream %q, sequence %d", ack.Stream, ack.Sequence)
+	case errors.As(err, &refusal) && refusal.ErrorCode == wrongLastSequence:
+		return 0, refused, err
+	}
+	return 0, unknown, err
+}
+
+// read returns the last message of a register. ok is false if there is none, as far as the server
+// knows, or no answer.
+func (r *registers) read(ctx context.Context, subject string) (m message, ok bool, err error) {
+	raw, err := r.stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	return message{subject: raw.Subject, seq: raw.Sequence, data: raw.Data}, true, nil
+}
+
+// followHeartbeat is how often a server that has nothing to deliver says so.
+const followHeartbeat = 5 * time.Second
+
+// follow delivers the last message of each register, and then all that are written, until something
+// fails or the context ends. synced is called when the messages that there were have been delivered.
+func (r *registers) follow(ctx context.Context, deliver func(message), synced func()) error {
+	c, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{r.names.Subject("member", "*"), r.names.Subject("epoch", "*")},
+		DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
+	})
+	if err != nil {
+		return err
+	}
+	empty := c.CachedInfo().NumPending == 0
+	it, err := c.Messages(jetstream.PullHeartbeat(followHeartbeat))
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	defer context.AfterFunc(ctx, it.Stop)()
+	if empty {
+		synced()
+	}
+	for {
+		m, err := it.Next()
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, data: m.Data()})
+		if meta.NumPending == 0 {
+			synced()
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// agree compares the settings of a node with those of its cluster. The first node writes them. The
+// error names each setting that differs.
+func (r *registers) agree(ctx context.Context, w writer, settings []setting) error {
+	subject := r.names.Subject("settings")
+	for {
+		m, found, err := r.read(ctx, subject)
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the settings of cluster %s: %w", r.names.Cluster, err)
+		case found:
+			theirs, err := decodeSettings(m.data)
+			if err != nil {
+				return fmt.Errorf("the settings of cluster %s: %w; use the same version on all nodes",
+					r.names.Cluster, err)
+			}
+			return r.compare(theirs, settings)
+		}
+		// Whatever comes of it, what the register holds then is compared.
+		if _, result, err := r.write(ctx, subject, encodeSettings(w, settings), 0, false); result == unknown {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster, errors.Join(err, ctx.Err()))
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// compare returns an error that names each setting that differs. Both lists are in the order of the
+// names.
+func (r *registers) compare(theirs, ours []setting) error {
+	var d []string
+	for len(theirs) > 0 || len(ours) > 0 {
+		switch {
+		case len(ours) == 0 || len(theirs) > 0 && theirs[0].name < ours[0].name:
+			d = append(d, fmt.Sprintf("%s is %s there and not set here", theirs[0].name, theirs[0].value))
+			theirs = theirs[1:]
+		case len(theirs) == 0 || ours[0].name < theirs[0].name:
+			d = append(d, fmt.Sprintf("%s is not set there and %s here", ours[0].name, ours[0].value))
+			ours = ours[1:]
+		default:
+			if theirs[0].value != ours[0].value {
+				d = append(d, fmt.Sprintf("%s is %s there and %s here", ours[0].name, theirs[0].value, ours[0].value))
+			}
+			theirs, ours = theirs[1:], ours[1:]
+		}
+	}
+	if d == nil {
+		return nil
+	}
+	return fmt.Errorf("cluster %s has other settings than this node: %s; use the same settings on all nodes, "+
+		"or another cluster.name", r.names.Cluster, strings.Join(d, "; "))
+}
