@@ -125,10 +125,17 @@ func sameBytes(a, b []byte) (n int) {
 	return n
 }
 
+// literals writes bytes as they are.
 func (q *quickGzip) literals(b []byte) {
-	for _, c := range b {
-		q.out.add(q.code.symbols[c])
+	out, codes := q.out, &q.code.symbols
+	for ; len(b) >= 2; b = b[2:] {
+		first, second := codes[b[0]], codes[b[1]]
+		out.add(first.and(second.bits, second.n))
 	}
+	if len(b) > 0 {
+		out.add(codes[b[0]])
+	}
+	q.out = out
 }
 
 // match writes a repetition of n bytes, in pieces of at most the longest that there is a symbol for.
