@@ -12,8 +12,12 @@ const (
 )
 
 // quickLengths are the lengths in bits of the codes of all symbols and then of all distances, a letter each: a is 1.
-// They are those of the best code for pages of documentation; TestQuickTable shows how they were found.
-const quickLengths = "mmmmmmmmmlgmmimmmmmmmmmmmmmmmmmmdkfkljkjijlkhggfggghhhhhhhhigggjkhihhhijihljhihihjhhgijjjjkklklilegffdggfekiffeefieeefghhgjkkklmklllllllmmmllmmmmmllkmlmllmmllmlillllmllmlmllllmmlmllmlmlmmmmmlmmmilmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmkmlmlmmlmmmmmmmmmmmmmmmmmmmmmlkldeefffgfghhghhhiiijijjkkllljkgkjhjfgffeededddddddddddeefgj"
+// They are those of the best code for the HTML files of up to 32 KiB below /usr/share/doc of a Debian machine, as
+// TestQuickTable finds it.
+const quickLengths = "mmmmmmmmmlgmmimmmmmmmmmmmmmmmmmmdkfkljkjijlkhggfggghhhhhhhhigggjkhihhhijihljhihihjhhgijjjjkklkli" +
+	"legffdggfekiffeefieeefghhgjkkklmklllllllmmmllmmmmmllkmlmllmmllmlillllmllmlmllllmmlmllmlmlmmmmmlm" +
+	"mmilmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmkmlmlmmlmmmmmmmmmmmmmmmmmmmmmlkldeefffgfghhghhhiiijijjkklllj" +
+	"kgkjhjfgffeededddddddddddeefgj"
 
 // quickCode is the Huffman code of a quickGzip. It is immutable.
 type quickCode struct {
