@@ -5,8 +5,9 @@ import (
 	"runtime/metrics"
 )
 
-// The Go collector lets the heap double before it runs. With much live memory that is much garbage: most of it is bodies,
-// which cost the collector next to nothing to mark. So a large heap grows by less.
+// The Go collector lets the heap double before it runs. With much live memory that is much garbage,
+// and most of it is bodies, which cost the collector next to nothing to mark. So a large heap grows
+// by less.
 const (
 	// heapGrowth bounds the garbage that a heap of more than that may gather, in bytes.
 	heapGrowth = 80 << 20
@@ -16,8 +17,8 @@ const (
 	leastPercent = 25
 )
 
-// heapPace sets how much the heap of the process may grow between two collections. It does nothing if the operator has
-// chosen that with GOGC. It belongs to the dispatcher.
+// heapPace sets how much the heap of the process may grow between two collections. It does nothing
+// if the operator has chosen that with GOGC. It belongs to the dispatcher.
 type heapPace struct {
 	percent int // in force; 0: the operator has chosen
 	live    []metrics.Sample

@@ -69,6 +69,9 @@ func newGzip(c Compression, store bool) (compressor, error) {
 		level = gzip.NoCompression
 	}
 	z, err := gzip.NewWriterLevel(io.Discard, level)
+	if err == nil && level == 1 {
+		return newQuickGzip(gzipCompressor{z}), nil
+	}
 	return gzipCompressor{z}, err
 }
 
