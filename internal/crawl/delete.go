@@ -83,6 +83,9 @@ func fromUnixSeconds(s uint64) time.Time {
 func (d *dispatcher) delete(s *sweep) {
 	d.sweeps.add(s, d.pending)
 	d.f.Delete(s.host, s.below, d.o.Now())
+	if d.o.IgnoreRobots {
+		d.fail(d.takeBack(s.host, s.below))
+	}
 	d.collect()
 }
 
