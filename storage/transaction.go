@@ -47,16 +47,18 @@ type arena struct {
 	used   int // chunks in use, the last of them not yet full
 }
 
-const arenaChunk = 1 << 20
+// The size of the chunks of an arena: each is twice as large as the one before, up to arenaChunk. So a
+// database with small transactions takes little memory.
+const arenaFirst, arenaChunk = 16 << 10, 1 << 20
 
 // copy returns a copy of b that is valid until reset.
 func (a *arena) copy(b []byte) []byte {
 	if len(b) > arenaChunk/4 {
 		return append([]byte(nil), b...)
 	}
-	if a.used == 0 || len(a.chunks[a.used-1])+len(b) > arenaChunk {
-		if a.used == len(a.chunks) {
-			a.chunks = append(a.chunks, make([]byte, 0, arenaChunk))
+	for a.used == 0 || len(a.chunks[a.used-1])+len(b) > cap(a.chunks[a.used-1]) {
+		if n := len(a.chunks); a.used == n {
+			a.chunks = append(a.chunks, make([]byte, 0, max(min(arenaFirst<<min(n, 8), arenaChunk), len(b))))
 		}
 		a.used++
 	}

@@ -155,5 +155,5 @@ func TestLedgerOffset(t *testing.T) {
 
 // testShared is the shared part of an engine that makes no request.
 func testShared(o *Options) *Shared {
-	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
+	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate), names: o.Frontier.Resolvers}
 }

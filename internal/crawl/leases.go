@@ -31,8 +31,8 @@ func validateMaxRate(perSecond float64) error {
 }
 
 // set puts other limits in force.
-func (m *maxRate) set(workers int, perSecond float64, now time.Time) {
-	m.share.change(workers, perSecond, now)
+func (m *maxRate) set(l *Live, now time.Time) {
+	m.share.change(l, now)
 	*m = maxRate{share: m.share, waited: m.total(now)}
 }
 
@@ -261,9 +261,10 @@ func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok 
 // lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
 // longest to say that there is no such name, and no worker waits for that.
 func (d *dispatcher) lookUpNames() {
-	for !d.isPaused() {
+	for d.f.WantsNames() && !d.isPaused() && d.share.beginLookup() {
 		l, ok := d.f.NextName(d.o.Now())
 		if !ok {
+			d.share.endLookup()
 			return
 		}
 		d.flights.lookUp(&l)
@@ -275,7 +276,9 @@ func (d *dispatcher) complete(res *result) {
 	l := &res.lease
 	if res.remote == nil {
 		d.flights.take(res)
-		if l.Kind != frontier.Resolve {
+		if l.Kind == frontier.Resolve {
+			d.share.endLookup()
+		} else {
 			d.share.end()
 		}
 	} else {

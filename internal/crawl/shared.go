@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/wall"
 )
 
 // Shared is what the engines of one process share: the client with its connections, names and
@@ -24,19 +25,25 @@ type Shared struct {
 	spool   *spool.Pool
 	room    *hostsort.Room
 	parsers parsers
+	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
 	used    int        // those that they have
 	rate    rateLimit
+	names   int      // lookups that may be in flight
+	lookups int      // those that are
 	waiting []*share // engines that have something to fetch and were refused, the longest wait first
-	lending []*share // engines whose fetchers wait for a request of a worker to end
+	lending []*share // engines that wait for a request of a worker, or a lookup, to end
 }
 
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
-	s := &Shared{parsers: newParsers(), workers: o.Workers, rate: newRateLimit(o.MaxRate)}
+	s := &Shared{
+		parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		names: o.Frontier.Resolvers,
+	}
 	if o.Several {
 		var since time.Time
 		if o.Earlier {
@@ -167,8 +174,29 @@ func (s *share) queue(waits bool) {
 	}
 }
 
+// beginLookup counts the lookup of a name, if one more may be in flight. If not, the engine is woken
+// when one has ended.
+func (s *share) beginLookup() bool {
+	s.lock()
+	defer s.unlock()
+	if s.of.lookups >= s.of.names {
+		s.waitToLend()
+		return false
+	}
+	s.of.lookups++
+	return true
+}
+
+// endLookup takes note that a lookup has ended.
+func (s *share) endLookup() {
+	s.lock()
+	defer s.unlock()
+	s.of.lookups--
+	s.of.wakeUp(len(s.of.waiting))
+}
+
 // waitToLend has the engine woken when a request of a worker has ended, for pages of fetchers that may
-// need one. The caller holds the lock.
+// need one, or a lookup. The caller holds the lock.
 func (s *share) waitToLend() {
 	if !s.lends {
 		s.of.lending, s.lends = append(s.of.lending, s), true
@@ -195,11 +223,11 @@ func (s *share) leave() {
 }
 
 // change puts other limits in force.
-func (s *share) change(workers int, perSecond float64, now time.Time) {
+func (s *share) change(l *Live, now time.Time) {
 	s.lock()
 	defer s.unlock()
-	s.of.workers = workers
-	s.of.rate.set(perSecond, now)
+	s.of.workers, s.of.names = l.Workers, l.Resolvers
+	s.of.rate.set(l.MaxRate, now)
 	s.of.wakeUp(0)
 }
 

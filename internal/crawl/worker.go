@@ -140,7 +140,7 @@ func (e *Engine) newWorker() *worker {
 		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts), recent: e.bodies,
-		marks: wall.NewMarks(), tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
+		marks: e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 // Errors of a node. Those of crawl.Open and of the disk come through as well.
 var (
-	// ErrNoCrawl says that there is no crawl with this id.
-	ErrNoCrawl = errors.New("there is no such crawl")
+	// ErrNoCrawl says that there is no crawl with this id. It wraps inspect.ErrUnknown.
+	ErrNoCrawl = fmt.Errorf("there is no such crawl: %w", inspect.ErrUnknown)
 	// ErrTooMany says that there are, or that there are open, as many crawls as there may be.
 	ErrTooMany = errors.New("there are too many crawls")
 )
@@ -80,9 +81,11 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Unlock()
 	close(n.began)
 	var own sync.WaitGroup
-	own.Go(func() { n.closeIdle(running) })
-	if n.o.Crawl.Workers > 0 && n.o.MaxCrawls > 0 {
-		own.Go(func() { n.openAll(running) })
+	if n.o.MaxCrawls > 0 {
+		own.Go(func() { n.closeIdle(running) })
+		if n.o.Crawl.Workers > 0 {
+			own.Go(func() { n.openAll(running) })
+		}
 	}
 	summary, err := n.main.Run(running, n.o.Seeds)
 	end()

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -434,5 +435,37 @@ func TestTogether(t *testing.T) {
 	n.stop()
 	if len(n.crawls) != 0 {
 		t.Errorf("%d crawls are open after the end", len(n.crawls))
+	}
+}
+
+// TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens none.
+func TestOverviews(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	n := start(t, o)
+	n.add(t, "a", "https://a.test/", "https://b.test/")
+	n.stop()
+	n = start(t, o)
+	n.add(t, "b", "https://a.test/")
+	list, err := n.Overviews(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for i, want := range []struct {
+		id   string
+		open bool
+	}{{Default, true}, {"a", false}, {"b", true}} {
+		if got := list[i]; got.ID != want.id || got.Open != want.open || got.Open != (got.State != "") {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if n.isOpen("a") {
+		t.Error("the list has opened a crawl")
+	}
+	if s, err := n.StatusOf(t.Context(), "a"); err != nil || s.State == "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := n.StatusOf(t.Context(), "none"); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("an unknown crawl: %v", err)
 	}
 }

@@ -102,7 +102,9 @@ func (n *Node) optionsOf(id string) crawl.Options {
 	o.DataDir = n.directory.path(id)
 	o.Archive.Dir = filepath.Join(o.DataDir, "output")
 	o.Shared = n.main.Shared()
-	o.Spool.Dir = filepath.Join(n.o.Crawl.DataDir, "spool")
+	if o.Spool.Dir == "" {
+		o.Spool.Dir = filepath.Join(n.o.Crawl.DataDir, "spool") // that of the shared spool
+	}
 	o.ExitWhenDone = false
 	return o
 }

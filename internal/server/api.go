@@ -53,6 +53,9 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	if s.o.Settings != nil {
 		s.settingsAPI(api)
 	}
+	if s.o.Crawls != nil {
+		s.crawlsAPI(api)
+	}
 	describeNulls(api.OpenAPI())
 	described, err := json.Marshal(api.OpenAPI())
 	if err != nil {

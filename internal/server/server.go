@@ -83,6 +83,7 @@ type Options struct {
 	Pprof       bool             // serve /debug/pprof/, to clients that may do everything
 	Metrics     *Metrics         // nil: there is no /metrics
 	Settings    Settings         // nil: they can be neither read nor changed
+	Crawls      Crawls           // of a process with several; nil: there is one
 	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required

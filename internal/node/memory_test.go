@@ -1,0 +1,46 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+)
+
+// TestMemoryOfIdleCrawls: an open crawl with nothing to do takes at most 1 MiB, with its stacks.
+func TestMemoryOfIdleCrawls(t *testing.T) {
+	const crawls, most = 100, 1 << 20
+	o := testOptions(t)
+	n := start(t, o)
+	n.add(t, Default, "https://a.test/")
+	n.add(t, "first", "https://a.test/")
+	before := inUse()
+	for i := range crawls {
+		n.add(t, fmt.Sprint("c", i), "https://a.test/", "https://b.test/")
+	}
+	each := (inUse() - before) / crawls
+	t.Logf("%d KiB a crawl, %d goroutines", each>>10, runtime.NumGoroutine()/crawls)
+	if each > most && !raceEnabled {
+		t.Errorf("%d KiB a crawl, want %d", each>>10, most>>10)
+	}
+	if path := os.Getenv("AMBLE_HEAP_PROFILE"); path != "" {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := pprof.WriteHeapProfile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inUse is the memory of the heap and of stacks after a collection.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
