@@ -167,6 +167,7 @@ type PageReport struct {
 	Outcome storage.Outcome
 	Wall    wall.Answer // what the response says about a wall; zero without a response
 	Next    *time.Time  // replaces the plan for the URL: due again then; zero: never. nil: it stays as planned
+	RanOut  bool        // with Broken: it counts as an attempt, Outcome says why, and the URL is due again at once
 	Refused bool        // nothing was sent, and Outcome says why; the URL does not go back to its queue
 
 	// Of a response with the page, or that says that it has not changed.
@@ -243,6 +244,11 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		}
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
+	} else if r.RanOut {
+		outcome = f.ranOut(head, &r)
+		f.planRecrawl(h, head, &outcome, &r)
+		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
 	} else if r.Refused {
 		outcome = r.Outcome
 		outcome.At = r.End
@@ -283,6 +289,19 @@ func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
 	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
 		f.refundRecrawl()
 	}
+}
+
+// ranOut decides about the URL of a lease that ran out: it is due again at once, until it has had as
+// many attempts as any other.
+func (f *Frontier) ranOut(head *storage.Head, r *PageReport) storage.Outcome {
+	o, again := r.Outcome, false
+	o.At = r.End
+	if o.Attempts, again = f.o.Attempted(head, storage.Retrying); again {
+		o.State, o.Due = storage.Retrying, f.dueTime(r.End)
+	} else {
+		o.State = storage.Failed
+	}
+	return o
 }
 
 // Attempted returns the number of attempts at a URL after one that ended in state s, and whether

@@ -80,6 +80,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := newPlan(&o); err != nil {
 		return nil, err
 	}
+	if o.IgnoreRobots { // the client decides what a trap is
+		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
+	}
 	s, err := storage.Open(o.DataDir, o.Storage)
 	if err != nil {
 		return nil, err

@@ -48,22 +48,32 @@ func (l *leaseRecord) encode() []byte {
 	return text
 }
 
-// leaseNote begins the note of a lease in the start ledger.
-const leaseNote = "lease"
+// leaseNote begins the note of a lease in the start ledger, and reportNote that of the work on its
+// report: a process may die of that as of a response.
+const leaseNote, reportNote = "lease", "report"
 
 // lend writes a lease into the start ledger, and returns its offset. Its note is that of startNote
 // with the id, the fetcher and the deadline in Unix milliseconds before the URL.
 func (s startLedger) lend(l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
+	return s.note(leaseNote, l, x)
+}
+
+// claim writes that the report of a lease is worked on, as lend does.
+func (s startLedger) claim(l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
+	return s.note(reportNote, l, x)
+}
+
+func (s startLedger) note(kind string, l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
 	start := storage.Start{Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay}
-	start.Note = fmt.Sprintf("%s,%d,%s,%s/%s/%d,%s", leaseNote, x.Line, x.Version, x.ID, x.Fetcher,
+	start.Note = fmt.Sprintf("%s,%d,%s,%s/%s/%d,%s", kind, x.Line, x.Version, x.ID, x.Fetcher,
 		x.Deadline.UnixMilli(), x.URL)
 	return s.Append(start)
 }
 
-// parseLease makes a lease of a line of the start ledger; false: its note is not from lend.
-func parseLease(s storage.Start, offset uint64) (l leaseRecord, ok bool) {
+// parseLease makes a lease of a line of the start ledger; false: its note is not of that kind.
+func parseLease(kind string, s storage.Start, offset uint64) (l leaseRecord, ok bool) {
 	parts := strings.SplitN(s.Note, ",", 5)
-	if len(parts) != 5 || parts[0] != leaseNote {
+	if len(parts) != 5 || parts[0] != kind {
 		return l, false
 	}
 	line, lineErr := strconv.Atoi(parts[1])

@@ -77,7 +77,8 @@ type remoteLeases struct {
 	parked    []*claims // wait until the hosts of adopted leases are loaded
 	// parkedPuts wait for the same.
 	parkedPuts []*putGroup
-	working    int // claimed leases
+	reported   map[*remoteLease]uint64 // the offsets in the start ledger of the reports that are worked on
+	working    int                     // claimed leases
 }
 
 // savedLater is a line of the start ledger whose lease may need a mark later.
@@ -89,8 +90,8 @@ type savedLater struct {
 func newRemoteLeases() remoteLeases {
 	return remoteLeases{
 		out: make(map[LeaseID]*remoteLease), byURL: make(map[storage.Position]*remoteLease),
-		byHost: make(hostLeases),
-		byText: make(map[string]*remoteLease), ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
+		byHost: make(hostLeases), byText: make(map[string]*remoteLease), reported: make(map[*remoteLease]uint64),
+		ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
 	}
 }
 
@@ -250,6 +251,7 @@ func (d *dispatcher) canLend(now time.Time) bool {
 // lend gives leases to one who waits for some. It reports whether there were any.
 func (d *dispatcher) lend(w *leaseWait) bool {
 	now := d.o.Now()
+	d.runOut(now)
 	d.share.lock()
 	defer d.share.unlock()
 	if !d.canLend(now) {
@@ -362,6 +364,9 @@ func (r *remoteLeases) save(into *batch, now time.Time) {
 // settledOffset returns the offset in the ledger before which every lease has ended or has a mark,
 // given that of other requests.
 func (r *remoteLeases) settledOffset(others uint64) uint64 {
+	for _, offset := range r.reported {
+		others = min(others, offset)
+	}
 	if len(r.unsaved) == 0 {
 		return others
 	}
@@ -386,6 +391,7 @@ func (d *dispatcher) endRemote(x *remoteLease) {
 	}
 	if x.claimed {
 		r.working--
+		delete(r.reported, x)
 	}
 	d.flights.pages--
 	if len(r.endedList) < maxEnded {
@@ -439,7 +445,11 @@ func (d *dispatcher) runOut(now time.Time) {
 			f.RanOut++
 		}
 		d.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
-		d.complete(broken(l, x, x.given, x.deadline))
+		res := broken(l, x, x.given, x.deadline)
+		if !d.o.IgnoreRobots { // else the client decides when it has had enough
+			res.page.RanOut, res.page.Outcome = true, storage.Outcome{Reason: reasonOf(fetch.KindCanceled)}
+		}
+		d.complete(res)
 	}
 }
 

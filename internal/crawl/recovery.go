@@ -96,8 +96,13 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if l, ok := parseLease(s, offset); ok {
+	if l, ok := parseLease(leaseNote, s, offset); ok {
 		r.leases[l.URL] = l
+	} else if l, ok := parseLease(reportNote, s, offset); ok {
+		if q, ok := l.request(); ok { // its request has ended, and the work on the report may have been fatal
+			delete(r.leases, l.URL)
+			r.started[offset] = q
+		}
 	} else if q, ok := parseStart(s); ok {
 		if q.Kind == requestlog.Page {
 			delete(r.leases, q.URL.String()) // it had ended

@@ -235,8 +235,8 @@ func TestLeaseModel(t *testing.T) {
 	checkLeaseModel(t, 12)
 }
 
-// checkLeaseModel tries n cases, unless the flag of rapid says how many.
-func checkLeaseModel(t *testing.T, n int) {
+// checkTimes tries n cases, unless the flag of rapid says how many.
+func checkTimes(t *testing.T, n int, check func(*rapid.T)) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" {
 		if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
 			t.Fatal(err)
@@ -247,15 +247,19 @@ func checkLeaseModel(t *testing.T, n int) {
 			}
 		}()
 	}
+	rapid.Check(struct{ rapid.TB }{t}, check)
+}
+
+func checkLeaseModel(t *testing.T, n int) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		var sites []testweb.Site
 		for _, host := range []string{"a.test", "b.test", "c.test"} {
 			sites = append(sites, site(host, "", nil, nil))
 		}
 		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
-		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
+		checkTimes(t, n, func(rt *rapid.T) {
 			m := &leaseModel{t: t, rt: rt, web: web, o: testOptions(t, web), urls: make(map[string]*modelURL)}
-			m.o.Workers, m.o.ExitWhenDone = 0, false
+			m.o.Workers, m.o.ExitWhenDone, m.o.Frontier.MaxAttempts = 0, false, 255
 			m.o.Frontier.Politeness.Delay, m.o.Frontier.Politeness.PerHost = modelDelay, 2
 			var seeds []string
 			for _, host := range []string{"a.test", "b.test", "c.test"} {

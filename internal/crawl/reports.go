@@ -142,6 +142,10 @@ func (w *worker) responseOf(res *result, r *LeaseReport) (*fetch.Response, error
 		failure.Kind = fetch.KindBadResponse
 		return nil, failure
 	}
+	if err := w.o.Fetch.CheckType(r.Status, failure.Header); err != nil && !l.Head.Sitemap {
+		failure.Kind, failure.Err = fetch.KindTypeNotWanted, err
+		return nil, failure
+	}
 	most := w.maxBody(&l.Head)
 	if most == 0 {
 		most = w.o.Fetch.MaxBody
@@ -289,6 +293,13 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 		res.remote.committed = c.committed
 		d.complete(res)
 		return
+	}
+	offset, err := d.ledger.claim(l, x)
+	switch {
+	case err == nil:
+		r.reported[x] = offset
+	case !errors.Is(err, storage.ErrNoSpace): // without room no death is counted
+		d.fail(err)
 	}
 	f.Reported++
 	x.claimed = true

@@ -43,5 +43,8 @@ func TestSoakParkedWall(t *testing.T) {
 // TestSoakLeaseModel is TestLeaseModel with more cases.
 func TestSoakLeaseModel(t *testing.T) { checkLeaseModel(t, 300) }
 
+// TestSoakPutModel is TestPutModel with more cases.
+func TestSoakPutModel(t *testing.T) { checkPutModel(t, 300) }
+
 // TestSoakFetcherChaos is TestFetcherChaos with more hosts and pages.
 func TestSoakFetcherChaos(t *testing.T) { checkFetcherChaos(t, 20, 50) }

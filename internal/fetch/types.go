@@ -23,18 +23,26 @@ func ValidMediaRange(text string) bool {
 	return err == nil && len(params) == 0 && media == strings.ToLower(text)
 }
 
-// checkType refuses a response with content of a type that is not wanted. A response without a type
-// is wanted: it may be anything.
+// checkType refuses a response with content of a type that is not wanted.
 func (c *Client) checkType(r Request, resp *http.Response) error {
-	if r.AnyType || len(c.o.ContentTypes) == 0 || resp.StatusCode/100 != 2 || resp.StatusCode == http.StatusNoContent {
+	if r.AnyType {
 		return nil
 	}
-	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return c.o.CheckType(resp.StatusCode, resp.Header)
+}
+
+// CheckType returns an error for a response with content of a type that ContentTypes leaves out. A
+// response without a type is wanted: it may be anything. Any goroutine may call it.
+func (o *Options) CheckType(status int, header http.Header) error {
+	if len(o.ContentTypes) == 0 || status/100 != 2 || status == http.StatusNoContent {
+		return nil
+	}
+	media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	media = strings.ToLower(strings.TrimSpace(media))
 	if !strings.Contains(media, "/") {
 		return nil
 	}
-	for _, want := range c.o.ContentTypes {
+	for _, want := range o.ContentTypes {
 		if matchesRange(strings.ToLower(want), media) {
 			return nil
 		}

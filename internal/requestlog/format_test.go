@@ -214,3 +214,36 @@ func TestUnboundedNumbers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestGoldenFetcher keeps the format of the requests of fetchers stable: those that have ended, and
+// those that were broken off.
+func TestGoldenFetcher(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, DefaultOptions(), testProcess())
+	open := request(t, 2, "http://a.test/b", 4*time.Second, nil)
+	open.End, open.Fetcher = time.Time{}, "farm-2"
+	done := request(t, 1, "http://a.test/a", 3*time.Second, policyOf("User-agent: *\n"))
+	done.Fetcher = "farm-1"
+	mustAppend(t, l, done, open)
+	text, err := os.ReadFile(path(dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "requests-fetcher.golden")
+	if os.Getenv("AMBLE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, want) {
+		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
+	}
+	got, _ := readAll(t, dir, Query{})
+	if len(got) != 2 || got[0].Fetcher != "farm-1" || got[1].Fetcher != "farm-2" {
+		t.Errorf("read %+v", got)
+	}
+}
