@@ -134,10 +134,27 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
+// forgetPast makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
+func (h *host) forgetPast() {
+	h.isNew = true
+	switch a := h.active; {
+	case a == nil:
+		h.ready = always
+	case a.loaded:
+		a.polite.ForgetEnd()
+		fallthrough
+	default:
+		a.batchAt = always
+	}
+}
+
 // restorePoliteness is the politeness of a host of the store: what was committed, at least what
 // this process knows, and the restart hold.
 func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
+	if h.isNew {
+		polite.ForgetEnd()
+	}
 	if known := f.time(h.ready); h.ready != always {
 		if h.waitReason.Holds() {
 			polite.Trim(known) // so that setting the wall clock back prolongs nothing
@@ -357,6 +374,9 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
 	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
+	if f.o.Batches && c.URLs == 0 {
+		h.forgetPast()
+	}
 	if l := f.completedLimits[h.id]; l != nil {
 		l.completed = c.Completed
 	}

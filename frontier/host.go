@@ -37,6 +37,7 @@ type host struct {
 	lookup        lookupResult      // of the last lookup of its name
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
+	isNew         bool              // its URLs were deleted, and nothing was handed out since, with Options.Batches
 	hasURLs       bool              // as of the last commit
 	hasWork       bool              // some of its URLs are queued or retrying, as of the last commit
 	inOverBudget  bool              // among the hosts of its domain that are over budget

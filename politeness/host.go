@@ -149,6 +149,13 @@ func (h *Host) Forget() {
 	h.charge()
 }
 
+// ForgetEnd drops when the last request ended, so that no delay runs since then. It is for hosts whose
+// clients keep their own pace.
+func (h *Host) ForgetEnd() {
+	h.pace.end = time.Time{}
+	h.charge()
+}
+
 // LastEnd returns when the last request to the host ended, or zero if no request is known.
 func (h *Host) LastEnd() time.Time { return h.pace.end }
 

@@ -211,31 +211,31 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err := k.endErasure(ctx); err != nil {
 		return out, err
 	}
-	crawls, err := node.Open(options, k.log)
+	n, err := node.Open(options, k.log)
 	if err != nil {
 		return out, makeError(ctx, k.config, err)
 	}
-	defer func() { err = errors.Join(err, crawls.Close()) }()
-	k.settings.apply = crawls.Change
+	defer func() { err = errors.Join(err, n.Close()) }()
+	k.settings.apply = n.Change
 	if k.screen == nil {
 		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
-	engine := crawls.Default()
-	api, err := k.startServer(crawls)
+	api, err := k.startServer(n, options.MaxCrawls > 0)
 	if err != nil {
 		return out, err
 	}
-	frontier, err := k.startService(crawls)
+	frontier, err := k.startService(n)
 	if err != nil {
 		return out, errors.Join(err, closeServer(api))
 	}
 	running, unserve := servedUntil(ctx, frontier, k.log)
 	started := time.Now()
-	out.before = engine.Status()
-	unwatch := watch(engine.Status, k.screen, k.log)
-	stopping := findSupervisor(os.Getenv).watch(engine.Status)
-	err = crawls.Run(running)
-	out.Summary = crawls.Summary()
+	status := n.Default().Status
+	out.before = status()
+	unwatch := watch(status, k.screen, k.log)
+	stopping := findSupervisor(os.Getenv).watch(status)
+	err = n.Run(running)
+	out.Summary = n.Summary()
 	unserve()
 	stopping()
 	unwatch()
@@ -272,17 +272,19 @@ func allSeeds(n int) string {
 // closeGrace is how long responses of the API that are being written may take at the end.
 const closeGrace = 2 * time.Second
 
-// startServer starts the API. It is about the DEFAULT crawl; with URLFrontier, it lists all of them.
-func (k *crawling) startServer(n *node.Node) (*server.Server, error) {
+// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
+func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
 	s := k.config.Server
 	if s.Listen == "" {
 		return nil, nil
 	}
-	metrics := server.NewMetrics(programVersion())
 	var crawls server.Crawls
+	if several {
+		crawls = n
+	}
+	metrics := server.NewMetrics(programVersion())
 	if k.config.URLFrontier.Listen != "" {
 		metrics.Register(k.counted)
-		crawls = n
 	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,

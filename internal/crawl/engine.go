@@ -84,6 +84,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := newPlan(&o); err != nil {
 		return nil, err
 	}
+	if o.IgnoreRobots { // the client decides what a trap is
+		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
+	}
 	s, err := openStore(&o)
 	if err != nil {
 		return nil, err

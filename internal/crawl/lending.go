@@ -50,6 +50,7 @@ type remoteLease struct {
 	given      time.Time // with a monotonic reading
 	deadline   time.Time // with a monotonic reading
 	index      int       // in the heap of deadlines
+	ofHost     int       // index in the list of its host
 	marked     bool      // it has a mark, in the database or the batch
 	saved      bool      // the mark is as the last line in the start ledger
 	claimed    bool      // its report is being worked on
@@ -63,6 +64,7 @@ type remoteLease struct {
 type remoteLeases struct {
 	out       map[LeaseID]*remoteLease
 	byURL     map[storage.Position]*remoteLease
+	byHost    hostLeases
 	byText    map[string]*remoteLease // by the text of the URL
 	deadlines deadlines
 	unsaved   []savedLater // in the order of their offsets
@@ -88,7 +90,8 @@ type savedLater struct {
 func newRemoteLeases() remoteLeases {
 	return remoteLeases{
 		out: make(map[LeaseID]*remoteLease), byURL: make(map[storage.Position]*remoteLease),
-		byText: make(map[string]*remoteLease), reported: make(map[*remoteLease]uint64), ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
+		byHost: make(hostLeases), byText: make(map[string]*remoteLease), reported: make(map[*remoteLease]uint64),
+		ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
 	}
 }
 
@@ -318,6 +321,7 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*r
 func (r *remoteLeases) enter(x *remoteLease, offset uint64) {
 	x.offset, x.Offset = offset, offset
 	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
+	r.byHost.add(x)
 	heap.Push(&r.deadlines, x)
 	r.fetcher(x.Fetcher, x.given).Leases++
 	r.unsaved = append(r.unsaved, savedLater{x, offset})
@@ -332,6 +336,7 @@ func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Pos
 	}
 	r := &d.remote
 	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
+	r.byHost.add(x)
 	heap.Push(&r.deadlines, x)
 	f := r.fetcher(x.Fetcher, now)
 	f.Leases++
@@ -373,6 +378,7 @@ func (d *dispatcher) endRemote(x *remoteLease) {
 	r := &d.remote
 	delete(r.out, x.id)
 	delete(r.byURL, x.at)
+	r.byHost.remove(x)
 	delete(r.byText, x.URL)
 	if x.index >= 0 {
 		heap.Remove(&r.deadlines, x.index)

@@ -144,3 +144,21 @@ func BenchmarkLease(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRestartQueues opens a crawl of 500,000 URLs in 10,000 queues, until the first lease is
+// given.
+func BenchmarkRestartQueues(b *testing.B) {
+	r := benchClient(b)
+	putAll(b, r, 500_000, func(i int) Put { return Put{URL: benchURL(i, 10_000)} })
+	r.end()
+	b.ResetTimer()
+	for range b.N {
+		r.remoteRun = startRemote(b, r.o)
+		if leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Minute}); len(leases) != 1 {
+			b.Errorf("%d leases", len(leases))
+		}
+		b.StopTimer()
+		r.end()
+		b.StartTimer()
+	}
+}

@@ -128,7 +128,7 @@ func TestPutLarge(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		var urls []string
 		for i := range 3*maxGroupPuts + 7 {
-			urls = append(urls, fmt.Sprintf("http://h%d.test/%d", i%50, i/2/50))
+			urls = append(urls, fmt.Sprintf("http://h.test/path?q=%d", i/2)) // more than amble follows of one path itself
 		}
 		known := make(map[string]bool)
 		for i, result := range r.discover(urls...) {
@@ -346,5 +346,32 @@ func TestIgnoreRobotsNeedsFetchers(t *testing.T) {
 		if err := r.Change(t.Context(), live); err == nil {
 			t.Error("a worker that ignores robots.txt is accepted later")
 		}
+	})
+}
+
+// TestPutHoldsURL: from when a known put is taken in until it is on disk, its URL is not leased by what
+// was known of it before.
+func TestPutHoldsURL(t *testing.T) {
+	t.Parallel()
+	withClient(t, func(t *testing.T, r *clientRun) {
+		const u, v = "http://a.test/u", "http://a.test/v"
+		r.discover(u, v)
+		m := r.mailbox.Load()
+		groups, err := r.groupPuts(m, []Put{{URL: parse(t, u), Known: true, Due: time.Now().Add(-time.Hour)}}, make([]PutResult, 1))
+		if err != nil || len(groups) != 1 {
+			t.Fatalf("%d groups, %v", len(groups), err)
+		}
+		wait := &leaseWait{request: LeaseRequest{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour}, done: make(chan struct{})}
+		err = m.call(t.Context(), func(d *dispatcher) {
+			d.takePuts(groups[0])
+			d.lend(wait)
+		})
+		if err != nil || len(wait.given) != 1 || wait.given[0].remote.lease.URL != v {
+			t.Fatalf("%d leases before the commit, %v, want that of %s", len(wait.given), err, v)
+		}
+		if err := <-groups[0].done; err != nil {
+			t.Fatal(err)
+		}
+		r.expect(LeaseRequest{Wait: time.Minute}, u)
 	})
 }

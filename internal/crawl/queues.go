@@ -108,7 +108,12 @@ func (d *dispatcher) setQueue(name string, change func(*QueueSettings)) error {
 	if err != nil {
 		return err
 	}
-	before, err := queueSettings(d.store, &host, now)
+	return d.setHost(&host, change, now)
+}
+
+// setHost is setQueue of a host of the store.
+func (d *dispatcher) setHost(host *storage.Host, change func(*QueueSettings), now time.Time) error {
+	before, err := queueSettings(d.store, host, now)
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (d *dispatcher) setQueue(name string, change func(*QueueSettings)) error {
 	}
 	change(&after)
 	for _, command := range commandsFor(&before, &after, now) {
-		if err := d.f.Control(&host, nil, command, now); err != nil {
+		if err := d.f.Control(host, nil, command, now); err != nil {
 			return err
 		}
 	}
@@ -132,7 +137,7 @@ func (d *dispatcher) setQueue(name string, change func(*QueueSettings)) error {
 		d.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
 	}
 	d.collect()
-	d.log.Debug("a client sets a host", "host", name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
+	d.log.Debug("a client sets a host", "host", host.Name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
 	return nil
 }
 

@@ -162,6 +162,9 @@ func (d *dispatcher) drop(host storage.HostID, below uint32) {
 func (d *dispatcher) delete(s *sweep.Sweep) {
 	d.sweeps.add(s, d.pending)
 	d.f.Delete(s.Host(), s.Below(), d.o.Now())
+	if d.o.IgnoreRobots {
+		d.fail(d.takeBack(s.Host(), s.Below()))
+	}
 	d.collect()
 }
 

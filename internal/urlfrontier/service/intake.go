@@ -141,19 +141,36 @@ func (i *intake) work(ctx context.Context) error {
 		case <-ctx.Done():
 			return rpcError(ctx.Err())
 		}
-		for n := len(batch[0].puts); n < maxPuts && len(i.ready) > 0; {
-			m, more := <-i.ready
-			if !more {
-				break
-			}
-			batch = append(batch, m)
-			n += len(m.puts)
-		}
+		batch = i.gather(batch)
 		i.commit(ctx, batch)
 		if err := i.acknowledge(batch); err != nil {
 			return err
 		}
 	}
+}
+
+// gatherTime is how long a message waits for others that come with it.
+const gatherTime = time.Millisecond
+
+// gather adds the messages that have come, or come within gatherTime, to a batch of one.
+func (i *intake) gather(batch []*message) []*message {
+	var over <-chan time.Time
+	for n := len(batch[0].puts); n < maxPuts && len(batch) < cap(i.slots); {
+		if len(i.ready) == 0 && over == nil {
+			over = time.After(gatherTime)
+		}
+		select {
+		case m, more := <-i.ready:
+			if !more {
+				return batch
+			}
+			batch = append(batch, m)
+			n += len(m.puts)
+		case <-over:
+			return batch
+		}
+	}
+	return batch
 }
 
 // acknowledge sends what became of messages.
