@@ -139,12 +139,12 @@ func TestQuickTable(t *testing.T) {
 func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distances [allDistances]int) {
 	q := newTestQuick(t)
 	var skip [allSymbols]uint8
-	for n, c := range q.code.lengths {
+	for n := range q.code.lengths {
 		s, extra := scale(uint32(n), 4)
 		if n == maxMatch-minMatch {
 			s, extra = allSymbols-1-endOfBlock-1, 0
 		}
-		_, skip[endOfBlock+1+s] = c, extra
+		skip[endOfBlock+1+s] = extra
 	}
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".html") || !e.Type().IsRegular() {
@@ -154,8 +154,9 @@ func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distanc
 		if err != nil || len(page) > quickMax-500 || !isLatin(page) {
 			return err
 		}
-		head := "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: " + NewID() + "\r\nWARC-Date: 2026-11-22T12:00:00Z\r\nWARC-Target-URI: https://" +
-			path[1:] + "\r\nContent-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: " + DigestOf(page).String() +
+		head := "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: " + NewID() +
+			"\r\nWARC-Date: 2026-11-22T12:00:00Z\r\nWARC-Target-URI: https://" + path[1:] +
+			"\r\nContent-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: " + DigestOf(page).String() +
 			"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 		q.member(t, append([]byte(head), page...))
 		r := bitReader{q.out.bytes, len(q.head.bytes)*8 + int(q.head.n)}

@@ -14,7 +14,8 @@ const (
 // quickLengths are the lengths in bits of the codes of all symbols and then of all distances, a letter each: a is 1.
 // They are those of the best code for the HTML files of up to 32 KiB below /usr/share/doc of a Debian machine, as
 // TestQuickTable finds it.
-const quickLengths = "mmmmmmmmmlgmmimmmmmmmmmmmmmmmmmmdkfkljkjijlkhggfggghhhhhhhhigggjkhihhhijihljhihihjhhgijjjjkklkli" +
+const quickLengths = "" +
+	"mmmmmmmmmlgmmimmmmmmmmmmmmmmmmmmdkfkljkjijlkhggfggghhhhhhhhigggjkhihhhijihljhihihjhhgijjjjkklkli" +
 	"legffdggfekiffeefieeefghhgjkkklmklllllllmmmllmmmmmllkmlmllmmllmlillllmllmlmllllmmlmllmlmlmmmmmlm" +
 	"mmilmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmkmlmlmmlmmmmmmmmmmmmmmmmmmmmmlkldeefffgfghhghhhiiijijjkklllj" +
 	"kgkjhjfgffeededddddddddddeefgj"
