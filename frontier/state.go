@@ -99,6 +99,10 @@ func (f *Frontier) schedule(h *host, now instant) {
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.failQueued(h, now)
 	f.refill(h, now)
+	if f.readsPuts(a, now) {
+		h.state = loading
+		return
+	}
 	if f.isFull(a) {
 		h.state = leased
 		return
