@@ -90,6 +90,7 @@ type active struct {
 	notBefore instant // the gate admits no request before
 	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
+	putsSince instant // since when it waits until puts are read, with Options.Batches; never: it does not
 	batchAt   instant // when the last batch was given out, with Options.Batches; always: none was
 
 	inFlight int

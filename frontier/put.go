@@ -1,6 +1,8 @@
 package frontier
 
 import (
+	"time"
+
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -95,6 +97,20 @@ func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Re
 	f.applyDrop(h, f.clock)
 	f.schedule(h, f.instant(f.clock))
 	return nil
+}
+
+// maxPutWait is for how long a host waits until URLs are read that were put with dates in the past.
+const maxPutWait = instant(time.Second)
+
+// readsPuts reports whether a host, with Options.Batches, waits until URLs are read that were put with
+// dates in the past: they come before those in memory. Puts that never end do not hold it for ever.
+func (f *Frontier) readsPuts(a *active, now instant) bool {
+	if !f.o.Batches || !a.loading || a.dueRead > 0 && !a.dueMissed {
+		a.putsSince = never
+		return false
+	}
+	a.putsSince = min(a.putsSince, now)
+	return now-a.putsSince < maxPutWait
 }
 
 // applySet drops what is in memory of a URL whose outcome somebody else has set. What the store has

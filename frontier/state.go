@@ -100,6 +100,10 @@ func (f *Frontier) schedule(h *host, now instant) {
 	f.tellGate(h)
 	f.failQueued(h, now)
 	f.refill(h, now)
+	if f.readsPuts(a, now) {
+		h.state = loading
+		return
+	}
 	if f.isFull(a) {
 		h.state = leased
 		return

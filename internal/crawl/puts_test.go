@@ -356,6 +356,7 @@ func TestPutHoldsURL(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		const u, v = "http://a.test/u", "http://a.test/v"
 		r.discover(u, v)
+		time.Sleep(time.Second) // its queue is read
 		m := r.mailbox.Load()
 		groups, err := r.groupPuts(m, []Put{{URL: parse(t, u), Known: true, Due: time.Now().Add(-time.Hour)}}, make([]PutResult, 1))
 		if err != nil || len(groups) != 1 {
