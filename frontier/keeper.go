@@ -411,5 +411,6 @@ func (g *Keeper) sweep(now time.Time) {
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
 	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of.left && !k.Until.After(now) })
 	unusual := func(k gateKnowledge) bool { return k.Delay > usual || k.Until.After(now) }
-	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep && !slices.ContainsFunc(e.known, unusual)
+	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
+		!slices.ContainsFunc(e.known, unusual)
 }
