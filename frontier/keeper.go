@@ -19,7 +19,7 @@ import (
 type Keeper struct {
 	usual   time.Duration // delay that all know
 	since   time.Time     // of earlier requests to any host; zero: there were none
-	past    *Member       // stands for the frontiers of before
+	earlier *Member       // stands for the frontiers of before
 	entries map[gateKey]*gateEntry
 	tickets uint64
 	begun   uint64 // for sweep
@@ -64,7 +64,7 @@ type gateWaiter struct {
 	request GateRequest
 	entries gateEntries
 	ticket  uint64
-	at      time.Time // when it is to come; zero: when it is woken
+	at      time.Time // when it should come; zero: when it is woken
 }
 
 // gateEntries are those of a request: of its host, and of its limits; nil: none.
@@ -80,10 +80,10 @@ type Member struct {
 }
 
 // NewKeeper returns a Keeper without members. usual is a delay that all frontiers know. Frontiers that
-// have ended before, and of which nothing is known, may have made requests until since; zero: there were
+// have ended before, and with all that they knew, may have made requests until since; zero: there were
 // none.
 func NewKeeper(usual time.Duration, since time.Time) *Keeper {
-	return &Keeper{usual: usual, since: since, past: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
+	return &Keeper{usual: usual, since: since, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
 }
 
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
@@ -99,7 +99,7 @@ func (u *Member) Leave(now time.Time) {
 	}
 }
 
-// Woken returns the hosts for which [Frontier.Admissible] is to be called, once each.
+// Woken returns the hosts to call [Frontier.Admissible] for, once each.
 func (u *Member) Woken() []storage.HostID {
 	woken := u.woken
 	u.woken = nil
@@ -188,7 +188,7 @@ func (g *Keeper) entry(key gateKey) *gateEntry {
 	if e == nil {
 		e = &gateEntry{lastEnd: g.since}
 		if key.host != "" && !g.since.IsZero() {
-			e.known = []gateKnowledge{{g.past, Knowledge{Until: g.since.Add(RestartDelay)}}}
+			e.known = []gateKnowledge{{g.earlier, Knowledge{Until: g.since.Add(RestartDelay)}}}
 		}
 		g.entries[key] = e
 	}
@@ -411,5 +411,6 @@ func (g *Keeper) sweep(now time.Time) {
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
 	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of.left && !k.Until.After(now) })
 	unusual := func(k gateKnowledge) bool { return k.Delay > usual || k.Until.After(now) }
-	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep && !slices.ContainsFunc(e.known, unusual)
+	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
+		!slices.ContainsFunc(e.known, unusual)
 }

@@ -79,23 +79,29 @@ func (s *worlds) limits(name string) (longest time.Duration, most int) {
 	return longest, most
 }
 
+// early reports a request that should not have begun.
+func (s *worlds) early(n int, l *Lease, why string, values ...any) {
+	s.t.Helper()
+	s.t.Errorf("crawl %d requests %s at %v, and %s", n, l.URL, s.now.Sub(epoch), fmt.Sprintf(why, values...))
+}
+
 func (s *worlds) started(n int, l *Lease) {
 	h, a := plainOf(s.hosts, l.HostName), plainOf(s.addrs, politeness.AddressKey(l.Address))
 	delay, most := s.limits(l.HostName)
 	if earliest := h.lastEnd.Add(delay); !h.lastEnd.IsZero() && s.now.Before(earliest) {
-		s.t.Errorf("crawl %d requests %s at %v, the delay of %v ends at %v", n, l.URL, s.now.Sub(epoch), delay, earliest.Sub(epoch))
+		s.early(n, l, "the delay of %v ends at %v", delay, earliest.Sub(epoch))
 	}
 	if s.now.Before(h.hold) {
-		s.t.Errorf("crawl %d requests %s at %v, which demands to be left alone until %v", n, l.URL, s.now.Sub(epoch), h.hold.Sub(epoch))
+		s.early(n, l, "its host demands to be left alone until %v", h.hold.Sub(epoch))
 	}
 	if h.inFlight > 0 && delay > 0 || h.inFlight >= most {
-		s.t.Errorf("crawl %d requests %s at %v, and there are %d requests in flight", n, l.URL, s.now.Sub(epoch), h.inFlight)
+		s.early(n, l, "there are %d requests in flight", h.inFlight)
 	}
 	if a.inFlight >= s.perIP || s.ipDelay > 0 && a.inFlight > 0 {
-		s.t.Errorf("crawl %d requests %s at %v, and there are %d requests to its address", n, l.URL, s.now.Sub(epoch), a.inFlight)
+		s.early(n, l, "there are %d requests to its address", a.inFlight)
 	}
 	if !a.lastEnd.IsZero() && s.now.Before(a.lastEnd.Add(s.ipDelay)) {
-		s.t.Errorf("crawl %d requests %s at %v, and its address was used at %v", n, l.URL, s.now.Sub(epoch), a.lastEnd.Sub(epoch))
+		s.early(n, l, "its address was used at %v", a.lastEnd.Sub(epoch))
 	}
 	h.inFlight++
 	a.inFlight++

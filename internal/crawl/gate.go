@@ -20,8 +20,8 @@ type gate struct {
 	member *frontier.Member
 }
 
-// join returns the gate of one more engine. wake is called when something is woken.
-func (g *gates) join(wake func()) *gate {
+// add returns the gate of one more engine. wake is called when something is woken.
+func (g *gates) add(wake func()) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return &gate{g, g.keeper.Join(wake)}

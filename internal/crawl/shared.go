@@ -127,7 +127,7 @@ type share struct {
 func newShare(of *Shared) *share {
 	s := &share{of: of, wake: make(chan struct{}, 1)}
 	if of.gates != nil {
-		s.gate = of.gates.join(s.ring)
+		s.gate = of.gates.add(s.ring)
 	}
 	return s
 }

@@ -154,7 +154,7 @@ func (n *Node) useDefault(ctx context.Context) (e *crawl.Engine, release func(),
 // use returns an open crawl with one more user.
 func (n *Node) use(ctx context.Context, id string, create bool) (*openCrawl, error) {
 	for {
-		c, joined, err := n.join(id, create)
+		c, joined, err := n.enter(id, create)
 		if errors.Is(err, ErrTooMany) && n.closeOne(ctx) {
 			continue
 		}
@@ -180,9 +180,9 @@ func (n *Node) use(ctx context.Context, id string, create bool) (*openCrawl, err
 	}
 }
 
-// join adds a user to a crawl and begins to open it if nobody has. joined is false for one that is
+// enter adds a user to a crawl and begins to open it if nobody has. joined is false for one that is
 // being closed.
-func (n *Node) join(id string, create bool) (c *openCrawl, joined bool, err error) {
+func (n *Node) enter(id string, create bool) (c *openCrawl, joined bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c = n.crawls[id]; c != nil {

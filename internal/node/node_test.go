@@ -139,8 +139,9 @@ func (r running) isOpen(id string) bool {
 func TestDirectoryName(t *testing.T) {
 	long := strings.Repeat("\xff", MaxID)
 	ids := []string{
-		"a", "A", "BESPOKE", "bespoke", "example.com", "example.com.", "..", ".", "../..", "a/b", "/etc", "a\\b", "con", "NUL", "a b",
-		"\x00", "a\x00", "é", "e\u0301", "c-a", "x-", "x-64", "deleted-1", "-", "_", "%2e", long, strings.Repeat("z", MaxID), "default",
+		"a", "A", "BESPOKE", "bespoke", "example.com", "example.com.", "..", ".", "../..", "a/b", "/etc",
+		"a\\b", "con", "NUL", "a b", "\x00", "a\x00", "é", "e\u0301", "c-a", "x-", "x-64", "deleted-1", "-", "_", "%2e",
+		long, strings.Repeat("z", MaxID), "default",
 	}
 	seen := make(map[string]string)
 	for _, id := range ids {
@@ -149,7 +150,8 @@ func TestDirectoryName(t *testing.T) {
 			t.Errorf("%q and %q have the same directory", id, other)
 		}
 		seen[strings.ToLower(name)] = id
-		if len(name) > 240 || name != filepath.Base(name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+		safe := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+		if len(name) > 240 || name != filepath.Base(name) || !safe {
 			t.Errorf("%q has the directory %q", id, name)
 		}
 		if back, ok := idOf(name); !ok || back != id {
@@ -157,7 +159,9 @@ func TestDirectoryName(t *testing.T) {
 		}
 	}
 	// Names that are those of no id, or that another name stands for.
-	for _, name := range []string{"", "a", "c-", "x-", "c-A", "c-a/b", "x-zz", "x-1", "X-64", "x-c4", "deleted-x", directoryName(Default)} {
+	for _, name := range []string{
+		"", "a", "c-", "x-", "c-A", "c-a/b", "x-zz", "x-1", "X-64", "x-c4", "deleted-x", directoryName(Default),
+	} {
 		if id, ok := idOf(name); ok {
 			t.Errorf("%q is taken for the directory of %q", name, id)
 		}

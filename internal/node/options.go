@@ -18,7 +18,8 @@ type Options struct {
 	// Idle is after how long without use and without work a crawl is closed.
 	Idle time.Duration
 	// MaxCrawls is the most crawls that there may be besides the DEFAULT crawl; 0: it is the only one,
-	// and others on the disk stay closed. MaxOpen is how many of them may be open at a time. Each open one takes about half a MiB and ten descriptors.
+	// and others on the disk stay closed. MaxOpen is how many of them may be open at a time. Each takes
+	// about 100 KiB and ten descriptors.
 	MaxCrawls, MaxOpen int
 }
 

@@ -64,7 +64,8 @@ func checkAtServer(t *testing.T, log testweb.Log, workers int) {
 	}
 	shared := log.Filter(func(q testweb.Request) bool { return q.Host == "c.test" || q.Host == "d.test" })
 	for _, g := range shared.ShortGaps(400 * time.Millisecond) {
-		t.Errorf("the shared address: %v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+		t.Errorf("the shared address: %v between %s%s and %s%s",
+			g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 	}
 	if n := log.MaxInFlight(); n > workers {
 		t.Errorf("%d requests at a time, with %d workers", n, workers)

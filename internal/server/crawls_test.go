@@ -17,7 +17,9 @@ type twoCrawls struct{}
 func (twoCrawls) Overviews(context.Context) ([]crawl.Overview, error) {
 	tally := crawl.Tally{URLs: map[string]int{"fetched": 3}, Hosts: 1, Requests: 4}
 	return []crawl.Overview{
-		{ID: "DEFAULT", Open: true, State: "running", Tally: tally}, {ID: "a/b", Open: true, State: "running", Tally: tally}, {ID: "c"},
+		{ID: "DEFAULT", Open: true, State: "running", Tally: tally},
+		{ID: "a/b", Open: true, State: "running", Tally: tally},
+		{ID: "c"},
 	}, nil
 }
 
@@ -46,7 +48,8 @@ func TestCrawls(t *testing.T) {
 	status, body := get(s, "/api/v1/crawls")
 	total, _ := body["total"].(map[string]any)
 	urls, _ := total["urls"].(map[string]any)
-	if list, _ := body["crawls"].([]any); status != 200 || len(list) != 3 || urls["fetched"] != 6.0 || total["requests"] != 8.0 {
+	list, _ := body["crawls"].([]any)
+	if status != 200 || len(list) != 3 || urls["fetched"] != 6.0 || total["requests"] != 8.0 {
 		t.Errorf("%d %v", status, body)
 	}
 	if status, body := get(s, "/api/v1/crawls/a%2Fb"); status != 200 || body["hosts"] != 7.0 {
