@@ -265,7 +265,8 @@ func (d *dispatcher) collect() {
 
 // isPaused reports whether nothing may be given out at the moment.
 func (d *dispatcher) isPaused() bool {
-	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages()
+	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages() ||
+		!d.isPermitted()
 }
 
 // hasMaxPages reports whether max_pages is reached, counting the pages in flight.

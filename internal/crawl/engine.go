@@ -240,7 +240,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	err = c.run(ctx, d)
 	after := e.store.Counters()
 	s := d.summary(ctx, e.Status)
-	if err == nil {
+	if err == nil && e.o.Journal == nil { // an engine of a shard does not know what became of all seeds
 		s.Seeds, err = seedReport(e.store, seeds, s.Postponed)
 	}
 	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs

@@ -75,6 +75,11 @@ type Options struct {
 	// Journal is the log of the shard of a cluster that the engine crawls; nil: the engine is the
 	// whole crawl, on one machine.
 	Journal Journal
+	// Permits say whether requests may be made; nil: they may at any time.
+	Permits Permits
+	// Taken says that another process, or an earlier run with another data directory, may have made
+	// requests to the hosts of this crawl until now: each of them has a restart hold.
+	Taken bool
 
 	// Shared is what the engine shares with others of this process; nil: it makes its own.
 	Shared *Shared

@@ -132,7 +132,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 		MarkOutput: encodeMarks(r.files.marks),
 	}}
 	r.markLeases(&b)
-	if r.ledger.Everyone {
+	if r.ledger.Everyone || r.o.Taken && r.store.Counters().URLs > 0 {
 		r.heldSince = r.opened
 		if b.Marks[markHeld], err = r.opened.MarshalBinary(); err != nil {
 			return err

@@ -46,11 +46,16 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	record, action := w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	if action.Kind == robots.ActionRedirect {
 		target, err := weburl.Parse(action.URL)
-		if err == nil {
+		if err == nil && w.o.owns(target.Host()) {
 			res.robots.Redirect = target
 			return
 		}
 		out.Failure = robots.FailureProtocol
+		if err == nil { // only the owner of that host may make requests to it
+			out.Failure = robots.FailureConnect
+			w.log.Warn("a robots.txt redirects to a host of another shard, so it counts as unreachable",
+				"origin", job.Origin.String(), "target", target.String())
+		}
 		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
 	rules, sitemaps := record.Read(w.o.Frontier.Tokens...)

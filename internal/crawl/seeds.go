@@ -100,7 +100,8 @@ func isInScope(scope *frontier.Scope, u weburl.URL) (in bool, why string) {
 }
 
 // addSeeds commits the seeds, and that fresh ones are scope seeds from now on: a later run may be
-// started without them. Seeds that the scope itself excludes are reported and left out.
+// started without them. Seeds that the scope itself excludes are reported and left out. Those of other
+// shards count for the scope only.
 func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) error {
 	scope := e.scope.Load()
 	now := e.o.Now()
@@ -111,9 +112,12 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 		slices.SortStableFunc(seeds, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
 	}
 	for i, s := range seeds {
-		if v := scope.Check(s.URL); v != frontier.InScope {
+		v := scope.Check(s.URL)
+		switch {
+		case !e.o.owns(s.URL.Host()): // the engine of its shard adds it
+		case v != frontier.InScope:
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", scopeReason(scope, s.URL))
-		} else {
+		default:
 			b.Found = append(b.Found, storage.Found{
 				URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now,
 			})

@@ -62,6 +62,21 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	return s, err
 }
 
+// OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
+// data directory of its own below that of the options. The options of the crawl are those of all of
+// them. They have hosts, or limits, in common. The caller closes it when all engines are closed.
+func OpenShared(o Options) (*Shared, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.fill()
+	o.Several = true
+	return newShared(&o, newDiskSpace(&o))
+}
+
+// Close closes what the engines have shared, which are closed.
+func (s *Shared) Close() { s.client.Close() }
+
 // Shared returns what other engines of this process may share with this one, for as long as this one
 // is open.
 func (e *Engine) Shared() *Shared { return e.shared }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -85,7 +86,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	if s.part < messageRoom {
 		return nil, fmt.Errorf("the NATS server takes messages of %d bytes only: set max_payload to 1 MiB", nc.MaxPayload())
 	}
-	if s.log, err = s.stream(ctx, "_log", "log.*", "epoch.*", "member.*"); err != nil {
+	if err := s.openLog(ctx); err != nil {
 		return nil, err
 	}
 	if s.in, err = s.stream(ctx, "_in", "in.*"); err != nil {
@@ -105,6 +106,17 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 // repeats is for how long a stream knows the ids of messages. A message that comes again later is in
 // the log twice, and counts once.
 const repeats = 10 * time.Minute
+
+// openLog opens or makes the stream with the logs and the registers, which membership uses too.
+func (s *Streams) openLog(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	s.log, err = natsconn.OpenStream(ctx, s.js, natsconn.Names{Cluster: s.o.Prefix, Prefix: s.o.Prefix}, s.o.Replicas)
+	if s.log == nil {
+		return downError(err)
+	}
+	return err
+}
 
 // stream opens or makes a stream with the given subjects. It never drops a message by itself.
 func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (jetstream.Stream, error) {

@@ -47,7 +47,8 @@ func (n Names) Validate() error {
 	return nil
 }
 
-func (n Names) prefix() string {
+// Base returns what the names of all streams and subjects begin with.
+func (n Names) Base() string {
 	if n.Prefix == "" {
 		return "amble-" + n.Cluster
 	}
@@ -55,7 +56,7 @@ func (n Names) prefix() string {
 }
 
 // Subject returns the subject of some tokens under the prefix.
-func (n Names) Subject(tokens ...string) string { return n.prefix() + "." + strings.Join(tokens, ".") }
+func (n Names) Subject(tokens ...string) string { return n.Base() + "." + strings.Join(tokens, ".") }
 
 // OfShard returns the subject of a kind for a shard: PREFIX.KIND.SHARD.
 func (n Names) OfShard(kind string, shard int32) string {
@@ -69,13 +70,13 @@ func (n Names) Cut(subject, kind string) (rest string, found bool) {
 
 // Stream returns the name of the stream with the registers and the logs of all shards. They are in
 // one stream because a message can only be fenced by a subject of its own stream.
-func (n Names) Stream() string { return n.prefix() + "_log" }
+func (n Names) Stream() string { return n.Base() + "_log" }
 
 // Incoming returns the name of the stream with the URLs that shards send to each other.
-func (n Names) Incoming() string { return n.prefix() + "_in" }
+func (n Names) Incoming() string { return n.Base() + "_in" }
 
 // Bucket returns the name of the bucket with the snapshots. Its stream has the name OBJ_BUCKET.
-func (n Names) Bucket() string { return n.prefix() + "_snapshots" }
+func (n Names) Bucket() string { return n.Base() + "_snapshots" }
 
 // Permissions returns the subjects that a node publishes to and subscribes to. A user that is
 // allowed these and no others can run a node of this cluster, and can do nothing to another one.

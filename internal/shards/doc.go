@@ -1,0 +1,37 @@
+// Package shards is a process that crawls some shards of a cluster. It opens, runs and closes the
+// engines of the shards that the node owns: membership.Node says which. No command uses it yet; see
+// the last section.
+//
+// # The life of a shard on a node
+//
+//	claimed   membership.Node has written the epoch of the shard, and opens the engine
+//	opened    a missing database is made of the newest snapshot. The engine replays the log behind it
+//	crawled   each commit is in the log before it counts. Each request has a permit, which ends with
+//	          the trust of the node. All hosts have a restart hold
+//	closed    in an orderly way, with a last commit; or at once, without one
+//
+// The directory DataDir/shards/NNNNN of the shard stays behind. If the node owns the shard again, it
+// replays what the log has beyond it; if the log does not reach back that far, a snapshot replaces the
+// database. The output files are in the same directory and stay on the node that made the requests.
+//
+// An engine that ends is reported to membership.Node, with an error only if this node cannot run
+// engines: its disk fails, for example. The node then hands over all shards. While the log cannot be
+// reached the engine waits. One that cannot begin for this reason ends, and the node claims the shard
+// again: an epoch serves for one run, because Replay reads up to the claim.
+//
+// # Goroutines
+//
+// One drives each engine from its opening to its end (run.drive), and one makes its snapshots. Both end
+// with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
+//
+// # What is not promised yet
+//
+//   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
+//     nodes. Hosts of several nodes that share an address may receive more requests together than
+//     the limit allows. So no command may start a cluster.
+//   - A host that joins the scope by the redirect of a seed joins that of the seed's shard only.
+//   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
+//     origin is fetched.
+//   - Limits of the whole process, such as requests a second, are those of each node.
+//   - crawl.max_pages, recrawl.budget and an end of the crawl are refused: Options.Validate names them.
+package shards

@@ -1,0 +1,57 @@
+package shards
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
+)
+
+// engines are those of the shards that the node owns. It implements membership.Engines.
+type engines struct {
+	o       *Options
+	log     *slog.Logger
+	streams *journal.Streams
+	shared  *crawl.Shared
+	copying chan struct{} // holds one: a snapshot is being made
+	running sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows; nothing blocks under it
+	open map[*membership.Holding]*run
+}
+
+// Open is part of membership.Engines.
+func (e *engines) Open(h *membership.Holding) {
+	ctx, stop := context.WithCancel(h.Context())
+	r := &run{
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, copying: e.copying,
+		holding: h, stop: stop,
+	}
+	e.mu.Lock()
+	e.open[h] = r
+	e.mu.Unlock()
+	e.running.Go(func() {
+		err := r.drive(ctx)
+		e.mu.Lock()
+		delete(e.open, h)
+		e.mu.Unlock()
+		stop()
+		h.Ended(err)
+	})
+}
+
+// Close is part of membership.Engines. If the end is not orderly, the context of the holding has
+// ended already.
+func (e *engines) Close(h *membership.Holding, _ bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.open[h]; r != nil {
+		r.stop()
+	}
+}
+
+// Granted is part of membership.Engines. No engine uses grants yet.
+func (e *engines) Granted(*membership.Holding, string) {}

@@ -1,0 +1,295 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long something may take that has to happen. Only a failure takes as long.
+const patience = time.Minute
+
+// delay is that of the crawls.
+const delay = 20 * time.Millisecond
+
+// shards is how many the clusters of the tests have.
+const shards = 4
+
+var names = natsconn.Names{Cluster: "web"}
+
+// world is a web, a NATS server and the nodes that crawl the one by the other.
+type world struct {
+	t       *testing.T
+	web     *testweb.Web
+	servers *natstest.Servers
+	started time.Time // of the clock of all nodes
+	alter   func(o *Options)
+	nodes   []*process
+}
+
+func newWorld(t *testing.T, sites []testweb.Site) *world {
+	t.Helper()
+	w := &world{t: t, web: serve(t, sites), started: time.Now()}
+	w.servers = natstest.Start(t, names, 1, nil)
+	t.Cleanup(func() {
+		for _, p := range w.nodes {
+			p.kill()
+		}
+	})
+	return w
+}
+
+func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
+	t.Helper()
+	web, err := testweb.New(testweb.Config{Sites: sites})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return web
+}
+
+// crawlOptions are those of a crawl of a web.
+func crawlOptions(web *testweb.Web, dir, agent string) crawl.Options {
+	o := crawl.DefaultOptions()
+	o.MinFree, o.DataDir, o.Archive.Dir = 0, dir, dir+"/output"
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = agent, true, web.ResolverAddr()
+	o.GiveUpAfter, o.Frontier.Politeness.Delay = 20*time.Second, delay
+	return o
+}
+
+func logger(t *testing.T) *slog.Logger {
+	level := slog.LevelError
+	if testing.Verbose() {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
+}
+
+// process is a node with a connection of its own.
+type process struct {
+	w      *world
+	name   string
+	dir    string
+	proxy  *natstest.Proxy
+	nc     *nats.Conn
+	node   *Node
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // of Run; set before done is closed
+}
+
+// start starts a node with the data directory dir.
+func (w *world) start(name, dir string) *process {
+	w.t.Helper()
+	p := &process{w: w, name: name, dir: dir, done: make(chan struct{})}
+	p.proxy = natstest.NewProxy(w.t, w.servers.Addresses()[0])
+	var js jetstream.JetStream
+	var err error
+	p.nc, js, err = natsconn.Connect(natsconn.Options{
+		URLs: []string{p.proxy.URL()}, Node: name, Names: names, IgnoreOthers: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := DefaultOptions(crawlOptions(w.web, dir, name))
+	o.Seeds, o.Names, o.Replicas, o.Timeout = seeds(w.t, w.web), names, 1, 2*time.Second
+	o.Uptime = func() time.Duration { return time.Hour + time.Since(w.started) }
+	c := &o.Cluster
+	c.Node, c.Shards = name, shards
+	c.TTL, c.Margin, c.LastStart = 2*time.Second, 300*time.Millisecond, 200*time.Millisecond
+	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	if p.node, err = Join(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
+		p.nc.Close()
+		w.t.Fatal(err)
+	}
+	w.nodes = append(w.nodes, p)
+	run, stop := context.WithCancel(context.Background())
+	p.cancel = stop
+	go func() {
+		defer close(p.done)
+		p.err = p.node.Run(run)
+		p.nc.Close()
+	}()
+	return p
+}
+
+// kill ends the process at once. Nothing of it reaches the server any more.
+func (p *process) kill() {
+	p.proxy.Cut()
+	p.cancel()
+	p.wait()
+}
+
+// leave makes the node leave in an orderly way.
+func (p *process) leave() {
+	p.w.t.Helper()
+	p.node.Leave()
+	if p.wait(); p.err != nil {
+		p.w.t.Errorf("%s: %v", p.name, p.err)
+	}
+}
+
+func (p *process) wait() {
+	p.w.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.w.t.Fatalf("%s does not end: %+v", p.name, p.node.Status())
+	}
+}
+
+// owned returns the shards whose engines the node has open, and that may make requests.
+func (p *process) owned() (all []cluster.Shard) {
+	e := p.node.engines
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for h := range e.open {
+		if h.Check() == nil {
+			all = append(all, h.Shard())
+		}
+	}
+	return all
+}
+
+// eventually waits until something holds.
+func (w *world) eventually(what string, holds func() error) {
+	w.t.Helper()
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	w.t.Fatalf("%s: %v", what, err)
+}
+
+var errNotYet = errors.New("not yet")
+
+// hosts and depth are the size of the web of the tests.
+const hosts, depth = 8, 30
+
+func host(i int) string { return fmt.Sprintf("ring%d.test", i%hosts) }
+
+// ring is hosts whose pages link to pages of their own, and to pages of the next host that nobody
+// else links to. Each host has an address of its own.
+func ring() (all []testweb.Site) {
+	for i := range hosts {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
+		for j := range depth {
+			next := []string{"/no/1", fmt.Sprintf("//%s/from-another/%d", host(i+1), j)}
+			for k := j + 1; k < min(j+4, depth); k++ {
+				next = append(next, fmt.Sprintf("/own/%d", k))
+			}
+			routes[fmt.Sprintf("/own/%d", j)] = testweb.Page("own", next...)
+			routes[fmt.Sprintf("/from-another/%d", j)] = testweb.Page("from another", "/own/0", "/no/2")
+		}
+		routes["/"] = testweb.Page("root", "/no/3")
+		if i == 0 {
+			routes["/"] = testweb.Page("root", "/own/0")
+		}
+		all = append(all, testweb.Site{Host: host(i), Handler: routes})
+	}
+	return all
+}
+
+func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
+	t.Helper()
+	for i := range hosts {
+		u, err := weburl.Parse(web.URL(host(i), "/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, crawl.Seed{URL: u, Source: "the test"})
+	}
+	return all
+}
+
+// pages returns the pages that were requested, sorted.
+func pages(web *testweb.Web) (all []string) {
+	for _, q := range web.Requests().Pages() {
+		all = append(all, q.Host+q.Path)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// alone returns the pages that one machine without a cluster requests.
+func alone(t *testing.T) []string {
+	t.Helper()
+	web := serve(t, ring())
+	e, err := crawl.Open(crawlOptions(web, t.TempDir(), "alone"), logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Run(t.Context(), seeds(t, web))
+	if err := errors.Join(err, e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	all := pages(web)
+	if len(all) != hosts*(2*depth+1) {
+		t.Fatalf("one machine has requested %d pages", len(all))
+	}
+	return all
+}
+
+// crawled waits until all pages were requested.
+func (w *world) crawled(want []string) {
+	w.t.Helper()
+	w.eventually("the crawl", func() error {
+		if got := pages(w.web); len(got) < len(want) {
+			return fmt.Errorf("%d of %d pages were requested", len(got), len(want))
+		}
+		return nil
+	})
+}
+
+// check compares what the servers have seen with the crawl of one machine.
+func (w *world) check(want []string) testweb.Log {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	if err := w.web.Settle(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	if got := pages(w.web); !slices.Equal(got, want) {
+		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
+	}
+	log := w.web.Requests()
+	for i := range hosts {
+		for _, g := range log.Host(host(i)).ShortGaps(delay) {
+			w.t.Errorf("%s: %v between %s by %s and %s by %s", host(i), g.Length,
+				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
+		}
+	}
+	for _, q := range log.BeforeRobots() {
+		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
+	}
+	return log
+}

@@ -1,0 +1,68 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
+)
+
+// stateFile is the name of the file with which a node has its shards back at once after a restart.
+const stateFile = "member"
+
+// Node is a process that crawls the shards that it owns. Its methods may be called concurrently.
+type Node struct {
+	member  *membership.Node
+	engines *engines
+}
+
+// Join looks whether this process can be a node of the cluster, and opens what its engines share. The
+// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Join may
+// fail; it can be called again. After a Join without an error the caller calls Run.
+func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
+		return nil, fmt.Errorf("make the directory of the shards: %w", err)
+	}
+	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
+	member, err := membership.Join(ctx, nc, js, membership.Options{
+		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
+		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
+		return nil, err
+	}
+	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
+		return nil, err
+	}
+	return &Node{member: member, engines: e}, nil
+}
+
+// Run crawls until the node has left: see Leave. If the context ends before that, all requests are
+// broken off, nothing more is committed, and others take the shards when the trust of this node is
+// certainly over. The errors are those of membership.Node.Run. Run is called once.
+func (n *Node) Run(ctx context.Context) error {
+	err := n.member.Run(ctx)
+	n.engines.running.Wait()
+	n.engines.shared.Close()
+	return err
+}
+
+// Leave makes the node hand over its shards in an orderly way. Run returns when that is done.
+func (n *Node) Leave() { n.member.Leave() }
+
+// Status returns what the node knows of its cluster.
+func (n *Node) Status() membership.Status { return n.member.Status() }

@@ -1,0 +1,144 @@
+package shards
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/recrawl"
+)
+
+// TestOneNode: a node with four shards requests the pages that one machine requests, each once.
+func TestOneNode(t *testing.T) {
+	t.Parallel()
+	want := alone(t)
+	w := newWorld(t, ring())
+	p := w.start("first", t.TempDir())
+	w.crawled(want)
+	p.leave()
+	for path, n := range w.check(want).CountByPath() {
+		if n != 1 {
+			t.Errorf("%s was requested %d times", path, n)
+		}
+	}
+}
+
+// TestKilledNode: of three nodes one is killed in the middle of the crawl. The others request its pages,
+// and none of another host again; the node itself requests nothing any more.
+func TestKilledNode(t *testing.T) {
+	t.Parallel()
+	want := alone(t)
+	w := newWorld(t, ring())
+	for i := range 3 {
+		w.start(fmt.Sprintf("node%d", i), t.TempDir())
+	}
+	var victim *process
+	w.eventually("the nodes own all shards, and all hosts were requested", func() error {
+		owned := 0
+		victim = nil
+		for _, p := range w.nodes {
+			n := len(p.owned())
+			if owned += n; n > 0 && n < shards {
+				victim = p
+			}
+		}
+		if owned != shards || victim == nil || len(pages(w.web)) < len(want)/4 {
+			return errNotYet
+		}
+		return nil
+	})
+	victim.kill()
+	dead := time.Now()
+	w.crawled(want)
+	for _, p := range w.nodes {
+		if p != victim {
+			p.leave()
+		}
+	}
+	twice, after := 0, 0
+	first := make(map[string]string) // the node that has requested a page first
+	for _, q := range w.check(want) {
+		if q.UserAgent == victim.name && q.Start.After(dead) {
+			t.Errorf("%s%s was requested by the node that was killed, %v later", q.Host, q.Path, q.Start.Sub(dead))
+		}
+		if q.Start.After(dead) {
+			after++
+		}
+		if q.Robots() {
+			continue
+		}
+		switch by, again := first[q.Host+q.Path]; {
+		case !again:
+			first[q.Host+q.Path] = q.UserAgent
+		case by == victim.name && q.UserAgent != victim.name:
+			twice++
+		default:
+			t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, by, q.UserAgent)
+		}
+	}
+	if after == 0 {
+		t.Error("the crawl was over before the node was killed")
+	}
+	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
+}
+
+// TestMoves: shards go to a node that joins, and back when it leaves, in an orderly way. No page is
+// requested twice.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	want := alone(t)
+	w := newWorld(t, ring())
+	first := w.start("first", t.TempDir())
+	w.eventually("the first node crawls", func() error {
+		if len(pages(w.web)) < len(want)/8 {
+			return errNotYet
+		}
+		return nil
+	})
+	second := w.start("second", t.TempDir())
+	w.eventually("the second node crawls", func() error {
+		if len(w.web.Requests().Pages()) == 0 || len(second.owned()) == 0 {
+			return errNotYet
+		}
+		return nil
+	})
+	first.leave()
+	w.crawled(want)
+	second.leave()
+	by := make(map[string]int)
+	log := w.check(want)
+	for _, q := range log {
+		by[q.UserAgent]++
+	}
+	for path, n := range log.Pages().CountByPath() {
+		if n != 1 {
+			t.Errorf("%s was requested %d times", path, n)
+		}
+	}
+	if by["first"] == 0 || by["second"] == 0 {
+		t.Errorf("requests by node: %v", by)
+	}
+}
+
+// TestValidate: what a cluster cannot do yet is refused by name.
+func TestValidate(t *testing.T) {
+	web := serve(t, ring())
+	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test"))
+	o.Names, o.Cluster.Node = names, "first"
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	o.Crawl.ExitWhenDone, o.Crawl.MaxPages, o.Crawl.Recrawl = true, 1, &recrawl.Options{Budget: 1}
+	o.Crawl.Workers, o.Crawl.Shared = 0, new(crawl.Shared)
+	err := o.Validate()
+	if err == nil {
+		t.Fatal("nothing is refused")
+	}
+	for _, name := range []string{"crawl.exit_when_done", "crawl.max_pages", "recrawl.budget", "crawl.workers", "Shared"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+}

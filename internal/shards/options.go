@@ -1,0 +1,136 @@
+package shards
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// Options are those of a node.
+type Options struct {
+	// Crawl are the options of the engines. DataDir holds the directories of all shards.
+	Crawl crawl.Options
+	// Seeds are those of the whole crawl. Each engine adds those of its shard.
+	Seeds []crawl.Seed
+	// Cluster are the options of the membership, with the name of the node and the number of shards.
+	Cluster cluster.Options
+	// Names are those of the cluster on its servers.
+	Names natsconn.Names
+	// Replicas is how many servers keep a copy: 1, 3 or 5.
+	Replicas int
+	// Timeout bounds the wait for one answer of a server.
+	Timeout time.Duration
+	// SnapshotEvery is how often an engine looks whether a snapshot is due.
+	SnapshotEvery time.Duration
+	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
+	Uptime func() time.Duration
+}
+
+// DefaultOptions returns the options of a node of a cluster with three servers. The caller sets
+// Cluster.Node, Names and Uptime.
+func DefaultOptions(o crawl.Options) Options {
+	j := journal.DefaultOptions()
+	o.ExitWhenDone = false
+	return Options{
+		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
+		SnapshotEvery: time.Minute,
+	}
+}
+
+// Validate says what is wrong with the options, all of it, except for those that membership checks.
+func (o *Options) Validate() error {
+	var errs []error
+	refuse := func(wrong bool, why string) {
+		if wrong {
+			errs = append(errs, errors.New(why))
+		}
+	}
+	c := &o.Crawl
+	refuse(c.ExitWhenDone, "crawl.exit_when_done cannot be used in a cluster yet: set it to false")
+	refuse(c.MaxPages > 0, "crawl.max_pages cannot be used in a cluster yet: remove it")
+	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
+	refuse(c.Workers == 0 || c.IgnoreRobots, "remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
+	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil, "shards: the node sets Journal, Permits and Shared itself")
+	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
+	j := o.journal()
+	return errors.Join(append(errs, j.Validate(), c.Validate())...)
+}
+
+// journal returns the options of the logs.
+func (o *Options) journal() journal.Options {
+	return journal.Options{
+		Prefix: o.Names.Base(), Replicas: o.Replicas, Shards: o.Cluster.Shards, Timeout: o.Timeout,
+	}
+}
+
+// directory returns the directory of a shard.
+func (o *Options) directory(s cluster.Shard) string {
+	return filepath.Join(o.Crawl.DataDir, "shards", fmt.Sprintf("%05d", s))
+}
+
+// engine returns the options of the engine of a shard, without what belongs to one run of it.
+func (o *Options) engine(s cluster.Shard) crawl.Options {
+	c := o.Crawl
+	c.DataDir, c.Taken = o.directory(s), true
+	c.Archive.Dir = filepath.Join(c.DataDir, "output")
+	if c.Archive.Prefix != "" {
+		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)
+	}
+	if c.Spool.Dir == "" {
+		c.Spool.Dir = filepath.Join(o.Crawl.DataDir, "spool") // that of the shared spool
+	}
+	return c
+}
+
+// settings returns what all nodes have to agree on: what decides which URLs a crawl has, and what a
+// commit does with them.
+func (o *Options) settings() map[string]string {
+	c := &o.Crawl
+	seeds := make([]string, 0, len(o.Seeds))
+	for _, s := range o.Seeds {
+		seeds = append(seeds, fmt.Sprintf("%s %d", s.URL, s.Priority))
+	}
+	slices.Sort(seeds)
+	settings := map[string]string{
+		"crawl.seeds":          sum(slices.Compact(seeds)...),
+		"scope.mode":           fmt.Sprint(c.Mode),
+		"scope.include":        sum(texts(c.Include)...),
+		"scope.exclude":        sum(texts(c.Exclude)...),
+		"the rules of URLs":    sum(fmt.Sprintf("%+v", c.URLs), fmt.Sprintf("%+v", c.Traps), strings.Join(c.SessionNames, " ")),
+		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
+		"crawl.nofollow":       fmt.Sprint(c.NoFollow),
+		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
+	}
+	if r := c.Recrawl; r != nil {
+		rules := []string{fmt.Sprint(r.Missing)}
+		for _, rule := range append(slices.Clone(r.Rules), r.Rule) {
+			rules = append(rules, fmt.Sprint(rule.Hosts, rule.Pattern, rule.Policy, rule.Interval, rule.Min, rule.Max))
+		}
+		settings["recrawl"] = sum(rules...)
+	}
+	return settings
+}
+
+func texts(patterns []*regexp.Regexp) (all []string) {
+	for _, p := range patterns {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+// sum is short and differs for different texts.
+func sum(texts ...string) string {
+	h := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return hex.EncodeToString(h[:8])
+}

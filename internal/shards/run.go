@@ -1,0 +1,172 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// run is one run of the engine of a shard, under one epoch.
+type run struct {
+	o       *Options
+	log     *slog.Logger
+	streams *journal.Streams
+	shared  *crawl.Shared
+	copying chan struct{} // taken while a snapshot is made: one at a time
+	holding *membership.Holding
+	stop    context.CancelFunc
+}
+
+// retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
+const retryDown = time.Second
+
+// drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error says
+// why this node cannot run engines.
+func (r *run) drive(ctx context.Context) error {
+	err := r.crawl(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrLost):
+		if r.holding.Context().Err() == nil {
+			r.log.Warn("the shard belongs to another node", "error", err)
+			r.holding.Refused()
+		}
+		return nil
+	case errors.Is(err, storage.ErrLogDown):
+		r.log.Warn("the log of the shard cannot be reached; it is tried again", "error", err)
+		pause(ctx, retryDown)
+		return nil
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// crawl runs the engine until ctx ends.
+func (r *run) crawl(ctx context.Context) error {
+	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
+	e, err := r.open(ctx, shard)
+	if err != nil {
+		return err
+	}
+	copying, stop := context.WithCancel(ctx)
+	var snapshots sync.WaitGroup
+	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
+	_, err = e.Run(ctx, r.o.Seeds)
+	stop()
+	snapshots.Wait()
+	return errors.Join(err, e.Close())
+}
+
+// open opens the engine. A database that is missing, or that the log does not reach back to, is made
+// of the newest snapshot.
+func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, error) {
+	o := r.o.engine(r.holding.Shard())
+	o.Shared, o.Permits = r.shared, permits{r.holding}
+	o.Journal = &heldLog{shard, r.holding.Context()}
+	if err := makeDir(o.DataDir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(o.DataDir, storage.FileName)); errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := shard.Restore(ctx, o.DataDir); err != nil {
+			return nil, err
+		}
+	}
+	e, err := crawl.Open(o, r.log)
+	if errors.Is(err, storage.ErrGap) {
+		if e, err = r.openSnapshot(ctx, shard, o); err != nil {
+			return nil, err
+		}
+	}
+	if err == nil {
+		if err = syncDir(o.DataDir); err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}
+	return e, err
+}
+
+// openSnapshot opens the engine with the newest snapshot in place of its database.
+func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Options) (*crawl.Engine, error) {
+	at, restored, err := shard.Restore(ctx, o.DataDir)
+	if err == nil && !restored {
+		err = fmt.Errorf("shard %d has no snapshot: %w", r.holding.Shard(), storage.ErrGap)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.log.Info("the log does not reach back to the database of the shard; a snapshot replaces it", "record", at.Number)
+	return crawl.Open(o, r.log)
+}
+
+// makeDir makes the directory of a shard, durably.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("make the directory of a shard: %w", err)
+	}
+	return errors.Join(syncDir(filepath.Dir(dir)), syncDir(filepath.Dir(filepath.Dir(dir))))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// makeSnapshots makes a snapshot whenever one is due, until the context ends.
+func (r *run) makeSnapshots(ctx context.Context, e *crawl.Engine, shard *journal.Shard) {
+	timer := time.NewTicker(r.o.SnapshotEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := r.makeSnapshot(ctx, e, shard); err != nil && ctx.Err() == nil {
+			r.log.Warn("no snapshot of the shard could be made; it is tried again", "error", err)
+		}
+	}
+}
+
+// makeSnapshot makes a snapshot if one is due, and no other shard of this node makes one.
+func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.Shard) error {
+	select {
+	case r.copying <- struct{}{}:
+	default:
+		return nil
+	}
+	defer func() { <-r.copying }()
+	due, err := shard.SnapshotDue(ctx)
+	if err != nil || !due {
+		return err
+	}
+	return e.Snapshot(func(at storage.LogPosition, incoming uint64,
+		backup func(func(int64) (io.Writer, error)) (int64, error)) error {
+		return shard.WriteSnapshot(ctx, r.o.directory(r.holding.Shard()), at, incoming, backup)
+	})
+}
