@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -21,7 +22,13 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
 const patience = time.Minute

@@ -2,10 +2,12 @@ package shards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/recrawl"
 )
@@ -34,21 +36,7 @@ func TestKilledNode(t *testing.T) {
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
 	}
-	var victim *process
-	w.eventually("the nodes own all shards, and all hosts were requested", func() error {
-		owned := 0
-		victim = nil
-		for _, p := range w.nodes {
-			n := len(p.owned())
-			if owned += n; n > 0 && n < shards {
-				victim = p
-			}
-		}
-		if owned != shards || victim == nil || len(pages(w.web)) < len(want)/4 {
-			return errNotYet
-		}
-		return nil
-	})
+	victim := w.victim(want)
 	victim.kill()
 	dead := time.Now()
 	w.crawled(want)
@@ -57,31 +45,93 @@ func TestKilledNode(t *testing.T) {
 			p.leave()
 		}
 	}
-	twice, after := 0, 0
-	first := make(map[string]string) // the node that has requested a page first
-	for _, q := range w.check(want) {
-		if q.UserAgent == victim.name && q.Start.After(dead) {
-			t.Errorf("%s%s was requested by the node that was killed, %v later", q.Host, q.Path, q.Start.Sub(dead))
-		}
-		if q.Start.After(dead) {
-			after++
-		}
-		if q.Robots() {
+	twice := w.checkHandOver(want, victim)
+	after := 0
+	for _, q := range w.web.Requests() {
+		if !q.Start.After(dead) {
 			continue
 		}
-		switch by, again := first[q.Host+q.Path]; {
-		case !again:
-			first[q.Host+q.Path] = q.UserAgent
-		case by == victim.name && q.UserAgent != victim.name:
-			twice++
-		default:
-			t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, by, q.UserAgent)
+		if after++; q.UserAgent == victim.name && !q.Aborted {
+			t.Errorf("%s%s was requested by the node that was killed, %v later", q.Host, q.Path, q.Start.Sub(dead))
 		}
 	}
 	if after == 0 {
 		t.Error("the crawl was over before the node was killed")
 	}
 	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
+}
+
+// TestCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
+// begins. When it is back it is a node like others.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	want := alone(t)
+	w := newWorld(t, ring())
+	for i := range 3 {
+		w.start(fmt.Sprintf("node%d", i), t.TempDir())
+	}
+	victim := w.victim(want)
+	victim.proxy.Cut()
+	w.crawled(want)
+	victim.proxy.Mend()
+	w.eventually("the node is back", func() error {
+		if len(victim.owned()) == 0 {
+			return errNotYet
+		}
+		return nil
+	})
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	t.Logf("%d pages, %d of them twice", len(want), w.checkHandOver(want, victim))
+}
+
+// victim waits until the crawl is under way, and returns a node that has some of the shards.
+func (w *world) victim(want []string) (victim *process) {
+	w.t.Helper()
+	w.eventually("the nodes crawl all shards", func() error {
+		owned := 0
+		victim = nil
+		for _, p := range w.nodes {
+			all := p.owned()
+			if owned += len(all); len(all) < shards && slices.ContainsFunc(all, hasHosts) {
+				victim = p
+			}
+		}
+		if owned != shards || victim == nil || len(pages(w.web)) < len(want)/4 {
+			return errNotYet
+		}
+		return nil
+	})
+	return victim
+}
+
+// hasHosts reports whether hosts of the web are in a shard.
+func hasHosts(s cluster.Shard) bool {
+	for i := range hosts {
+		if cluster.ShardOf(host(i), shards) == s {
+			return true
+		}
+	}
+	return false
+}
+
+// checkHandOver is check, for a node that has lost its shards. Pages that it had requested may have been
+// requested again by others, and no other page twice: it returns their number.
+func (w *world) checkHandOver(want []string, victim *process) (twice int) {
+	w.t.Helper()
+	first := make(map[string]string) // the node that has requested a page first
+	for _, q := range w.check(want).Pages() {
+		switch by, again := first[q.Host+q.Path]; {
+		case !again:
+			first[q.Host+q.Path] = q.UserAgent
+		case by == victim.name && q.UserAgent != victim.name:
+			twice++
+		default:
+			w.t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, by, q.UserAgent)
+		}
+	}
+	return twice
 }
 
 // TestMoves: shards go to a node that joins, and back when it leaves, in an orderly way. No page is
