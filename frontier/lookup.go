@@ -168,7 +168,9 @@ func (f *Frontier) requestLookup(h *host, now instant) {
 }
 
 // WantsNames reports whether NextName may have a lease.
-func (f *Frontier) WantsNames() bool { return f.lookups.queued() > 0 && f.lookups.inFlight < f.o.Resolvers }
+func (f *Frontier) WantsNames() bool {
+	return f.lookups.queued() > 0 && f.lookups.inFlight < f.o.Resolvers
+}
 
 // NextName returns a lease for the next lookup; false if none waits or the most are in flight. A
 // lookup takes no worker.
