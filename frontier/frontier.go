@@ -136,7 +136,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 
 // forgetPast makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
 func (h *host) forgetPast() {
-	h.isNew = true
+	h.marks.set(isNew, true)
 	switch a := h.active; {
 	case a == nil:
 		h.ready = always
@@ -152,7 +152,7 @@ func (h *host) forgetPast() {
 // this process knows, and the restart hold.
 func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
-	if h.isNew {
+	if h.marks.has(isNew) {
 		polite.ForgetEnd()
 	}
 	if known := f.time(h.ready); h.ready != always {

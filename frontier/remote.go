@@ -87,7 +87,8 @@ func (f *Frontier) widenBatches(most int) {
 // endBatch takes note that a host has given out what it gives out at a time.
 func (f *Frontier) endBatch(h *host, now time.Time) {
 	if f.o.Batches && h.active != nil {
-		h.active.batchAt, h.isNew = f.instant(now), false
+		h.active.batchAt = f.instant(now)
+		h.marks.set(isNew, false)
 		f.schedule(h, f.instant(now))
 	}
 }
