@@ -70,7 +70,7 @@ func killRecrawls(t *testing.T, kills int) {
 				if recrawled++; requested.IsZero() || is.At.Before(was.Due) {
 					t.Errorf("kill %d: %s was requested at %v; on disk is %+v after %+v", kill, u, requested, is, was)
 				}
-			case is.State == storage.Retrying && inFlight(t, options.DataDir, u, was.At): // killed before the request left
+			case is.State == storage.Retrying && wasStarted(t, options.DataDir, u, was.Due): // suspected of two deaths
 			case is != was:
 				t.Errorf("kill %d: %s was not requested; on disk is %+v, was %+v", kill, u, is, was)
 			case is.Due.After(began):
@@ -104,11 +104,12 @@ func firstRequests(web *testweb.Web, since time.Time) map[string]time.Time {
 	return first
 }
 
-// inFlight reports whether the request log has a request for a page that a kill left without an end.
-func inFlight(t *testing.T, dir, url string, since time.Time) bool {
+// wasStarted reports whether the request log has a request for a page since an instant. If the database has
+// nothing of it, a kill came before its commit.
+func wasStarted(t *testing.T, dir, url string, since time.Time) bool {
 	t.Helper()
 	return slices.ContainsFunc(logged(t, dir), func(r requestlog.Request) bool {
-		return r.URL.String() == url && r.End.IsZero() && r.Start.After(since)
+		return r.URL.String() == url && !r.Start.Before(since)
 	})
 }
 
@@ -121,9 +122,13 @@ func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
 	}
 	defer e.Close()
 	planned := 0
-	for _, outcome := range all {
-		if !outcome.Due.IsZero() && outcome.State == storage.Fetched {
+	for u, outcome := range all {
+		isPlanned := recrawl.History(outcome.History).Planned()
+		if isPlanned {
 			planned++
+		}
+		if outcome.State == storage.Fetched && isPlanned == outcome.Due.IsZero() {
+			t.Errorf("%s: planned %t, due at %v", u, isPlanned, outcome.Due)
 		}
 	}
 	if e.plan.Pages() != planned {
