@@ -134,8 +134,8 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
-// forgetPast makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
-func (h *host) forgetPast() {
+// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
+func (h *host) forgetRequests() {
 	h.marks.set(isNew, true)
 	switch a := h.active; {
 	case a == nil:
@@ -375,7 +375,7 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
 	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
 	if f.o.Batches && c.URLs == 0 {
-		h.forgetPast()
+		h.forgetRequests()
 	}
 	if l := f.completedLimits[h.id]; l != nil {
 		l.completed = c.Completed

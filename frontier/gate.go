@@ -151,7 +151,7 @@ func (f *Frontier) endInGate(out *outstanding, r *Report) {
 	if h.active != nil {
 		k = f.knowledge(h)
 		request = f.gateRequest(h, &out.limits)
-		h.active.told = k
+		h.active.gateKnows = k
 	}
 	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
@@ -161,8 +161,8 @@ func (f *Frontier) tellGate(h *host) {
 	if f.o.Gate == nil || h.active.name == "" {
 		return
 	}
-	if k := f.knowledge(h); k != h.active.told {
-		h.active.told = k
+	if k := f.knowledge(h); k != h.active.gateKnows {
+		h.active.gateKnows = k
 		f.o.Gate.Know(h.active.name, k, f.clock)
 	}
 }

@@ -140,7 +140,7 @@ type active struct {
 	read         uint32 // tail as of the last load
 
 	wall              wall.State   // what its responses say about a wall
-	told              Knowledge    // to the gate
+	gateKnows         Knowledge    // the newest that the gate has
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived

@@ -283,7 +283,7 @@ func TestKeeperTakesTurns(t *testing.T) {
 	}
 }
 
-// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host owes
+// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host has
 // its delay from the start, and RestartDelay at least.
 func TestKeeperSince(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Duration{time.Second: RestartDelay, time.Minute: time.Minute} {

@@ -58,7 +58,7 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 	return time.Time{}
 }
 
-// Prepare makes hosts active whose URLs are due soon, with Options.Batches: a fetcher that asks for
+// Prepare makes hosts active whose URLs are due soon, with Options.Batches: a fetcher that wants
 // some then need not wait until they are read. It reports whether there were any.
 func (f *Frontier) Prepare(now time.Time) bool {
 	if !f.o.Batches {

@@ -48,9 +48,9 @@ type Options struct {
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
-	// IgnoreRobots is for crawls of which remote fetchers decide everything, as the clients of
+	// IgnoreRobots is for crawls whose remote fetchers decide everything, as the clients of
 	// URLFrontier do: no robots.txt is fetched and none counts, no name is looked up, and a fetcher gets
-	// as many URLs of a host at a time as it asks for. It keeps the delay between their requests; the
+	// as many URLs of a host at a time as it wants. It keeps the delay between their requests; the
 	// crawl keeps it between what it hands out of a host. Requests are not logged. Workers has to be 0.
 	IgnoreRobots bool
 

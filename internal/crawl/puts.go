@@ -227,7 +227,7 @@ func (d *dispatcher) takePuts(g *putGroup) {
 }
 
 // endByPut ends a lease because of a put of its URL, which becomes another state by it. The host is
-// charged as for a request of which no result is known. The put overrides a report that is being
+// charged as for a request without a known result. The put overrides a report that is being
 // worked on.
 func (d *dispatcher) endByPut(x *remoteLease, url string, became storage.State, now time.Time) {
 	if x.claimed {

@@ -173,7 +173,7 @@ func TestDirectoryName(t *testing.T) {
 	}
 }
 
-// TestUse: crawls are made when they are to be, hold what they were given, and are there after a
+// TestUse: crawls are made on request, hold what they were given, and are there after a
 // restart.
 func TestUse(t *testing.T) {
 	t.Parallel()

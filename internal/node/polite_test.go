@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// sites are hosts of which one demands a crawl delay, two have an address in common, and one is quick.
+// sites are hosts: one demands a crawl delay, two have an address in common, and one is quick.
 func sites() []testweb.Site {
 	robots := map[string]string{"a.test": "User-agent: *\nCrawl-delay: 3\n"}
 	groups := map[string]string{"c.test": "shared", "d.test": "shared"}
