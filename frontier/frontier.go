@@ -134,7 +134,8 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
-// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
+// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch
+// or request.
 func (h *host) forgetRequests() {
 	h.marks.set(isNew, true)
 	switch a := h.active; {

@@ -8,9 +8,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Gate decides about requests together with other frontiers, which have hosts in common with this one,
-// or hosts under a common limit. No request begins without its admission. The frontier consults it last:
-// when the host, its limits and the robots rules allow the request as far as this frontier knows.
+// Gate decides about requests together with other frontiers, which have hosts in common with this
+// one, or hosts under a common limit. No request begins without its admission. The frontier
+// consults it last: when the host, its limits and the robots rules allow the request as far as this
+// frontier knows.
 //
 // A Gate belongs to one frontier. What it refuses, it says so with an instant from which on it is worth
 // trying again; [Frontier.Admissible] says that this has come earlier.
@@ -127,8 +128,8 @@ func (f *Frontier) passed(h *host, out *outstanding) {
 	f.o.Gate.End(f.gateRequest(h, &h.active.limits), GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
 }
 
-// admitNow reports whether the gate admits a request besides those of the frontier. With take, it counts
-// as one that ends now; k is then what is known behind it.
+// admitNow reports whether the gate admits a request besides those of the frontier. With take, it
+// counts as one that ends now; k is then what is known behind it.
 func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
 	if f.o.Gate == nil {
 		return time.Time{}, true

@@ -281,9 +281,10 @@ func kindOf(head *storage.Head) queue.Kind {
 	return queue.Recrawl
 }
 
-// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none is in
-// flight, and its delay and those of its shared limits are over. at is when its own delay is over;
-// zero: not known. With take, the host, which has this name, is charged as for a request that ends now.
+// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none
+// is in flight, and its delay and those of its shared limits are over. at is when its own delay is
+// over; zero: not known. With take, the host, which has this name, is charged as for a request that
+// ends now.
 func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, take bool) (at time.Time, may bool) {
 	f.readClock(now)
 	h, t := f.hosts.get(id), f.instant(now)

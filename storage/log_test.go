@@ -217,8 +217,8 @@ func TestReplay(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "down") > 0 {
 				d.log.before, d.log.after = 0, 0
 			}
-			// The answers to Notice follow the order of its calls. A kill makes the process forget them, so both
-			// stores begin at each batch.
+			// The answers to Notice follow the order of its calls. A kill makes the process forget
+			// them, so both stores begin at each batch.
 			d.opened++
 			d.direct.notice, d.logged.notice = d.noticed().Notice, d.noticed().Notice
 			d.same(t, b)

@@ -15,14 +15,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are killed.
+// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are
+// killed.
 func TestKillKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	killRecrawls(t, 6)
 }
 
-// killRecrawls kills a daemon that recrawls pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is requested when
-// it is due by that and no sooner, and a page that was not requested is due when it was.
+// killRecrawls kills a daemon that recrawls pages at random moments. What the next process finds on
+// disk is the schedule that it keeps: a page is requested when it is due by that and no sooner, and
+// a page that was not requested is due when it was.
 func killRecrawls(t *testing.T, kills int) {
 	const hosts, each = 3, 20
 	web := startWeb(t, recrawledSites(hosts, each)...)
@@ -84,7 +86,8 @@ func killRecrawls(t *testing.T, kills int) {
 	t.Logf("%d recrawls on disk before a kill, %d times a page was left alone over one", recrawled, kept)
 }
 
-// recrawledSites are hosts with pages that are recrawled all the time, and as many that are not recrawled within the test.
+// recrawledSites are hosts with pages that are recrawled all the time, and as many that are not
+// recrawled within the test.
 func recrawledSites(hosts, each int) (sites []testweb.Site) {
 	for host := range hosts {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
@@ -104,8 +107,8 @@ func firstRequests(web *testweb.Web, since time.Time) map[string]time.Time {
 	return first
 }
 
-// wasStarted reports whether the request log has a request for a page since an instant. If the database has
-// nothing of it, a kill came before its commit.
+// wasStarted reports whether the request log has a request for a page since an instant. If the
+// database has nothing of it, a kill came before its commit.
 func wasStarted(t *testing.T, dir, url string, since time.Time) bool {
 	t.Helper()
 	return slices.ContainsFunc(logged(t, dir), func(r requestlog.Request) bool {

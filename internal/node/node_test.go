@@ -442,7 +442,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens none.
+// TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens
+// none.
 func TestOverviews(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -211,8 +211,8 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-// TestSlotsAreShared: with fewer workers than crawls that have something to fetch, each of them gets its
-// part.
+// TestSlotsAreShared: with fewer workers than crawls that have something to fetch, each of them
+// gets its part.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	offline(t)
