@@ -77,8 +77,8 @@ func (f *Frontier) uncountPage(h *host, became storage.State, now instant) {
 // setOverBudget sets a dormant host aside until there is room in its budget.
 func (f *Frontier) setOverBudget(h *host) {
 	h.state = overBudget
-	if h.domain != 0 && !h.inOverBudget {
-		h.inOverBudget = true
+	if h.domain != 0 && !h.marks.has(inOverBudget) {
+		h.marks.set(inOverBudget, true)
 		d := &f.domains[h.domain]
 		d.overBudget = append(d.overBudget, h)
 	}
@@ -93,7 +93,8 @@ func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
 	hosts := d.overBudget[:min(most, len(d.overBudget))]
 	d.overBudget = d.overBudget[len(hosts):]
 	for i, h := range hosts {
-		hosts[i], h.inOverBudget = nil, false
+		hosts[i] = nil
+		h.marks.set(inOverBudget, false)
 		if h.state == overBudget {
 			f.schedule(h, now)
 		}

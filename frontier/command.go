@@ -25,8 +25,8 @@ const (
 	CommandPause  CommandKind = iota // fetch nothing from the host for a while; the last one counts
 	CommandResume                    // end its pause
 	CommandDelay                     // set its delay; the delays that the host demands still count
-	// CommandForget forgets what was learned of it: backoff, failures, a wall, how long its robots.txt is
-	// valid. Its holds stay.
+	// CommandForget forgets what was learned of it: backoff, failures, a wall, how long its
+	// robots.txt is valid. Its holds stay.
 	CommandForget
 )
 

@@ -41,14 +41,8 @@ type hostCounts struct{ withURLs, withWork int }
 
 // count takes note of whether a host has URLs, and whether some of them are queued or retrying.
 func (c *hostCounts) count(h *host, urls, work bool) {
-	difference := map[bool]int{true: 1, false: -1}
-	if h.hasURLs != urls {
-		c.withURLs += difference[urls]
-	}
-	if h.hasWork != work {
-		c.withWork += difference[work]
-	}
-	h.hasURLs, h.hasWork = urls, work
+	c.withURLs += h.marks.set(hasURLs, urls)
+	c.withWork += h.marks.set(hasWork, work)
 }
 
 // HostsWithURLs returns how many hosts have URLs, and how many have some that are queued or retrying,

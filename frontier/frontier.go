@@ -134,9 +134,10 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
-// forgetPast makes a host new whose URLs were all deleted: no delay runs since the last batch or request.
-func (h *host) forgetPast() {
-	h.isNew = true
+// forgetRequests makes a host new whose URLs were all deleted: no delay runs since the last batch
+// or request.
+func (h *host) forgetRequests() {
+	h.marks.set(isNew, true)
 	switch a := h.active; {
 	case a == nil:
 		h.ready = always
@@ -152,7 +153,7 @@ func (h *host) forgetPast() {
 // this process knows, and the restart hold.
 func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
-	if h.isNew {
+	if h.marks.has(isNew) {
 		polite.ForgetEnd()
 	}
 	if known := f.time(h.ready); h.ready != always {
@@ -375,7 +376,7 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
 	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
 	if f.o.Batches && c.URLs == 0 {
-		h.forgetPast()
+		h.forgetRequests()
 	}
 	if l := f.completedLimits[h.id]; l != nil {
 		l.completed = c.Completed

@@ -8,9 +8,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Gate decides about requests together with other frontiers, which have hosts in common with this one,
-// or hosts under a common limit. No request begins without its admission. The frontier consults it last:
-// when the host, its limits and the robots rules allow the request as far as this frontier knows.
+// Gate decides about requests together with other frontiers, which have hosts in common with this
+// one, or hosts under a common limit. No request begins without its admission. The frontier
+// consults it last: when the host, its limits and the robots rules allow the request as far as this
+// frontier knows.
 //
 // A Gate belongs to one frontier. What it refuses, it says so with an instant from which on it is worth
 // trying again; [Frontier.Admissible] says that this has come earlier.
@@ -127,8 +128,8 @@ func (f *Frontier) passed(h *host, out *outstanding) {
 	f.o.Gate.End(f.gateRequest(h, &h.active.limits), GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
 }
 
-// admitNow reports whether the gate admits a request besides those of the frontier. With take, it counts
-// as one that ends now; k is then what is known behind it.
+// admitNow reports whether the gate admits a request besides those of the frontier. With take, it
+// counts as one that ends now; k is then what is known behind it.
 func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
 	if f.o.Gate == nil {
 		return time.Time{}, true
@@ -151,7 +152,7 @@ func (f *Frontier) endInGate(out *outstanding, r *Report) {
 	if h.active != nil {
 		k = f.knowledge(h)
 		request = f.gateRequest(h, &out.limits)
-		h.active.told = k
+		h.active.gateKnows = k
 	}
 	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
@@ -161,8 +162,8 @@ func (f *Frontier) tellGate(h *host) {
 	if f.o.Gate == nil || h.active.name == "" {
 		return
 	}
-	if k := f.knowledge(h); k != h.active.told {
-		h.active.told = k
+	if k := f.knowledge(h); k != h.active.gateKnows {
+		h.active.gateKnows = k
 		f.o.Gate.Know(h.active.name, k, f.clock)
 	}
 }

@@ -37,10 +37,7 @@ type host struct {
 	lookup        lookupResult      // of the last lookup of its name
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
-	isNew         bool              // its URLs were deleted, and nothing was handed out since, with Options.Batches
-	hasURLs       bool              // as of the last commit
-	hasWork       bool              // some of its URLs are queued or retrying, as of the last commit
-	inOverBudget  bool              // among the hosts of its domain that are over budget
+	marks         hostMarks         // in which lists and counts it is
 	closed        closed            // of a dormant host: the wall that it is behind, and whether it is parked
 	answers       uint8             // to its requests, up to enoughAnswers
 	override      uint16            // one more than the index of its override; 0: it has none
@@ -56,6 +53,34 @@ type host struct {
 	lane        lane // as of the last call of schedule
 	heapLane    lane // of the heap that it is in
 	recrawlLane lane // of the heap of recrawls that it is in
+}
+
+// hostMarks say in which lists and counts a host is: in one byte, because there are many hosts.
+type hostMarks uint8
+
+const (
+	inOverBudget hostMarks = 1 << iota // among the hosts of its domain that are over budget
+	hasURLs                            // as of the last commit
+	hasWork                            // some of its URLs are queued or retrying, as of the last commit
+	isNew                              // its URLs were deleted, and nothing was handed out since, with Options.Batches
+)
+
+// has reports whether a mark is set.
+func (m hostMarks) has(mark hostMarks) bool { return m&mark != 0 }
+
+// set sets a mark, or removes it. It returns by how much a count of such hosts changes.
+func (m *hostMarks) set(mark hostMarks, on bool) int {
+	before := m.has(mark)
+	if *m &^= mark; on {
+		*m |= mark
+	}
+	switch {
+	case on && !before:
+		return 1
+	case before && !on:
+		return -1
+	}
+	return 0
 }
 
 // closed is the kind of the wall that a host is behind, with a bit that says whether it is parked.
@@ -115,7 +140,7 @@ type active struct {
 	read         uint32 // tail as of the last load
 
 	wall              wall.State   // what its responses say about a wall
-	told              Knowledge    // to the gate
+	gateKnows         Knowledge    // the newest that the gate has
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived

@@ -90,9 +90,9 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.inOverBudget != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
-			h.domain != 0 && !h.inOverBudget {
-			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inOverBudget)
+		if h.marks.has(inOverBudget) != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+			h.domain != 0 && !h.marks.has(inOverBudget) {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.marks.has(inOverBudget))
 		}
 	}
 	for i, d := range f.domains {

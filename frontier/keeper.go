@@ -7,10 +7,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Keeper is the Gate of several frontiers: no host has more requests in flight than each of them allows,
-// and from the end of one request to the start of the next there is the longest delay that any of them
-// knows. The same holds for the limits that hosts share. Its methods, and those of its members, may not
-// be called concurrently.
+// Keeper is the Gate of several frontiers: no host has more requests in flight than each of them
+// allows, and from the end of one request to the start of the next there is the longest delay that
+// any of them knows. The same holds for the limits that hosts share. Its methods, and those of its
+// members, may not be called concurrently.
 //
 // A request that is refused has a ticket. It keeps its place in front of younger ones at all that it
 // needs, in the order of host, domain, group and address: it keeps what is free as long as all before
@@ -33,8 +33,8 @@ const (
 	// gateKeep is how long the end of a request is remembered at least: for frontiers that know of a
 	// longer delay than those that made it.
 	gateKeep = time.Hour
-	// gateSweepEvery is how many requests begin between two steps of a sweep, and gateSweepStep how many
-	// entries each looks at.
+	// gateSweepEvery is how many requests begin between two steps of a sweep, and gateSweepStep how
+	// many entries each looks at.
 	gateSweepEvery, gateSweepStep = 64, 128
 )
 

@@ -283,7 +283,7 @@ func TestKeeperTakesTurns(t *testing.T) {
 	}
 }
 
-// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host owes
+// TestKeeperSince: after the start of a process whose predecessors had several crawls, each host has
 // its delay from the start, and RestartDelay at least.
 func TestKeeperSince(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Duration{time.Second: RestartDelay, time.Minute: time.Minute} {
@@ -308,8 +308,8 @@ func TestKeeperSince(t *testing.T) {
 	}
 }
 
-// TestKeeperKnows: what a frontier has stored of a host, and what an operator says of it, counts for all
-// others, also if that frontier makes no request.
+// TestKeeperKnows: what a frontier has stored of a host, and what an operator says of it, counts
+// for all others, also if that frontier makes no request.
 func TestKeeperKnows(t *testing.T) {
 	const demanded, commanded = 20 * time.Second, 50 * time.Second
 	s := newWorlds(t, time.Time{})

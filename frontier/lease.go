@@ -192,7 +192,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	if !r.Sent {
 		return
 	}
-	h.isNew = false
+	h.marks.set(isNew, false)
 	if !out.remote {
 		f.recordLatency(h, r)
 	}

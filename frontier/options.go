@@ -57,7 +57,8 @@ type Options struct {
 // DefaultOptions returns the options of a polite crawler.
 func DefaultOptions() Options {
 	return Options{
-		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true, Walls: true,
+		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"},
+		Obey: true, Walls: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
 		Heads: 12, RecrawlShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}

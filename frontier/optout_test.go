@@ -9,10 +9,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestOptOutOfOrigin: an opt-out that covers the robots.txt of one origin of a host comes while the host
-// is active. Nothing of that origin is fetched any more, robots.txt included, and its URLs are excluded;
-// the other origin is fetched as before. After a restart it is the same. Nor is anything fetched of an
-// origin that is found later.
+// TestOptOutOfOrigin: an opt-out that covers the robots.txt of one origin of a host comes while the
+// host is active. Nothing of that origin is fetched any more, robots.txt included, and its URLs are
+// excluded; the other origin is fetched as before. After a restart it is the same. Nor is anything
+// fetched of an origin that is found later.
 func TestOptOutOfOrigin(t *testing.T) {
 	m := newMemory()
 	w := newWorld(t, testOptions(), m)

@@ -58,7 +58,7 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 	return time.Time{}
 }
 
-// Prepare makes hosts active whose URLs are due soon, with Options.Batches: a fetcher that asks for
+// Prepare makes hosts active whose URLs are due soon, with Options.Batches: a fetcher that wants
 // some then need not wait until they are read. It reports whether there were any.
 func (f *Frontier) Prepare(now time.Time) bool {
 	if !f.o.Batches {
@@ -87,7 +87,8 @@ func (f *Frontier) widenBatches(most int) {
 // endBatch takes note that a host has given out what it gives out at a time.
 func (f *Frontier) endBatch(h *host, now time.Time) {
 	if f.o.Batches && h.active != nil {
-		h.active.batchAt, h.isNew = f.instant(now), false
+		h.active.batchAt = f.instant(now)
+		h.marks.set(isNew, false)
 		f.schedule(h, f.instant(now))
 	}
 }
@@ -280,9 +281,10 @@ func kindOf(head *storage.Head) queue.Kind {
 	return queue.Recrawl
 }
 
-// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none is in
-// flight, and its delay and those of its shared limits are over. at is when its own delay is over;
-// zero: not known. With take, the host, which has this name, is charged as for a request that ends now.
+// MayRequest reports whether a request to a host may begin now, besides those of the frontier: none
+// is in flight, and its delay and those of its shared limits are over. at is when its own delay is
+// over; zero: not known. With take, the host, which has this name, is charged as for a request that
+// ends now.
 func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, take bool) (at time.Time, may bool) {
 	f.readClock(now)
 	h, t := f.hosts.get(id), f.instant(now)

@@ -113,8 +113,8 @@ func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 	return s.checkSettings(u)
 }
 
-// Keeps reports whether a link is stored: it is in the scope, or nothing but an opt-out that will end keeps
-// it out. Such a URL is excluded when its turn comes, and put back when the opt-out ends.
+// Keeps reports whether a link is stored: it is in the scope, or nothing but an opt-out that will
+// end keeps it out. Such a URL is excluded when its turn comes, and put back when the opt-out ends.
 func (s *Scope) Keeps(u weburl.URL) bool {
 	e, optedOut := s.OptOut(u)
 	return !(optedOut && e.Until.IsZero()) && s.checkSettings(u) == InScope

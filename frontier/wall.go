@@ -45,7 +45,9 @@ func (f *Frontier) observeWall(h *host, r *PageReport) bool {
 	v := a.wall.Observe(r.End, r.Wall)
 	switch {
 	case v.Stand == wall.Begins:
-		f.walls = append(f.walls, WallBegun{Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document()})
+		f.walls = append(f.walls, WallBegun{
+			Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document(),
+		})
 		r.Signal = politeness.SignalWalled
 	case v.Stand == wall.Walled && v.Sign != wall.SignPage && r.Wall.Status > 0: // without a response the host fails
 		r.Signal = politeness.SignalWalled

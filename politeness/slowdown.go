@@ -120,8 +120,9 @@ func (h *slowHost) now() float64 {
 // known reports whether it is known how fast the host usually is.
 func (h *slowHost) known() bool { return h.seen >= slowdownRecent+slowdownLearn }
 
-// Found returns the addresses whose hosts are slower together, and those that were and are so no more.
-// It forgets hosts without a response lately. The caller calls it now and then: it walks over all hosts.
+// Found returns the addresses whose hosts are slower together, and those that were and are so no
+// more. It forgets hosts without a response lately. The caller calls it now and then: it walks over
+// all hosts.
 func (s *Slowdowns) Found(now time.Time) (found []Slowdown, ended []netip.Addr) {
 	counts := make(map[netip.Addr]slowCount, len(s.addresses))
 	var medians []float64 // of the addresses
@@ -197,8 +198,8 @@ func (a *slowAddress) count(now time.Time) (c slowCount) {
 	return c
 }
 
-// isSlow reports whether enough hosts are slow, and by more than everything else is. It takes less if the
-// address is reported already, so that it does not come and go.
+// isSlow reports whether enough hosts are slow, and by more than everything else is. It takes less
+// if the address is reported already, so that it does not come and go.
 func (c *slowCount) isSlow(own float64, reported bool) bool {
 	least, of, by := slowdownHosts, 2, 0.75*math.Log2(slowdownFactor)
 	if reported {

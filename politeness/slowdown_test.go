@@ -44,8 +44,8 @@ func (w *slowTrace) run(seconds, addresses, hosts int, took func(a, h int) time.
 
 func (w *slowTrace) usual(int, int) time.Duration { return 150 * time.Millisecond }
 
-// TestSlowdownIsFound: four of five hosts of one address take three times as long from one second to the
-// next. That is found within a few responses, stays while it lasts, and ends with it.
+// TestSlowdownIsFound: four of five hosts of one address take three times as long from one second
+// to the next. That is found within a few responses, stays while it lasts, and ends with it.
 func TestSlowdownIsFound(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newSlowTrace(seed, 0.5)

@@ -159,7 +159,8 @@ func (r *Rules) Version() Version { return r.version }
 
 // Size returns the bytes that the rules retain.
 func (r *Rules) Size() int {
-	return int(unsafe.Sizeof(*r)) + r.pace.size() + usageSize(r.usage) + licenseSize(r.license) + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
+	return int(unsafe.Sizeof(*r)) + r.pace.size() + usageSize(r.usage) + licenseSize(r.license) + cap(r.text) +
+		cap(r.literals)*int(unsafe.Sizeof(literal{})) +
 		cap(r.wildcards)*int(unsafe.Sizeof(wildcard{}))
 }
 

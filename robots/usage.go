@@ -73,7 +73,9 @@ func statements(found []Usage) []statement {
 	for i, u := range found {
 		list[i] = statement{u, NewPattern(u.Path)}
 	}
-	slices.SortStableFunc(list, func(a, b statement) int { return cmp.Compare(len(b.pattern.normal), len(a.pattern.normal)) })
+	slices.SortStableFunc(list, func(a, b statement) int {
+		return cmp.Compare(len(b.pattern.normal), len(a.pattern.normal))
+	})
 	return list
 }
 

@@ -9,8 +9,8 @@ import (
 // Batch is what one transaction commits. All of it becomes durable together, or nothing.
 type Batch struct {
 	Found []Found
-	// If InsertResults is not nil, it has the length of Found, and Commit sets InsertResults[i] to the insert
-	// result of Found[i].
+	// If InsertResults is not nil, it has the length of Found, and Commit sets InsertResults[i] to
+	// the insert result of Found[i].
 	InsertResults []InsertResult
 	Done          []Done
 	Hosts         []HostUpdate

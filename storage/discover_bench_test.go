@@ -105,8 +105,9 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	reportSize(b, s.Path(), size)
 }
 
-// BenchmarkBusyDisk commits new URLs of 10,000 hosts for 8 seconds, while something else writes up to 512 MiB to the same
-// disk, and syncs them: with batches that follow the bytes of commits alone, and their time as well.
+// BenchmarkBusyDisk commits new URLs of 10,000 hosts for 8 seconds, while something else writes up
+// to 512 MiB to the same disk, and syncs them: with batches that follow the bytes of commits alone,
+// and their time as well.
 func BenchmarkBusyDisk(b *testing.B) {
 	for _, by := range []string{"bytes", "time"} {
 		b.Run("by="+by, func(b *testing.B) {
@@ -144,7 +145,8 @@ func discoverOnBusyDisk(b *testing.B, byTime bool) {
 	benchClose(b, s)
 }
 
-// keepBusy writes a file over and over and syncs it every 8 MiB. It returns how many bytes it wrote, 512 MiB at most.
+// keepBusy writes a file over and over and syncs it every 8 MiB. It returns how many bytes it
+// wrote, 512 MiB at most.
 func keepBusy(ctx context.Context, b *testing.B, dir string) (written int) {
 	f, err := os.Create(filepath.Join(dir, "others"))
 	if err != nil {

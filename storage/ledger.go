@@ -51,8 +51,8 @@ func DecodeOffset(b []byte) (uint64, error) {
 	return offset, nil
 }
 
-// UncommittedRequests describes the uncommitted requests that the ledger of an earlier process names. Their hosts
-// get a restart hold.
+// UncommittedRequests describes the uncommitted requests that the ledger of an earlier process
+// names. Their hosts get a restart hold.
 type UncommittedRequests struct {
 	Everyone bool                     // the machine was restarted: any host may have had a request just before
 	Hosts    map[string]time.Duration // by host name, the longest delay known; negative: none
@@ -211,8 +211,8 @@ type Ledger struct {
 	line   []byte
 }
 
-// OpenLedger begins a new ledger at offset base, which is UncommittedRequests.End, and replaces the old one. All
-// that the old one says must be committed by then.
+// OpenLedger begins a new ledger at offset base, which is UncommittedRequests.End, and replaces the
+// old one. All that the old one says must be committed by then.
 func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	l := &Ledger{dir: dir, bootID: bootID}
 	if err := l.begin(base, nil); err != nil {

@@ -217,8 +217,8 @@ func TestLedgerAppend(t *testing.T) {
 	}
 }
 
-// TestReadUncommittedEach: every line is read as it was written, from the committed offset on, also after
-// a restart of the machine.
+// TestReadUncommittedEach: every line is read as it was written, from the committed offset on, also
+// after a restart of the machine.
 func TestReadUncommittedEach(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 700)

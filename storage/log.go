@@ -87,12 +87,12 @@ func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
 }
 
 // CommitTo makes a batch durable like [Store.Commit], in the log first. The log has the batch and
-// all that decides what it does besides the database, so [Store.Replay] does the same in
-// every other view. A batch that cannot be applied does not get into the log. Marks of the files of this
+// all that decides what it does besides the database, so [Store.Replay] does the same in every
+// other view. A batch that cannot be applied does not get into the log. Marks of the files of this
 // data directory are in the log for this data directory alone; a batch that has nothing else is
-// committed without the log. If the error is ErrPending, the batch is in the log or may be: CommitTo
-// has to be called again with the same batch, unchanged, and nothing else can be committed until it
-// has succeeded. The output that belongs to the batch must be kept.
+// committed without the log. If the error is ErrPending, the batch is in the log or may be:
+// CommitTo has to be called again with the same batch, unchanged, and nothing else can be committed
+// until it has succeeded. The output that belongs to the batch must be kept.
 func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 	if s.pending == nil {
 		if b.isLocal() {

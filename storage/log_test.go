@@ -22,16 +22,16 @@ import (
 // memoryLog is a log in memory. It fails as often as it is told to, before or after it has taken a
 // record.
 type memoryLog struct {
-	records      [][]byte
-	before       int // how many calls fail without a record
-	after        int // how many fail with it
-	appendCalled int
+	records [][]byte
+	before  int // how many calls fail without a record
+	after   int // how many fail with it
+	appends int
 }
 
 var errLogDown = errors.New("the log is down")
 
 func (l *memoryLog) Append(number uint64, record []byte) (uint64, error) {
-	l.appendCalled++
+	l.appends++
 	if l.before > 0 {
 		l.before--
 		return 0, errLogDown
@@ -130,7 +130,7 @@ func (d *logDriver) open(t tester, name string, o Options) *Store {
 	return s
 }
 
-// noticed are the options of a store that asks the same questions with the same answers as another.
+// noticed are the options of a store that notices the same as another.
 func (d *logDriver) noticed() Options {
 	o := d.limits
 	o.Notice = noticeBy(rand.New(rand.NewPCG(d.seed, uint64(d.opened))))
@@ -217,8 +217,8 @@ func TestReplay(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "down") > 0 {
 				d.log.before, d.log.after = 0, 0
 			}
-			// The answers to Notice follow the order of its calls. A kill makes the process forget them, so both
-			// stores begin at each batch.
+			// The answers to Notice follow the order of its calls. A kill makes the process forget
+			// them, so both stores begin at each batch.
 			d.opened++
 			d.direct.notice, d.logged.notice = d.noticed().Notice, d.noticed().Notice
 			d.same(t, b)
@@ -279,8 +279,8 @@ func TestGap(t *testing.T) {
 		errors.Is(err, ErrPending) {
 		t.Errorf("a batch that cannot be applied: %v", err)
 	}
-	if log.appendCalled != 3 {
-		t.Errorf("the log has been called %d times", log.appendCalled)
+	if log.appends != 3 {
+		t.Errorf("the log has been called %d times", log.appends)
 	}
 	other := openTemp(t, Options{})
 	if err := other.Replay(LogRecord{14, log.records[1]}); !errors.Is(err, ErrGap) {
@@ -320,8 +320,8 @@ func TestFullAfterAppend(t *testing.T) {
 			}
 		}
 	}
-	if !errors.Is(err, ErrPending) || !errors.Is(err, ErrMaxSize) || len(log.records) != n || log.appendCalled != n {
-		t.Fatalf("%d records, %d calls after %d commits: %v", len(log.records), log.appendCalled, n, err)
+	if !errors.Is(err, ErrPending) || !errors.Is(err, ErrMaxSize) || len(log.records) != n || log.appends != n {
+		t.Fatalf("%d records, %d calls after %d commits: %v", len(log.records), log.appends, n, err)
 	}
 	if _, err := s.CommitTo(log, &Batch{Marks: map[string][]byte{"output": {99}}}); !errors.Is(err, ErrPending) {
 		t.Errorf("a mark of this data directory while a batch is pending: %v", err)

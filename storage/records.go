@@ -18,7 +18,8 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 	return record, err
 }
 
-// RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
+// RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there
+// are none.
 func (s *Store) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet

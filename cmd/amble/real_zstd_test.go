@@ -46,8 +46,8 @@ func TestRealZstd(t *testing.T) {
 		t.Logf("warcio check: %d records pass", strings.Count(output, "digest pass"))
 		records := 0
 		for _, file := range files {
-			// Without --verify-payloads: with it, FastWARC 2.0.1 reports two payloads of some 1,700, and
-			// warcio and amble archive verify report none.
+			// Without --verify-payloads: with it, FastWARC 2.0.1 reports two payloads of some
+			// 1,700, and warcio and amble archive verify report none.
 			output, err := command(t, 5*time.Minute, filepath.Join(bin, "fastwarc"), "check", "--quiet", "--output", file+".txt", file)
 			if err != nil {
 				t.Errorf("fastwarc check: %v\n%s", err, tail(output))

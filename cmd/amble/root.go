@@ -115,7 +115,8 @@ func otherWords() map[string][]string {
 	return map[string][]string{
 		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"},
 		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
-		"retry": {"requeue", "again"}, "erase": {"forget", "delete", "remove", "purge"}, "import": {"add", "feed"}, "export": {"dump"},
+		"retry": {"requeue", "again"}, "erase": {"forget", "delete", "remove", "purge"},
+		"import": {"add", "feed"}, "export": {"dump"},
 		"control": {"pause", "stop", "drain", "set", "reload"},
 		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}

@@ -287,7 +287,8 @@ func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, erro
 		metrics.Register(k.counted)
 	}
 	api, err := server.Start(server.Options{
-		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
+		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,
+		Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics,
 		Settings: k.settings, Crawls: crawls,
 		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,

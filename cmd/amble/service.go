@@ -66,8 +66,8 @@ func (k *crawling) startService(n *node.Node) (*service.Service, error) {
 		Metrics: k.counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
 	}, nodeCrawls{n})
 	if err != nil {
-		return nil, exit(exitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or disable the service with "+
-			"--set urlfrontier.listen=", k.config.Source("urlfrontier.listen"), err))
+		return nil, exit(exitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or "+
+			"disable the service with --set urlfrontier.listen=", k.config.Source("urlfrontier.listen"), err))
 	}
 	k.settings.useToken(s.SetToken)
 	k.log.Info("the URLFrontier service listens", "address", s.Address())

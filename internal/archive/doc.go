@@ -19,11 +19,11 @@
 // # Files
 //
 // Files are numbered. The name of the unfinished file ends in ".open". When the file is full and
-// its end is committed, it loses that suffix and never changes again, except by an [Eraser]. A mark names only the newest
-// file, and says whether it is complete: all complete files may be moved away at any time. A file
-// that was once complete is never deleted, cut or reopened. If an older copy of the database was
-// put back, and does not have all records of a file, the file is set aside with the suffix
-// ".unmarked".
+// its end is committed, it loses that suffix and never changes again, except by an [Eraser]. A mark
+// names only the newest file, and says whether it is complete: all complete files may be moved away
+// at any time. A file that was once complete is never deleted, cut or reopened. If an older copy of
+// the database was put back, and does not have all records of a file, the file is set aside with
+// the suffix ".unmarked".
 //
 // A directory belongs to one crawl at a time; the lock of the crawl's database guards it.
 package archive

@@ -17,8 +17,8 @@ type Options struct {
 	Since  time.Time      // requests that began earlier are not judged; zero: all are judged
 	Host   string         // only this host; empty: all
 	Robots robots.Options // of the crawl
-	// OptOuts are those that are known now. A request that began more than a second after one of them was
-	// recorded breaks it. nil: there are none.
+	// OptOuts are those that are known now. A request that began more than a second after one of
+	// them was recorded breaks it. nil: there are none.
 	OptOuts *optout.List
 
 	// Each is called for every judged request, in the order of the log, with its finding; nil: no

@@ -164,8 +164,8 @@ func wallTests() []violationTest {
 	}
 }
 
-// TestOptedOut: a forged log has requests that opt-outs cover. Those from a second after the opt-out was
-// recorded are violations, and no others.
+// TestOptedOut: a forged log has requests that opt-outs cover. Those from a second after the
+// opt-out was recorded are violations, and no others.
 func TestOptedOut(t *testing.T) {
 	list := optout.NewList(
 		optout.Entry{Scope: optout.ScopeDomain, Value: "out.test", At: began.Add(time.Minute), Reason: "mail"},

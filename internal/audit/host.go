@@ -106,8 +106,9 @@ func byClock(exact bool) string {
 // The backoff of a wall after one probe that failed, at least, and after any number.
 const firstProbe, lastProbe = 2 * time.Minute, 24 * time.Hour
 
-// wall compares a request with the last probe of a wall, if that failed: each of them doubles the backoff.
-// A killed process may not have committed its last probe, so it is judged within a process.
+// wall compares a request with the last probe of a wall, if that failed: each of them doubles the
+// backoff. A killed process may not have committed its last probe, so it is judged within a
+// process.
 func (h *host) wall(q *requestlog.Request, f *Finding) {
 	if h.probes == 0 || q.End.IsZero() || !q.Process.Began.Equal(h.prober) {
 		return
@@ -119,8 +120,8 @@ func (h *host) wall(q *requestlog.Request, f *Finding) {
 	}
 }
 
-// noteProbe takes note of a page. A request that waited for a wall is a probe, and a status that refuses
-// is a failure.
+// noteProbe takes note of a page. A request that waited for a wall is a probe, and a status that
+// refuses is a failure.
 func (h *host) noteProbe(q *requestlog.Request) {
 	switch {
 	case q.Kind != requestlog.Page || q.End.IsZero():
@@ -132,15 +133,16 @@ func (h *host) noteProbe(q *requestlog.Request) {
 	}
 }
 
-// early compares a request with an earlier Retry-After or reset of a RateLimit. Requests in flight when it arrived are
-// exempt.
+// early compares a request with an earlier Retry-After or reset of a RateLimit. Requests in flight
+// when it arrived are exempt.
 func (h *host) early(start requestlog.Instant, f *Finding) {
 	if h.notBefore.IsZero() {
 		return
 	}
 	left, exact := h.notBefore.Sub(start)
 	if since, _ := start.Sub(h.answered); left > 0 && since > 0 {
-		f.violated(EarlyReturn, fmt.Sprintf("%v before the time that its Retry-After or RateLimit named%s", left, byClock(exact)))
+		f.violated(EarlyReturn,
+			fmt.Sprintf("%v before the time that its Retry-After or RateLimit named%s", left, byClock(exact)))
 	}
 }
 

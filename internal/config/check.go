@@ -304,7 +304,8 @@ func (c *Config) Warnings() []string {
 	if u := c.URLFrontier; u.Listen != "" && !u.Robots {
 		warn("urlfrontier.robots", "is false: amble reads no robots.txt; the clients of URLFrontier have to")
 	}
-	if u := c.URLFrontier; u.Plaintext && isListenAddress(u.Listen) && !isLoopback(u.Listen) && (u.Token == "" || u.TLSCert == "") {
+	u := c.URLFrontier
+	if u.Plaintext && isListenAddress(u.Listen) && !isLoopback(u.Listen) && (u.Token == "" || u.TLSCert == "") {
 		warn("urlfrontier.plaintext", "is true: whoever reaches %s can read and change the crawls", u.Listen)
 	}
 	if c.Fetch.AllowPrivate {

@@ -157,7 +157,8 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestCombineInAnySequence: the sequence of statements decides nothing, and more of them never allow more.
+// TestCombineInAnySequence: the sequence of statements decides nothing, and more of them never
+// allow more.
 func TestCombineInAnySequence(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -65,8 +65,8 @@ func (f TDMFile) Size() (n int) {
 	return n
 }
 
-// Encode returns a TDM file with the rules that count, at their numbers: ParseTDMFile reads the same from
-// it. Nothing else of the file is in it.
+// Encode returns a TDM file with the rules that count, at their numbers: ParseTDMFile reads the
+// same from it. Nothing else of the file is in it.
 func (f TDMFile) Encode() []byte {
 	list := []any{}
 	for _, r := range f.rules {

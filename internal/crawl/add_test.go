@@ -118,7 +118,8 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	return sum, err
 }
 
-// TestAddToARunningCrawl gives URLs to a crawl: they are on disk when Add returns, and fetched like any others.
+// TestAddToARunningCrawl gives URLs to a crawl: they are on disk when Add returns, and fetched like
+// any others.
 func TestAddToARunningCrawl(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -153,8 +154,8 @@ func TestAddToARunningCrawl(t *testing.T) {
 	})
 }
 
-// TestAddAgain puts known URLs back that failed, were denied or excluded, once each; the rules decide about them as before. A crawl that does not
-// run takes them in the same way.
+// TestAddAgain puts known URLs back that failed, were denied or excluded, once each; the rules
+// decide about them as before. A crawl that does not run takes them in the same way.
 func TestAddAgain(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -252,8 +253,8 @@ func mustParse(text string) weburl.URL {
 	return u
 }
 
-// TestAddWhileItStops must never leave anybody waiting, and what it counts must be in the store. The time is
-// real: callers that never pause keep virtual time from passing.
+// TestAddWhileItStops must never leave anybody waiting, and what it counts must be in the store.
+// The time is real: callers that never pause keep virtual time from passing.
 func TestAddWhileItStops(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
@@ -338,7 +339,8 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 	})
 }
 
-// TestAddSettlesNoRequest: the commit of an addition must not make the start ledger forget a request that is still out.
+// TestAddSettlesNoRequest: the commit of an addition must not make the start ledger forget a
+// request that is still out.
 func TestAddSettlesNoRequest(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

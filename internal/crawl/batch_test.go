@@ -8,7 +8,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Results gather between two commits, but nobody waits for a commit that nothing would be added to, or that he waits for.
+// Results gather between two commits, but nobody waits for a commit that nothing would be added to,
+// or that he waits for.
 func TestGathers(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*dispatcher)
@@ -32,8 +33,8 @@ func TestGathers(t *testing.T) {
 	}
 }
 
-// Additions follow each other while the crawl's own work gathers, and take turns with it when it is ready. The commit of
-// an addition does not make the crawl's own work wait longer.
+// Additions follow each other while the crawl's own work gathers, and take turns with it when it is
+// ready. The commit of an addition does not make the crawl's own work wait longer.
 func TestAdditionsTakeTurns(t *testing.T) {
 	for name, test := range map[string]struct {
 		lastAdded, paused, empty bool

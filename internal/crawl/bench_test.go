@@ -23,8 +23,8 @@ import (
 
 const (
 	benchWorkers = 64
-	// benchIdleConns bounds the idle connections of every crawler: without a bound, a web of thousands of hosts takes
-	// all descriptors.
+	// benchIdleConns bounds the idle connections of every crawler: without a bound, a web of
+	// thousands of hosts takes all descriptors.
 	benchIdleConns = 1000
 )
 
@@ -60,11 +60,11 @@ type benchWeb struct {
 	workers int
 }
 
-// BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on disk, one request
-// at a time to a host) without output, and with WARC in both compressions, next to the least that any crawler in Go
-// does: fetch, find the links with goquery or in the tokens, a map. In turns: round by round one
-// after the other, because the speed of a machine is not the same for as long as it takes to run
-// each of them many times.
+// BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on disk, one
+// request at a time to a host) without output, and with WARC in both compressions, next to the
+// least that any crawler in Go does: fetch, find the links with goquery or in the tokens, a map. In
+// turns: round by round one after the other, because the speed of a machine is not the same for as
+// long as it takes to run each of them many times.
 func BenchmarkCrawl(b *testing.B) {
 	for _, m := range []testweb.Mesh{
 		{Hosts: 64, Pages: 200, Links: 20, PageBytes: 8 << 10},
@@ -157,7 +157,8 @@ func benchmarkCrawler(b *testing.B, web benchWeb, w crawler) {
 	w.report(b, "", speeds)
 }
 
-// crawlInTurns runs all crawlers in turn, and reports the median of each and of the quotients of each round.
+// crawlInTurns runs all crawlers in turn, and reports the median of each and of the quotients of
+// each round.
 func crawlInTurns(b *testing.B, web benchWeb, crawlers []crawler) {
 	speeds := make([][]speed, len(crawlers))
 	for round := 0; b.Loop(); round++ {

@@ -170,7 +170,8 @@ func newestMeta(f *os.File) (at int64, transaction uint64, err error) {
 	return at, transaction, nil
 }
 
-// lastCommit is the last transaction of a database that another process may have open; 0: there is no database.
+// lastCommit is the last transaction of a database that another process may have open; 0: there is
+// no database.
 func lastCommit(t testing.TB, dir string) uint64 {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, storage.FileName))

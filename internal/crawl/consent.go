@@ -52,7 +52,8 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 	return list
 }
 
-// originStatements returns what the robots.txt and the TDM file of its origin say about the use of a page.
+// originStatements returns what the robots.txt and the TDM file of its origin say about the use of
+// a page.
 func (w *worker) originStatements(l *frontier.Lease) (list []consent.Statement) {
 	if l.Rules != nil {
 		list = robotsStatements(l.Rules, l.Head.RequestURI)
@@ -109,8 +110,8 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 	return usage, effective
 }
 
-// refusesUse reports whether a page is not to be fetched for what its origin says about its use, and makes
-// that its outcome. The TDM file itself is always fetched.
+// refusesUse reports whether a page is not to be fetched for what its origin says about its use,
+// and makes that its outcome. The TDM file itself is always fetched.
 func (w *worker) refusesUse(res *result) bool {
 	policy := w.live().Consent
 	if policy.Fetches() || w.isTDMFile(res.lease.URL) {
@@ -136,7 +137,9 @@ func (w *worker) skipsStoring(res *result) bool {
 }
 
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
-func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL) {
+func (w *worker) noteUsage(
+	res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL,
+) {
 	list := w.statementsOf(&res.lease, header, d)
 	if page.Status == http.StatusNotModified {
 		list = append(list, keptOfPage(&res.lease.Head.Last)...)
@@ -153,7 +156,8 @@ func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, 
 	}
 }
 
-// keptOfPage returns what the last whole response of a page said about its use. A 304 leaves it in force.
+// keptOfPage returns what the last whole response of a page said about its use. A 304 leaves it in
+// force.
 func keptOfPage(last *storage.Outcome) []consent.Statement {
 	list, err := consent.Kept(last.Usage)
 	if err != nil {
@@ -196,8 +200,8 @@ func (w *worker) isTDMFile(u weburl.URL) bool {
 	return u.RequestURI() == consent.TDMFilePath && w.readsTDM()
 }
 
-// announceTDM makes a discovery of the TDM file of an origin whose robots.txt was fetched. If it is known
-// and old, it is put back into its queue.
+// announceTDM makes a discovery of the TDM file of an origin whose robots.txt was fetched. If it is
+// known and old, it is put back into its queue.
 func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	u := job.Origin.URL(consent.TDMFilePath)
 	if !w.readsTDM() || record.Class == robots.ClassUnreachable || w.scope().CheckSitemap(u) != frontier.InScope {

@@ -106,8 +106,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// TestConsentPolicy does not fetch what robots.txt refuses a use of, and does not store what the page refuses.
-// A policy that becomes more generous brings it back.
+// TestConsentPolicy does not fetch what robots.txt refuses a use of, and does not store what the
+// page refuses. A policy that becomes more generous brings it back.
 func TestConsentPolicy(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

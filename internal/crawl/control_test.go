@@ -101,7 +101,8 @@ func (r *running) quiet(host string) {
 	}
 }
 
-// A paused host gets no request, its neighbour goes on; the pause survives a restart, and ends when it is resumed.
+// A paused host gets no request, its neighbour goes on; the pause survives a restart, and ends when
+// it is resumed.
 func TestPauseOfAHost(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

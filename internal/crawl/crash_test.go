@@ -56,7 +56,8 @@ func (h bombHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// bombStore is a store with contents of an earlier run that panics where the making of WARC records reads one.
+// bombStore is a store with contents of an earlier run that panics where the making of WARC records
+// reads one.
 type bombStore struct{ store }
 
 func (s bombStore) Counters() storage.Counters {

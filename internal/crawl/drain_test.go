@@ -9,7 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// A crawl that stays up ends when it is drained: with all that it knows done, and nothing taken from outside.
+// A crawl that stays up ends when it is drained: with all that it knows done, and nothing taken
+// from outside.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -59,8 +59,8 @@ func waits(t *testing.T, e *Engine, name string) uint32 {
 	return queued + due
 }
 
-// checkDropped looks into what a crawl left: at least so many URLs of host 1 are excluded, all for the reason that the operator
-// wants it so, and no sweep is left.
+// checkDropped looks into what a crawl left: at least so many URLs of host 1 are excluded, all for
+// the reason that the operator wants it so, and no sweep is left.
 func checkDropped(t *testing.T, o Options, least int) {
 	t.Helper()
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
@@ -85,7 +85,8 @@ func checkDropped(t *testing.T, o Options, least int) {
 	}
 }
 
-// TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it is requested.
+// TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it
+// is requested.
 func TestDropGoesOn(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -111,7 +111,9 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess} {
+	for _, step := range []func() error{
+		e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess,
+	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}
@@ -351,11 +353,13 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,
 		},
-		heap: newHeapPace(),
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
 		},
+	}
+	if e.o.Shared == nil { // one engine of the process sets the pace of its heap
+		d.heap = newHeapPace()
 	}
 	w := e.newWorker()
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add

@@ -206,7 +206,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestOutputDirectoryGone: while the directory of the output is gone the crawl stands still and says so. When it is back, all goes on, in every format.
+// TestOutputDirectoryGone: while the directory of the output is gone the crawl stands still and
+// says so. When it is back, all goes on, in every format.
 func TestOutputDirectoryGone(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

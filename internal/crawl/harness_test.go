@@ -26,7 +26,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestMain lets the test binary be the crawler or the import that gets killed; see child_test.go and import_test.go.
+// TestMain lets the test binary be the crawler or the import that gets killed; see child_test.go
+// and import_test.go.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(runChild(dir))
@@ -135,7 +136,8 @@ func paths(folder string, n int) (all []string) {
 	return all
 }
 
-// patience is how long a test waits for what has to come. Nothing is late before: the machine may be busy.
+// patience is how long a test waits for what has to come. Nothing is late before: the machine may
+// be busy.
 const patience = 5 * time.Minute
 
 // crawlFor runs a crawl in o.DataDir until it is done, or stops it after a while.

@@ -24,8 +24,8 @@ func percentInForce() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestHeapPace: the setting follows what is live, and is as before when the crawl has ended. One that the operator has
-// chosen stays.
+// TestHeapPace: the setting follows what is live, and is as before when the crawl has ended. One
+// that the operator has chosen stays.
 func TestHeapPace(t *testing.T) {
 	before := debug.SetGCPercent(usualPercent)
 	defer debug.SetGCPercent(before)

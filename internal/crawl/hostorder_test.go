@@ -61,8 +61,8 @@ func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.R
 	return room.NewSorter(false), room
 }
 
-// TestHostOrder: a list of any length is committed once, host by host, in the order of the list within a host, in
-// batches of bounded size; memory and files are given back.
+// TestHostOrder: a list of any length is committed once, host by host, in the order of the list
+// within a host, in batches of bounded size; memory and files are given back.
 func TestHostOrder(t *testing.T) {
 	t.Parallel()
 	const urls, hosts = 60_000, 400
@@ -144,8 +144,8 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 	}
 }
 
-// TestHostOrderFails: when a commit fails, nothing behind it is committed or counted, and all memory and files are
-// given back. The next list goes on.
+// TestHostOrderFails: when a commit fails, nothing behind it is committed or counted, and all
+// memory and files are given back. The next list goes on.
 func TestHostOrderFails(t *testing.T) {
 	t.Parallel()
 	sorter, room := testSorter(t, hostsort.Options{Disk: 1 << 30})

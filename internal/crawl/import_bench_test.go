@@ -22,9 +22,9 @@ import (
 
 const importHosts = 10_000
 
-// BenchmarkImport imports a list of URLs of 10,000 hosts, durable: in random order and, for comparison, sorted by host;
-// into a store, and through a crawl that fetches some hundred pages a second meanwhile. AMBLE_BENCH_URLS sets the
-// number of URLs.
+// BenchmarkImport imports a list of URLs of 10,000 hosts, durable: in random order and, for
+// comparison, sorted by host; into a store, and through a crawl that fetches some hundred pages a
+// second meanwhile. AMBLE_BENCH_URLS sets the number of URLs.
 func BenchmarkImport(b *testing.B) {
 	for _, order := range []string{"sorted", "random"} {
 		name := fmt.Sprintf("order=%s/hosts=%d/urls=%d", order, importHosts, benchURLs())
@@ -45,7 +45,8 @@ func BenchmarkImport(b *testing.B) {
 	}
 }
 
-// writeList writes a list: the n-th URL is of a host that looks random, or those of a host come together.
+// writeList writes a list: the n-th URL is of a host that looks random, or those of a host come
+// together.
 func writeList(path string, sorted bool, urls int) error {
 	f, err := os.Create(path)
 	if err != nil {

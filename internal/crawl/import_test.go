@@ -114,8 +114,8 @@ func importSeeds(t *testing.T) (seeds []Seed) {
 	return seeds
 }
 
-// TestImportLikeAMap: the results of lists, one after the other, are those of a plain set, line by line; in windows
-// with and without results.
+// TestImportLikeAMap: the results of lists, one after the other, are those of a plain set, line by
+// line; in windows with and without results.
 func TestImportLikeAMap(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
@@ -175,7 +175,8 @@ func checkImported(t *testing.T, dir string, model importModel) {
 	}
 }
 
-// TestImportsAtOnce imports overlapping lists into a running crawl at the same time: each URL is added by one of them.
+// TestImportsAtOnce imports overlapping lists into a running crawl at the same time: each URL is
+// added by one of them.
 func TestImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
@@ -241,7 +242,8 @@ func TestImportsAtOnce(t *testing.T) {
 	checkImported(t, o.DataDir, model)
 }
 
-// TestImportIsInterrupted: what is counted before the context ends is in the store, and nothing is held.
+// TestImportIsInterrupted: what is counted before the context ends is in the store, and nothing is
+// held.
 func TestImportIsInterrupted(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
@@ -278,8 +280,9 @@ func TestImportIsInterrupted(t *testing.T) {
 	}
 }
 
-// importChild is the environment variable that makes the test binary an import that can be killed: it imports
-// importedURLs into the directory that it names, and prints how many are on disk after each window.
+// importChild is the environment variable that makes the test binary an import that can be killed:
+// it imports importedURLs into the directory that it names, and prints how many are on disk after
+// each window.
 const (
 	importChild  = "AMBLE_IMPORT_CHILD"
 	importedURLs = 200_000
@@ -318,8 +321,9 @@ func importAsChild(dir string) error {
 	return i.Close()
 }
 
-// TestKillImport kills an import at random moments and begins it again: what it reported is in the store, no file is
-// left, and in the end each URL is there once. In real time: processes are killed.
+// TestKillImport kills an import at random moments and begins it again: what it reported is in the
+// store, no file is left, and in the end each URL is there once. In real time: processes are
+// killed.
 func TestKillImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// chaos is a crawl whose process is killed at random moments. Its hosts have but a short delay to keep; cmd/amble has one that kills the real
-// program, with hosts that request more.
+// chaos is a crawl whose process is killed at random moments. Its hosts have but a short delay to
+// keep; cmd/amble has one that kills the real program, with hosts that request more.
 type chaos struct {
 	hosts, pages int
 	delay        time.Duration // as configured
@@ -23,15 +23,16 @@ type chaos struct {
 	life         time.Duration // at most, of a process that is killed
 }
 
-// TestKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay to keep, so that
-// commits, output and discoveries are under way at every moment. In real time: processes are killed.
+// TestKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay
+// to keep, so that commits, output and discoveries are under way at every moment. In real time:
+// processes are killed.
 func TestKillInHaste(t *testing.T) {
 	t.Parallel()
 	chaos{hosts: 3, pages: 120, delay: 5 * time.Millisecond, kills: 4, life: 400 * time.Millisecond}.run(t)
 }
 
-// TestKillBeforeRules: a host whose robots.txt was requested by a process that was
-// killed is left alone for ten seconds, because its robots.txt may demand as much. In real time: a process is
+// TestKillBeforeRules: a host whose robots.txt was requested by a process that was killed is left
+// alone for ten seconds, because its robots.txt may demand as much. In real time: a process is
 // killed.
 func TestKillBeforeRules(t *testing.T) {
 	t.Parallel()

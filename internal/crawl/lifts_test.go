@@ -17,7 +17,8 @@ func patternList(texts ...string) (list []*regexp.Regexp) {
 	return list
 }
 
-// TestSettingsOfferAgain: what a run could not reach is fetched by the next, once a setting allows it, and nothing is fetched twice.
+// TestSettingsOfferAgain: what a run could not reach is fetched by the next, once a setting allows
+// it, and nothing is fetched twice.
 func TestSettingsOfferAgain(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -48,8 +49,8 @@ func TestSettingsOfferAgain(t *testing.T) {
 	})
 }
 
-// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was not allowed is requested as soon as it is, and not
-// when the file would be requested again.
+// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was
+// not allowed is requested as soon as it is, and not when the file would be requested again.
 func TestSettingsForgiveRobots(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -71,7 +72,8 @@ func TestSettingsForgiveRobots(t *testing.T) {
 	})
 }
 
-// TestScopeOffersAgainLive: a scope that becomes wider while the crawl runs puts back what it had excluded.
+// TestScopeOffersAgainLive: a scope that becomes wider while the crawl runs puts back what it had
+// excluded.
 func TestScopeOffersAgainLive(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -44,7 +44,8 @@ func (r *running) gapsAfter(host string, at time.Time) (gaps []time.Duration) {
 	return gaps
 }
 
-// A delay that changes counts for the very next request, longer or shorter, and for an override's hosts alone.
+// A delay that changes counts for the very next request, longer or shorter, and for an override's
+// hosts alone.
 func TestChangeOfTheDelay(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

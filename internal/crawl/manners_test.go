@@ -10,7 +10,8 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// after is a response with a Retry-After that is a date, so long after the request. Dates have whole seconds: it is rounded up.
+// after is a response with a Retry-After that is a date, so long after the request. Dates have
+// whole seconds: it is rounded up.
 func after(status int, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		date := time.Now().Add(wait + time.Second).Truncate(time.Second)
@@ -18,8 +19,8 @@ func after(status int, wait time.Duration) http.Handler {
 	})
 }
 
-// TestRetryAfterForms: both forms of Retry-After hold the whole host, seen at the server, with each status that may have it, and over a stop of the
-// crawler too.
+// TestRetryAfterForms: both forms of Retry-After hold the whole host, seen at the server, with each
+// status that may have it, and over a stop of the crawler too.
 func TestRetryAfterForms(t *testing.T) {
 	t.Parallel()
 	const wait = 2 * time.Second
@@ -83,7 +84,8 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 	}
 }
 
-// TestRedirectsKeepTheGap: a page that redirects to another host makes no request there out of turn, nor does a chain between two hosts.
+// TestRedirectsKeepTheGap: a page that redirects to another host makes no request there out of
+// turn, nor does a chain between two hosts.
 func TestRedirectsKeepTheGap(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -111,8 +113,9 @@ func TestRedirectsKeepTheGap(t *testing.T) {
 	})
 }
 
-// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which failures make slower; other pages keep the distance too. A kept
-// connection that breaks says nothing about the host, which may just have closed it: the next request, over a new one, does.
+// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which failures make
+// slower; other pages keep the distance too. A kept connection that breaks says nothing about the
+// host, which may just have closed it: the next request, over a new one, does.
 func TestRetriesKeepTheGap(t *testing.T) {
 	t.Parallel()
 	half := testweb.Cut("text/html", []byte("<p>half of it"))
@@ -160,7 +163,8 @@ func TestRetriesKeepTheGap(t *testing.T) {
 	}
 }
 
-// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time requests nothing of a host earlier than one that runs through.
+// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time requests nothing of a
+// host earlier than one that runs through.
 func TestStopsKeepTheGap(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

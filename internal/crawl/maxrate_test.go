@@ -114,8 +114,8 @@ func TestMaxRate(t *testing.T) {
 	}
 }
 
-// TestMaxRateIsFair: where requests are scarce and workers are not, hosts get them in the order in which
-// they are due, whether they are quick, slow or new.
+// TestMaxRateIsFair: where requests are scarce and workers are not, hosts get them in the order in
+// which they are due, whether they are quick, slow or new.
 func TestMaxRateIsFair(t *testing.T) {
 	t.Parallel()
 	const each, lasts = 10, 10 * time.Minute
@@ -222,8 +222,8 @@ func whileCrawling(t *testing.T, o Options, seeds []string, do func(*Engine)) {
 	}
 }
 
-// TestBandwidthOfCrawl: limits of the crawl and of hosts hold for what a crawl receives, can change, and
-// count neither as failures of a host nor for its delay.
+// TestBandwidthOfCrawl: limits of the crawl and of hosts hold for what a crawl receives, can
+// change, and count neither as failures of a host nor for its delay.
 func TestBandwidthOfCrawl(t *testing.T) {
 	t.Parallel()
 	const size, pages = 100 << 10, 10

@@ -321,8 +321,8 @@ func (m *markEraser) isRetry(value []byte) bool {
 	return m.names.Has(inspect.CanonicalHost(c.Selection.Host)) || m.names.In(value)
 }
 
-// isTDMFile reports whether a mark is the TDM file of an erased host or names one. It is fetched again with
-// the robots.txt of its origin.
+// isTDMFile reports whether a mark is the TDM file of an erased host or names one. It is fetched
+// again with the robots.txt of its origin.
 func (m *markEraser) isTDMFile(name string, value []byte) bool {
 	origin, is := strings.CutPrefix(name, markTDM)
 	return is && (m.names.HasURL(origin+"/") || m.names.In(value))

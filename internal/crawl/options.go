@@ -48,10 +48,11 @@ type Options struct {
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
-	// IgnoreRobots is for crawls of which remote fetchers decide everything, as the clients of
-	// URLFrontier do: no robots.txt is fetched and none counts, no name is looked up, and a fetcher gets
-	// as many URLs of a host at a time as it asks for. It keeps the delay between their requests; the
-	// crawl keeps it between what it hands out of a host. Requests are not logged. Workers has to be 0.
+	// IgnoreRobots is for crawls whose remote fetchers decide everything, as the clients of
+	// URLFrontier do: no robots.txt is fetched and none counts, no name is looked up, and a fetcher
+	// gets as many URLs of a host at a time as it wants. It keeps the delay between their requests;
+	// the crawl keeps it between what it hands out of a host. Requests are not logged. Workers has
+	// to be 0.
 	IgnoreRobots bool
 
 	// NoFollow ignores links whose authors say so: rel=nofollow, ugc, sponsored, and the robots
@@ -83,8 +84,8 @@ type Options struct {
 
 	// Shared is what the engine shares with others of this process; nil: it makes its own.
 	Shared *Shared
-	// Several says that there may be others, if the engine makes its own, and Earlier that there may have
-	// been some in earlier processes.
+	// Several says that there may be others, if the engine makes its own, and Earlier that there
+	// may have been some in earlier processes.
 	Several, Earlier bool
 
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
@@ -216,7 +217,8 @@ func (o Options) Live() Live {
 	return Live{
 		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
 		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
-		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude, OptOuts: o.OptOuts, Consent: o.Consent,
+		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
+		OptOuts: o.OptOuts, Consent: o.Consent,
 		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RecrawlShare: f.RecrawlShare,
 		Resolvers: f.Resolvers,
 	}

@@ -40,9 +40,9 @@ func excludedBy(t *testing.T, dir, host string) (excluded, waiting int) {
 	return excluded, waiting
 }
 
-// TestOptOut opts a host out in the middle of a crawl, in each scope. Its server sees at most the request in
-// flight, also after a restart and whatever an import says; the neighbour is crawled as before. When
-// the opt-out is removed, the URLs are fetched.
+// TestOptOut opts a host out in the middle of a crawl, in each scope. Its server sees at most the
+// request in flight, also after a restart and whatever an import says; the neighbour is crawled as
+// before. When the opt-out is removed, the URLs are fetched.
 func TestOptOut(t *testing.T) {
 	for _, scope := range []optout.Scope{optout.ScopeHost, optout.ScopeDomain, optout.ScopeRange, optout.ScopePrefix} {
 		t.Run(string(scope), func(t *testing.T) {
@@ -226,9 +226,9 @@ type markMap map[string][]byte
 
 func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
 
-// TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server of what
-// opted out sees nothing more than what was in flight, while the next process crawls the neighbour.
-// In real time: a process is killed.
+// TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server
+// of what opted out sees nothing more than what was in flight, while the next process crawls the
+// neighbour. In real time: a process is killed.
 func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))

@@ -53,8 +53,9 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestRequestsSideBySide: without any delay a host is requested by as many requests at
-// a time as allowed, and by no more. The first answers wait until so many requests are there, however slow the machine.
+// TestRequestsSideBySide: without any delay a host is requested by as many requests at a time as
+// allowed, and by no more. The first answers wait until so many requests are there, however slow
+// the machine.
 func TestRequestsSideBySide(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -13,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// benchClient is a crawl of which clients decide everything, on the disk of the temporary directory.
+// benchClient is a crawl whose clients decide everything, on the disk of the temporary directory.
 func benchClient(b *testing.B) *clientRun {
 	o := DefaultOptions()
 	o.DataDir, o.Archive.Dir = b.TempDir(), b.TempDir()

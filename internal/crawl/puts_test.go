@@ -145,15 +145,15 @@ func TestPutLarge(t *testing.T) {
 func TestPutKnown(t *testing.T) {
 	t.Parallel()
 	const u, v, w = "http://a.test/u", "http://a.test/v", "http://a.test/w"
-	past := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	earlier := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for name, test := range map[string]func(t *testing.T, r *clientRun){
 		"never again": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
 			r.expect(LeaseRequest{Wait: time.Hour})
 		},
 		"the earlier one first": func(t *testing.T, r *clientRun) {
-			r.known(u, past(time.Minute))
-			r.known(v, past(time.Hour))
+			r.known(u, earlier(time.Minute))
+			r.known(v, earlier(time.Hour))
 			r.expect(LeaseRequest{}, v, u)
 		},
 		"later": func(t *testing.T, r *clientRun) {
@@ -170,9 +170,9 @@ func TestPutKnown(t *testing.T) {
 			r.expect(LeaseRequest{Wait: 50 * time.Second})
 		},
 		"a due one is postponed while it is in memory": func(t *testing.T, r *clientRun) {
-			r.known(u, past(3*time.Second))
-			r.known(v, past(2*time.Second))
-			r.known(w, past(time.Second))
+			r.known(u, earlier(3*time.Second))
+			r.known(v, earlier(2*time.Second))
+			r.known(w, earlier(time.Second))
 			r.expect(LeaseRequest{PerHost: 1}, u)
 			r.known(v, time.Now().Add(20*time.Second))
 			time.Sleep(2 * time.Second)
@@ -181,18 +181,18 @@ func TestPutKnown(t *testing.T) {
 			r.expect(LeaseRequest{Wait: 5 * time.Second}, v)
 		},
 		"one in memory gets another place": func(t *testing.T, r *clientRun) {
-			r.known(u, past(3*time.Second))
-			r.known(v, past(2*time.Second))
+			r.known(u, earlier(3*time.Second))
+			r.known(v, earlier(2*time.Second))
 			r.discover(w)
 			r.expect(LeaseRequest{PerHost: 1, Visibility: time.Hour}, u)
-			r.known(w, past(time.Hour))
+			r.known(w, earlier(time.Hour))
 			r.known(u, time.Time{})
 			time.Sleep(2 * time.Second)
 			r.expect(LeaseRequest{}, w, v)
 		},
 		"completed, and due again": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
-			r.known(u, past(time.Second))
+			r.known(u, earlier(time.Second))
 			r.expect(LeaseRequest{}, u)
 		},
 		"a discovery of a completed one": func(t *testing.T, r *clientRun) {
@@ -215,15 +215,15 @@ func TestPutKnown(t *testing.T) {
 func TestPutMetadata(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
-		u, past := parse(t, "http://a.test/"), time.Now().Add(-time.Hour)
+		u, earlier := parse(t, "http://a.test/"), time.Now().Add(-time.Hour)
 		for i, step := range []struct {
 			put  Put
 			want string
 		}{
 			{Put{URL: u, Metadata: storage.Metadata{"a": {"1", "2"}}}, "map[a:[1 2]]"},
-			{Put{URL: u, Known: true, Due: past, Metadata: storage.Metadata{"b": {}}}, "map[b:[]]"},
+			{Put{URL: u, Known: true, Due: earlier, Metadata: storage.Metadata{"b": {}}}, "map[b:[]]"},
 			{Put{URL: u, Metadata: storage.Metadata{"c": {"3"}}}, "map[b:[]]"},
-			{Put{URL: u, Known: true, Due: past}, "map[]"},
+			{Put{URL: u, Known: true, Due: earlier}, "map[]"},
 		} {
 			r.put(step.put)
 			leases, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "x", N: 1, Wait: 2 * time.Minute})
@@ -240,8 +240,8 @@ func TestPutEndsLease(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
 		r.discover("http://a.test/1", "http://a.test/2", "http://a.test/3")
-		ask := LeaseRequest{Fetcher: "x", N: 10, PerHost: 1, Visibility: time.Hour}
-		first := r.lease(ask)
+		request := LeaseRequest{Fetcher: "x", N: 10, PerHost: 1, Visibility: time.Hour}
+		first := r.lease(request)
 		if len(first) != 1 {
 			t.Fatalf("%d leases, want 1", len(first))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// putModel is what a crawl of which clients decide everything should do, as plain maps. It drives the
+// putModel is what a crawl whose clients decide everything should do, as plain maps. It drives the
 // crawl and compares.
 type putModel struct {
 	t      *testing.T

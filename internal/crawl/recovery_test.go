@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A Retry-After is in the ledger as soon as the answer is there, and a process that finds it there without a commit obeys it.
+// A Retry-After is in the ledger as soon as the answer is there, and a process that finds it there
+// without a commit obeys it.
 func TestRetryAfterWithoutACommit(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -48,7 +49,8 @@ func lastOf(web *testweb.Web) (end time.Time) {
 	return end
 }
 
-// leaveWait writes a wait into the ledger as a process does that is killed before the commit. It returns when the wait is over.
+// leaveWait writes a wait into the ledger as a process does that is killed before the commit. It
+// returns when the wait is over.
 func leaveWait(t *testing.T, dir string, w storage.Wait) time.Time {
 	t.Helper()
 	uncommitted, err := storage.ReadUncommitted(dir, 0, boot.ID(), nil)

@@ -15,14 +15,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are killed.
+// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are
+// killed.
 func TestKillKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	killRecrawls(t, 6)
 }
 
-// killRecrawls kills a daemon that recrawls pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is requested when
-// it is due by that and no sooner, and a page that was not requested is due when it was.
+// killRecrawls kills a daemon that recrawls pages at random moments. What the next process finds on
+// disk is the schedule that it keeps: a page is requested when it is due by that and no sooner, and
+// a page that was not requested is due when it was.
 func killRecrawls(t *testing.T, kills int) {
 	const hosts, each = 3, 20
 	web := startWeb(t, recrawledSites(hosts, each)...)
@@ -70,7 +72,7 @@ func killRecrawls(t *testing.T, kills int) {
 				if recrawled++; requested.IsZero() || is.At.Before(was.Due) {
 					t.Errorf("kill %d: %s was requested at %v; on disk is %+v after %+v", kill, u, requested, is, was)
 				}
-			case is.State == storage.Retrying && inFlight(t, options.DataDir, u, was.At): // killed before the request left
+			case is.State == storage.Retrying && wasStarted(t, options.DataDir, u, was.Due): // suspected of two deaths
 			case is != was:
 				t.Errorf("kill %d: %s was not requested; on disk is %+v, was %+v", kill, u, is, was)
 			case is.Due.After(began):
@@ -84,7 +86,8 @@ func killRecrawls(t *testing.T, kills int) {
 	t.Logf("%d recrawls on disk before a kill, %d times a page was left alone over one", recrawled, kept)
 }
 
-// recrawledSites are hosts with pages that are recrawled all the time, and as many that are not recrawled within the test.
+// recrawledSites are hosts with pages that are recrawled all the time, and as many that are not
+// recrawled within the test.
 func recrawledSites(hosts, each int) (sites []testweb.Site) {
 	for host := range hosts {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
@@ -104,11 +107,12 @@ func firstRequests(web *testweb.Web, since time.Time) map[string]time.Time {
 	return first
 }
 
-// inFlight reports whether the request log has a request for a page that a kill left without an end.
-func inFlight(t *testing.T, dir, url string, since time.Time) bool {
+// wasStarted reports whether the request log has a request for a page since an instant. If the
+// database has nothing of it, a kill came before its commit.
+func wasStarted(t *testing.T, dir, url string, since time.Time) bool {
 	t.Helper()
 	return slices.ContainsFunc(logged(t, dir), func(r requestlog.Request) bool {
-		return r.URL.String() == url && r.End.IsZero() && r.Start.After(since)
+		return r.URL.String() == url && !r.Start.Before(since)
 	})
 }
 
@@ -121,9 +125,13 @@ func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
 	}
 	defer e.Close()
 	planned := 0
-	for _, outcome := range all {
-		if !outcome.Due.IsZero() && outcome.State == storage.Fetched {
+	for u, outcome := range all {
+		isPlanned := recrawl.History(outcome.History).Planned()
+		if isPlanned {
 			planned++
+		}
+		if outcome.State == storage.Fetched && isPlanned == outcome.Due.IsZero() {
+			t.Errorf("%s: planned %t, due at %v", u, isPlanned, outcome.Due)
 		}
 	}
 	if e.plan.Pages() != planned {

@@ -62,7 +62,8 @@ func (p *tickingPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "version %d", p.version)
 }
 
-// The sped-up web: a day of a page that changes every three weeks is about a second. internal/simulate has the same set-up in virtual time.
+// The sped-up web: a day of a page that changes every three weeks is about a second.
+// internal/simulate has the same set-up in virtual time.
 const (
 	spedHosts, spedPages = 4, 240
 	spedBudget           = 16 * 24 * 60 * 60 // recrawls a day: 16 a second
@@ -70,12 +71,13 @@ const (
 	spedLength           = 390 * time.Second
 )
 
-// spedTolerance is how far the freshness that is reached may be from what is foretold. In virtual time, over 40 seeds, it is lower by 0.010 with a
-// deviation of 0.008, because rates are estimates.
+// spedTolerance is how far the freshness that is reached may be from what is foretold. In virtual
+// time, over 40 seeds, it is lower by 0.010 with a deviation of 0.008, because rates are estimates.
 const spedTolerance = 0.010 + 3*0.008
 
-// TestSoakFreshness crawls a real server whose pages change at known rates, a day of theirs in a second or so, and compares the freshness
-// that the plan foretells with that which the server has measured.
+// TestSoakFreshness crawls a real server whose pages change at known rates, a day of theirs in a
+// second or so, and compares the freshness that the plan foretells with that which the server has
+// measured.
 func TestSoakFreshness(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -91,7 +91,8 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	return all
 }
 
-// TestRecrawls: pages are requested again, with what they said to be the same by, and what each visit finds is remembered.
+// TestRecrawls: pages are requested again, with what they said to be the same by, and what each
+// visit finds is remembered.
 func TestRecrawls(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {

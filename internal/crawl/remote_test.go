@@ -356,8 +356,9 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestLeasesWithoutLookups: with neither robots.txt files nor lookups, URLs of hosts that do not exist are
-// leased, as many of a host at a time as are wanted and allowed, and reports say when they are due again.
+// TestLeasesWithoutLookups: with neither robots.txt files nor lookups, URLs of hosts that do not
+// exist are leased, as many of a host at a time as are wanted and allowed, and reports say when
+// they are due again.
 func TestLeasesWithoutLookups(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {

@@ -35,10 +35,10 @@ func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	got := withFetcher(t, func(o *Options) { o.Frontier.MaxAttempts = 3 }, func(r *remoteRun) {
 		for i := range 3 {
-			asked := time.Now()
+			began := time.Now()
 			leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Minute, Visibility: 10 * time.Second})
-			if len(leases) != 1 || time.Since(asked) > 12*time.Second {
-				t.Errorf("lease %d: %v after %v", i, leases, time.Since(asked))
+			if len(leases) != 1 || time.Since(began) > 12*time.Second {
+				t.Errorf("lease %d: %v after %v", i, leases, time.Since(began))
 			}
 		}
 		if leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour}); len(leases) > 0 {

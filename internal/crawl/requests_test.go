@@ -29,8 +29,8 @@ func logged(t testing.TB, dir string) (all []requestlog.Request) {
 	return all
 }
 
-// checkLogged holds the request log against the record of the web: the same requests, in number and status, and none shorter or longer than
-// the server saw it.
+// checkLogged holds the request log against the record of the web: the same requests, in number and
+// status, and none shorter or longer than the server saw it.
 func checkLogged(t testing.TB, dir string, web testweb.Log) {
 	t.Helper()
 	count := make(map[string]int)
@@ -46,7 +46,8 @@ func checkLogged(t testing.TB, dir string, web testweb.Log) {
 	}
 }
 
-// TestRequestLog: every request of a crawl is in the log, with the delay in force and why, and with the rules that allowed it.
+// TestRequestLog: every request of a crawl is in the log, with the delay in force and why, and with
+// the rules that allowed it.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -106,7 +107,8 @@ func TestRequestLog(t *testing.T) {
 	})
 }
 
-// TestRequestLogGaps: what the log says of the gaps of a host is what the server saw, but for what is on its way: a gap is never longer in the log.
+// TestRequestLogGaps: what the log says of the gaps of a host is what the server saw, but for what
+// is on its way: a gap is never longer in the log.
 func TestRequestLogGaps(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -143,9 +145,9 @@ func TestRequestLogFailures(t *testing.T) {
 	})
 }
 
-// TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is
-// marked, even if a process between them was killed too. What ended and was committed is neither.
-// In real time: processes are killed.
+// TestRequestLogAfterKill: a request that was under way when its process was killed comes into the
+// log without an end; when it is made again, it is marked, even if a process between them was
+// killed too. What ended and was committed is neither. In real time: processes are killed.
 func TestRequestLogAfterKill(t *testing.T) {
 	t.Parallel()
 	requested := make(chan struct{}, 10)
@@ -196,7 +198,8 @@ func TestRequestLogAfterKill(t *testing.T) {
 	}
 }
 
-// TestStartNote: what is written into the start ledger of a lease comes back; lines of others are left alone.
+// TestStartNote: what is written into the start ledger of a lease comes back; lines of others are
+// left alone.
 func TestStartNote(t *testing.T) {
 	for _, note := range []string{"", "page", "page,x,,http://a.test/", "page,1,,nothing", "page,1,,"} {
 		if r, ok := parseStart(storage.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
@@ -212,7 +215,8 @@ func TestStartNote(t *testing.T) {
 	}
 }
 
-// TestRatesCountEveryRequest: the counts of a run are those of the web: robots.txt files count, and so does what fails.
+// TestRatesCountEveryRequest: the counts of a run are those of the web: robots.txt files count, and
+// so does what fails.
 func TestRatesCountEveryRequest(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -18,9 +18,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// BenchmarkRestart kills a crawler in the middle of its work, again and again, and measures from the start of the next
-// process to the arrival of its first request at a server. With AMBLE_BENCH_URLS=10000000 it does so over 10 million URLs, of
-// 100,000 hosts or as many as BENCH_HOSTS says. BENCH_STORE names a directory in which the data directory is kept for the next
+// BenchmarkRestart kills a crawler in the middle of its work, again and again, and measures from
+// the start of the next process to the arrival of its first request at a server. With
+// AMBLE_BENCH_URLS=10000000 it does so over 10 million URLs, of 100,000 hosts or as many as
+// BENCH_HOSTS says. BENCH_STORE names a directory in which the data directory is kept for the next
 // run; the crawl has gone on in it by then. cold: the database is not in the page cache.
 func BenchmarkRestart(b *testing.B) {
 	size := benchURLs()
@@ -76,7 +77,8 @@ func benchHosts(b *testing.B, size int) int {
 	return hosts
 }
 
-// keepMesh makes the data directory a link to one that is kept, and fills that if it is not there. It gets its name when it is complete.
+// keepMesh makes the data directory a link to one that is kept, and fills that if it is not there.
+// It gets its name when it is complete.
 func keepMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh, kept string) {
 	if _, err := os.Stat(kept); err != nil {
 		part := o
@@ -98,7 +100,8 @@ func keepMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh, kept st
 	}
 }
 
-// crawlAndKill starts a crawler, lets it make some hundred requests, and kills it. It returns what passed from its start to the arrival of its first request.
+// crawlAndKill starts a crawler, lets it make some hundred requests, and kills it. It returns what
+// passed from its start to the arrival of its first request.
 func crawlAndKill(b *testing.B, dir string, web *testweb.Web, look func(pid int)) time.Duration {
 	before := web.Served()
 	start := time.Now()

@@ -26,8 +26,8 @@ func pagesOf(web *testweb.Web, host string) map[string]int {
 	return n
 }
 
-// TestRetryOfARunningCrawl puts URLs back that failed, and one that robots.txt denies: each is requested once more, at the pace of its host,
-// and robots.txt decides as before.
+// TestRetryOfARunningCrawl puts URLs back that failed, and one that robots.txt denies: each is
+// requested once more, at the pace of its host, and robots.txt decides as before.
 func TestRetryOfARunningCrawl(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -93,8 +93,8 @@ func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 	})
 }
 
-// TestRetryGoesOn: a retry that an earlier process began, and killed at any point, is ended by the next. What is behind the mark is not put back
-// a second time.
+// TestRetryGoesOn: a retry that an earlier process began, and killed at any point, is ended by the
+// next. What is behind the mark is not put back a second time.
 func TestRetryGoesOn(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -143,8 +143,8 @@ func (s *dyingStore) Commit(b *storage.Batch) (storage.Result, error) {
 	return storage.Result{}, errDied
 }
 
-// TestRetrierDies: the process that puts URLs back while no crawl runs dies at any of its commits. The next run ends its work, and every URL is
-// requested exactly once.
+// TestRetrierDies: the process that puts URLs back while no crawl runs dies at any of its commits.
+// The next run ends its work, and every URL is requested exactly once.
 func TestRetrierDies(t *testing.T) {
 	t.Parallel()
 	const all, most = 26, 10 // three transactions, and the end

@@ -151,7 +151,8 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 	})
 }
 
-// TestRobotsHistory: what a robots.txt was before is kept, each version once, and a failure is no version.
+// TestRobotsHistory: what a robots.txt was before is kept, each version once, and a failure is no
+// version.
 func TestRobotsHistory(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -108,9 +108,10 @@ func checkRedirected(t *testing.T, web *testweb.Web, host string, want reach) {
 	}
 }
 
-// TestRobotsRedirectChain follows a robots.txt through five redirects over five
-// hosts. Each of them is crawled at the same time and demands a delay of its own. The rules at the end bind the site where the chain began and no other,
-// and the hops are as polite to their hosts as all other requests.
+// TestRobotsRedirectChain follows a robots.txt through five redirects over five hosts. Each of them
+// is crawled at the same time and demands a delay of its own. The rules at the end bind the site
+// where the chain began and no other, and the hops are as polite to their hosts as all other
+// requests.
 func TestRobotsRedirectChain(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

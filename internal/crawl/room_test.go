@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSeedsNeedRoom: a crawl that begins on a disk with too little room writes nothing, says so, and goes on when there is some.
+// TestSeedsNeedRoom: a crawl that begins on a disk with too little room writes nothing, says so,
+// and goes on when there is some.
 func TestSeedsNeedRoom(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -69,8 +70,8 @@ func TestImportNeedsRoom(t *testing.T) {
 	})
 }
 
-// TestMaxSize: a crawl whose database is as large as it may be stands still and says so; what was acknowledged
-// is there, and with a higher limit it goes on.
+// TestMaxSize: a crawl whose database is as large as it may be stands still and says so; what was
+// acknowledged is there, and with a higher limit it goes on.
 func TestMaxSize(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -13,7 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSeedReport: a run whose seeds all failed says so, and of each why; one seed that was fetched, or may yet be, is enough.
+// TestSeedReport: a run whose seeds all failed says so, and of each why; one seed that was fetched,
+// or may yet be, is enough.
 func TestSeedReport(t *testing.T) {
 	t.Parallel()
 	sites := []testweb.Site{
@@ -133,7 +134,8 @@ func TestStallHasABegin(t *testing.T) {
 	})
 }
 
-// TestFullOutputNamesItself: what is said of an output file that cannot be written does not speak of the database.
+// TestFullOutputNamesItself: what is said of an output file that cannot be written does not speak
+// of the database.
 func TestFullOutputNamesItself(t *testing.T) {
 	var d disk
 	d.full.Store(true)

@@ -246,10 +246,10 @@ func (s *share) change(l *Live, now time.Time) {
 	s.of.wakeUp(0)
 }
 
-// wakeUp wakes the engines that wait, from a place in the queue on: each finds out for itself whether
+// wakeUp wakes the engines that wait, from an index in the queue on: each finds out for itself whether
 // its turn has come. The caller holds the lock.
-func (s *Shared) wakeUp(place int) {
-	for _, w := range s.waiting[place:] {
+func (s *Shared) wakeUp(from int) {
+	for _, w := range s.waiting[from:] {
 		w.ring()
 	}
 	for _, w := range s.lending {

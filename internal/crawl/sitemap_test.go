@@ -71,7 +71,8 @@ func entries(t testing.TB, dir string) map[string]storage.Head {
 	return all
 }
 
-// A site whose pages nobody links to is found by its sitemaps, of every sort, under the rules of its host.
+// A site whose pages nobody links to is found by its sitemaps, of every sort, under the rules of
+// its host.
 func TestSitemaps(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -144,7 +145,8 @@ func TestSitemapsNotFollowed(t *testing.T) {
 	})
 }
 
-// Sitemaps are found by a link, by their usual key where the robots.txt names none, and as a page; feeds as a page.
+// Sitemaps are found by a link, by their usual key where the robots.txt names none, and as a page;
+// feeds as a page.
 func TestSitemapsFound(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -227,7 +229,8 @@ func manyURLs(n int) string {
 	return b.String()
 }
 
-// A sitemap of more URLs than go into a commit is taken whole, one beyond the bounds as far as they reach. Bombs are defused.
+// A sitemap of more URLs than go into a commit is taken whole, one beyond the bounds as far as they
+// reach. Bombs are defused.
 func TestLargeSitemaps(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -252,8 +255,8 @@ func TestLargeSitemaps(t *testing.T) {
 	})
 }
 
-// TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes too, and these
-// are committed when their memory is used up.
+// TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes
+// too, and these are committed when their memory is used up.
 func TestSitemapOfLongURLs(t *testing.T) {
 	t.Parallel()
 	const memory = 4 << 20
@@ -366,7 +369,8 @@ func TestNoFollow(t *testing.T) {
 	})
 }
 
-// The rules for URLs change what is found. A redirect between two forms of a URL is followed all the same.
+// The rules for URLs change what is found. A redirect between two forms of a URL is followed all
+// the same.
 func TestURLRules(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -27,8 +27,8 @@ func (h *slowing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.pages.ServeHTTP(w, r)
 }
 
-// TestSlowdownIsReported: three hosts of one address that become slower together are in the status and in
-// what is known of each, and their delays stay as they were.
+// TestSlowdownIsReported: three hosts of one address that become slower together are in the status
+// and in what is known of each, and their delays stay as they were.
 func TestSlowdownIsReported(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {

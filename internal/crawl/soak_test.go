@@ -31,11 +31,12 @@ func TestSoakKill(t *testing.T) {
 // TestSoakKillRecrawls kills a daemon that recrawls pages 100 times.
 func TestSoakKillRecrawls(t *testing.T) { killRecrawls(t, 100) }
 
-// TestSoakZoo is TestZoo with hostile pages of full size, which TestZoo has without the race detector alone.
+// TestSoakZoo is TestZoo with hostile pages of full size, which TestZoo has without the race
+// detector alone.
 func TestSoakZoo(t *testing.T) { TestZoo(t) }
 
-// TestSoakParkedWall: a wall that does not end parks its host, which is then probed once a day, also after
-// restarts.
+// TestSoakParkedWall: a wall that does not end parks its host, which is then probed once a day,
+// also after restarts.
 func TestSoakParkedWall(t *testing.T) {
 	crawlThroughWall(t, 20*time.Hour, 1, 90*time.Second, 10*time.Minute, 30*time.Minute, 2*time.Hour)
 }

@@ -19,7 +19,8 @@ func largePage(size int, first, last string) []byte {
 	return fmt.Appendf(nil, "<!DOCTYPE html><title>large</title><a href=%q>a</a><p>%s</p><a href=%q>b</a>", first, strings.Repeat("many words ", size/11), last)
 }
 
-// Pages that are in files are read for links, and have the digest that they have in memory. Nothing is left of them.
+// Pages that are in files are read for links, and have the digest that they have in memory. Nothing
+// is left of them.
 func TestPagesInFiles(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -103,8 +103,8 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 	})
 }
 
-// TestOneAnswerIsNoSecond: that a name does not exist counts once for each time that a name server says so, not for each time that
-// the answer is remembered.
+// TestOneAnswerIsNoSecond: that a name does not exist counts once for each time that a name server
+// says so, not for each time that the answer is remembered.
 func TestOneAnswerIsNoSecond(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {

@@ -124,7 +124,8 @@ func (r *reporter) observe(res *result) {
 	}
 }
 
-// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that are new.
+// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that
+// are new.
 func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
 	if now.Before(r.nextSlow) {
 		return
@@ -278,7 +279,8 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() || d.surveyor.Found().States == nil {
+	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() ||
+		d.surveyor.Found().States == nil {
 		return false
 	}
 	for state := range d.surveyor.Found().States {

@@ -172,9 +172,9 @@ func TestFailedOpen(t *testing.T) {
 	})
 }
 
-// failingStore fails for good the commit that would bring the number of outcomes to one, after waiting a while for
-// requests that there is another commit to make for. How many outcomes a commit holds depends on the disk; how many
-// there are does not.
+// failingStore fails for good the commit that would bring the number of outcomes to one, after
+// waiting a while for requests that there is another commit to make for. How many outcomes a commit
+// holds depends on the disk; how many there are does not.
 type failingStore struct {
 	store
 	left atomic.Int64 // outcomes until it fails

@@ -11,7 +11,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSurveyInSteps: a walk over many hosts comes in steps, each of a few of them, and counts every host once.
+// TestSurveyInSteps: a walk over many hosts comes in steps, each of a few of them, and counts every
+// host once.
 func TestSurveyInSteps(t *testing.T) {
 	o := DefaultOptions()
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())

@@ -44,8 +44,8 @@ func tdmOptions(t *testing.T, web *testweb.Web) Options {
 	return o
 }
 
-// TestTDMFile: the file is one request of an origin, after its robots.txt, before its pages, and within the
-// delay. What it says is among the preferences of the pages, also after a restart.
+// TestTDMFile: the file is one request of an origin, after its robots.txt, before its pages, and
+// within the delay. What it says is among the preferences of the pages, also after a restart.
 func TestTDMFile(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMFile)
@@ -100,8 +100,8 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 	}
 }
 
-// TestTDMPolicy: a policy about training reads the files by itself, and keeps what they refuse from being
-// fetched; one about nothing of that kind makes no request.
+// TestTDMPolicy: a policy about training reads the files by itself, and keeps what they refuse from
+// being fetched; one about nothing of that kind makes no request.
 func TestTDMPolicy(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMPolicy)
@@ -130,8 +130,8 @@ func checkTDMPolicy(t *testing.T, network *memnet.Network) {
 	}
 }
 
-// TestTDMFileIsFetchedAgain: when the robots.txt is fetched again a day later, the file is too; a 304 keeps
-// it, a 404 ends it, and a failure changes nothing.
+// TestTDMFileIsFetchedAgain: when the robots.txt is fetched again a day later, the file is too; a
+// 304 keeps it, a 404 ends it, and a failure changes nothing.
 func TestTDMFileIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMFileIsFetchedAgain)

@@ -10,7 +10,8 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// A page is not fetched again when the time after which it is not to be shown is over, be it so already or by the next visit.
+// A page is not fetched again when the time after which it is not to be shown is over, be it so
+// already or by the next visit.
 func TestUnavailableAfter(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

@@ -89,8 +89,9 @@ func waitFor(t *testing.T, deadline time.Time, holds func() bool) {
 	}
 }
 
-// TestHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill -9: their
-// servers see no request of the next process, which crawls the others. In real time: a process is killed.
+// TestHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill
+// -9: their servers see no request of the next process, which crawls the others. In real time: a
+// process is killed.
 func TestHoldsSurviveKill(t *testing.T) {
 	t.Parallel()
 	tired := site("tired.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.Status(429)})

@@ -193,8 +193,8 @@ func TestWallsCostOthersNothing(t *testing.T) {
 	}
 }
 
-// TestWallSurvives: backoff and the put-back of URLs go on after a restart. TestSoakParkedWall has a wall
-// that lasts until its host is parked.
+// TestWallSurvives: backoff and the put-back of URLs go on after a restart. TestSoakParkedWall has
+// a wall that lasts until its host is parked.
 func TestWallSurvives(t *testing.T) {
 	t.Parallel()
 	crawlThroughWall(t, 40*time.Minute, 0, 90*time.Second, 10*time.Minute)

@@ -44,8 +44,9 @@ func archived(t testing.TB, dir string) map[string][]warc.Entry {
 	return all
 }
 
-// checkArchive holds the WARC files against the store: nothing is wrong with them, each URL that was answered has exactly the record
-// of that answer, and what was never answered, as far as the store knows, has none.
+// checkArchive holds the WARC files against the store: nothing is wrong with them, each URL that
+// was answered has exactly the record of that answer, and what was never answered, as far as the
+// store knows, has none.
 func checkArchive(t testing.TB, o Options) {
 	t.Helper()
 	c, err := archive.OpenCollection(o.Archive.Dir)
@@ -463,7 +464,8 @@ func TestCaptureFollowsTheFormat(t *testing.T) {
 	}
 }
 
-// TestIdleFilesAreCompleted: a crawl that has nothing to write completes its files all the same, and goes on in new ones.
+// TestIdleFilesAreCompleted: a crawl that has nothing to write completes its files all the same,
+// and goes on in new ones.
 func TestIdleFilesAreCompleted(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {

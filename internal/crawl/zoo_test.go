@@ -18,8 +18,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// zooEnds is what the URL of each animal comes to: its state, its reason and the HTTP status, where it has them. Where a machine's timing
-// decides which of several names is right, all are listed.
+// zooEnds is what the URL of each animal comes to: its state, its reason and the HTTP status, where
+// it has them. Where a machine's timing decides which of several names is right, all are listed.
 func zooEnds() map[string][]string {
 	return map[string][]string{
 		"silent": {"failed header_timeout"}, "header-drips": {"failed header_timeout"},
@@ -94,8 +94,9 @@ func ended(o storage.Outcome, cut bool) string {
 	return text
 }
 
-// visitZoo crawls the animals that are picked, waiting so long for each, with a good host among them, and checks what holds for all: the good host is crawled
-// whole, every URL has ended as it should, and the memory stayed in its bounds.
+// visitZoo crawls the animals that are picked, waiting so long for each, with a good host among
+// them, and checks what holds for all: the good host is crawled whole, every URL has ended as it
+// should, and the memory stayed in its bounds.
 func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.Duration,
 	pick func(name string) bool) (Options, map[string]storage.Outcome) {
 	t.Helper()
@@ -306,8 +307,9 @@ func TestZoo(t *testing.T) {
 	}
 }
 
-// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to every later lookup, gets
-// nobody to loopback: what was checked is what is dialled. In a later run the new answer is refused.
+// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may
+// be reached, and loopback to every later lookup, gets nobody to loopback: what was checked is what
+// is dialled. In a later run the new answer is refused.
 func TestNameThatChangesItsAnswer(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
@@ -348,8 +350,9 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 	})
 }
 
-// TestLostConnectionsCostNothing: requests that a kept connection lost, or a server gave back, cost neither an attempt at their URL nor the host
-// its good name: with one attempt for each, all pages are fetched.
+// TestLostConnectionsCostNothing: requests that a kept connection lost, or a server gave back, cost
+// neither an attempt at their URL nor the host its good name: with one attempt for each, all pages
+// are fetched.
 func TestLostConnectionsCostNothing(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {

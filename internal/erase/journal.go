@@ -33,8 +33,8 @@ type Report struct {
 
 	// Unreadable are files of the output that are damaged and stay as they are, and why.
 	Unreadable map[string]string `json:"unreadable"`
-	// Mentions are files of the data directory in which the name still occurs, and how often: in what is
-	// kept of others, or in files that are not the crawl's.
+	// Mentions are files of the data directory in which the name still occurs, and how often: in
+	// what is kept of others, or in files that are not the crawl's.
 	Mentions map[string]int `json:"mentions"`
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// killEvery is the distance between the syncs before which TestKill kills: each is tried by TestSoakKill.
+// killEvery is the distance between the syncs before which TestKill kills: each is tried by
+// TestSoakKill.
 const killEvery = 7
 
 // TestKill kills an erasure with SIGKILL before one of its syncs. Until it has ended, no crawl begins;

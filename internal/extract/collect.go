@@ -42,7 +42,9 @@ type collector struct {
 
 // newCollector returns a collector for a document of size bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
-	return &collector{base: base, tokens: tokens, o: o, at: make(map[string]int32), room: referencesPerByte*size + referencesFloor}
+	return &collector{
+		base: base, tokens: tokens, o: o, at: make(map[string]int32), room: referencesPerByte*size + referencesFloor,
+	}
 }
 
 // element takes the references of one element, and the values of its attributes.

@@ -19,8 +19,8 @@ import (
 var documentation = []string{"apache2-doc", "erlang-doc", "ghc-doc", "git-doc", "libgtk-3-doc", "nodejs-doc",
 	"python-django-doc", "qtbase5-doc-html", "rust-doc", "sqlite3-doc"}
 
-// unpackDocumentation downloads the packages and returns the directory with their files. It installs nothing.
-// AMBLE_DOCUMENTATION is a directory that has them already.
+// unpackDocumentation downloads the packages and returns the directory with their files. It
+// installs nothing. AMBLE_DOCUMENTATION is a directory that has them already.
 func unpackDocumentation(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("AMBLE_DOCUMENTATION"); dir != "" {

@@ -39,8 +39,8 @@ func (r *countedReads) Read(p []byte) (int, error) {
 	return r.textReader.Read(p)
 }
 
-// TestPausesAreFew holds that a token is not read in small pieces, whatever is in it: the tokenizer copies
-// the token at each read.
+// TestPausesAreFew holds that a token is not read in small pieces, whatever is in it: the tokenizer
+// copies the token at each read.
 func TestPausesAreFew(t *testing.T) {
 	long := strings.Repeat(">"+strings.Repeat("x", 2*pauseText), 20_000)
 	for _, text := range []string{

@@ -184,7 +184,7 @@ func (b *bandwidth) release(a *account, now time.Time) {
 	}
 }
 
-// account counts the bytes that one request receives, and asks whether it may send any. Its zero
+// account counts the bytes that one request receives, and finds out whether it may send any. Its zero
 // value and nil have no limit.
 type account struct {
 	shared *bandwidth

@@ -136,7 +136,7 @@ func (m *meter) receive(p []byte) (int, error) {
 }
 
 // Write counts before it writes, so that a failed write counts as sent: a part of it may have left.
-// An idle connection writes nothing. A request writes nothing without its permit, which is asked here
+// An idle connection writes nothing. A request writes nothing without its permit, which is checked here
 // because nothing that takes time comes between this and the kernel.
 func (m *meter) Write(p []byte) (int, error) {
 	if m.instant != 0 {

@@ -52,8 +52,8 @@ func newHostsFile() *net.Resolver {
 // ttlKey is the context key of the ttlRecord of a lookup.
 type ttlKey struct{}
 
-// ttlRecord collects the least time to live of the responses of one lookup, and the aliases in them. The two queries of a
-// lookup (A and AAAA) add to it concurrently.
+// ttlRecord collects the least time to live of the responses of one lookup, and the aliases in
+// them. The two queries of a lookup (A and AAAA) add to it concurrently.
 type ttlRecord struct {
 	mu       sync.Mutex // guards what follows
 	seconds  uint32     // of responses

@@ -425,8 +425,8 @@ func TestBadAnswersOnKeptConnections(t *testing.T) {
 	}
 }
 
-// TestClosedFramesHoldNoTLS holds that a connection that has ended gives its TLS back. net/http keeps the
-// rest of a closed connection for up to five seconds.
+// TestClosedFramesHoldNoTLS holds that a connection that has ended gives its TLS back. net/http
+// keeps the rest of a closed connection for up to five seconds.
 func TestClosedFramesHoldNoTLS(t *testing.T) {
 	ours, theirs := net.Pipe()
 	f := &frames{Conn: ours, maxHeader: 1000}

@@ -130,18 +130,18 @@ func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 	p.idle[c.key] = append(p.idle[c.key], c)
 	c.element = p.fresh.PushBack(c)
 	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
-	if places := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.Len() > places {
-		evicted = p.ageLocked(p.max - places)
+	if room := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.Len() > room {
+		evicted = p.ageLocked(p.max - room)
 	}
 	return evicted
 }
 
 // ageLocked moves the longest idle of the newest connections to the others, which have places, and
 // returns the connection that must be closed instead, if any.
-func (p *pool) ageLocked(places int) (evicted *conn) {
+func (p *pool) ageLocked(room int) (evicted *conn) {
 	c := p.fresh.Front().Value.(*conn)
-	if p.kept.Len() >= places {
-		if p.late++; p.late%replaceOneOf != 0 || places == 0 {
+	if p.kept.Len() >= room {
+		if p.late++; p.late%replaceOneOf != 0 || room == 0 {
 			p.removeLocked(c)
 			return c
 		}

@@ -35,7 +35,8 @@ type URL struct {
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
 	Note         string    `json:"note,omitempty"` // what a 402 or a 451 said: the price, who withholds the page
-	// Usage is what all sources say about each category of use that one of them mentions, as of LastFetched.
+	// Usage is what all sources say about each category of use that one of them mentions, as of
+	// LastFetched.
 	Usage    map[string]Usage `json:"usage,omitempty"`
 	Position string           `json:"position,omitempty"` // position in the walk over all URLs
 

@@ -209,8 +209,8 @@ func TestReasonsHaveOneNameEach(t *testing.T) {
 	}
 }
 
-// TestURLUsage: the preferences that the store keeps come with their sources; those of a later version of
-// amble are left out.
+// TestURLUsage: the preferences that the store keeps come with their sources; those of a later
+// version of amble are left out.
 func TestURLUsage(t *testing.T) {
 	for kept, want := range map[string]map[string]Usage{
 		"":         nil,

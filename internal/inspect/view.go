@@ -52,11 +52,11 @@ type Options struct {
 	Scope func(weburl.URL) (in bool, why string)
 	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.
 	Group func(host string) string
-	// OptOut returns the opt-out that covers all of a host, or the address that it has if that is known;
-	// empty: none does. nil: this is not reported.
+	// OptOut returns the opt-out that covers all of a host, or the address that it has if that is
+	// known; empty: none does. nil: this is not reported.
 	OptOut func(host, address string) string
-	// Slowdown says that the hosts of an address became slower together; empty: they did not. nil: this is
-	// not reported.
+	// Slowdown says that the hosts of an address became slower together; empty: they did not. nil:
+	// this is not reported.
 	Slowdown func(address string) string
 	// Live returns what the running crawl knows of at most LivePage hosts. The result may leave out
 	// some, or all if no crawl runs. nil: no crawl runs.

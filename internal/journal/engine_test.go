@@ -404,7 +404,7 @@ func TestTwoShards(t *testing.T) {
 	}
 }
 
-// ring is hosts of which each page links to pages of the next host.
+// ring is hosts whose pages link to pages of the next host.
 func ring(hosts int) (all []testweb.Site) {
 	name := func(i int) string { return fmt.Sprintf("ring%d.test", i%hosts) }
 	for i := range hosts {

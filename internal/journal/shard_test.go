@@ -105,9 +105,9 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestRefusedThenSettled: a message that was taken although its answer never came is found, and one
+// TestRefusedThenFound: a message that was taken although its answer never came is found, and one
 // that was not is sent again.
-func TestRefusedThenSettled(t *testing.T) {
+func TestRefusedThenFound(t *testing.T) {
 	s := start(t)
 	shard := s.claim(t, 0)
 	shard.out = &outgoing{record: []byte("a"), frames: newFrames(1, []byte("a"), 100), unsettled: true}

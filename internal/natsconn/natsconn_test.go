@@ -254,7 +254,8 @@ func creds(t *testing.T) string {
 		"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"
 }
 
-// TestInProcess: a node uses the server inside of it without the network, whatever that wants of others.
+// TestInProcess: a node uses the server inside of it without the network, whatever that wants of
+// others.
 func TestInProcess(t *testing.T) {
 	files, file := certificates(t), write(t, "credentials", "amble:secret")
 	for name, alter := range map[string]func(*natsconn.ServerOptions){

@@ -173,7 +173,7 @@ func TestDirectoryName(t *testing.T) {
 	}
 }
 
-// TestUse: crawls are made when they are to be, hold what they were given, and are there after a
+// TestUse: crawls are made on request, hold what they were given, and are there after a
 // restart.
 func TestUse(t *testing.T) {
 	t.Parallel()
@@ -442,7 +442,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens none.
+// TestOverviews: all crawls are listed, those that are open with their numbers, and the list opens
+// none.
 func TestOverviews(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -32,7 +32,7 @@ type openCrawl struct {
 	usedAt   time.Time // the end of the last use
 	ending   bool      // it takes no more users
 	removing bool      // its directory goes too
-	settled  bool      // unused is closed
+	isUnused bool      // unused is closed
 }
 
 func newOpenCrawl(ctx context.Context, id string, now time.Time) *openCrawl {
@@ -54,8 +54,8 @@ func (c *openCrawl) close() {
 // settle takes note that nobody uses a crawl that takes no more users. The caller has the lock of the
 // node.
 func (c *openCrawl) settle() {
-	if c.ending && c.users == 0 && !c.settled {
-		c.settled = true
+	if c.ending && c.users == 0 && !c.isUnused {
+		c.isUnused = true
 		close(c.unused)
 	}
 }

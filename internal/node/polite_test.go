@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// sites are hosts of which one demands a crawl delay, two have an address in common, and one is quick.
+// sites are hosts: one demands a crawl delay, two have an address in common, and one is quick.
 func sites() []testweb.Site {
 	robots := map[string]string{"a.test": "User-agent: *\nCrawl-delay: 3\n"}
 	groups := map[string]string{"c.test": "shared", "d.test": "shared"}
@@ -211,8 +211,8 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-// TestSlotsAreShared: with fewer workers than crawls that have something to fetch, each of them gets its
-// part.
+// TestSlotsAreShared: with fewer workers than crawls that have something to fetch, each of them
+// gets its part.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	offline(t)

@@ -18,9 +18,9 @@ const maxLine = 4096
 //	range  192.0.2.0/24
 //	www.example.com
 //
-// A line without a scope is a host. What follows a # after a blank is the reason. A line that cannot be
-// read is an error with its number, because a wish that is not understood must not be passed over. at is
-// when the entries were recorded: the time of the file.
+// A line without a scope is a host. What follows a # after a blank is the reason. A line that
+// cannot be read is an error with its number, because a wish that is not understood must not be
+// passed over. at is when the entries were recorded: the time of the file.
 func ReadFile(r io.Reader, at time.Time) ([]Entry, error) {
 	var entries []Entry
 	s := bufio.NewScanner(r)

@@ -115,10 +115,10 @@ func (l *List) Addr(addr netip.Addr, now time.Time) (Entry, bool) {
 	return Entry{}, false
 }
 
-// URL returns the entry in force that covers a URL by its host or its text, if there is one. A prefix
-// of http covers https, and the other way round: who wishes a page to be left alone does not mean its
-// scheme. A prefix that covers the robots.txt of an origin covers all of it, because nothing of it may be
-// fetched without that file.
+// URL returns the entry in force that covers a URL by its host or its text, if there is one. A
+// prefix of http covers https, and the other way round: who wishes a page to be left alone does not
+// mean its scheme. A prefix that covers the robots.txt of an origin covers all of it, because
+// nothing of it may be fetched without that file.
 func (l *List) URL(u weburl.URL, now time.Time) (Entry, bool) {
 	if l.Len() == 0 {
 		return Entry{}, false

@@ -106,8 +106,9 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
-		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line, fetcher: r.Fetcher,
-		target: r.URL.RequestURI(),
+		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line,
+		fetcher: r.Fetcher,
+		target:  r.URL.RequestURI(),
 	}
 	if q.flags&flagFor != 0 {
 		q.origin = r.For.String()

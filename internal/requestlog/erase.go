@@ -20,8 +20,9 @@ const suffixErase = ".erase"
 // Erased counts what an erasure removes from one file.
 type Erased struct {
 	Requests int `json:"requests"` // to the hosts that are erased
-	// Mentions are values of other requests that named such a host: the origin that a robots.txt was
-	// fetched for, the URL that it came from after redirects, and files that name the host in their text.
+	// Mentions are values of other requests that named such a host: the origin that a robots.txt
+	// was fetched for, the URL that it came from after redirects, and files that name the host in
+	// their text.
 	Mentions int   `json:"mentions"`
 	Lost     int64 `json:"lost"` // requests that could not be read and are now counted as lost
 }

@@ -269,8 +269,9 @@ func TestRetryOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestListsLikeAMap sends random lists at the same time, with each=true: URLs, duplicates, bad lines, lines that are
-// too long, comments. The answers are in the order of the lines, and each URL is added once.
+// TestListsLikeAMap sends random lists at the same time, with each=true: URLs, duplicates, bad
+// lines, lines that are too long, comments. The answers are in the order of the lines, and each URL
+// is added once.
 func TestListsLikeAMap(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
@@ -338,7 +339,8 @@ func TestListsLikeAMap(t *testing.T) {
 	}
 }
 
-// TestAnswersOfLongList: the answers of a list that is longer than a window come in several reports, in order.
+// TestAnswersOfLongList: the answers of a list that is longer than a window come in several
+// reports, in order.
 func TestAnswersOfLongList(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)

@@ -70,8 +70,8 @@ func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// inspectsAgain waits until the dispatcher has reported its status again, which it does each second, and
-// no request is in flight.
+// inspectsAgain waits until the dispatcher has reported its status again, which it does each
+// second, and no request is in flight.
 func (r *running) inspectsAgain(t *testing.T) {
 	t.Helper()
 	since := time.Now()

@@ -30,8 +30,8 @@ func (twoCrawls) StatusOf(_ context.Context, id string) (crawl.Status, error) {
 	return crawl.Status{State: "running", Hosts: 7}, nil
 }
 
-// TestCrawls: the crawls of a process are listed with their sums, and each has its status, whatever its id.
-// With one crawl there is no such list.
+// TestCrawls: the crawls of a process are listed with their sums, and each has its status, whatever
+// its id. With one crawl there is no such list.
 func TestCrawls(t *testing.T) {
 	get := func(s *Server, path string) (int, map[string]any) {
 		t.Helper()

@@ -438,7 +438,8 @@ func (s *Server) fetchersAPI(api huma.API) {
 	handle(api, cutOff, func(ctx context.Context, in *FetcherPath) (*object[fetcherDone], error) {
 		return answer(fetcherDone{in.Name, true}, s.crawl.CutOff(ctx, in.Name))
 	})
-	admit := operation("POST", "/fetchers/{name}", "fetchers-admit", "Admit a fetcher that is cut off", http.StatusNotFound)
+	admit := operation("POST", "/fetchers/{name}", "fetchers-admit", "Admit a fetcher that is cut off",
+		http.StatusNotFound)
 	handle(api, admit, func(ctx context.Context, in *FetcherPath) (*object[fetcherDone], error) {
 		return answer(fetcherDone{in.Name, false}, s.crawl.Admit(ctx, in.Name))
 	})

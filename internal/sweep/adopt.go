@@ -25,8 +25,8 @@ type Adopter struct {
 	Hosts []storage.HostID // left to do
 }
 
-// Next returns the sweep of the next host, and nil when there are no more. The first recrawls of its pages are spread over the time
-// that one recrawl of each page of the crawl takes.
+// Next returns the sweep of the next host, and nil when there are no more. The first recrawls of
+// its pages are spread over the time that one recrawl of each page of the crawl takes.
 func (a *Adopter) Next() *Sweep {
 	if len(a.Hosts) == 0 {
 		return nil

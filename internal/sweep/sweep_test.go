@@ -98,7 +98,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
+// TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a
+// bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
 	s := openStore(t)
 	const hosts, each = 25, 1000

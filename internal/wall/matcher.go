@@ -24,8 +24,8 @@ const (
 	leastSteps = window // of the automaton, before the search goes on by strides
 )
 
-// hashAt returns the hash of the block at b[i]. Bytes that differ in one bit, as the two cases of a letter
-// do, are the same to it.
+// hashAt returns the hash of the block at b[i]. Bytes that differ in one bit, as the two cases of a
+// letter do, are the same to it.
 func hashAt(b []byte, i int) uint32 {
 	return (binary.LittleEndian.Uint32(b[i:]) | 0x20202020) * 2654435761 >> (32 - hashBits)
 }

@@ -275,8 +275,9 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 	}
 }
 
-// choose takes the next response that says something, of the 12 that the frontier has in memory. If there
-// is none, a page that answered before is fetched again: behind a wall it is refused like the others.
+// choose takes the next response that says something, of the 12 that the frontier has in memory. If
+// there is none, a page that answered before is fetched again: behind a wall it is refused like the
+// others.
 func choose(left []response, s *State, pages *[]response) (r response, rest []response) {
 	tells := func(r response) bool {
 		return !s.Exhausted(r.answer.Section, r.answer.Top) && r.walled == left[0].walled

@@ -7,13 +7,14 @@ import (
 	"math/bits"
 )
 
-// quickMax is the longest record that a quickGzip compresses by itself: a position in it fits into the table, and any
-// two are as close as DEFLATE demands.
+// quickMax is the longest record that a quickGzip compresses by itself: a position in it fits into
+// the table, and any two are as close as DEFLATE demands.
 const quickMax = 32 << 10
 
-// quickGzip compresses short records to gzip members, with one Huffman code for all of them. Half of the time that
-// another encoder takes for a record of 16 KB is the search for the best code, which is nearly the same for all pages
-// in a Latin script. Other records go to the encoder behind it.
+// quickGzip compresses short records to gzip members, with one Huffman code for all of them. Half
+// of the time that another encoder takes for a record of 16 KB is the search for the best code,
+// which is nearly the same for all pages in a Latin script. Other records go to the encoder behind
+// it.
 type quickGzip struct {
 	gzipCompressor
 	w       io.Writer
@@ -70,8 +71,8 @@ func (q *quickGzip) Close() error {
 	return err
 }
 
-// isLatin reports whether the code suits a record, by one byte of 32: few of them are beyond ASCII. Of another script
-// and of a body in a content encoding many are.
+// isLatin reports whether the code suits a record, by one byte of 32: few of them are beyond ASCII.
+// Of another script and of a body in a content encoding many are.
 func isLatin(b []byte) bool {
 	others := 0
 	for i := 0; i < len(b); i += 32 {
@@ -80,8 +81,8 @@ func isLatin(b []byte) bool {
 	return others*32*16 <= len(b)
 }
 
-// deflate writes the symbols of the record, to the end of the block. A match is looked for at each position, and less
-// often the longer there was none.
+// deflate writes the symbols of the record, to the end of the block. A match is looked for at each
+// position, and less often the longer there was none.
 func (q *quickGzip) deflate() {
 	in := q.in
 	clear(q.earlier[:])

@@ -113,8 +113,9 @@ func FuzzQuickGzip(f *testing.F) {
 	})
 }
 
-// TestQuickTable: the code is complete, as DEFLATE demands, and fits into its header. With the path of a folder in
-// AMBLE_TRAIN, it prints the lengths of the best code for the HTML files below it of up to 32 KiB.
+// TestQuickTable: the code is complete, as DEFLATE demands, and fits into its header. With the path
+// of a folder in AMBLE_TRAIN, it prints the lengths of the best code for the HTML files below it of
+// up to 32 KiB.
 func TestQuickTable(t *testing.T) {
 	for _, lengths := range []string{quickLengths[:allSymbols], quickLengths[allSymbols:]} {
 		sum := 0
@@ -195,7 +196,8 @@ func (r *bitReader) symbol(codes []bitString) int {
 	panic("no symbol")
 }
 
-// bestLengths returns the lengths of a Huffman code of at most 13 bits in which every symbol has a place.
+// bestLengths returns the lengths of a Huffman code of at most 13 bits in which every symbol has a
+// place.
 func bestLengths(counts []int) string {
 	weights := make([]int, len(counts))
 	for i, n := range counts {

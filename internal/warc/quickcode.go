@@ -11,9 +11,9 @@ const (
 	maxMatch     = 258
 )
 
-// quickLengths are the lengths in bits of the codes of all symbols and then of all distances, a letter each: a is 1.
-// They are those of the best code for the HTML files of up to 32 KiB below /usr/share/doc of a Debian machine, as
-// TestQuickTable finds it.
+// quickLengths are the lengths in bits of the codes of all symbols and then of all distances, a
+// letter each: a is 1. They are those of the best code for the HTML files of up to 32 KiB below
+// /usr/share/doc of a Debian machine, as TestQuickTable finds it.
 const quickLengths = "" +
 	"mmmmmmmmmlgmmimmmmmmmmmmmmmmmmmmdkfkljkjijlkhggfggghhhhhhhhigggjkhihhhijihljhihihjhhgijjjjkklkli" +
 	"legffdggfekiffeefieeefghhgjkkklmklllllllmmmllmmmmmllkmlmllmmllmlillllmllmlmllllmmlmllmlmlmmmmmlm" +
@@ -44,8 +44,8 @@ func (c *quickCode) distance(d int) bitString {
 	return c.distances[symbol].and(uint32(d-1)&(1<<extra-1), extra)
 }
 
-// scale returns the symbol of a number and how many of its low bits follow it, where each doubling has as many symbols
-// as steps, a power of two.
+// scale returns the symbol of a number and how many of its low bits follow it, where each doubling
+// has as many symbols as steps, a power of two.
 func scale(n, steps uint32) (symbol uint32, extra uint8) {
 	if n < 2*steps {
 		return n, 0

@@ -87,8 +87,8 @@ func readLists(old, kept string) (*lists, error) {
 	return l, nil
 }
 
-// alternatives compiles an expression that matches any of the words between before and after. Without words it matches
-// nothing.
+// alternatives compiles an expression that matches any of the words between before and after.
+// Without words it matches nothing.
 func alternatives(before string, words []string, after string) *regexp.Regexp {
 	if len(words) == 0 {
 		return regexp.MustCompile(`[^\s\S]`)

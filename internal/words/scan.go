@@ -108,7 +108,8 @@ func (f *file) scanProse(text string, line int) {
 	}
 }
 
-// scanGo finds old words in a Go file: in the name of the file, in names that it declares, in comments and in strings.
+// scanGo finds old words in a Go file: in the name of the file, in names that it declares, in
+// comments and in strings.
 func (f *file) scanGo(source []byte) error {
 	base, _, _ := strings.Cut(path.Base(f.path), ".")
 	f.scanName(base, 1)

@@ -73,8 +73,8 @@ func (s *wallServer) serve(g *client) {
 }
 
 // admits notes a visit and reports whether it is answered, and with which link if it is refused. A
-// crawler that follows one has taken a refusal for a page. One that knows of the wall has never seen the
-// second link before.
+// crawler that follows one has taken a refusal for a page. One that knows of the wall has never
+// seen the second link before.
 func (s *wallServer) admits(target string) (admitted bool, link string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,8 @@ func (s *wallServer) page(target string) string {
 	return text
 }
 
-// refusal returns the response of a wall of a kind, with a link. The document of one kind is always the same.
+// refusal returns the response of a wall of a kind, with a link. The document of one kind is always
+// the same.
 func refusal(kind, target, link string) string {
 	switch kind {
 	case "price":

@@ -195,7 +195,7 @@ func known(i *urlfrontierpb.URLInfo, date int64) *urlfrontierpb.URLItem {
 		Known: &urlfrontierpb.KnownURLItem{Info: i, RefetchableFromDate: uint64(date)}}}
 }
 
-// ofQueue asks for URLs of a queue of the default crawl.
+// ofQueue requests URLs of a queue of the default crawl.
 func ofQueue(key string, n, delay uint32) *urlfrontierpb.GetParams {
 	return &urlfrontierpb.GetParams{Key: key, MaxUrlsPerQueue: n, DelayRequestable: delay,
 		Item: &urlfrontierpb.GetParams_CrawlID{CrawlID: "DEFAULT"}}

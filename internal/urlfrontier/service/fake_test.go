@@ -87,16 +87,16 @@ type fakeQueue struct {
 type fakeCrawl struct {
 	of *fakeCrawls
 
-	mu      sync.Mutex
-	urls    map[weburl.URL]*fakeURL
-	byHost  map[string][]*fakeURL // deleted ones too
-	queues  map[string]*fakeQueue
-	delay   time.Duration
-	active  bool
-	given   []crawl.LeaseRequest
-	back    int
-	failing error // of Put
-	gate    chan struct{}
+	mu       sync.Mutex
+	urls     map[weburl.URL]*fakeURL
+	byHost   map[string][]*fakeURL // deleted ones too
+	queues   map[string]*fakeQueue
+	delay    time.Duration
+	active   bool
+	requests []crawl.LeaseRequest
+	back     int
+	failing  error // of Put
+	gate     chan struct{}
 }
 
 // Put implements Crawl.
@@ -177,7 +177,7 @@ func (f *fakeCrawl) stats(host string, now time.Time) (q crawl.QueueStats) {
 func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.RemoteLease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.given = append(f.given, r)
+	f.requests = append(f.requests, r)
 	now := time.Now()
 	if !f.active {
 		return nil, nil

@@ -136,7 +136,7 @@ func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []craw
 			Url: l.URL.String(), Key: l.URL.Host(), CrawlID: id, Metadata: newMetadata(l.Metadata),
 		})
 		if err != nil {
-			return errors.Join(err, h.giveBack(context.WithoutCancel(ctx), c, leases[i:]))
+			return errors.Join(err, h.putBack(context.WithoutCancel(ctx), c, leases[i:]))
 		}
 		h.sent++
 		h.hosts[id+" "+l.Host] = true
@@ -145,8 +145,8 @@ func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []craw
 	return nil
 }
 
-// giveBack ends leases that never reached the client.
-func (h *handout) giveBack(ctx context.Context, c Crawl, leases []crawl.RemoteLease) error {
+// putBack ends leases that never reached the client.
+func (h *handout) putBack(ctx context.Context, c Crawl, leases []crawl.RemoteLease) error {
 	back := make([]crawl.LeaseReport, len(leases))
 	for i := range leases {
 		back[i] = crawl.LeaseReport{Fetcher: h.request.Fetcher, ID: leases[i].ID, NotDone: true}

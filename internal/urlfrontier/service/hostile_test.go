@@ -364,7 +364,8 @@ func TestSlowReaders(t *testing.T) {
 	})
 }
 
-// A silent stream ends after a while; a connection without RPCs is closed; one that answers pings lives.
+// A silent stream ends after a while; a connection without RPCs is closed; one that answers pings
+// lives.
 func TestIdle(t *testing.T) {
 	l := DefaultLimits()
 	l.Idle, l.IdleConnection = 200*time.Millisecond, 200*time.Millisecond

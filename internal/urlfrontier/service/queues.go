@@ -59,7 +59,8 @@ func (s *Service) GetStats(ctx context.Context, r *urlfrontierpb.QueueWithinCraw
 	}
 	return &urlfrontierpb.Stats{
 		Size: q.Queued, InProcess: uint32(min(q.InProcess, math.MaxUint32)), NumberOfQueues: q.Queues,
-		Counts: map[string]uint64{"completed": q.Completed, "active_queues": q.ActiveQueues}, CrawlID: crawlID(r.GetCrawlID()),
+		Counts:  map[string]uint64{"completed": q.Completed, "active_queues": q.ActiveQueues},
+		CrawlID: crawlID(r.GetCrawlID()),
 	}, nil
 }
 

@@ -46,7 +46,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return counts
 }
 
-// What a client asks of GetURLs reaches the crawl, within bounds.
+// What a client wants of GetURLs reaches the crawl, within bounds.
 func TestLeaseRequests(t *testing.T) {
 	for _, x := range []struct {
 		r    *urlfrontierpb.GetParams
@@ -66,8 +66,8 @@ func TestLeaseRequests(t *testing.T) {
 		c.put(discovered(info("http://one.test/")))
 		c.get(x.r)
 		x.want.Fetcher = "urlfrontier-127.0.0.1"
-		if given := f.crawls["DEFAULT"].given; len(given) != 1 || given[0] != x.want {
-			t.Errorf("%v: %+v, want %+v", x.r, given, x.want)
+		if requests := f.crawls["DEFAULT"].requests; len(requests) != 1 || requests[0] != x.want {
+			t.Errorf("%v: %+v, want %+v", x.r, requests, x.want)
 		}
 	}
 }
