@@ -2,11 +2,14 @@ package shards
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/recrawl"
@@ -199,5 +202,37 @@ func TestValidate(t *testing.T) {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
 		}
+	}
+}
+
+// TestSettings: a setting that decides which URLs there are, and what a commit does, is one to agree on.
+func TestSettings(t *testing.T) {
+	web := serve(t, ring())
+	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
+	o.Seeds = seeds(t, web)
+	agreed := o.settings()
+	for name, change := range map[string]func(o *Options){
+		"crawl.seeds":          func(o *Options) { o.Seeds = o.Seeds[1:] },
+		"scope.mode":           func(o *Options) { o.Crawl.Mode = frontier.ModeDomain },
+		"scope.exclude":        func(o *Options) { o.Crawl.Exclude = []*regexp.Regexp{regexp.MustCompile("x")} },
+		"the rules of URLs":    func(o *Options) { o.Crawl.Traps.PathDepth++ },
+		"the limits of URLs":   func(o *Options) { o.Crawl.Storage.MaxQueries++ },
+		"recrawl.similar_bits": func(o *Options) { o.Crawl.SimilarBits++ },
+		"recrawl":              func(o *Options) { o.Crawl.Recrawl = &recrawl.Options{Missing: 3} },
+	} {
+		other := o
+		change(&other)
+		for n, v := range other.settings() {
+			if differs := v != agreed[n]; differs != (n == name) {
+				t.Errorf("%s was changed, and %s is %q and was %q", name, n, v, agreed[n])
+			}
+		}
+	}
+	other := o
+	other.Seeds = slices.Clone(o.Seeds)
+	slices.Reverse(other.Seeds)
+	other.Crawl.Workers, other.Crawl.DataDir = 7, t.TempDir()
+	if !maps.Equal(other.settings(), agreed) {
+		t.Error("what belongs to a node is to be agreed on")
 	}
 }

@@ -60,8 +60,10 @@ func (o *Options) Validate() error {
 	refuse(c.ExitWhenDone, "crawl.exit_when_done cannot be used in a cluster yet: set it to false")
 	refuse(c.MaxPages > 0, "crawl.max_pages cannot be used in a cluster yet: remove it")
 	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
-	refuse(c.Workers == 0 || c.IgnoreRobots, "remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
-	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil, "shards: the node sets Journal, Permits and Shared itself")
+	refuse(c.Workers == 0 || c.IgnoreRobots,
+		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
+	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
+		"shards: the node sets Journal, Permits and Shared itself")
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
@@ -107,7 +109,7 @@ func (o *Options) settings() map[string]string {
 		"scope.mode":           fmt.Sprint(c.Mode),
 		"scope.include":        sum(texts(c.Include)...),
 		"scope.exclude":        sum(texts(c.Exclude)...),
-		"the rules of URLs":    sum(fmt.Sprintf("%+v", c.URLs), fmt.Sprintf("%+v", c.Traps), strings.Join(c.SessionNames, " ")),
+		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
 		"crawl.nofollow":       fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
