@@ -29,7 +29,7 @@
 //   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
 //     nodes. Hosts of several nodes that share an address may receive more requests together than
 //     the limit allows. So no command may start a cluster.
-//   - A host that joins the scope by the redirect of a seed joins that of the seed's shard only.
+//   - A redirect of a seed adds its target to the scope of the seed's shard only.
 //   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
 //     origin is fetched.
 //   - Limits of the whole process, such as requests a second, are those of each node.

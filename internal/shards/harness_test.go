@@ -146,7 +146,7 @@ func (w *world) start(name, dir string) *process {
 	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if p.node, err = Join(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
+	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
 		p.nc.Close()
 		w.t.Fatal(err)
 	}

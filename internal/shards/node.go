@@ -24,10 +24,10 @@ type Node struct {
 	engines *engines
 }
 
-// Join looks whether this process can be a node of the cluster, and opens what its engines share. The
-// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Join may
-// fail; it can be called again. After a Join without an error the caller calls Run.
-func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
+// Open looks whether this process can be a node of the cluster, and opens what its engines share. The
+// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Open may
+// fail; it can be called again. After an Open without an error the caller calls Run.
+func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

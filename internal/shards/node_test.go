@@ -233,6 +233,6 @@ func TestSettings(t *testing.T) {
 	slices.Reverse(other.Seeds)
 	other.Crawl.Workers, other.Crawl.DataDir = 7, t.TempDir()
 	if !maps.Equal(other.settings(), agreed) {
-		t.Error("what belongs to a node is to be agreed on")
+		t.Error("what belongs to a node counts as a setting of the cluster")
 	}
 }
