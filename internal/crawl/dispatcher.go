@@ -76,8 +76,7 @@ type dispatcher struct {
 	stall    stall   // why nothing can be dispatched
 	loads    loadQueue
 	sweeps   sweepQueue
-	heap     heapPace // how much garbage there may be
-	reporter          // the status, and the survey of all hosts
+	reporter // the status, and the survey of all hosts
 }
 
 // loadQueue is what the frontier wants to have read. The dispatcher owns it.
@@ -108,7 +107,6 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	defer d.timer.Stop()
-	defer d.heap.reset()
 	d.surveyor.Begin(d.postponedAfter())
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
@@ -244,7 +242,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
-	d.heap.adjust()
+	d.share.of.adjustHeap()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.report("running")

@@ -192,7 +192,7 @@ func (e *Engine) Close() error {
 		e.share.gate.leave(e.o.Now())
 	}
 	if e.o.Shared == nil {
-		e.shared.client.Close()
+		e.shared.Close()
 	}
 	return e.closeParts()
 }
@@ -357,9 +357,6 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
 		},
-	}
-	if e.o.Shared == nil { // one engine of the process sets the pace of its heap
-		d.heap = newHeapPace()
 	}
 	w := e.newWorker()
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add

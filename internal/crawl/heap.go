@@ -18,7 +18,7 @@ const (
 )
 
 // heapPace sets how much the heap of the process may grow between two collections. It does nothing
-// if the operator has chosen that with GOGC. It belongs to the dispatcher.
+// if the operator has chosen that with GOGC. The engines of a process share one.
 type heapPace struct {
 	percent int // in force; 0: the operator has chosen
 	live    []metrics.Sample
@@ -63,4 +63,11 @@ func heapPercent(live uint64) int {
 		return usualPercent
 	}
 	return int(max(heapGrowth*usualPercent/live, leastPercent))
+}
+
+// adjustHeap follows the live memory of the process. Each engine calls it now and then.
+func (s *Shared) adjustHeap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heap.adjust()
 }

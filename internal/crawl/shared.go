@@ -34,6 +34,7 @@ type Shared struct {
 	rate    rateLimit
 	names   int      // lookups that may be in flight
 	lookups int      // those that are
+	heap    heapPace // how much garbage the process may have
 	waiting []*share // engines that have something to fetch and were refused, the longest wait first
 	lending []*share // engines that wait for a request of a worker, or a lookup, to end
 }
@@ -42,7 +43,7 @@ type Shared struct {
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{
 		parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
-		names: o.Frontier.Resolvers,
+		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
 	if o.Several {
 		var since time.Time
@@ -75,7 +76,12 @@ func OpenShared(o Options) (*Shared, error) {
 }
 
 // Close closes what the engines have shared, which are closed.
-func (s *Shared) Close() { s.client.Close() }
+func (s *Shared) Close() {
+	s.client.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heap.reset()
+}
 
 // Shared returns what other engines of this process may share with this one, for as long as this one
 // is open.
