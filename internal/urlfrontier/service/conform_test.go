@@ -1,8 +1,10 @@
 package service
 
 import (
+	"errors"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -341,6 +343,46 @@ var conformance = map[string]func(*testing.T, *client){
 		do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: true})
 		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 2 || !active() {
 			t.Errorf("%q", urls)
+		}
+	},
+	"one GetURLs has the URLs of all queues": func(t *testing.T, c *client) {
+		var items []*pbItem
+		for n := range 300 {
+			items = append(items, discovered(info(number("http://host", n)+".test/")))
+		}
+		c.put(items...)
+		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 300 {
+			t.Errorf("%d URLs", len(urls))
+		}
+	},
+	"a put shows at once while others are put": func(t *testing.T, c *client) {
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		c.put(discovered(info("http://one.test/")))
+		var others sync.WaitGroup
+		defer others.Wait()
+		enough := make(chan struct{})
+		defer close(enough)
+		others.Go(func() {
+			stream := c.open(t.Context(), "PutURLs")
+			for n := 0; ; n++ {
+				select {
+				case <-enough:
+					_ = stream.CloseSend()
+					return
+				default:
+				}
+				later := known(info(number("http://one.test/other", n)), time.Now().Unix()+3600)
+				if errors.Join(stream.SendMsg(later), stream.RecvMsg(new(urlfrontierpb.AckMessage))) != nil {
+					return
+				}
+			}
+		})
+		for n := range 50 {
+			u := number("http://one.test/", n)
+			c.put(known(info(u), time.Now().Unix()-1000))
+			if urls := c.get(ofQueue("one.test", 1000, 600)); !slices.Contains(urls, u) {
+				t.Errorf("%d: %q", n, urls)
+			}
 		}
 	},
 	"purges": func(t *testing.T, c *client) {

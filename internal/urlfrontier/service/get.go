@@ -118,7 +118,7 @@ func (h *handout) from(ctx context.Context, id string, c Crawl) error {
 		if err := h.deliver(ctx, id, c, leases); err != nil {
 			return err
 		}
-		if len(leases) < r.N {
+		if len(leases) == 0 { // else others may have been read from the disk meanwhile
 			return nil
 		}
 	}
