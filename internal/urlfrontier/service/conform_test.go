@@ -355,6 +355,22 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("%d URLs", len(urls))
 		}
 	},
+	"a put shows at once in a queue that waits": func(t *testing.T, c *client) {
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		hour := time.Now().Unix() + 3600
+		for host, put := range map[string]*pbItem{
+			"one.test": discovered(info("http://one.test/")), "two.test": known(info("http://two.test/"), hour-7200),
+		} {
+			c.put(known(info("http://"+host+"/later"), hour))
+			if urls := c.get(ofQueue(host, 10, 600)); len(urls) != 0 {
+				t.Errorf("%q", urls)
+			}
+			c.put(put)
+			if urls := c.get(ofQueue(host, 10, 600)); !slices.Equal(urls, []string{"http://" + host + "/"}) {
+				t.Errorf("%s: %q", host, urls)
+			}
+		}
+	},
 	"a put shows at once while others are put": func(t *testing.T, c *client) {
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
 		c.put(discovered(info("http://one.test/")))
