@@ -358,7 +358,11 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 		f.spreadNew(f.host(c.Host), now)
 	}
 	h := f.host(c.Host)
-	if h.active == nil && c.Queued > h.queued {
+	switch {
+	case h.active != nil:
+	case f.o.NoRobots && (c.Queued > h.queued || c.PutDue > 0) && h.waitReason != politeness.ReasonPause:
+		h.workAt = min(h.workAt, now) // it is due before what the host waits for, or nextDue says when it is
+	case c.Queued > h.queued:
 		// The URL may be of an origin that robots.txt does not hold.
 		h.workAt, h.robotsReason = min(h.workAt, now+idleTime), robots.ReasonNone
 	}

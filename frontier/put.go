@@ -113,6 +113,14 @@ func (f *Frontier) readsPuts(a *active, now instant) bool {
 	return now-a.putsSince < maxPutWait
 }
 
+// ReadsPuts reports whether a host, with Options.Batches, has nothing to hand out only because URLs are
+// being read that were put.
+func (f *Frontier) ReadsPuts(id storage.HostID) bool {
+	h := f.hosts.get(id)
+	return f.o.Batches && h != nil && h.active != nil && h.active.loaded && h.active.loading && h.state == loading &&
+		f.politeAt(h) <= f.instant(f.clock)
+}
+
 // applySet drops what is in memory of a URL whose outcome somebody else has set. What the store has
 // of it now is loaded when it is due.
 func (f *Frontier) applySet(at storage.Position) {

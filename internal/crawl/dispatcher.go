@@ -79,28 +79,6 @@ type dispatcher struct {
 	reporter // the status, and the survey of all hosts
 }
 
-// loadQueue is what the frontier wants to have read. The dispatcher owns it.
-type loadQueue struct {
-	toLoad  chan<- []frontier.LoadRequest // unbuffered; used in the select of the dispatcher's loop only
-	loaded  <-chan *load.Result           // holds one
-	waiting []frontier.LoadRequest
-	active  int // with the loader
-}
-
-// next returns the channel and the requests to offer to the loader.
-func (q *loadQueue) next() (chan<- []frontier.LoadRequest, []frontier.LoadRequest) {
-	if len(q.waiting) == 0 {
-		return nil, nil
-	}
-	return q.toLoad, q.waiting
-}
-
-// handedOver takes note that the loader has all requests.
-func (q *loadQueue) handedOver() { q.active, q.waiting = q.active+len(q.waiting), nil }
-
-// isEmpty reports whether the frontier waits for nothing.
-func (q *loadQueue) isEmpty() bool { return q.active+len(q.waiting) == 0 }
-
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,
 // apply it. It returns when the crawl is done, stopped or failed.
 func (d *dispatcher) dispatch(ctx context.Context) {
@@ -254,7 +232,7 @@ func (d *dispatcher) everySecond() {
 // collect takes over what the frontier has for the store, the loader and the sweeper.
 func (d *dispatcher) collect() {
 	d.pending.merge(d.f.TakeBatch())
-	d.loads.waiting = append(d.loads.waiting, d.f.TakeWants()...)
+	d.loads.add(d.f.TakeWants(), d.readsOn)
 	for _, r := range d.f.TakeRechecks() {
 		d.sweeps.addRecheck(r, d.pending)
 	}
@@ -292,7 +270,7 @@ func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
 
 // takeLoad applies what the loader read.
 func (d *dispatcher) takeLoad(l *load.Result) {
-	d.loads.active--
+	d.loads.came(l.Load.Host.ID)
 	if l.Err == nil {
 		l.Err = d.f.Loaded(&l.Load, d.o.Now())
 	} else {
@@ -302,6 +280,7 @@ func (d *dispatcher) takeLoad(l *load.Result) {
 		d.fail(fmt.Errorf("read the queue of host %d: %w", l.Load.Host.ID, l.Err))
 	}
 	d.collect()
+	d.loads.forget()
 	d.unpark()
 }
 

@@ -142,12 +142,14 @@ type leaseWait struct {
 	given   []*result     // set before done is closed, as is err
 	err     error         //
 	done    chan struct{} // closed by the dispatcher when it is through with the request
-	// lastChance says that the request ends when the queues that are being read have been.
+	// lastChance says that the request ends when the queues are read that were being read at its mark.
 	lastChance bool
+	mark       uint64
 }
 
-// loadPatience is for how long a request that is to end waits for queues that are being read.
-const loadPatience = 200 * time.Millisecond
+// loadPatience is for how long a request that is to end waits for queues that are being read. It bounds
+// what a disk that hangs can do.
+const loadPatience = 10 * time.Second
 
 // run waits until the request is answered, or waited or ctx end. The error is ErrCutOff,
 // ErrNotRunning or ErrLease.
@@ -162,7 +164,7 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	case <-waited.Done():
 	}
 	if ctx.Err() == nil {
-		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance = true })
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.mark() })
 		select {
 		case <-w.done:
 			return w.err
@@ -224,7 +226,7 @@ func (d *dispatcher) lendPages() {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		ended := d.lend(w) || w.lastChance && d.loads.isEmpty()
+		ended := d.lend(w) || w.lastChance && d.loads.haveCome(w.mark, w.host)
 		if ended {
 			close(w.done)
 		}

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
@@ -66,6 +70,13 @@ func BenchmarkURLFrontier(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
 	})
+	b.Run("latency/"+name, func(b *testing.B) { // crawlers as fast as they can, each in a loop of three steps
+		c := begin(b)
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		c.fill(b, max(b.N, 10*queues), queues)
+		b.ResetTimer()
+		measureLatency(b, c, queues)
+	})
 	b.Run("restart/"+name, func(b *testing.B) {
 		urls := 100_000
 		if text := os.Getenv("AMBLE_BENCH_URLS"); text != "" {
@@ -85,11 +96,69 @@ func BenchmarkURLFrontier(b *testing.B) {
 			b.StartTimer()
 			crawls, stop = startNode(b, dir, synced)
 			s = start(b, Options{}, crawls)
-			if got := dial(b, s.Address()).get(&urlfrontierpb.GetParams{MaxQueues: 1, MaxUrlsPerQueue: 1, DelayRequestable: 1}); len(got) == 0 {
-				b.Log("the first GetURLs has no URL")
+			c := dial(b, s.Address())
+			for len(c.get(&urlfrontierpb.GetParams{MaxQueues: 1, MaxUrlsPerQueue: 1, DelayRequestable: 1})) == 0 {
+				time.Sleep(time.Millisecond) // the crawl may not be open yet
 			}
 		}
+		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/restart")
 	})
+}
+
+// measureLatency has four crawlers get b.N URLs, at most 10 of 10 queues at a time, put them as completed,
+// and put as many new ones. It reports how long their GetURLs take.
+func measureLatency(b *testing.B, c *client, queues int) {
+	const crawlers, pages = 4, 100
+	var taken, fresh atomic.Int64
+	fresh.Store(1 << 30)
+	var mu sync.Mutex
+	var took []time.Duration
+	var working sync.WaitGroup
+	for range crawlers {
+		working.Go(func() {
+			known, discovered := c.open(b.Context(), "PutURLs"), c.open(b.Context(), "PutDiscovered")
+			for taken.Load() < int64(b.N) {
+				begun := time.Now()
+				urls := c.get(&urlfrontierpb.GetParams{MaxQueues: 10, MaxUrlsPerQueue: pages / 10, DelayRequestable: 3600})
+				mu.Lock()
+				took = append(took, time.Since(begun))
+				mu.Unlock()
+				taken.Add(int64(len(urls)))
+				batch := new(urlfrontierpb.DiscoveredBatch)
+				for n := int(fresh.Add(pages)) - pages; len(batch.Items) < pages; n++ {
+					batch.Items = append(batch.Items, info(benchURL(n, queues)))
+				}
+				if err := visit(known, discovered, urls, batch); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	b.ReportMetric(float64(taken.Load())/b.Elapsed().Seconds(), "URLs/s")
+	slices.Sort(took)
+	for name, at := range map[string]int{"p50-ms": 50, "p99-ms": 99} {
+		b.ReportMetric(float64(took[len(took)*at/100].Microseconds())/1000, name)
+	}
+}
+
+// visit puts URLs as completed and a batch as discovered, and waits for the acknowledgements.
+func visit(completed, found grpc.ClientStream, urls []string, batch *urlfrontierpb.DiscoveredBatch) error {
+	if err := found.SendMsg(batch); err != nil {
+		return err
+	}
+	for _, u := range urls {
+		if err := completed.SendMsg(known(info(u), 0)); err != nil {
+			return err
+		}
+	}
+	for range urls {
+		if err := completed.RecvMsg(new(urlfrontierpb.AckMessage)); err != nil {
+			return err
+		}
+	}
+	return found.RecvMsg(new(urlfrontierpb.BatchAck))
 }
 
 func benchURL(n, queues int) string {

@@ -1,8 +1,10 @@
 package service
 
 import (
+	"errors"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,16 +38,15 @@ var conformance = map[string]func(*testing.T, *client){
 		}
 	},
 	"the earlier date comes first": func(t *testing.T, c *client) {
-		eventually(t, func() bool { // the two puts may be in two commits, with the GetURLs in between
-			c.deleteAll()
-			now := time.Now().Unix()
-			acks := c.put(known(keyed("http://key1.com/later", "key1.com"), now),
-				known(keyed("http://key1.com/sooner", "key1.com"), now-10_000))
-			if len(acks) != 2 {
-				t.Errorf("%d acknowledged", len(acks))
-			}
-			return slices.Equal(c.get(ofQueue("key1.com", 2, 2)), []string{"http://key1.com/sooner", "http://key1.com/later"})
-		})
+		now := time.Now().Unix()
+		acks := c.put(known(keyed("http://key1.com/later", "key1.com"), now),
+			known(keyed("http://key1.com/sooner", "key1.com"), now-10_000))
+		if len(acks) != 2 {
+			t.Errorf("%d acknowledged", len(acks))
+		}
+		if urls := c.get(ofQueue("key1.com", 2, 2)); !slices.Equal(urls, []string{"http://key1.com/sooner", "http://key1.com/later"}) {
+			t.Errorf("%q", urls)
+		}
 	},
 	"updates": func(t *testing.T, c *client) {
 		i := keyed("http://key1.com/", "key1.com")
@@ -57,7 +58,7 @@ var conformance = map[string]func(*testing.T, *client){
 		if l := do[urlfrontierpb.QueueList](c, "ListQueues", &urlfrontierpb.Pagination{}); len(l.GetValues()) != 1 {
 			t.Errorf("%v", l)
 		}
-		if urls := c.gets(1, ofQueue("key1.com", 1, 2)); !slices.Equal(urls, []string{"http://key1.com/"}) {
+		if urls := c.get(ofQueue("key1.com", 1, 2)); !slices.Equal(urls, []string{"http://key1.com/"}) {
 			t.Fatalf("%q", urls)
 		}
 		queue := &pbQueue{Key: "key1.com"}
@@ -124,50 +125,48 @@ var conformance = map[string]func(*testing.T, *client){
 		}
 		found := make(map[string]bool)
 		one := &urlfrontierpb.GetParams{Item: &urlfrontierpb.GetParams_AnyCrawlID{AnyCrawlID: &urlfrontierpb.AnyCrawlID{}}, MaxQueues: 1}
-		eventually(t, func() bool {
-			for _, r := range []*urlfrontierpb.GetParams{one, {}} {
-				for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
-					if found[i.GetCrawlID()] || i.GetUrl() != "http://one.test/" || i.GetKey() != "one.test" {
-						t.Errorf("%v", i)
-					}
-					found[i.GetCrawlID()] = true
+		for n, r := range []*urlfrontierpb.GetParams{one, {}} {
+			for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
+				if found[i.GetCrawlID()] || i.GetUrl() != "http://one.test/" || i.GetKey() != "one.test" {
+					t.Errorf("%v", i)
 				}
+				found[i.GetCrawlID()] = true
 			}
-			return len(found) == 3
-		})
+			if want := []int{1, 3}[n]; len(found) != want {
+				t.Errorf("URLs of %d crawls, want %d", len(found), want)
+			}
+		}
 	},
 	"a key without a crawl is of the default crawl": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/")))
-		if urls := c.gets(1, &urlfrontierpb.GetParams{Key: "one.test"}); len(urls) != 1 {
+		if urls := c.get(&urlfrontierpb.GetParams{Key: "one.test"}); len(urls) != 1 {
 			t.Errorf("%q", urls)
 		}
 		c.put(known(info("http://one.test/"), 1))
 		c.put(discovered(info("http://two.test/")))
-		if urls := c.gets(1, &urlfrontierpb.GetParams{Key: "two.test", Item: &urlfrontierpb.GetParams_CrawlID{}}); len(urls) != 1 {
+		if urls := c.get(&urlfrontierpb.GetParams{Key: "two.test", Item: &urlfrontierpb.GetParams_CrawlID{}}); len(urls) != 1 {
 			t.Errorf("with a blank id: %q", urls)
 		}
 	},
 	"a known put releases a URL": func(t *testing.T, c *client) {
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
 		c.put(discovered(info("http://one.test/")))
-		if urls := c.gets(1, ofQueue("one.test", 1, 600)); len(urls) != 1 {
+		if urls := c.get(ofQueue("one.test", 1, 600)); len(urls) != 1 {
 			t.Fatalf("%q", urls)
 		}
 		if urls := c.get(ofQueue("one.test", 1, 600)); len(urls) != 0 {
 			t.Errorf("held, and handed out: %q", urls)
 		}
 		c.put(known(info("http://one.test/"), time.Now().Unix()-1))
-		eventually(t, func() bool { return len(c.get(ofQueue("one.test", 1, 600))) == 1 })
+		if urls := c.get(ofQueue("one.test", 1, 600)); len(urls) != 1 {
+			t.Errorf("released, and not handed out: %q", urls)
+		}
 	},
 	"metadata": func(t *testing.T, c *client) {
 		i := info("http://one.test/")
 		i.Metadata = map[string]*pbList{"depth": {Values: []string{"1", "2"}}, "empty": {}}
 		c.put(discovered(i))
-		var l []*urlfrontierpb.URLInfo
-		eventually(t, func() bool {
-			l = list[urlfrontierpb.URLInfo](c, "GetURLs", ofQueue("one.test", 1, 30))
-			return len(l) > 0
-		})
+		l := list[urlfrontierpb.URLInfo](c, "GetURLs", ofQueue("one.test", 1, 30))
 		if len(l) != 1 || !slices.Equal(l[0].GetMetadata()["depth"].GetValues(), []string{"1", "2"}) ||
 			len(l[0].GetMetadata()) != 2 {
 			t.Errorf("%v", l)
@@ -291,13 +290,15 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("blocked, and handed out: %q", urls)
 		}
 		block("one.test", 0)
-		eventually(t, func() bool { return len(c.get(&urlfrontierpb.GetParams{})) == 1 })
+		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 1 {
+			t.Errorf("%q", urls)
+		}
 	},
 	"delays": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/1")), discovered(info("http://one.test/2")))
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: "unknown.test", DelayRequestable: 5})
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: "one.test", DelayRequestable: 3600})
-		urls := c.gets(1, &urlfrontierpb.GetParams{MaxUrlsPerQueue: 1})
+		urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1})
 		if len(urls) != 1 {
 			t.Fatalf("%q", urls)
 		}
@@ -306,7 +307,9 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("within the delay: %q", urls)
 		}
 		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: "one.test"})
-		eventually(t, func() bool { return len(c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1})) == 1 })
+		if urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1}); len(urls) != 1 {
+			t.Errorf("after the delay: %q", urls)
+		}
 	},
 	"limits": func(t *testing.T, c *client) {
 		_, err := try[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "one.test", Limit: 1})
@@ -320,7 +323,9 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("at the limit: %q", urls)
 		}
 		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: "one.test", Limit: 2})
-		eventually(t, func() bool { return len(c.get(&urlfrontierpb.GetParams{})) == 1 })
+		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 1 {
+			t.Errorf("%q", urls)
+		}
 	},
 	"an inactive frontier takes, and gives nothing": func(t *testing.T, c *client) {
 		active := func() bool { return do[urlfrontierpb.Boolean](c, "GetActive", &urlfrontierpb.Local{}).GetState() }
@@ -336,8 +341,65 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("%q", urls)
 		}
 		do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: true})
-		total := 0
-		eventually(t, func() bool { total += len(c.get(&urlfrontierpb.GetParams{})); return total == 2 && active() })
+		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 2 || !active() {
+			t.Errorf("%q", urls)
+		}
+	},
+	"one GetURLs has the URLs of all queues": func(t *testing.T, c *client) {
+		var items []*pbItem
+		for n := range 300 {
+			items = append(items, discovered(info(number("http://host", n)+".test/")))
+		}
+		c.put(items...)
+		if urls := c.get(&urlfrontierpb.GetParams{}); len(urls) != 300 {
+			t.Errorf("%d URLs", len(urls))
+		}
+	},
+	"a put shows at once in a queue that waits": func(t *testing.T, c *client) {
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		hour := time.Now().Unix() + 3600
+		for host, put := range map[string]*pbItem{
+			"one.test": discovered(info("http://one.test/")), "two.test": known(info("http://two.test/"), hour-7200),
+		} {
+			c.put(known(info("http://"+host+"/later"), hour))
+			if urls := c.get(ofQueue(host, 10, 600)); len(urls) != 0 {
+				t.Errorf("%q", urls)
+			}
+			c.put(put)
+			if urls := c.get(ofQueue(host, 10, 600)); !slices.Equal(urls, []string{"http://" + host + "/"}) {
+				t.Errorf("%s: %q", host, urls)
+			}
+		}
+	},
+	"a put shows at once while others are put": func(t *testing.T, c *client) {
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+		c.put(discovered(info("http://one.test/")))
+		var others sync.WaitGroup
+		defer others.Wait()
+		enough := make(chan struct{})
+		defer close(enough)
+		others.Go(func() {
+			stream := c.open(t.Context(), "PutURLs")
+			for n := 0; ; n++ {
+				select {
+				case <-enough:
+					_ = stream.CloseSend()
+					return
+				default:
+				}
+				later := known(info(number("http://one.test/other", n)), time.Now().Unix()+3600)
+				if errors.Join(stream.SendMsg(later), stream.RecvMsg(new(urlfrontierpb.AckMessage))) != nil {
+					return
+				}
+			}
+		})
+		for n := range 50 {
+			u := number("http://one.test/", n)
+			c.put(known(info(u), time.Now().Unix()-1000))
+			if urls := c.get(ofQueue("one.test", 1000, 600)); !slices.Contains(urls, u) {
+				t.Errorf("%d: %q", n, urls)
+			}
+		}
 	},
 	"purges": func(t *testing.T, c *client) {
 		c.put(discovered(info("http://one.test/")), discovered(info("http://one.test/2")))
@@ -392,13 +454,6 @@ func TestConformanceOf(t *testing.T) {
 			check(t, c)
 		})
 	}
-}
-
-// gets calls GetURLs until there are n URLs: what was just put may have to be read from the disk.
-func (c *client) gets(n int, r *urlfrontierpb.GetParams) (urls []string) {
-	c.t.Helper()
-	eventually(c.t, func() bool { urls = append(urls, c.get(r)...); return len(urls) >= n })
-	return urls
 }
 
 // deleteAll deletes all crawls.

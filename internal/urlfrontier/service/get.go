@@ -118,29 +118,40 @@ func (h *handout) from(ctx context.Context, id string, c Crawl) error {
 		if err := h.deliver(ctx, id, c, leases); err != nil {
 			return err
 		}
-		if len(leases) < r.N {
+		if len(leases) == 0 { // else others may have been read from the disk meanwhile
 			return nil
 		}
 	}
 	return nil
 }
 
-// deliver sends leases to the client. What cannot be sent is given back.
+// sentTogether is how many URLs leave in one write.
+const sentTogether = 64
+
+// deliver sends leases to the client. What cannot be sent is given back, except for what was written
+// just before an error: it may have reached the client, and is held until its deadline.
 func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []crawl.RemoteLease) error {
-	for i := range leases {
-		if i%100 == 0 {
-			h.call.mustWrite(h.s.o.Limits.Send)
-		}
-		l := &leases[i]
-		err := h.send(&urlfrontierpb.URLInfo{
-			Url: l.URL.String(), Key: l.URL.Host(), CrawlID: id, Metadata: newMetadata(l.Metadata),
+	for len(leases) > 0 {
+		n := min(len(leases), sentTogether)
+		h.call.mustWrite(h.s.o.Limits.Send)
+		err := h.call.together(func() error {
+			for i := range leases[:n] {
+				l := &leases[i]
+				if err := h.send(&urlfrontierpb.URLInfo{
+					Url: l.URL.String(), Key: l.URL.Host(), CrawlID: id, Metadata: newMetadata(l.Metadata),
+				}); err != nil {
+					n = i
+					return err
+				}
+				h.hosts[id+" "+l.Host] = true
+			}
+			return nil
 		})
-		if err != nil {
-			return errors.Join(err, h.putBack(context.WithoutCancel(ctx), c, leases[i:]))
+		h.sent += n
+		h.s.o.Metrics.urls.Add(float64(n))
+		if leases = leases[n:]; err != nil {
+			return errors.Join(err, h.putBack(context.WithoutCancel(ctx), c, leases))
 		}
-		h.sent++
-		h.hosts[id+" "+l.Host] = true
-		h.s.o.Metrics.urls.Inc()
 	}
 	return nil
 }

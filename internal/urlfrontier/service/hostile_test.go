@@ -26,6 +26,8 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/urlfrontier/health"
+	"google.golang.org/protobuf/proto"
+
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
 
@@ -556,12 +558,12 @@ func TestGrouping(t *testing.T) {
 	var bytes int64
 	for i := range n {
 		item := discovered(info(number("http://one.test/", i)))
-		bytes += int64(len(item.GetDiscovered().GetInfo().GetUrl()))
+		bytes += int64(proto.Size(item))
 		if err := stream.SendMsg(item); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return s.held.Load() >= bytes })
+	eventually(t, func() bool { return s.held.Load() == bytes })
 	close(gate)
 	for i := range n {
 		var ack urlfrontierpb.AckMessage

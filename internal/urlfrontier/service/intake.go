@@ -177,14 +177,20 @@ func (i *intake) gather(batch []*message) []*message {
 func (i *intake) acknowledge(batch []*message) error {
 	i.call.mustWrite(i.s.o.Limits.Send)
 	defer i.call.mustWrite(0) // the stream may be silent for longer than that
-	for n, m := range batch {
-		if err := i.send(m); err != nil {
-			return err
+	err := i.call.together(func() error {
+		for n, m := range batch {
+			if err := i.send(m); err != nil {
+				return err
+			}
+			i.held.Add(-m.size)
+			i.s.held.Add(-m.size)
+			batch[n] = nil
+			<-i.slots
 		}
-		i.held.Add(-m.size)
-		i.s.held.Add(-m.size)
-		batch[n] = nil
-		<-i.slots
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	select {
 	case i.freed <- struct{}{}:

@@ -43,12 +43,13 @@ type Limits struct {
 	Silence        time.Duration // a connection from which nothing comes is pinged
 }
 
-// DefaultLimits returns the limits in use. Those of messages are the reference implementation's.
+// DefaultLimits returns the limits in use. A stream may have four times as many messages without an
+// acknowledgement as with the reference implementation: some are read while others are committed.
 func DefaultLimits() Limits {
 	return Limits{
 		Connections: 256, ConnectionStreams: 100, Streams: 256, Calls: 256,
 		Request: 64 << 10, Item: 1 << 20, Batch: 4 << 20,
-		Items: 1024, Batches: 16, Stream: 8 << 20, Held: 256 << 20, Lease: 10_000,
+		Items: 4096, Batches: 64, Stream: 8 << 20, Held: 256 << 20, Lease: 10_000,
 		Call: 30 * time.Second, Send: 30 * time.Second, Idle: 6 * time.Hour, IdleConnection: 10 * time.Minute,
 		Silence: time.Minute,
 	}
@@ -65,9 +66,39 @@ const (
 type call struct {
 	now     func() time.Time
 	fetcher string // the name of the client as a fetcher
+	writer  *batchWriter
 
 	mu      sync.Mutex
 	control *http.ResponseController // guarded by mu; nil: the request is over
+}
+
+// batchWriter is the writer of a response whose flushes can be held back, so that messages that are
+// sent in a row leave together. The goroutine that writes owns it.
+type batchWriter struct {
+	http.ResponseWriter
+	held bool
+}
+
+// Unwrap returns the writer to http.ResponseController.
+func (w *batchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher.
+func (w *batchWriter) Flush() {
+	if !w.held {
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
+	}
+}
+
+// together calls send, whose messages leave the process together, when it returns at the latest. The
+// error is that of send, or why they cannot leave.
+func (c *call) together(send func() error) error {
+	c.writer.held = true
+	err := send()
+	c.writer.held = false
+	if err != nil {
+		return err
+	}
+	return http.NewResponseController(c.writer.ResponseWriter).Flush()
 }
 
 type callKey struct{}
@@ -165,11 +196,12 @@ func (s *Service) guarded(next http.Handler) http.Handler {
 			s.refuse(w, r, connect.NewError(connect.CodeResourceExhausted, errors.New("too many RPCs at a time")))
 			return
 		}
-		c := &call{control: http.NewResponseController(w), now: s.o.Now, fetcher: fetcherName(r.RemoteAddr)}
+		b := &batchWriter{ResponseWriter: w}
+		c := &call{control: http.NewResponseController(w), now: s.o.Now, fetcher: fetcherName(r.RemoteAddr), writer: b}
 		defer c.end()
 		c.mustRead(l.Call)
 		c.mustWrite(0) // a connection of HTTP/1 keeps that of the request before
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+		next.ServeHTTP(b, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 	})
 }
 

@@ -1,0 +1,53 @@
+package crawl
+
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// What was requested before a mark has come when it is answered, in whatever order, and when the host that
+// goes on to be read is through.
+func TestLoadQueueMarks(t *testing.T) {
+	var q loadQueue
+	readsOn := false
+	add := func(hosts ...storage.HostID) {
+		var requests []frontier.LoadRequest
+		for _, id := range hosts {
+			requests = append(requests, frontier.LoadRequest{Host: id})
+		}
+		q.add(requests, func(storage.HostID) bool { return readsOn })
+		q.handedOver()
+	}
+	come := func(id storage.HostID, next ...storage.HostID) {
+		q.came(id)
+		add(next...)
+		q.forget()
+	}
+	add(1, 2, 3)
+	mark := q.mark()
+	add(4)
+	if q.haveCome(mark, storage.NoHost) || q.haveCome(mark, 2) || !q.haveCome(mark, 4) || !q.haveCome(mark, 5) {
+		t.Error("before any answer")
+	}
+	come(3)
+	come(1, 1) // its next request is another one
+	if q.haveCome(mark, storage.NoHost) || !q.haveCome(mark, 1) || !q.haveCome(mark, 3) {
+		t.Error("while host 2 is being read")
+	}
+	readsOn = true
+	come(2, 2)
+	if q.haveCome(mark, storage.NoHost) || q.haveCome(mark, 2) {
+		t.Error("host 2 is read on, and counts as read")
+	}
+	come(2)
+	if !q.haveCome(mark, storage.NoHost) || !q.haveCome(mark, 2) || q.isEmpty() {
+		t.Error("all from before the mark have come")
+	}
+	come(4)
+	come(1)
+	if !q.isEmpty() || len(q.ended) != 0 || len(q.numbers) != 0 || !q.haveCome(q.mark(), storage.NoHost) {
+		t.Errorf("at the end: %+v", q)
+	}
+}
