@@ -98,6 +98,9 @@ func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 		if b.isLocal() {
 			return s.commit(b, effects{limits: s.limits, onListed: s.notice})
 		}
+		if err := s.ensureView(); err != nil {
+			return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
+		}
 		s.pending = &pending{batch: b, number: s.position.Number + 1}
 	}
 	p := s.pending
@@ -123,17 +126,13 @@ func (s *Store) CommitTo(log Log, b *Batch) (Result, error) {
 
 // appendPending appends a batch that has been applied to the log, and sets the marks of the log.
 func (s *Store) appendPending(log Log, p *pending, w *writer) error {
-	marks := w.tx.Bucket(bucketMark)
-	view, err := s.view(marks)
-	if err != nil {
-		return err
-	}
+	var err error
 	if p.record == nil {
 		if p.number == 1 && !s.began {
 			return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
 		}
 		r := record{
-			number: p.number, writer: view, limits: s.limits, notices: slices.Clone(w.notices),
+			number: p.number, writer: s.view, limits: s.limits, notices: slices.Clone(w.notices),
 			batch: *p.batch, local: p.batch.Marks,
 		}
 		if p.number == 1 {
@@ -151,19 +150,32 @@ func (s *Store) appendPending(log Log, p *pending, w *writer) error {
 			return err
 		}
 	}
-	return putPosition(marks, LogPosition{p.number, p.sequence})
+	return putPosition(w.tx.Bucket(bucketMark), LogPosition{p.number, p.sequence})
 }
 
-// view returns the id of this data directory, which it sets if there is none.
-func (s *Store) view(marks *bolt.Bucket) (id writerID, err error) {
-	if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
-		copy(id[:], stored)
-		return id, nil
+// ensureView sets the id of this data directory if there is none. It is on disk before any log has it:
+// after a kill in the first commit the record in the log has to be that of this directory.
+func (s *Store) ensureView() error {
+	if s.view != (writerID{}) {
+		return nil
 	}
-	if _, err := rand.Read(id[:]); err != nil {
-		return id, fmt.Errorf("mark %s: %w", markView, err)
+	var id writerID
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		marks := tx.Bucket(bucketMark)
+		if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
+			copy(id[:], stored)
+			return nil
+		}
+		if _, err := rand.Read(id[:]); err != nil {
+			return err
+		}
+		return marks.Put([]byte(markView), id[:])
+	})
+	if err != nil {
+		return fmt.Errorf("mark %s: %w", markView, err)
 	}
-	return id, marks.Put([]byte(markView), id[:])
+	s.view = id
+	return nil
 }
 
 // isLocal reports whether a batch has nothing but marks of this data directory.

@@ -94,6 +94,7 @@ type Store struct {
 	doubt    error // ErrInDoubt, after which there is no commit; for the committer only
 
 	position LogPosition // in the log; for the committer only
+	view     writerID    // of this data directory; zero: not read yet
 	pending  *pending    // on its way into the log; nil: nothing
 	began    bool        // the store has nothing that a log would lack, so one may begin with it
 }
