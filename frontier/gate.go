@@ -152,7 +152,7 @@ func (f *Frontier) endInGate(out *outstanding, r *Report) {
 	if h.active != nil {
 		k = f.knowledge(h)
 		request = f.gateRequest(h, &out.limits)
-		h.active.gateKnows = k
+		h.active.gateKnows = &k
 	}
 	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
@@ -162,8 +162,8 @@ func (f *Frontier) tellGate(h *host) {
 	if f.o.Gate == nil || h.active.name == "" {
 		return
 	}
-	if k := f.knowledge(h); k != h.active.gateKnows {
-		h.active.gateKnows = k
+	if k, known := f.knowledge(h), h.active.gateKnows; known == nil || k != *known {
+		h.active.gateKnows = &k
 		f.o.Gate.Know(h.active.name, k, f.clock)
 	}
 }

@@ -120,7 +120,6 @@ type active struct {
 
 	inFlight int
 	served   int    // requests since it became active
-	inTurn   int    // requests in its present turn, up to turnLength
 	tail     uint32 // all ordinals are below it
 
 	loading         bool  // its queues are being read
@@ -130,6 +129,7 @@ type active struct {
 	hasSlot         bool  // it is counted as a request of its lane already
 	sinceForeignJob uint8 // its own requests since the last robots job of another host, up to jobShare
 	matching        uint8 // Match leases in flight
+	inTurn          uint8 // requests in its present turn, up to turnLength
 	dueMissed       bool  // more due URLs were committed during a load
 	optedOut        bool  // one of the queues did
 	failReason      storage.Reason
@@ -140,7 +140,7 @@ type active struct {
 	read         uint32 // tail as of the last load
 
 	wall              wall.State   // what its responses say about a wall
-	gateKnows         Knowledge    // the newest that the gate has
+	gateKnows         *Knowledge   // the newest that the gate has; nil: it has none
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived
