@@ -24,6 +24,8 @@ type Gate interface {
 	End(r *GateRequest, e GateEnd)
 	// Know tells what this frontier knows of a host.
 	Know(host string, k Knowledge, now time.Time)
+	// Forget forgets what this frontier knows of a host, and when its requests to it have ended.
+	Forget(host string, now time.Time)
 }
 
 // GateRequest is a request to a host at an instant.
@@ -32,7 +34,15 @@ type GateRequest struct {
 	Host   string
 	Limits [limitClasses]GateLimit // shared ones
 	Now    time.Time
+	Batch
 	Knowledge
+}
+
+// Batch is what a fetcher gets of a host at a time, with Options.Batches. It keeps the delay between
+// these requests itself; the delay runs from the beginning of the batch too.
+type Batch struct {
+	Most int  // requests to the host in flight, of all frontiers, delay or not; 0: the request is of no batch
+	More bool // the batch has begun with an earlier request
 }
 
 // GateLimit is a limit that hosts share. The zero value is none.
@@ -81,6 +91,9 @@ func (f *Frontier) knowledge(h *host) Knowledge {
 	if !h.active.learned() {
 		k.InFlight = 1
 	}
+	if f.o.Batches { // a client blocks a host that wants to be left alone
+		k.Until = polite.Ready(f.clock)
+	}
 	return k
 }
 
@@ -100,7 +113,7 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 func (f *Frontier) passGate(t *turn) bool {
 	h := t.host
 	r := f.gateRequest(h, &h.active.limits)
-	r.Knowledge = f.knowledge(h)
+	r.Knowledge, r.Batch = f.knowledge(h), f.inBatch
 	answer := f.o.Gate.Begin(r)
 	if answer.OK {
 		return true
@@ -172,7 +185,22 @@ func (f *Frontier) tellGate(h *host) {
 func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
 	if f.o.Gate != nil {
 		k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
+		if f.o.Batches {
+			k.Until = polite.Ready(f.clock)
+		}
 		f.o.Gate.Know(name, k, f.clock)
+	}
+}
+
+// ForgetRequests has the gate forget the requests to a host, which has this name, because all of its
+// URLs are deleted.
+func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
+	if f.o.Gate == nil {
+		return
+	}
+	f.o.Gate.Forget(name, f.clock)
+	if h := f.hosts.get(id); h != nil && h.active != nil {
+		h.active.gateKnows = nil
 	}
 }
 

@@ -37,7 +37,7 @@ type plainHost struct {
 
 func newWorlds(t *testing.T, since time.Time) *worlds {
 	return &worlds{
-		t: t, keeper: NewKeeper(time.Second, since), now: epoch, hosts: map[string]*plainHost{},
+		t: t, keeper: NewKeeper(time.Second, since, RestartDelay), now: epoch, hosts: map[string]*plainHost{},
 		addrs: map[netip.Prefix]*plainHost{}, begun: map[string][]int{},
 	}
 }

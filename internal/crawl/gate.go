@@ -27,6 +27,13 @@ func (g *gates) add(wake func()) *gate {
 	return &gate{g, g.keeper.Join(wake)}
 }
 
+// setUsual says which delay is the usual one from now on.
+func (g *gates) setUsual(delay time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keeper.SetUsual(delay)
+}
+
 // Begin is part of frontier.Gate.
 func (g *gate) Begin(r *frontier.GateRequest) frontier.Admission {
 	g.of.mu.Lock()
@@ -55,6 +62,13 @@ func (g *gate) Know(host string, k frontier.Knowledge, now time.Time) {
 	g.member.Know(host, k, now)
 }
 
+// Forget is part of frontier.Gate.
+func (g *gate) Forget(host string, now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Forget(host, now)
+}
+
 // takeWoken returns the hosts whose requests may be admitted now.
 func (g *gate) takeWoken() []storage.HostID {
 	g.of.mu.Lock()
@@ -67,6 +81,18 @@ func (g *gate) leave(now time.Time) {
 	g.of.mu.Lock()
 	defer g.of.mu.Unlock()
 	g.member.Leave(now)
+}
+
+// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
+// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
+func (e *Engine) Forget() {
+	if e.share.gate == nil || !e.o.IgnoreRobots {
+		return
+	}
+	g := e.share.gate
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Delete(e.o.Now())
 }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.

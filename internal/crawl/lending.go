@@ -254,6 +254,7 @@ func (d *dispatcher) canLend(now time.Time) bool {
 func (d *dispatcher) lend(w *leaseWait) bool {
 	now := d.o.Now()
 	d.runOut(now)
+	d.mayBegin()
 	d.share.lock()
 	defer d.share.unlock()
 	if !d.canLend(now) {

@@ -310,7 +310,8 @@ func (h hostLeases) remove(x *remoteLease) {
 func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 	now := d.o.Now()
 	host, err := d.store.HostByID(id)
-	if err == nil && below >= host.Tail {
+	all := err == nil && below >= host.Tail
+	if all {
 		err = d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now)
 	}
 	for _, x := range slices.Clone(d.remote.byHost[id]) {
@@ -321,6 +322,9 @@ func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 		res := broken(l, x, x.given, now)
 		res.page.Report = frontier.Report{End: now}
 		d.complete(res)
+	}
+	if all {
+		d.f.ForgetRequests(id, host.Name)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package crawl
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -28,6 +29,8 @@ type Shared struct {
 	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 
+	keptDelay atomic.Pointer[time.Duration] // of hosts, set by clients; nil: that of the options
+
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
 	used    int        // those that they have
@@ -50,7 +53,11 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since)}
+		hold := frontier.RestartDelay // a robots.txt may demand it
+		if o.IgnoreRobots {
+			hold = 0
+		}
+		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since, hold)}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -249,6 +256,9 @@ func (s *share) change(l *Live, now time.Time) {
 	defer s.unlock()
 	s.of.workers, s.of.names = l.Workers, l.Resolvers
 	s.of.rate.set(l.MaxRate, now)
+	if s.gate != nil {
+		s.gate.of.setUsual(l.Politeness.Delay)
+	}
 	s.of.wakeUp(0)
 }
 

@@ -153,7 +153,9 @@ func (n *Node) end(c *openCrawl) {
 	}
 	n.mu.Unlock()
 	if removing {
-		c.removed, c.removeErr = n.directory.remove(c.id)
+		if c.removed, c.removeErr = n.directory.remove(c.id); c.removed && c.engine != nil {
+			c.engine.Forget()
+		}
 		n.mu.Lock()
 		delete(n.crawls, c.id)
 		n.mu.Unlock()
