@@ -64,6 +64,7 @@ func (k LimitKey) IsZero() bool { return k == LimitKey{} }
 // Knowledge is what a frontier knows of a host.
 type Knowledge struct {
 	Delay    time.Duration // in force
+	Default  bool          // nobody has set Delay for this host: only requests of this frontier keep it
 	Until    time.Time     // no request before; zero: no such hold
 	InFlight int           // the most requests in flight
 }
@@ -86,15 +87,20 @@ type GateEnd struct {
 
 // knowledge is what is known of an active host.
 func (f *Frontier) knowledge(h *host) Knowledge {
-	polite := &h.active.polite
-	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock), InFlight: polite.InFlightLimit()}
-	if !h.active.learned() {
+	k := f.knowledgeOf(&h.active.polite)
+	if k.InFlight = h.active.polite.InFlightLimit(); !h.active.learned() {
 		k.InFlight = 1
 	}
-	if f.o.Batches { // a client blocks a host that wants to be left alone
-		k.Until = polite.Ready(f.clock)
-	}
 	return k
+}
+
+// knowledgeOf is what the politeness of a host says. With Options.Batches a pause holds the host for
+// all: a client sets it because the host wants to be left alone.
+func (f *Frontier) knowledgeOf(polite *politeness.Host) Knowledge {
+	if f.o.Batches {
+		return Knowledge{Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock)}
+	}
+	return Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
 }
 
 // gateRequest returns the request of a lease, or one that a host could make, for the gate.
@@ -184,11 +190,7 @@ func (f *Frontier) tellGate(h *host) {
 // tellGateStored tells the gate what is known of a host that is not active.
 func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
 	if f.o.Gate != nil {
-		k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
-		if f.o.Batches {
-			k.Until = polite.Ready(f.clock)
-		}
-		f.o.Gate.Know(name, k, f.clock)
+		f.o.Gate.Know(name, f.knowledgeOf(polite), f.clock)
 	}
 }
 

@@ -92,9 +92,6 @@ func NewKeeper(usual time.Duration, since time.Time, hold time.Duration) *Keeper
 	}
 }
 
-// SetUsual says that another delay is the usual one.
-func (g *Keeper) SetUsual(delay time.Duration) { g.usual = min(g.usual, delay) }
-
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
 func (g *Keeper) Join(wake func()) *Member {
 	return &Member{of: g, wake: wake, waiting: make(map[storage.HostID]*gateWaiter)}
@@ -184,7 +181,7 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 // Know is part of Gate.
 func (u *Member) Know(host string, k Knowledge, now time.Time) {
 	key := gateKey{host: host}
-	if u.of.entries[key] == nil && k.Delay <= u.of.usual && !k.Until.After(now.Add(u.of.usual)) {
+	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) {
 		return // all know as much
 	}
 	e := u.of.entry(key)
@@ -319,7 +316,9 @@ func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
 		if k.of.left {
 			continue
 		}
-		delay = max(delay, k.Delay)
+		if !k.Default {
+			delay = max(delay, k.Delay)
+		}
 		if k.InFlight > 0 {
 			most = min(most, k.InFlight)
 		}
@@ -463,7 +462,7 @@ func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
 		return over
 	})
 	matters := func(k gateKnowledge) bool {
-		return k.Delay > usual || k.Until.After(now) || now.Sub(k.lastEnd) <= gateKeep
+		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.lastEnd) <= gateKeep
 	}
 	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
 		!slices.ContainsFunc(e.known, matters)

@@ -27,13 +27,6 @@ func (g *gates) add(wake func()) *gate {
 	return &gate{g, g.keeper.Join(wake)}
 }
 
-// setUsual says which delay is the usual one from now on.
-func (g *gates) setUsual(delay time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.keeper.SetUsual(delay)
-}
-
 // Begin is part of frontier.Gate.
 func (g *gate) Begin(r *frontier.GateRequest) frontier.Admission {
 	g.of.mu.Lock()

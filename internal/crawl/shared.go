@@ -53,11 +53,11 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		hold := frontier.RestartDelay // a robots.txt may demand it
+		usual, hold := o.Frontier.Politeness.Delay, frontier.RestartDelay // a robots.txt may demand it
 		if o.IgnoreRobots {
-			hold = 0
+			usual, hold = 0, 0 // clients may have set a shorter delay for some hosts
 		}
-		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since, hold)}
+		s.gates = &gates{keeper: frontier.NewKeeper(usual, since, hold)}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -256,9 +256,6 @@ func (s *share) change(l *Live, now time.Time) {
 	defer s.unlock()
 	s.of.workers, s.of.names = l.Workers, l.Resolvers
 	s.of.rate.set(l.MaxRate, now)
-	if s.gate != nil {
-		s.gate.of.setUsual(l.Politeness.Delay)
-	}
 	s.of.wakeUp(0)
 }
 
