@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -235,6 +236,11 @@ func (d *dispatcher) endByPut(x *remoteLease, url string, became storage.State, 
 		return
 	}
 	l, _ := d.f.LeaseOf(x.frontierID)
+	if x.Again && now.Unix() == x.Given.Unix() { // the time of the put will not tell that it has ended
+		if _, err := d.ledger.claim(l, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+			d.fail(err) // without room it may count as out until its deadline
+		}
+	}
 	if f := d.remote.fetchers[x.Fetcher]; f != nil {
 		f.Reported++
 	}
