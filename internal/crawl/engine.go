@@ -129,6 +129,11 @@ func (e *Engine) openShared() (err error) {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)
+		commanded, err := commandedOptOuts(e.store)
+		if err != nil {
+			return err
+		}
+		e.shared.shareOptOuts(commanded)
 	}
 	e.share = newShare(e.shared)
 	e.live.Load().limitBandwidth(e.shared.client)

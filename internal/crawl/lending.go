@@ -255,6 +255,7 @@ func (d *dispatcher) lend(w *leaseWait) bool {
 	now := d.o.Now()
 	d.runOut(now)
 	d.mayBegin()
+	d.takeOptOuts()
 	d.share.lock()
 	defer d.share.unlock()
 	if !d.canLend(now) {

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 )
@@ -29,7 +30,8 @@ type Shared struct {
 	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 
-	keptDelay atomic.Pointer[time.Duration] // of hosts, set by clients; nil: that of the options
+	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
+	optOuts   atomic.Pointer[map[string]optout.Entry] // that commands recorded, by mark; nil: none
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
