@@ -1,14 +1,21 @@
 package node
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -288,6 +295,104 @@ func TestDeletedCrawl(t *testing.T) {
 		c.delete("y", "b.test")
 		if c.get(Default, 1); c.handed != 7 {
 			t.Errorf("%d URLs were handed out in all, want 7", c.handed)
+		}
+	})
+}
+
+// browse is a client of one crawl whose frontier reads robots.txt: it requests what it gets and puts it
+// with its next date, until the time is over.
+func browse(t *testing.T, n running, web *testweb.Web, id string, next map[string]time.Duration, end time.Time) {
+	e, release := n.use(t, id, false)
+	defer release()
+	for time.Now().Before(end) {
+		leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: id, N: 10, PerHost: 3, Visibility: time.Minute})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, l := range leases {
+			transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				_, port, _ := net.SplitHostPort(addr)
+				return web.Dial(ctx, network, net.JoinHostPort(l.Address.String(), port))
+			}}
+			response, err := (&http.Client{Transport: transport}).Get(l.URL.String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			p := crawl.Put{URL: l.URL, Known: true, Fetcher: id}
+			if after := next[l.URL.RequestURI()]; after > 0 {
+				p.Due = time.Now().Add(after)
+			}
+			if _, err := e.Put(t.Context(), []crawl.Put{p}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// TestRobotsForClients: a crawl that reads robots.txt for its clients hands out nothing that is
+// disallowed, keeps Crawl-delay together with the other crawls of the process, and fetches what clients
+// put with a date when that has come.
+func TestRobotsForClients(t *testing.T) {
+	t.Parallel()
+	offline(t)
+	synctest.Test(t, func(t *testing.T) {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 3\nDisallow: /secret\n")}
+		for _, path := range []string{"/0", "/1", "/2", "/never", "/secret"} {
+			routes[path] = testweb.Slow(200*time.Millisecond, testweb.Page(path))
+		}
+		web, err := testweb.New(testweb.Config{
+			Network: memnet.New(memnet.Options{Latency: time.Millisecond}),
+			Sites:   []testweb.Site{{Host: "a.test", Handler: routes}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer web.Close()
+		o := testOptions(t)
+		useWeb(&o, web)
+		n := start(t, o)
+		defer n.stop()
+		ids := []string{Default, "x"}
+		var clients sync.WaitGroup
+		for _, id := range ids {
+			e, release := n.use(t, id, true)
+			for path := range routes {
+				u, err := weburl.Parse(web.URL("a.test", path))
+				if path == "/robots.txt" || err != nil {
+					continue
+				}
+				if _, err := e.Put(t.Context(), []crawl.Put{{URL: u, Known: path == "/never"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			release()
+			end := time.Now().Add(10 * time.Minute)
+			clients.Go(func() { browse(t, n, web, id, map[string]time.Duration{"/1": 4 * time.Minute}, end) })
+		}
+		clients.Wait()
+		log := web.Requests()
+		for _, g := range log.Host("a.test").ShortGaps(3 * time.Second) {
+			t.Errorf("%v between %s and %s", g.Length, g.Before.Path, g.After.Path)
+		}
+		for path, want := range map[string]int{"/0": 2, "/1": 2 * 3, "/2": 2, "/never": 0, "/secret": 0} {
+			if got := len(log.Path(path)); got != want {
+				t.Errorf("%s: %d requests, want %d", path, got, want)
+			}
+		}
+		if len(log.BeforeRobots()) > 0 {
+			t.Errorf("before robots.txt: %v", log.BeforeRobots())
+		}
+		again := log.Path("/1")
+		for i := 2; i < len(again); i++ { // those of two crawls alternate, or one comes twice
+			if gap := again[i].Start.Sub(again[i-2].Start); gap < 4*time.Minute-10*time.Second {
+				t.Errorf("/1 again after %v", gap)
+			}
 		}
 	})
 }
