@@ -20,8 +20,9 @@ type engines struct {
 	copying chan struct{} // holds one: a snapshot is being made
 	running sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows; nothing blocks under it
-	open map[*membership.Holding]*run
+	mu    sync.Mutex // guards what follows; nothing blocks under it
+	open  map[*membership.Holding]*run
+	ended Progress // of the engines that are not open any more
 }
 
 // Open is part of membership.Engines.
@@ -38,6 +39,7 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
+		e.ended.end(r)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -28,6 +29,7 @@ type run struct {
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
+	engine  atomic.Pointer[crawl.Engine] // nil: it is not open yet
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -72,6 +74,7 @@ func (r *run) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.engine.Store(e)
 	copying, stop := context.WithCancel(ctx)
 	var snapshots sync.WaitGroup
 	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
