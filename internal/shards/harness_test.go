@@ -16,8 +16,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -25,6 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	runChild()
+	natstest.RunServer()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
 		panic(err)
@@ -50,17 +54,26 @@ type world struct {
 	ttl     time.Duration
 	nodes   []*process
 	stalled atomic.Int64 // the longest time for which this process did nothing
+
+	replicas int
+	alter    func(o *Options) // changes the options of the nodes that start
+	children []*child         // all that were started
 }
 
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, web: serve(t, ring()), started: time.Now(), delay: delay, ttl: ttl}
-	w.servers = natstest.Start(t, names, 1, nil)
+	return newWorldOf(t, serve(t, ring()), natstest.Start(t, names, 1, nil), delay, ttl)
+}
+
+func newWorldOf(t *testing.T, web *testweb.Web, servers *natstest.Servers, delay, ttl time.Duration) *world {
+	w := &world{t: t, web: web, servers: servers, started: time.Now(), delay: delay, ttl: ttl}
+	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { w.watch(watched) })
 	t.Cleanup(func() {
+		w.endChildren()
 		for _, p := range w.nodes {
 			p.kill()
 		}
@@ -137,13 +150,11 @@ func (w *world) start(name, dir string) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := DefaultOptions(crawlOptions(w.web, dir, name, w.delay))
-	o.Seeds, o.Names, o.Replicas, o.Timeout = seeds(w.t, w.web), names, 1, 2*time.Second
-	o.Uptime = func() time.Duration { return time.Hour + time.Since(w.started) }
-	c := &o.Cluster
-	c.Node, c.Shards = name, shards
-	c.TTL, c.Margin, c.LastStart = w.ttl, w.ttl/8, 200*time.Millisecond
-	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = seeds(w.t, w.web), w.replicas
+	if w.alter != nil {
+		w.alter(&o)
+	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
@@ -159,6 +170,21 @@ func (w *world) start(name, dir string) *process {
 		p.nc.Close()
 	}()
 	return p
+}
+
+// nodeOptions are those of a node with four shards.
+func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options {
+	o := DefaultOptions(crawling)
+	o.Names, o.Replicas, o.Timeout = names, 1, 2*time.Second
+	o.Uptime = func() time.Duration {
+		_, uptime := boot.Clock()
+		return uptime
+	}
+	c := &o.Cluster
+	c.Node, c.Shards = name, shards
+	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond
+	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	return o
 }
 
 // kill ends the process at once. Nothing of it reaches the server any more.
@@ -187,13 +213,26 @@ func (p *process) wait() {
 }
 
 // owned returns the shards whose engines the node has open, and that may make requests.
-func (p *process) owned() (all []cluster.Shard) {
-	e := p.node.engines
+func (p *process) owned() []cluster.Shard { return ownedBy(p.node) }
+
+func ownedBy(n *Node) (all []cluster.Shard) {
+	for _, h := range holdings(n) {
+		all = append(all, h.Shard())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// holdings returns those of the shards whose engines the node has open, and that may make requests.
+func (p *process) holdings() []*membership.Holding { return holdings(p.node) }
+
+func holdings(n *Node) (all []*membership.Holding) {
+	e := n.engines
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for h := range e.open {
-		if h.Check() == nil {
-			all = append(all, h.Shard())
+	for h, r := range e.open {
+		if h.Check() == nil && r.engine.Load() != nil {
+			all = append(all, h)
 		}
 	}
 	return all
@@ -242,8 +281,8 @@ func ring() (all []testweb.Site) {
 
 func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
-	for i := range hosts {
-		u, err := weburl.Parse(web.URL(host(i), "/"))
+	for _, host := range web.Sites() {
+		u, err := weburl.Parse(web.URL(host, "/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,16 +303,7 @@ func pages(web *testweb.Web) (all []string) {
 // alone returns the pages that one machine without a cluster requests.
 func alone(t *testing.T) []string {
 	t.Helper()
-	web := serve(t, ring())
-	e, err := crawl.Open(crawlOptions(web, t.TempDir(), "alone", time.Millisecond), logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Run(t.Context(), seeds(t, web))
-	if err := errors.Join(err, e.Close()); err != nil {
-		t.Fatal(err)
-	}
-	all := pages(web)
+	all := aloneAt(t, ring())
 	if len(all) != hosts*(2*depth+1) {
 		t.Fatalf("one machine has requested %d pages", len(all))
 	}
@@ -303,9 +333,9 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
 	}
 	log := w.web.Requests()
-	for i := range hosts {
-		for _, g := range log.Host(host(i)).ShortGaps(w.delay) {
-			w.t.Errorf("%s: %v between %s by %s and %s by %s", host(i), g.Length,
+	for _, host := range w.web.Sites() {
+		for _, g := range log.Host(host).ShortGaps(w.delay) {
+			w.t.Errorf("%s: %v between %s by %s and %s by %s", host, g.Length,
 				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
 		}
 	}

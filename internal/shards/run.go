@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -27,6 +28,7 @@ type run struct {
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
+	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -71,6 +73,8 @@ func (r *run) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.engine.Store(e)
+	defer r.engine.Store(nil)
 	copying, stop := context.WithCancel(ctx)
 	var snapshots sync.WaitGroup
 	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
