@@ -173,7 +173,7 @@ func (t TLS) client() (*tls.Config, error) {
 // both sides have to show a certificate that it has signed.
 func (t TLS) server() (*tls.Config, error) {
 	if t.Cert == "" {
-		return nil, errors.New("a server with TLS needs a certificate: set cluster.tls.cert and cluster.tls.key")
+		return nil, errors.New("a server with TLS needs a certificate: set cluster.tls_cert and cluster.tls_key")
 	}
 	config, err := t.client()
 	if err == nil && config.RootCAs != nil {
@@ -184,14 +184,14 @@ func (t TLS) server() (*tls.Config, error) {
 
 func (t TLS) loadCert(config *tls.Config) error {
 	if (t.Cert == "") != (t.Key == "") {
-		return errors.New("cluster.tls: cert and key belong together; set both or none")
+		return errors.New("cluster.tls_cert and cluster.tls_key belong together; set both or none")
 	}
 	if t.Cert == "" {
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return fmt.Errorf("cluster.tls: %w", err)
+		return fmt.Errorf("cluster.tls_cert: %w", err)
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return nil
@@ -203,11 +203,11 @@ func (t TLS) roots() (*x509.CertPool, error) {
 	}
 	text, err := readSmall(t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("cluster.tls.ca: %w", err)
+		return nil, fmt.Errorf("cluster.tls_ca: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("cluster.tls.ca: %s: no certificate in PEM form is in it", t.CA)
+		return nil, fmt.Errorf("cluster.tls_ca: %s: no certificate in PEM form is in it", t.CA)
 	}
 	return roots, nil
 }
