@@ -75,6 +75,7 @@ func (r *run) crawl(ctx context.Context) error {
 		return err
 	}
 	r.engine.Store(e)
+	defer r.engine.Store(nil)
 	copying, stop := context.WithCancel(ctx)
 	var snapshots sync.WaitGroup
 	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
