@@ -16,6 +16,7 @@ type engines struct {
 	log     *slog.Logger
 	streams *journal.Streams
 	shared  *crawl.Shared
+	scope   *scope
 	copying chan struct{} // holds one: a snapshot is being made
 	running sync.WaitGroup
 
@@ -28,7 +29,7 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, copying: e.copying,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, copying: e.copying,
 		holding: h, stop: stop,
 	}
 	e.mu.Lock()
