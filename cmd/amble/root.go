@@ -38,6 +38,7 @@ Exit codes:
     2  wrong usage or configuration
     3  the database is in use by another process
     4  no seed of a run could be fetched
+    5  the cluster refuses this node
   130  interrupted a second time
   134  the program itself crashed, by SIGABRT: please report it
 `

@@ -44,6 +44,8 @@ var names = natsconn.Names{Cluster: "web"}
 type world struct {
 	t       *testing.T
 	web     *testweb.Web
+	seeds   []crawl.Seed
+	change  func(*Options) // nil: nothing
 	servers *natstest.Servers
 	started time.Time // of the clock of all nodes
 	delay   time.Duration
@@ -55,7 +57,14 @@ type world struct {
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, web: serve(t, ring()), started: time.Now(), delay: delay, ttl: ttl}
+	web := serve(t, ring())
+	return newWorldOf(t, web, seeds(t, web), delay, ttl)
+}
+
+// newWorldOf makes a world of a web.
+func newWorldOf(t *testing.T, web *testweb.Web, seeds []crawl.Seed, delay, ttl time.Duration) *world {
+	t.Helper()
+	w := &world{t: t, web: web, seeds: seeds, started: time.Now(), delay: delay, ttl: ttl}
 	w.servers = natstest.Start(t, names, 1, nil)
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -138,12 +147,15 @@ func (w *world) start(name, dir string) *process {
 		w.t.Fatal(err)
 	}
 	o := DefaultOptions(crawlOptions(w.web, dir, name, w.delay))
-	o.Seeds, o.Names, o.Replicas, o.Timeout = seeds(w.t, w.web), names, 1, 2*time.Second
+	o.Seeds, o.Names, o.Replicas, o.Timeout = w.seeds, names, 1, 2*time.Second
 	o.Uptime = func() time.Duration { return time.Hour + time.Since(w.started) }
 	c := &o.Cluster
 	c.Node, c.Shards = name, shards
 	c.TTL, c.Margin, c.LastStart = w.ttl, w.ttl/8, 200*time.Millisecond
 	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	if w.change != nil {
+		w.change(&o)
+	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
@@ -243,13 +255,19 @@ func ring() (all []testweb.Site) {
 func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
 	for i := range hosts {
-		u, err := weburl.Parse(web.URL(host(i), "/"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, crawl.Seed{URL: u, Source: "the test"})
+		all = append(all, seed(t, web, host(i)))
 	}
 	return all
+}
+
+// seed is the root of a host.
+func seed(t *testing.T, web *testweb.Web, host string) crawl.Seed {
+	t.Helper()
+	u, err := weburl.Parse(web.URL(host, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crawl.Seed{URL: u, Source: "the test"}
 }
 
 // pages returns the pages that were requested, sorted.
@@ -261,18 +279,24 @@ func pages(web *testweb.Web) (all []string) {
 	return slices.Compact(all)
 }
 
+// crawlAlone crawls on one machine without a cluster, until that is done.
+func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
+	t.Helper()
+	e, err := crawl.Open(o, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Run(t.Context(), seeds)
+	if err := errors.Join(err, e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // alone returns the pages that one machine without a cluster requests.
 func alone(t *testing.T) []string {
 	t.Helper()
 	web := serve(t, ring())
-	e, err := crawl.Open(crawlOptions(web, t.TempDir(), "alone", time.Millisecond), logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Run(t.Context(), seeds(t, web))
-	if err := errors.Join(err, e.Close()); err != nil {
-		t.Fatal(err)
-	}
+	crawlAlone(t, seeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
 	all := pages(web)
 	if len(all) != hosts*(2*depth+1) {
 		t.Fatalf("one machine has requested %d pages", len(all))
@@ -313,4 +337,13 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
 	}
 	return log
+}
+
+// seedsOf returns the seeds as they are on another web.
+func (w *world) seedsOf(web *testweb.Web) (all []crawl.Seed) {
+	w.t.Helper()
+	for _, s := range w.seeds {
+		all = append(all, seed(w.t, web, s.URL.Host()))
+	}
+	return all
 }
