@@ -57,4 +57,4 @@ func (e *engines) Close(h *membership.Holding, _ bool) {
 }
 
 // Granted is part of membership.Engines. No engine uses grants yet.
-func (e *engines) Granted(*membership.Holding, string) {}
+func (e *engines) Granted(string) {}
