@@ -76,6 +76,8 @@ type Options struct {
 	// Journal is the log of the shard of a cluster that the engine crawls; nil: the engine is the
 	// whole crawl, on one machine.
 	Journal Journal
+	// Cluster is what the engine needs of the other shards; nil: there are none.
+	Cluster Cluster
 	// Permits say whether requests may be made; nil: they may at any time.
 	Permits Permits
 	// Taken says that another process, or an earlier run with another data directory, may have made

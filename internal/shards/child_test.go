@@ -124,10 +124,10 @@ func (r *reporter) say(format string, args ...any) {
 // and for how long the process did nothing.
 func (r *reporter) report() {
 	const every = 20 * time.Millisecond
-	said, worst := "", time.Duration(0)
+	reported, worst := "", time.Duration(0)
 	for {
-		if owned := fmt.Sprint(ownedBy(r.node)); owned != said {
-			said = owned
+		if owned := fmt.Sprint(ownedBy(r.node)); owned != reported {
+			reported = owned
 			r.say("owns %s", strings.Trim(owned, "[]"))
 		}
 		before := time.Now()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,26 @@ import (
 func TestClusterKills(t *testing.T) {
 	t.Parallel()
 	killAtRandom(t, 100)
+}
+
+// cut cuts the child off from all servers; mend lets everything pass again.
+func (c *child) cut() {
+	for _, p := range c.proxies {
+		p.Cut()
+	}
+}
+
+func (c *child) mend() {
+	for _, p := range c.proxies {
+		p.Mend()
+	}
+}
+
+// joined reports whether the child has said in its log that it is a member.
+func (c *child) joined() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.log, func(line string) bool { return strings.Contains(line, "is confirmed") })
 }
 
 // TestClusterCutOff: a node is cut off from NATS for a minute, with the web open to it. It stops before

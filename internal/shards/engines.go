@@ -16,18 +16,20 @@ type engines struct {
 	log     *slog.Logger
 	streams *journal.Streams
 	shared  *crawl.Shared
+	scope   *scope
 	copying chan struct{} // holds one: a snapshot is being made
 	running sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows; nothing blocks under it
-	open map[*membership.Holding]*run
+	mu    sync.Mutex // guards what follows; nothing blocks under it
+	open  map[*membership.Holding]*run
+	ended Progress // of the engines that are not open any more
 }
 
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, copying: e.copying,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, copying: e.copying,
 		holding: h, stop: stop,
 	}
 	e.mu.Lock()
@@ -37,6 +39,7 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
+		e.ended.end(r)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

@@ -71,7 +71,8 @@ func newFaults(t *testing.T) *faults {
 		})
 	}
 	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
-	f.world = newWorldOf(t, serve(t, f.growing.sites), servers, 200*time.Millisecond, 2*shortTTL)
+	web := serve(t, f.growing.sites)
+	f.world = newWorldOf(t, web, seeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
 	f.alter = func(o *Options) { o.Crawl.Now = f.clock.now }
 	f.pair[0] = f.start("first", t.TempDir())
 	f.alter = nil
@@ -93,7 +94,7 @@ func (f *faults) standsStill() {
 	})
 }
 
-// tryOpen opens and runs a node that is to be refused.
+// tryOpen opens and runs a node that the cluster refuses.
 func (f *faults) tryOpen(t *testing.T, name string, alter func(*Options)) error {
 	t.Helper()
 	nc, js, err := natsconn.Connect(natsconn.Options{URLs: f.servers.URLs(), Node: name, Names: names})

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -128,16 +127,6 @@ func (w *world) finish(g *growing) (want []string) {
 func aloneAt(t *testing.T, sites []testweb.Site) []string {
 	t.Helper()
 	web := serve(t, sites)
-	e, err := crawl.Open(crawlOptions(web, t.TempDir(), "alone", time.Millisecond), logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Run(t.Context(), seeds(t, web))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crawlAlone(t, seeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
 	return pages(web)
 }

@@ -48,6 +48,7 @@ var names = natsconn.Names{Cluster: "web"}
 type world struct {
 	t       *testing.T
 	web     *testweb.Web
+	seeds   []crawl.Seed
 	servers *natstest.Servers
 	started time.Time // of the clock of all nodes
 	delay   time.Duration
@@ -56,7 +57,7 @@ type world struct {
 	stalled atomic.Int64 // the longest time for which this process did nothing
 
 	replicas int
-	alter    func(o *Options) // changes the options of the nodes that start
+	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
 
 	mu       sync.Mutex // guards children
 	children []*child   // all that were started
@@ -65,11 +66,16 @@ type world struct {
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
-	return newWorldOf(t, serve(t, ring()), natstest.Start(t, names, 1, nil), delay, ttl)
+	web := serve(t, ring())
+	return newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), delay, ttl)
 }
 
-func newWorldOf(t *testing.T, web *testweb.Web, servers *natstest.Servers, delay, ttl time.Duration) *world {
-	w := &world{t: t, web: web, servers: servers, started: time.Now(), delay: delay, ttl: ttl}
+// newWorldOf makes a world of a web and servers.
+func newWorldOf(
+	t *testing.T, web *testweb.Web, seeds []crawl.Seed, servers *natstest.Servers, delay, ttl time.Duration,
+) *world {
+	t.Helper()
+	w := &world{t: t, web: web, seeds: seeds, servers: servers, started: time.Now(), delay: delay, ttl: ttl}
 	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -153,7 +159,7 @@ func (w *world) start(name, dir string) *process {
 		w.t.Fatal(err)
 	}
 	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
-	o.Seeds, o.Replicas = seeds(w.t, w.web), w.replicas
+	o.Seeds, o.Replicas = w.seeds, w.replicas
 	if w.alter != nil {
 		w.alter(&o)
 	}
@@ -287,13 +293,19 @@ func ring() (all []testweb.Site) {
 func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
 	for _, host := range web.Sites() {
-		u, err := weburl.Parse(web.URL(host, "/"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, crawl.Seed{URL: u, Source: "the test"})
+		all = append(all, seed(t, web, host))
 	}
 	return all
+}
+
+// seed is the root of a host.
+func seed(t *testing.T, web *testweb.Web, host string) crawl.Seed {
+	t.Helper()
+	u, err := weburl.Parse(web.URL(host, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crawl.Seed{URL: u, Source: "the test"}
 }
 
 // pages returns the pages that were requested, sorted.
@@ -303,6 +315,19 @@ func pages(web *testweb.Web) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// crawlAlone crawls on one machine without a cluster, until that is done.
+func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
+	t.Helper()
+	e, err := crawl.Open(o, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Run(t.Context(), seeds)
+	if err := errors.Join(err, e.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // alone returns the pages that one machine without a cluster requests.
@@ -348,4 +373,13 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
 	}
 	return log
+}
+
+// seedsOf returns the seeds as they are on another web.
+func (w *world) seedsOf(web *testweb.Web) (all []crawl.Seed) {
+	w.t.Helper()
+	for _, s := range w.seeds {
+		all = append(all, seed(w.t, web, s.URL.Host()))
+	}
+	return all
 }

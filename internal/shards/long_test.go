@@ -20,7 +20,8 @@ import (
 func newLong(t *testing.T, servers int, ttl time.Duration) (*world, *growing) {
 	t.Helper()
 	g := newGrowing(12, 1)
-	return newWorldOf(t, serve(t, g.sites), natstest.StartProcesses(t, names, servers, nil), 250*time.Millisecond, ttl), g
+	web := serve(t, g.sites)
+	return newWorldOf(t, web, seeds(t, web), natstest.StartProcesses(t, names, servers, nil), 250*time.Millisecond, ttl), g
 }
 
 // startChildren starts nodes, each with a directory of its own.
@@ -37,26 +38,6 @@ func (c *child) owns() []cluster.Shard {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.owned)
-}
-
-// cut cuts the child off from all servers; mend lets everything pass again.
-func (c *child) cut() {
-	for _, p := range c.proxies {
-		p.Cut()
-	}
-}
-
-func (c *child) mend() {
-	for _, p := range c.proxies {
-		p.Mend()
-	}
-}
-
-// joined reports whether the child has said in its log that it is a member.
-func (c *child) joined() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.log, func(line string) bool { return strings.Contains(line, "is confirmed") })
 }
 
 // idle measures for how long shards have no owner, until the result is called.

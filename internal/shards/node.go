@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,6 +46,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
 		return nil, err
 	}
+	e.scope = newScope(e.streams, o.Seeds, log)
 	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
 		return nil, err
 	}
@@ -55,8 +57,13 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 // broken off, nothing more is committed, and others take the shards when the trust of this node is
 // certainly over. The errors are those of membership.Node.Run. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	readers.Go(func() { n.engines.scope.run(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
+	stop()
+	readers.Wait()
 	n.engines.shared.Close()
 	return err
 }

@@ -25,10 +25,11 @@ type run struct {
 	log     *slog.Logger
 	streams *journal.Streams
 	shared  *crawl.Shared
+	scope   *scope
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
-	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
+	engine  atomic.Pointer[crawl.Engine] // nil: it is not open yet
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -89,7 +90,11 @@ func (r *run) crawl(ctx context.Context) error {
 func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
 	o.Shared, o.Permits = r.shared, permits{r.holding}
-	o.Journal = &heldLog{shard, r.holding.Context()}
+	o.Journal = &heldLog{shard, r.holding.Context(), r.scope, r.o.Timeout}
+	o.Cluster = &others{r.scope, r.holding.Context()}
+	if err := r.scope.readUpTo(shard); err != nil {
+		return nil, err
+	}
 	if err := makeDir(o.DataDir); err != nil {
 		return nil, err
 	}

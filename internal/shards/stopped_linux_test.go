@@ -21,7 +21,8 @@ func TestStoppedOwner(t *testing.T) {
 // least.
 func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	g := newGrowing(hosts, 1)
-	w := newWorldOf(t, serve(t, g.sites), natstest.Start(t, names, 1, nil), 100*time.Millisecond, ttl)
+	web := serve(t, g.sites)
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 100*time.Millisecond, ttl)
 	other := w.start("other", t.TempDir())
 	stopped := w.startChild("stopped", t.TempDir())
 	signal := func(s syscall.Signal) {
