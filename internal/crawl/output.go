@@ -261,14 +261,41 @@ func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
 }
 
 // pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly
-// fetched in a row. It is safe for concurrent use.
+// fetched soon after each other. It is safe for concurrent use.
 type pageTexts struct {
-	mu   sync.Mutex
-	urls map[storage.Position]string // guarded by mu
+	mu     sync.Mutex                  // guards what follows
+	recent map[storage.Position]string // those used last
+	older  map[storage.Position]string // forgotten when recent has maxPageTexts
 }
 
-// maxPageTexts bounds them; all are forgotten when there are as many.
+// maxPageTexts bounds recent, and older.
 const maxPageTexts = 1024
+
+// get returns the URL of a page.
+func (v *pageTexts) get(page storage.Position) (url string, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if url, known = v.recent[page]; known {
+		return url, true
+	}
+	if url, known = v.older[page]; known {
+		v.putLocked(page, url)
+	}
+	return url, known
+}
+
+func (v *pageTexts) put(page storage.Position, url string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.putLocked(page, url)
+}
+
+func (v *pageTexts) putLocked(page storage.Position, url string) {
+	if v.recent == nil || len(v.recent) >= maxPageTexts {
+		v.recent, v.older = make(map[storage.Position]string), v.recent
+	}
+	v.recent[page] = url
+}
 
 // via returns the URL of the page that a URL was found on; empty if there is none.
 func (w *worker) via(head *storage.Head) string {
@@ -276,24 +303,15 @@ func (w *worker) via(head *storage.Head) string {
 		return ""
 	}
 	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
-	v := w.pageTexts
-	v.mu.Lock()
-	text, known := v.urls[page]
-	v.mu.Unlock()
-	if known {
+	if text, known := w.pageTexts.get(page); known {
 		return text
 	}
 	u, err := w.store.URL(page.Host, page.Ordinal)
 	if err != nil {
 		return ""
 	}
-	text = u.String()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.urls == nil || len(v.urls) >= maxPageTexts {
-		v.urls = make(map[storage.Position]string)
-	}
-	v.urls[page] = text
+	text := u.String()
+	w.pageTexts.put(page, text)
 	return text
 }
 
