@@ -320,7 +320,8 @@ func (w *worker) via(head *storage.Head) string {
 // one of them is added to the same batch or a later one, so it is never committed without it. The
 // dispatcher adds and removes; workers find. It is safe for concurrent use.
 type bodies struct {
-	originals sync.Map // bodyKey to *archive.Original
+	mu        sync.Mutex
+	originals map[bodyKey]archive.Original // guarded by mu
 	// stored has every body of the output, so that a body that no page had before is not looked up
 	// in the store. Nil: the run began with a store that has bodies, and any may be there.
 	stored *bodyFilter
@@ -333,10 +334,11 @@ type bodyKey struct {
 
 // newBodies returns the bodies of a run. isNew says that the run keeps bodies and the store has none.
 func newBodies(isNew bool) *bodies {
-	if !isNew {
-		return &bodies{}
+	b := &bodies{originals: make(map[bodyKey]archive.Original)}
+	if isNew {
+		b.stored = new(bodyFilter)
 	}
-	return &bodies{stored: new(bodyFilter)}
+	return b
 }
 
 // add takes note of the body that a result brings.
@@ -346,7 +348,9 @@ func (b *bodies) add(res *result) {
 		if b.stored != nil {
 			b.stored.add(key)
 		}
-		b.originals.Store(key, &archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.originals[key] = archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256}
 	}
 }
 
@@ -356,16 +360,20 @@ func (b *bodies) find(key bodyKey) (o *archive.Original, mayBeStored bool) {
 	if b.stored != nil && !b.stored.has(key) {
 		return nil, false
 	}
-	if o, ok := b.originals.Load(key); ok {
-		return o.(*archive.Original), true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if original, ok := b.originals[key]; ok {
+		return &original, true
 	}
 	return nil, true
 }
 
 // committed forgets bodies that the store knows of from now on.
 func (b *bodies) committed(payloads []storage.Payload) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for i := range payloads {
-		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
+		delete(b.originals, bodyKey{payloads[i].Host, payloads[i].Digest})
 	}
 }
 
