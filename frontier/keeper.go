@@ -29,8 +29,9 @@ type Keeper struct {
 }
 
 const (
-	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come.
-	gateGrace = time.Second
+	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come. Clients
+	// of URLFrontier ask every two seconds.
+	gateGrace = 3 * time.Second
 	// gateRecheck is after how long one who waits to be woken looks on its own.
 	gateRecheck = 30 * time.Second
 	// gateKeep is how long the end of a request is remembered at least: for frontiers that know of a

@@ -96,6 +96,10 @@ func (e *Engine) Forget() {
 	g.member.Delete(e.o.Now())
 }
 
+// LeasesOut returns how many leases fetchers had at the end of the run. It may be called when Run has
+// returned.
+func (e *Engine) LeasesOut() int { return e.share.out }
+
 // mayBegin takes note of the requests that were refused and may be admitted now.
 func (d *dispatcher) mayBegin() {
 	if d.share.gate == nil {
@@ -109,6 +113,7 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
+	d.share.out = len(d.remote.out)
 	if d.share.gate == nil {
 		return
 	}

@@ -153,6 +153,7 @@ type share struct {
 	wake chan struct{} // holds one: it may be admitted now
 	gate *gate         // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
+	out  int           // leases that fetchers had at the end of the run
 
 	// Under of.mu.
 	waiting bool // it is in of.waiting

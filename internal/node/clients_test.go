@@ -216,10 +216,6 @@ func (c *clients) restart(o *Options) {
 	c.n.stop()
 	*o = next
 	c.n = start(c.t, *o)
-	for _, id := range c.ids {
-		_, release := c.n.use(c.t, id, false)
-		release()
-	}
 }
 
 // newClients starts a node in which each crawl has URLs of each host.

@@ -85,6 +85,9 @@ func (n *Node) openEngine(id string, create bool) (*crawl.Engine, error) {
 			return nil, err
 		}
 	}
+	if err := n.directory.setOpen(id); err != nil {
+		return nil, err
+	}
 	e, err := crawl.Open(n.optionsOf(id), n.log.With("crawl", id))
 	if err == nil && !exists { // the database is in its directory, also after a loss of power
 		if err = syncDir(n.directory.path(id)); err != nil {
@@ -159,7 +162,11 @@ func (n *Node) end(c *openCrawl) {
 	<-c.unused
 	if c.engine != nil {
 		c.urls = c.engine.Counters().URLs
-		if err := c.engine.Close(); err != nil {
+		err := c.engine.Close()
+		if err == nil && c.engine.LeasesOut() == 0 {
+			err = n.directory.setClosed(c.id)
+		}
+		if err != nil {
 			n.log.Warn("a crawl could not be closed in order", "crawl", c.id, "error", err)
 		}
 	}
