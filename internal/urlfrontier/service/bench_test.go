@@ -21,11 +21,17 @@ import (
 )
 
 // BenchmarkURLFrontier measures URLs a second through gRPC on a loopback address, with engines that
-// sync. AMBLE_BENCH_URLS=5000000 makes restart a long form; by default it has 100,000 URLs.
+// sync, or of the service at the address URLFRONTIER, whose crawls it deletes. AMBLE_BENCH_URLS=5000000
+// makes restart a long form; by default it has 100,000 URLs.
 func BenchmarkURLFrontier(b *testing.B) {
 	const queues = 10_000
 	synced := func(o *crawl.Options) { o.Storage.NoSync = false }
 	begin := func(b *testing.B) *client {
+		if address := os.Getenv("URLFRONTIER"); address != "" {
+			c := dial(b, address)
+			c.deleteAll()
+			return c
+		}
 		crawls, _ := startNode(b, b.TempDir(), synced)
 		return dial(b, start(b, Options{}, crawls).Address())
 	}
