@@ -30,11 +30,11 @@ type memberOutcome struct {
 
 // Times of a node.
 const (
-	serverPatience = 20 * time.Second // until the NATS server inside the process takes connections
-	openTimeout    = 5 * time.Second  // for one attempt to join
-	openAgain      = time.Second      // between two attempts
-	reportAgain    = 10 * time.Second // between two lines that say why it does not join
-	leaveTime      = 10 * time.Second // to hand over, besides crawl.shutdown_grace
+	serverPatience = 20 * time.Second       // until the NATS server inside the process takes connections
+	openTimeout    = 5 * time.Second        // for one attempt to join
+	openAgain      = 500 * time.Millisecond // between two attempts
+	reportAgain    = 10 * time.Second       // between two lines that say why it does not join
+	leaveTime      = 10 * time.Second       // to hand over, besides crawl.shutdown_grace
 )
 
 // run crawls the shards that fall to this node until a signal arrives. The first one makes it hand them
@@ -120,14 +120,15 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 		}
 	}
 	var reported time.Time
-	for begun := time.Now(); ; {
-		if disconnect, err = m.open(ctx, connection, o); err == nil {
+	timeout := openTimeout / 8
+	for begun := time.Now(); ; timeout = min(2*timeout, openTimeout) {
+		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
 			return disconnect, nil
 		}
 		if !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
 			return nil, refusedError(ctx, m, err)
 		}
-		if now := time.Now(); now.Sub(begun) > openAgain && now.Sub(reported) > reportAgain {
+		if now := time.Now(); now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
 				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
 			reported = now
@@ -141,12 +142,13 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 }
 
 // open is one attempt to join.
-func (m *member) open(ctx context.Context, connection natsconn.Options, o shards.Options) (disconnect func(), err error) {
+func (m *member) open(ctx context.Context, connection natsconn.Options, o shards.Options,
+	timeout time.Duration) (disconnect func(), err error) {
 	nc, js, err := natsconn.Connect(connection)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if m.node, err = shards.Open(limited, nc, js, o, m.log); err != nil {
 		nc.Close()
