@@ -209,7 +209,7 @@ func (n *Node) do(f func(m *cluster.Node, now cluster.Instant)) {
 const maxLocal = 1 << 12
 
 // absorb takes the actions of the state machine. What ends a permission takes effect at once, and
-// messages about grants between shards of this node are delivered. The rest is for the loop.
+// messages about grants of this node to itself are delivered. The rest is for the loop.
 func (n *Node) absorb(now cluster.Instant) {
 	local := 0
 	for actions := append([]cluster.Action(nil), n.machine.Actions()...); len(actions) > 0; actions = actions[1:] {
@@ -231,9 +231,9 @@ func (n *Node) absorb(now cluster.Instant) {
 				continue
 			}
 		case cluster.SendGrant:
-			if h := n.holdings[a.Grant.User]; local < maxLocal && h != nil && h.epoch == a.Grant.Epoch {
+			if local < maxLocal && a.Grant.User == n.machine.Member() {
 				local++
-				n.granted(now, h, a.Grant)
+				n.granted(now, a.Grant)
 				actions = append(actions, n.machine.Actions()...)
 				continue
 			}
@@ -248,7 +248,7 @@ func (n *Node) absorb(now cluster.Instant) {
 	}
 }
 
-// The actions for engines, with the holding that they are about.
+// The actions for engines.
 type (
 	openHolding struct {
 		cluster.Action
@@ -259,18 +259,11 @@ type (
 		holding *Holding
 		orderly bool
 	}
-	engineGranted struct {
+	keyGranted struct {
 		cluster.Action
-		holding *Holding
-		key     string
+		key string
 	}
 )
-
-// granted takes a grant. n.mu is held.
-func (n *Node) granted(now cluster.Instant, h *Holding, g cluster.Grant) {
-	n.machine.Granted(now, g)
-	n.actions = append(n.actions, engineGranted{holding: h, key: g.Key})
-}
 
 // stop takes the permission from an engine that has to end. n.mu is held.
 func (n *Node) stop(a cluster.StopEngine) {
@@ -366,15 +359,13 @@ func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
 			if n.isOpen(a.holding, false) {
 				n.o.Engines.Close(a.holding, a.orderly)
 			}
-		case engineGranted:
-			if n.isOpen(a.holding, false) {
-				n.o.Engines.Granted(a.holding, a.key)
-			}
+		case keyGranted:
+			n.o.Engines.Granted(a.key)
 		case cluster.SendGrantRequest:
-			n.grants.gather(cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards),
+			n.grants.gather(n.grants.ofGranter(a.Request.Key),
 				func(b []byte) []byte { return appendGrantRequest(b, a.Request) })
 		case cluster.SendGrant:
-			n.grants.gather(a.Grant.User, func(b []byte) []byte { return appendGrant(b, a.Grant) })
+			n.grants.gather(n.grants.ofUser(a.Grant.User.Node), func(b []byte) []byte { return appendGrant(b, a.Grant) })
 		case cluster.NameTaken:
 			return false, fmt.Errorf("cluster %s, node %s: %w; give each node a name of its own (cluster.node)",
 				n.o.Names.Cluster, n.o.Cluster.Node, ErrNameTaken)

@@ -58,5 +58,9 @@ func (e *engines) Close(h *membership.Holding, _ bool) {
 	}
 }
 
-// Granted is part of membership.Engines. No engine uses grants yet.
-func (e *engines) Granted(*membership.Holding, string) {}
+// Granted is part of membership.Engines.
+func (e *engines) Granted(key string) {
+	if k, ok := limitKey(key); ok {
+		e.shared.Granted(k)
+	}
+}

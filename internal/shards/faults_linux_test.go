@@ -16,7 +16,6 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
-	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // TestFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
@@ -82,21 +81,6 @@ func newFaults(t *testing.T) *faults {
 	return f
 }
 
-// goesOn waits until so many pages of each host are requested.
-func (w *world) goesOn(what string, pages int) {
-	w.t.Helper()
-	before := len(w.web.Requests())
-	w.eventually(what+": the crawl goes on", func() error {
-		later := w.web.Requests()[before:].Pages()
-		for _, host := range w.web.Sites() {
-			if len(later.Host(host)) < pages {
-				return errors.New(host + " waits")
-			}
-		}
-		return nil
-	})
-}
-
 // standsStill waits until no node may make a request.
 func (f *faults) standsStill() {
 	f.t.Helper()
@@ -108,17 +92,6 @@ func (f *faults) standsStill() {
 		}
 		return nil
 	})
-}
-
-// checkStill checks that the web has received nothing since a time, but for what was on its way.
-func (f *faults) checkStill(t *testing.T, since time.Time) {
-	t.Helper()
-	late := f.web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(since) })
-	for _, host := range late.Hosts() {
-		if n := len(late.Host(host)); n > 1 {
-			t.Errorf("%d requests to %s while the crawl stands still", n, host)
-		}
-	}
 }
 
 // tryOpen opens and runs a node that the cluster refuses.

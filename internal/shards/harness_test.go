@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // shards is how many the clusters of the tests have.
 const shards = 4
@@ -58,9 +58,11 @@ type world struct {
 	stalled atomic.Int64 // the longest time for which this process did nothing
 
 	replicas int
-	alter    func(*Options) // changes the options of the nodes that start; nil: nothing
-	children []*child       // all that were started
-	api      bool           // the nodes that start have an API
+	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
+	api      bool             // the nodes that start have an API
+
+	mu       sync.Mutex // guards children
+	children []*child   // all that were started
 }
 
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
@@ -211,6 +213,9 @@ func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options
 	c.Node, c.Shards = name, shards
 	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond
 	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	if ttl >= serversTTL {
+		c.Heartbeat, c.Retry, c.Settle = 2*time.Second, 2*time.Second, 2*time.Second
+	}
 	return o
 }
 

@@ -49,7 +49,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 		return nil, err
 	}
 	e.scope = newScope(e.streams, o.Seeds, log)
-	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
+	if e.shared, err = crawl.OpenShared(o.Crawl, grants{member}); err != nil {
 		return nil, err
 	}
 	if e.orders, err = openOrders(ctx, js, &o, log); err != nil {
