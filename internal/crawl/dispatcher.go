@@ -58,14 +58,15 @@ type dispatcher struct {
 	committed <-chan *batch // holds one
 
 	// Its own.
-	f         *frontier.Frontier
-	timer     *time.Timer    // rings when the next thing is due
-	ledger    startLedger    // what begins
-	requests  *requestLog    // what has ended
-	settings  *keptSettings  // those that decide about URLs
-	optOuts   optOuts        // all of them
-	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
-	suspects  bool           // the database has a mark of URLs that were in flight at deaths
+	f           *frontier.Frontier
+	timer       *time.Timer    // rings when the next thing is due
+	ledger      startLedger    // what begins
+	requests    *requestLog    // what has ended
+	settings    *keptSettings  // those that decide about URLs
+	optOuts     optOuts        // all of them
+	keptDelay   *time.Duration // of hosts, in place of that of the options; nil: clients have set none
+	sharedScope sharedScope
+	suspects    bool // the database has a mark of URLs that were in flight at deaths
 
 	phase            // how far the run has come
 	batching         // what gathers for the next commit
@@ -125,6 +126,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			call(d)
 		case <-d.share.wake:
 			d.mayBegin()
+		case <-d.sharedScope.more:
+			d.widenScope()
 		case <-d.surveyor.Onward():
 			d.surveyor.Step(d.postponedAfter())
 		}
@@ -299,6 +302,9 @@ func (d *dispatcher) restore() error {
 	mark, err := d.store.Mark(markPaused)
 	if err == nil {
 		err = d.restorePause(mark)
+	}
+	if p := d.o.Paused; err == nil && p != nil && *p == d.pausedSince.IsZero() {
+		d.pending.setMark(markPaused, d.pause(*p, d.o.Now()))
 	}
 	if err == nil && !d.pausedSince.IsZero() {
 		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)

@@ -92,7 +92,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 		return nil, err
 	}
 	if o.Journal != nil {
-		logged, err := openLogged(s, o.Journal)
+		logged, err := openLogged(s, &o)
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -252,7 +252,8 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 // prepare does what comes before the first request: it fixes the scope, commits the seeds, reads
 // the hosts, and makes the roles. The error is that of ctx if that has ended.
 func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew, error) {
-	scope, err := newInitialScope(e.store, &e.o, seeds)
+	shared, sharedScope := e.o.sharedSeeds()
+	scope, err := newInitialScope(e.store, &e.o, seeds, shared...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -278,7 +279,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if c.incoming, err = e.newIncoming(d.mailbox); err != nil {
 		return nil, nil, err
 	}
-	d.settings = kept
+	d.settings, d.sharedScope = kept, sharedScope
 	if e.plan != nil {
 		d.sweeps.adopter = &sweep.Adopter{
 			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,

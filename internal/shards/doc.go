@@ -1,6 +1,6 @@
 // Package shards is a process that crawls some shards of a cluster. It opens, runs and closes the
-// engines of the shards that the node owns: membership.Node says which. No command uses it yet; see
-// the last section.
+// engines of the shards that the node owns: membership.Node says which. On one machine
+// nothing of this is used.
 //
 // # The life of a shard on a node
 //
@@ -19,17 +19,24 @@
 // reached the engine waits. One that cannot begin for this reason ends, and the node claims the shard
 // again: an epoch serves for one run, because Replay reads up to the claim.
 //
+// # What crosses shards
+//
+// Where a redirect of a seed leads out of the scope is published before the commit that relies on it.
+// All nodes follow that (scope). It is in the stream of the logs, so an engine that has read it up to the
+// claim of its shard has the scope of the engine before. Messages with URLs name the scope that the URLs
+// were judged by.
+//
 // # Goroutines
 //
-// One drives each engine from its opening to its end (run.drive), and one makes its snapshots. Both end
-// with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
+// One of a node reads the scope. One drives each engine from its opening to its end (run.drive), and
+// one makes its snapshots. Both end with the holding of the shard. Those of the engines are in
+// docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //
 //   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
 //     nodes. Hosts of several nodes that share an address may receive more requests together than
-//     the limit allows. So no command may start a cluster.
-//   - A redirect of a seed adds its target to the scope of the seed's shard only.
+//     the limit allows.
 //   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
 //     origin is fetched.
 //   - Limits of the whole process, such as requests a second, are those of each node.

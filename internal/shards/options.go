@@ -48,6 +48,9 @@ func DefaultOptions(o crawl.Options) Options {
 	}
 }
 
+// maxGroupName bounds the name of a group, which is the key of a grant.
+const maxGroupName = 512
+
 // Validate says what is wrong with the options, all of it, except for those that membership checks.
 func (o *Options) Validate() error {
 	var errs []error
@@ -64,6 +67,10 @@ func (o *Options) Validate() error {
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
 		"shards: the node sets Journal, Permits and Shared itself")
+	for _, g := range c.Frontier.Groups {
+		refuse(len(g.Name) > maxGroupName,
+			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
+	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
@@ -111,7 +118,7 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
-		"crawl.nofollow":       fmt.Sprint(c.NoFollow),
+		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}
 	if r := c.Recrawl; r != nil {
