@@ -96,7 +96,7 @@ func openNode(c *childConfig, o Options, log *slog.Logger) (nc *nats.Conn, node 
 		if err != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a request may be lost in an election
 		node, err = Open(ctx, nc, js, o, log)
 		cancel()
 		if err == nil {

@@ -29,7 +29,7 @@ type run struct {
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
-	engine  atomic.Pointer[crawl.Engine] // nil: it is not open yet
+	engine  atomic.Pointer[crawl.Engine] // nil: it was not opened yet
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -75,7 +75,6 @@ func (r *run) crawl(ctx context.Context) error {
 		return err
 	}
 	r.engine.Store(e)
-	defer r.engine.Store(nil)
 	copying, stop := context.WithCancel(ctx)
 	var snapshots sync.WaitGroup
 	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
