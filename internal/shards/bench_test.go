@@ -83,7 +83,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options) *benchNode {
 
 // benchOptions are those of a node without output and without delay.
 func benchOptions(c crawl.Options, name string, shards, replicas int) Options {
-	c.Archive.Formats, c.Frontier.Politeness.Delay = []string{archive.FormatNone}, 0
+	c.Archive.Formats, c.Frontier.Politeness.Delay, c.Mode = []string{archive.FormatNone}, 0, frontier.ModeAny
 	o := nodeOptions(c, name, longTTL)
 	o.Timeout, o.Replicas, o.Cluster.Shards = 5*time.Second, replicas, shards
 	return o
@@ -136,7 +136,7 @@ func BenchmarkClusterCrawl(b *testing.B) {
 // benchAlone crawls a web without a cluster.
 func benchAlone(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64) time.Duration {
 	o := crawlOptions(web, b.TempDir(), "alone", 0)
-	o.Archive.Formats = []string{archive.FormatNone}
+	o.Archive.Formats, o.Mode = []string{archive.FormatNone}, frontier.ModeAny
 	before, start := web.Served(), time.Now()
 	e, err := crawl.Open(o, quiet(b))
 	if err != nil {
@@ -250,7 +250,7 @@ func benchPaused(b *testing.B, servers *natstest.Servers, name string, shards in
 	c.MinFree, c.DataDir, c.Fetch.UserAgent, c.Fetch.Resolver = 0, b.TempDir(), name, "127.0.0.1:9"
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	o := benchOptions(c, name, shards, 1)
-	o.Crawl.Frontier.Politeness.Paused, o.Crawl.Mode = true, frontier.ModeAny
+	o.Crawl.Frontier.Politeness.Paused = true
 	return startBench(b, servers, o)
 }
 
