@@ -95,37 +95,37 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 	return r
 }
 
-// passGate reports whether the gate admits a request of a host whose limits allow it. If not, the host
-// waits.
-func (f *Frontier) passGate(t *turn) bool {
+// passGate returns the request of a host whose limits allow it, if the gate admits it. If not, it returns
+// nil, and the host waits.
+func (f *Frontier) passGate(t *turn) *GateRequest {
 	h := t.host
 	r := f.gateRequest(h, &h.active.limits)
 	r.Knowledge = f.knowledge(h)
 	answer := f.o.Gate.Begin(r)
 	if answer.OK {
-		return true
+		return r
 	}
 	again := max(f.instant(answer.Again), t.at+1)
 	if answer.OfHost {
 		h.active.notBefore = again
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)
-		return false
+		return nil
 	}
 	f.unschedule(h)
 	f.reserveSlot(h)
 	h.reserveBelow(limitClasses)
 	f.pushReady(h, again)
-	return false
+	return nil
 }
 
 // passed takes note of what became of an admission: a lease of a request, or nothing.
-func (f *Frontier) passed(h *host, out *outstanding) {
+func (f *Frontier) passed(h *host, admitted *GateRequest, out *outstanding) {
 	if out != nil && out.lease.Kind != Match {
-		out.gated = true
+		out.lease.Gate = admitted
 		return
 	}
-	f.o.Gate.End(f.gateRequest(h, &h.active.limits), GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
+	f.o.Gate.End(admitted, GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it
@@ -143,18 +143,17 @@ func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.
 
 // endInGate ends the request of a lease, when all that it has brought is known.
 func (f *Frontier) endInGate(out *outstanding, r *Report) {
-	if !out.gated {
+	if out.lease.Gate == nil {
 		return
 	}
-	h := out.host
+	h, request := out.host, *out.lease.Gate
+	request.Now = f.clock
 	k := Knowledge{Delay: decimal(h.delay), Until: f.time(max(h.ready, 0)), InFlight: 1}
-	request := &GateRequest{ID: h.id, Host: out.lease.HostName, Now: f.clock}
 	if h.active != nil {
 		k = f.knowledge(h)
-		request = f.gateRequest(h, &out.limits)
 		h.active.gateKnows = &k
 	}
-	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
+	f.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
 
 // tellGate tells the gate what is known of an active host, if that has changed.

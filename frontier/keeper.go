@@ -17,6 +17,7 @@ import (
 // it is free too. So the oldest always gets on, and nobody waits for something that nobody can use yet.
 // A ticket whose owner does not come when its time has come is void.
 type Keeper struct {
+	grants  Grants        // of limits that others share; nil: nobody else does
 	usual   time.Duration // delay that all know
 	since   time.Time     // of earlier requests to any host; zero: there were none
 	earlier *Member       // stands for the frontiers of before
@@ -50,6 +51,7 @@ type gateEntry struct {
 	lastEnd  time.Time       // of a request; zero: none is known
 	known    []gateKnowledge // of a host
 	waiters  []*gateWaiter   // the oldest ticket first
+	granted  *GrantNeed      // of a limit; nil: it needs no grants
 }
 
 // gateKnowledge is what one frontier knows of a host.
@@ -110,26 +112,36 @@ func (u *Member) Woken() []storage.HostID {
 func (u *Member) Begin(r *GateRequest) Admission {
 	g := u.of
 	g.sweep(r.Now)
-	entries, w := g.entriesOf(r), u.waiting[r.ID]
-	b := entries.check(u, r, r.Now)
-	if b.isFree(r.Now) {
-		b = g.older(&entries, w, r.Now)
+	entries := g.entriesOf(r)
+	b := g.barrier(u, r, &entries)
+	if g.grants != nil && !b.isFree(r.Now) {
+		g.enqueue(u, r, &entries, b.at)
+		b = g.barrier(u, r, &entries) // what it needs may have been granted
 	}
-	if b.isFree(r.Now) {
-		if w != nil {
+	if b.isFree(r.Now) && g.beginGranted(&entries) {
+		entries.begin()
+		if w := u.waiting[r.ID]; w != nil {
 			g.drop(w, r.Now)
 		}
-		entries.begin()
 		entries[0].learn(u, r.Knowledge)
 		return Admission{OK: true}
 	}
-	g.enqueue(u, w, r, &entries, b.at)
+	g.enqueue(u, r, &entries, b.at)
 	again := b.at
 	if b.busy {
 		u.waiting[r.ID].at = time.Time{}
 		again = r.Now.Add(gateRecheck)
 	}
 	return Admission{Again: again, OfHost: b.ofHost}
+}
+
+// barrier returns what keeps a request from beginning.
+func (g *Keeper) barrier(u *Member, r *GateRequest, entries *gateEntries) barrier {
+	b := entries.check(u, r, r.Now)
+	if b.isFree(r.Now) {
+		b = g.older(entries, u.waiting[r.ID], r.Now)
+	}
+	return b
 }
 
 // Adopt is part of Gate.
@@ -151,6 +163,7 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 			e.lastEnd = end.At
 		}
 	}
+	u.of.endGranted(&entries)
 	entries[0].learn(u, end.Knowledge)
 	for _, e := range entries {
 		if e != nil {
@@ -178,6 +191,7 @@ func (g *Keeper) entriesOf(r *GateRequest) (all gateEntries) {
 			all[1+i] = g.entry(gateKey{limit: key})
 		}
 	}
+	g.needGrants(r, &all)
 	return all
 }
 
@@ -238,13 +252,13 @@ func (b *barrier) add(more barrier, now time.Time) {
 // check returns what keeps a request from beginning, besides older requests.
 func (all *gateEntries) check(u *Member, r *GateRequest, now time.Time) (b barrier) {
 	for i := range all {
-		b.add(all.checkOne(i, u, r), now)
+		b.add(all.checkOne(i, u, r, now), now)
 	}
 	return b
 }
 
 // checkOne is check for one entry.
-func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest) barrier {
+func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time) barrier {
 	switch e := all[i]; {
 	case e == nil:
 		return barrier{}
@@ -256,6 +270,7 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest) barrier {
 		if o.Delay > 0 {
 			b.busy, b.at = e.inFlight > 0, e.after(o.Delay)
 		}
+		b.add(u.of.checkGrant(e, now), now)
 		return b
 	}
 }
@@ -308,7 +323,7 @@ func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrie
 			if x == w {
 				break
 			}
-			if !x.at.IsZero() && now.After(x.at.Add(gateGrace)) {
+			if x.isVoid(now) {
 				g.drop(x, now) // it did not come
 				continue
 			}
@@ -330,7 +345,7 @@ func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
 		if w.entries[i] == nil {
 			continue
 		}
-		if b := w.entries.checkOne(i, w.of, &w.request); !b.isFree(now) {
+		if b := w.entries.checkOne(i, w.of, &w.request, now); !b.isFree(now) {
 			return false
 		}
 		if w.entries[i] == e {
@@ -341,7 +356,8 @@ func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
 }
 
 // enqueue gives a request that is refused a ticket, unless it has one.
-func (g *Keeper) enqueue(u *Member, w *gateWaiter, r *GateRequest, entries *gateEntries, at time.Time) {
+func (g *Keeper) enqueue(u *Member, r *GateRequest, entries *gateEntries, at time.Time) {
+	w := u.waiting[r.ID]
 	if w != nil && w.entries != *entries { // it has another address now
 		g.drop(w, r.Now)
 		w = nil
@@ -357,6 +373,11 @@ func (g *Keeper) enqueue(u *Member, w *gateWaiter, r *GateRequest, entries *gate
 		}
 	}
 	w.request, w.at = *r, at
+	for _, e := range entries {
+		if e != nil {
+			g.need(e, r.Now)
+		}
+	}
 }
 
 // drop takes a ticket back, and wakes those for whom it kept something.
@@ -373,6 +394,7 @@ func (g *Keeper) drop(w *gateWaiter, now time.Time) {
 	for _, e := range w.entries {
 		if e != nil {
 			e.wakeAll(now)
+			g.need(e, now)
 		}
 	}
 }

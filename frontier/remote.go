@@ -259,8 +259,8 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	out.lease.URL, out.lease.Address, out.lease.Head = l.URL, l.Address, l.Head
 	out.lease.At, out.lease.Delay, out.lease.DelayReason = l.At, l.Delay, politeness.ReasonRestart
 	if f.o.Gate != nil {
-		out.gated = true
 		r := f.gateRequest(h, &out.limits)
+		out.lease.Gate = r
 		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
 		f.o.Gate.Adopt(r)
 	}

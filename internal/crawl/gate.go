@@ -12,6 +12,14 @@ import (
 type gates struct {
 	mu     sync.Mutex // of the keeper and its members; nothing blocks under it
 	keeper *frontier.Keeper
+	now    func() time.Time
+}
+
+// Granted says that what this process has of a limit that others share may have changed.
+func (s *Shared) Granted(k frontier.LimitKey) {
+	s.gates.mu.Lock()
+	defer s.gates.mu.Unlock()
+	s.gates.keeper.Granted(k, s.gates.now())
 }
 
 // gate is that of one engine's frontier.

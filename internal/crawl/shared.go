@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 )
@@ -42,7 +43,7 @@ type Shared struct {
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{
-		parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
 		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
 	if o.Several {
@@ -50,7 +51,7 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since)}
+		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since), now: o.Now}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -65,14 +66,19 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 
 // OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
 // data directory of its own below that of the options. The options of the crawl are those of all of
-// them. They have hosts, or limits, in common. The caller closes it when all engines are closed.
-func OpenShared(o Options) (*Shared, error) {
+// them. They have hosts, or limits, in common, and limits in common with other processes if there are
+// grants; nil: they have not. The caller closes it when all engines are closed.
+func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o.fill()
 	o.Several = true
-	return newShared(&o, newDiskSpace(&o))
+	s, err := newShared(&o, newDiskSpace(&o))
+	if err == nil && grants != nil {
+		s.gates.keeper.Share(grants)
+	}
+	return s, err
 }
 
 // Close closes what the engines have shared, which are closed.

@@ -12,13 +12,15 @@ import (
 
 // engines are those of the shards that the node owns. It implements membership.Engines.
 type engines struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	scope   *scope
-	copying chan struct{} // holds one: a snapshot is being made
-	running sync.WaitGroup
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	copying  chan struct{}  // holds one: a snapshot is being made
+	observer crawl.Observer // of all engines; nil: nobody
+	orders   *orders
+	running  sync.WaitGroup
 
 	removing sync.Mutex // held while a database is removed; taken before mu
 
@@ -31,8 +33,8 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, copying: e.copying,
-		holding: h, stop: stop,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
+		copying: e.copying, observer: e.observer, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r
@@ -42,7 +44,7 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.ended.end(r)
+		e.ended.add(r.last)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)
@@ -59,5 +61,9 @@ func (e *engines) Close(h *membership.Holding, _ bool) {
 	}
 }
 
-// Granted is part of membership.Engines. No engine uses grants yet.
-func (e *engines) Granted(*membership.Holding, string) {}
+// Granted is part of membership.Engines.
+func (e *engines) Granted(key string) {
+	if k, ok := limitKey(key); ok {
+		e.shared.Granted(k)
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -61,6 +62,7 @@ type world struct {
 
 	replicas int
 	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
+	api      bool             // the nodes that start have an API
 
 	mu       sync.Mutex // guards children
 	children []*child   // all that were started
@@ -158,6 +160,7 @@ type process struct {
 	proxy  *natstest.Proxy
 	nc     *nats.Conn
 	node   *Node
+	api    *server.Server // nil: it has none
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run; set before done is closed
@@ -194,14 +197,32 @@ func (w *world) start(name, dir string) *process {
 		}
 	}
 	w.nodes = append(w.nodes, p)
+	if w.api {
+		p.api = serveAPI(w.t, p.node, dir)
+	}
 	run, stop := context.WithCancel(context.Background())
 	p.cancel = stop
 	go func() {
 		defer close(p.done)
 		p.err = p.node.Run(run)
+		if p.api != nil {
+			p.err = errors.Join(p.err, p.api.Close(run))
+		}
 		p.nc.Close()
 	}()
 	return p
+}
+
+// serveAPI starts the API of a node.
+func serveAPI(t *testing.T, n *Node, dir string) *server.Server {
+	t.Helper()
+	s, err := server.Start(server.Options{
+		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // nodeOptions are those of a node with four shards.

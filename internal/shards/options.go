@@ -50,6 +50,9 @@ func DefaultOptions(o crawl.Options) Options {
 	}
 }
 
+// maxGroupName bounds the name of a group, which is the key of a grant.
+const maxGroupName = 512
+
 // Validate says what is wrong with the options, all of it, except for those that membership checks.
 func (o *Options) Validate() error {
 	var errs []error
@@ -66,6 +69,10 @@ func (o *Options) Validate() error {
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
 		"shards: the node sets Journal, Permits and Shared itself")
+	for _, g := range c.Frontier.Groups {
+		refuse(len(g.Name) > maxGroupName,
+			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
+	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
 	refuse(o.KeepDatabases < 10, fmt.Sprintf("shards: KeepDatabases is %v, should be more than 0", o.KeepDatabases))
 	j := o.journal()
