@@ -16,7 +16,7 @@ import (
 )
 
 // The TTLs of members: one that no slow machine exceeds, and one for tests that wait for its end.
-const longTTL, shortTTL = 20 * time.Second, 2 * time.Second
+const longTTL, shortTTL = 10 * time.Second, 2 * time.Second
 
 // TestOneNode: a node with four shards requests the pages that one machine requests, each once.
 func TestOneNode(t *testing.T) {
