@@ -31,7 +31,7 @@ type memberOutcome struct {
 // Times of a node.
 const (
 	serverPatience = 20 * time.Second // until the NATS server inside the process takes connections
-	openTimeout    = 15 * time.Second // for one attempt to join
+	openTimeout    = 5 * time.Second  // for one attempt to join
 	openAgain      = time.Second      // between two attempts
 	reportAgain    = 10 * time.Second // between two lines that say why it does not join
 	leaveTime      = 10 * time.Second // to hand over, besides crawl.shutdown_grace

@@ -64,6 +64,7 @@ func newRootCommand() *cobra.Command {
 		newRetryCommand(settings),
 		newEraseCommand(settings),
 		newControlCommand(settings),
+		newClusterCommand(settings),
 		newOptOutCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
@@ -118,6 +119,7 @@ func otherWords() map[string][]string {
 		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
 		"retry": {"requeue", "again"}, "erase": {"forget", "delete", "remove", "purge"},
 		"import": {"add", "feed"}, "export": {"dump"},
+		"cluster": {"nodes", "shards", "members"},
 		"control": {"pause", "stop", "drain", "set", "reload"},
 		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}

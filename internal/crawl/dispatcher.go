@@ -303,6 +303,9 @@ func (d *dispatcher) restore() error {
 	if err == nil {
 		err = d.restorePause(mark)
 	}
+	if p := d.o.Paused; err == nil && p != nil && *p == d.pausedSince.IsZero() {
+		d.pending.setMark(markPaused, d.pause(*p, d.o.Now()))
+	}
 	if err == nil && !d.pausedSince.IsZero() {
 		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)
 	}

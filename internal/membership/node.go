@@ -121,6 +121,7 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Go(func() { n.grants.receive(ctx) })
 	wg.Go(func() { n.grants.send(ctx) })
 	wg.Go(func() { n.watchReplicas(ctx) })
+	wg.Go(func() { n.takeCommands(ctx) })
 	guarded, endGuard := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() { n.guard(guarded) })
 	select {
@@ -184,6 +185,11 @@ func (n *Node) Leave() {
 // Drain makes the node hand over its shards and take no others. It stays a member.
 func (n *Node) Drain() {
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, false) })
+}
+
+// Undrain makes a node take shards again that Drain, or an engine that failed, has drained.
+func (n *Node) Undrain() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Undrain(now) })
 }
 
 // do calls f with the state machine and the time, and takes what follows from that. Before Run and

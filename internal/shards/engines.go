@@ -12,13 +12,15 @@ import (
 
 // engines are those of the shards that the node owns. It implements membership.Engines.
 type engines struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	scope   *scope
-	copying chan struct{} // holds one: a snapshot is being made
-	running sync.WaitGroup
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	copying  chan struct{}  // holds one: a snapshot is being made
+	observer crawl.Observer // of all engines; nil: nobody
+	orders   *orders
+	running  sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	open  map[*membership.Holding]*run
@@ -29,8 +31,8 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, copying: e.copying,
-		holding: h, stop: stop,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
+		copying: e.copying, observer: e.observer, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/routes"
 )
 
 // stateFile is the name of the file with which a node has its shards back at once after a restart.
@@ -23,6 +24,7 @@ const stateFile = "member"
 type Node struct {
 	member  *membership.Node
 	engines *engines
+	routes  *routes.Routes
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
@@ -50,7 +52,16 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if e.shared, err = crawl.OpenShared(o.Crawl, grants{member}); err != nil {
 		return nil, err
 	}
-	return &Node{member: member, engines: e}, nil
+	if e.orders, err = openOrders(ctx, js, &o, log); err != nil {
+		e.shared.Close()
+		return nil, err
+	}
+	n := &Node{member: member, engines: e}
+	if n.routes, err = routes.Start(nc, o.Names, o.Cluster.Node); err != nil {
+		e.shared.Close()
+		return nil, err
+	}
+	return n, nil
 }
 
 // Run crawls until the node has left: see Leave. If the context ends before that, all requests are
@@ -60,10 +71,12 @@ func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
+	readers.Go(func() { n.engines.orders.follow(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
 	readers.Wait()
+	n.routes.Close()
 	n.engines.shared.Close()
 	return err
 }
