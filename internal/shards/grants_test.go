@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -101,14 +102,14 @@ func checkGaps(t *testing.T, what string, log testweb.Log, least time.Duration) 
 func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *world, want []string)) {
 	want := alone(t)
 	web := serve(t, sharing(limit.address, limit.slow))
-	w := newWorldOf(t, web, seeds(t, web), time.Millisecond, ttl)
-	w.change = func(o *Options) { limit.limit(&o.Crawl) }
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
+	w.alter = func(o *Options) { limit.limit(&o.Crawl) }
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
 	}
 	happens(w, want)
 	w.crawled(want)
-	w.leaveAll()
+	w.leaveRest()
 	by := make(map[string]int)
 	for _, q := range w.check(want) {
 		by[q.UserAgent]++
@@ -120,8 +121,8 @@ func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *w
 	t.Logf("%d pages; requests by node: %v", len(want), by)
 }
 
-// leaveAll has all nodes leave that have not ended.
-func (w *world) leaveAll() {
+// leaveRest has the nodes leave that have not ended.
+func (w *world) leaveRest() {
 	for _, p := range w.nodes {
 		select {
 		case <-p.done:
@@ -234,7 +235,7 @@ func TestSoleUsers(t *testing.T) {
 	}
 	w.start("second", t.TempDir())
 	w.crawled(want)
-	w.leaveAll()
+	w.leaveRest()
 	requests := len(w.check(want))
 	if n := messages(); n > requests/4 {
 		t.Errorf("%d messages about grants for %d requests", n, requests)
