@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 )
@@ -42,7 +43,7 @@ type Shared struct {
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{
-		parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
 		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
 	if o.Several {

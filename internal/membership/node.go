@@ -31,6 +31,7 @@ type Node struct {
 	reg    *registers
 	writes *writes
 	grants *grants
+	state  *stateFile
 	trust  *Trust
 
 	wake    chan struct{} // for the loop: there are actions
@@ -59,7 +60,7 @@ const maxNames = 10_000
 
 // Join looks whether the process can be a node of the cluster: the stream and the settings are those
 // that the other nodes have. It creates them if this is the first node. The node is no member before
-// [Node.Run]. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
+// [Node.Run], and a node that is not run is closed. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
 func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -83,6 +84,9 @@ func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options)
 	}
 	n.writes = newWrites(n)
 	n.grants = newGrants(n, nc)
+	if n.state, err = openState(o.StateFile); err != nil {
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -101,12 +105,9 @@ const tickEvery = 200 * time.Millisecond
 // then wait for a TTL before they take the shards. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
 	o := n.o.Cluster
-	state, err := openState(n.o.StateFile)
-	if err != nil {
-		return err
-	}
-	defer state.close()
-	o.Predecessor = state.predecessor
+	defer n.Close()
+	o.Predecessor = n.state.predecessor
+	var err error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.mu.Lock()
@@ -128,7 +129,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-synced:
-		err = n.loop(ctx, state)
+		err = n.loop(ctx)
 	}
 	n.breakAll()
 	cancel()
@@ -139,14 +140,14 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // loop lets time pass and carries out actions until the node has left.
-func (n *Node) loop(ctx context.Context, state *stateFile) error {
+func (n *Node) loop(ctx context.Context) error {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	trusted := false
 	for {
 		n.do(func(m *cluster.Node, now cluster.Instant) {
 			m.Tick(now)
-			state.note(m.Born())
+			n.state.note(m.Born())
 			n.checkWatch(now)
 		})
 		if is := n.trust.Left() > 0; is != trusted {
@@ -157,7 +158,7 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 					"look whether the NATS servers can be reached and a majority of them runs")
 			}
 		}
-		if err := state.save(); err != nil {
+		if err := n.state.save(); err != nil {
 			n.log.Warn("cannot note the membership, so a restart takes longer", "error", err)
 		}
 		for ticked := false; !ticked; {
@@ -174,6 +175,9 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 		}
 	}
 }
+
+// Close gives up a node that is not run, so that another process can use its state file.
+func (n *Node) Close() { n.state.close() }
 
 // Leave makes the node hand over its shards and end its membership. [Node.Run] returns when that is
 // done.

@@ -353,7 +353,9 @@ func (s *Server) export(ctx context.Context, t *stream, path string, query url.V
 		if query.Del("from"); from != "" && i == 0 {
 			query.Set("from", from)
 		}
-		query.Set("limit", strconv.Itoa(left))
+		if query.Del("limit"); limited {
+			query.Set("limit", strconv.Itoa(left))
+		}
 		p := read(path, query)
 		response, err := s.toShard(ctx, shard, &p)
 		if err != nil {

@@ -41,7 +41,7 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.ended.end(r)
+		e.ended.add(r.last)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

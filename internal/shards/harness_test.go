@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -58,6 +59,7 @@ type world struct {
 
 	replicas int
 	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
+	api      bool             // the nodes that start have an API
 
 	mu       sync.Mutex // guards children
 	children []*child   // all that were started
@@ -140,6 +142,7 @@ type process struct {
 	proxy  *natstest.Proxy
 	nc     *nats.Conn
 	node   *Node
+	api    *server.Server // nil: it has none
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run; set before done is closed
@@ -170,14 +173,32 @@ func (w *world) start(name, dir string) *process {
 		w.t.Fatal(err)
 	}
 	w.nodes = append(w.nodes, p)
+	if w.api {
+		p.api = serveAPI(w.t, p.node, dir)
+	}
 	run, stop := context.WithCancel(context.Background())
 	p.cancel = stop
 	go func() {
 		defer close(p.done)
 		p.err = p.node.Run(run)
+		if p.api != nil {
+			p.err = errors.Join(p.err, p.api.Close(run))
+		}
 		p.nc.Close()
 	}()
 	return p
+}
+
+// serveAPI starts the API of a node.
+func serveAPI(t *testing.T, n *Node, dir string) *server.Server {
+	t.Helper()
+	s, err := server.Start(server.Options{
+		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // nodeOptions are those of a node with four shards.

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/routes"
 )
 
@@ -28,8 +29,8 @@ type Node struct {
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
-// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Open may
-// fail; it can be called again. After an Open without an error the caller calls Run.
+// connection belongs to the caller, who closes it after Run. While the servers elect a leader, the error
+// is natsconn.ErrDown or storage.ErrLogDown, and Open can be called again. After an Open without an error the caller calls Run.
 func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -45,23 +46,31 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
-		return nil, err
-	}
-	e.scope = newScope(e.streams, o.Seeds, log)
-	if e.shared, err = crawl.OpenShared(o.Crawl, grants{member}); err != nil {
-		return nil, err
-	}
-	if e.orders, err = openOrders(ctx, js, &o, log); err != nil {
-		e.shared.Close()
-		return nil, err
-	}
 	n := &Node{member: member, engines: e}
-	if n.routes, err = routes.Start(nc, o.Names, o.Cluster.Node); err != nil {
-		e.shared.Close()
+	if err := n.open(ctx, nc, js, log); err != nil {
+		member.Close()
 		return nil, err
 	}
 	return n, nil
+}
+
+// open opens what the engines share.
+func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, log *slog.Logger) (err error) {
+	e := n.engines
+	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
+		return err
+	}
+	e.scope = newScope(e.streams, e.o.Seeds, log)
+	if e.orders, err = openOrders(ctx, js, e.o, log); err != nil {
+		return natsconn.Down(err)
+	}
+	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
+		return natsconn.Down(err)
+	}
+	if e.shared, err = crawl.OpenShared(e.o.Crawl, grants{n.member}); err != nil {
+		n.routes.Close()
+	}
+	return err
 }
 
 // Run crawls until the node has left: see Leave. If the context ends before that, all requests are

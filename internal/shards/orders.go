@@ -181,6 +181,7 @@ func (o *orders) follow(ctx context.Context) {
 func (o *orders) followOnce(ctx context.Context) error {
 	c, err := o.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{o.subject()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+		MaxResetAttempts: 1,
 	})
 	if err != nil {
 		return err

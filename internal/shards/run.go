@@ -29,7 +29,8 @@ type run struct {
 	copying  chan struct{} // taken while a snapshot is made: one at a time
 	holding  *membership.Holding
 	stop     context.CancelFunc
-	engine   atomic.Pointer[crawl.Engine] // nil: it is not open yet
+	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
+	last     crawl.Status                 // of an engine that has ended
 	observer crawl.Observer
 	serving  serving
 	orders   *orders
@@ -93,6 +94,7 @@ func (r *run) crawl(ctx context.Context) error {
 	finished := r.serving.begin(e)
 	_, err = e.Run(ctx, r.o.Seeds)
 	finished()
+	r.last = e.Status()
 	stop()
 	beside.Wait()
 	return errors.Join(err, e.Close())
