@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
@@ -20,6 +21,7 @@ type engines struct {
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
 	orders   *orders
+	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
 
 	removing sync.Mutex // held while a database is removed; taken before mu
@@ -34,7 +36,7 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
-		copying: e.copying, observer: e.observer, holding: h, stop: stop,
+		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r
