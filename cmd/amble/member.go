@@ -72,6 +72,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	}
 	api := m.serverOptions()
 	api.Cluster = m.node
+	api.Metrics.Register(m.node.Metrics())
 	server, err := m.serve(api, nil)
 	if err != nil {
 		return out, err

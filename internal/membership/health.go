@@ -42,6 +42,15 @@ func replicas(info *jetstream.StreamInfo) (list []Replica) {
 	return list
 }
 
+// LastReplicas returns the copies as the node has seen them last, at most a minute ago while the servers
+// answer.
+func (n *Node) LastReplicas() []Replica {
+	if list := n.replicas.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // healthEvery is how often a node looks for copies that stay behind. One that does so twice in a row
 // is reported.
 const healthEvery = time.Minute
@@ -52,18 +61,18 @@ func (n *Node) watchReplicas(ctx context.Context) {
 	defer ticker.Stop()
 	var before map[string]bool
 	for {
+		limited, cancel := context.WithTimeout(ctx, healthEvery/2)
+		list, err := n.Replicas(limited)
+		cancel()
+		if err == nil { // the loss of trust is reported already
+			n.replicas.Store(&list)
+			before = n.reportBehind(list, before)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		limited, cancel := context.WithTimeout(ctx, healthEvery/2)
-		list, err := n.Replicas(limited)
-		cancel()
-		if err != nil {
-			continue // the loss of trust is reported already
-		}
-		before = n.reportBehind(list, before)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
@@ -22,6 +23,8 @@ type engines struct {
 	orders   *orders
 	running  sync.WaitGroup
 
+	refused atomic.Uint64 // counts the engines that have lost their shard to another node
+
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	open  map[*membership.Holding]*run
 	ended Progress // of the engines that are not open any more
@@ -32,7 +35,7 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
-		copying: e.copying, observer: e.observer, holding: h, stop: stop,
+		copying: e.copying, observer: e.observer, holding: h, stop: stop, refused: &e.refused,
 	}
 	e.mu.Lock()
 	e.open[h] = r

@@ -31,6 +31,7 @@ type run struct {
 	stop     context.CancelFunc
 	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
 	last     crawl.Status                 // of an engine that has ended
+	refused  *atomic.Uint64               // counts the engines that have lost their shard to another node
 	observer crawl.Observer
 	serving  serving
 	orders   *orders
@@ -51,6 +52,7 @@ func (r *run) drive(ctx context.Context) error {
 	case errors.Is(err, storage.ErrLost):
 		if r.holding.Context().Err() == nil {
 			r.log.Warn("the shard belongs to another node", "error", err)
+			r.refused.Add(1)
 			r.holding.Refused()
 		}
 		return nil
