@@ -42,15 +42,6 @@ func replicas(info *jetstream.StreamInfo) (list []Replica) {
 	return list
 }
 
-// LastReplicas returns the copies as the node has seen them last, at most a minute ago while the servers
-// answer.
-func (n *Node) LastReplicas() []Replica {
-	if list := n.replicas.Load(); list != nil {
-		return *list
-	}
-	return nil
-}
-
 // healthEvery is how often a node looks for copies that stay behind. One that does so twice in a row
 // is reported.
 const healthEvery = time.Minute
@@ -65,7 +56,6 @@ func (n *Node) watchReplicas(ctx context.Context) {
 		list, err := n.Replicas(limited)
 		cancel()
 		if err == nil { // the loss of trust is reported already
-			n.replicas.Store(&list)
 			before = n.reportBehind(list, before)
 		}
 		select {

@@ -38,8 +38,6 @@ type Node struct {
 	alarm   chan struct{} // for the guard: trust or a holding has ended
 	leaving atomic.Bool   // Leave was called
 
-	replicas atomic.Pointer[[]Replica] // as they were seen last
-
 	mu       sync.Mutex // guards what follows; nothing blocks under it
 	machine  *cluster.Node
 	actions  []cluster.Action // to be carried out by the loop

@@ -53,6 +53,9 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	if s.o.Settings != nil {
 		s.settingsAPI(api)
 	}
+	if s.o.Cluster != nil {
+		s.clusterAPI(api)
+	}
 	if s.o.Crawls != nil {
 		s.crawlsAPI(api)
 	}
@@ -246,6 +249,9 @@ func (s *Server) open() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.o.Metrics != nil {
+		if s.o.Cluster != nil {
+			s.o.Metrics.Register(newClusterCollector(s.o.Cluster))
+		}
 		mux.Handle("GET /metrics", s.o.Metrics.handler(s.here, s.o.Now))
 	}
 	if s.o.Pprof {

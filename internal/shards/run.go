@@ -31,10 +31,10 @@ type run struct {
 	stop     context.CancelFunc
 	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
 	last     crawl.Status                 // of an engine that has ended
-	refused  *atomic.Uint64               // counts the engines that have lost their shard to another node
 	observer crawl.Observer
 	serving  serving
 	orders   *orders
+	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
