@@ -24,6 +24,8 @@ type engines struct {
 	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
 
+	removing sync.Mutex // held while a database is removed; taken before mu
+
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	open  map[*membership.Holding]*run
 	ended Progress // of the engines that are not open any more
@@ -40,6 +42,7 @@ func (e *engines) Open(h *membership.Holding) {
 	e.open[h] = r
 	e.mu.Unlock()
 	e.running.Go(func() {
+		e.waitForRemoval()
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
