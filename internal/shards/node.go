@@ -81,6 +81,7 @@ func (n *Node) Run(ctx context.Context) error {
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
 	readers.Go(func() { n.engines.orders.follow(reading) })
+	readers.Go(func() { n.follow(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
