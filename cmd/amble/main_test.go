@@ -21,6 +21,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -49,7 +51,8 @@ func TestHeavyScripts(t *testing.T) {
 	runScripts(t, func(name string) bool { return !slices.Contains(besideRun, name) })
 }
 
-// runScripts runs the wanted ones of the scripts. $WEB is a web server on loopback.
+// runScripts runs the wanted ones of the scripts. $WEB is a web server on loopback, and $NATS a
+// NATS server.
 func runScripts(t *testing.T, wanted func(name string) bool) {
 	const suffix = ".txtar"
 	files, err := filepath.Glob("testdata/script/*" + suffix)
@@ -65,12 +68,14 @@ func runScripts(t *testing.T, wanted func(name string) bool) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
 	t.Cleanup(web.Close) // the scripts run in parallel, behind the end of this function
+	nats := natstest.Start(t, natsconn.Names{Cluster: "scripts"}, 1, nil)
 	testscript.Run(t, testscript.Params{
 		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("WEB", web.URL)
+			env.Setenv("NATS", "nats://"+nats.Addresses()[0])
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would keep each process for a second
 			addProcesses(env)
 			return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/node"
 )
 
 // abortOnCrash makes a crash of the program end it by SIGABRT, which every supervisor can tell from
@@ -24,15 +25,25 @@ func abortOnCrash() {
 	forbidDump()
 }
 
-// checkDescriptors compares the limit of open files with the needs of a crawl. It warns if
-// connections will be closed early, and fails if workers would have to wait for each other.
-func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error {
+// checkDescriptors compares the limit of open files with the needs of the crawls. It warns if
+// connections will be closed early, lowers the number of crawls that may be open to what there is room
+// for, and fails if workers would have to wait for each other.
+func checkDescriptors(limit int, n *node.Options, warn func(text string)) error {
+	o := &n.Crawl
 	least, full := o.Descriptors()
+	most := n.MaxOpen
+	if n.MaxCrawls > 0 {
+		n.MaxOpen = max(min(most, (limit-full)/node.CrawlDescriptors), 1)
+		least, full = least+node.CrawlDescriptors, full+most*node.CrawlDescriptors
+	}
 	may := fmt.Sprintf("this process may have %d files and connections open, and %d workers", limit, o.Workers)
 	raise := fmt.Sprintf("raise the limit (ulimit -n %d, or LimitNOFILE=%d of a service)", full, full)
 	switch {
 	case limit < least:
 		return exit(exitUsage, fmt.Errorf("%s need %d at least: %s, or lower crawl.workers", may, least, raise))
+	case n.MaxOpen < most:
+		warn(fmt.Sprintf("this process may have %d files and connections open: %s besides DEFAULT may be open at a time, "+
+			"and not %d; %s", limit, plural(n.MaxOpen, "crawl"), most, raise))
 	case limit < full:
 		warn(fmt.Sprintf("%s may take %d: fewer connections are kept between requests; %s", may, full, raise))
 	}
@@ -44,9 +55,9 @@ func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error
 const sameWish = time.Second
 
 // interruptible returns a context that the first SIGINT or SIGTERM ends. Another one, a second
-// later or more, ends the process at once, and nothing that was committed is lost. stop restores
-// the default handling of the signals.
-func interruptible(parent context.Context, say io.Writer, grace time.Duration) (ctx context.Context, stop func()) {
+// later or more, ends the process at once, and nothing that was committed is lost. stopping is what the
+// first one prints. stop restores the default handling of the signals.
+func interruptible(parent context.Context, say io.Writer, stopping string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -70,8 +81,7 @@ func interruptible(parent context.Context, say io.Writer, grace time.Duration) (
 					"rest")
 				os.Exit(exitInterrupted)
 			}
-			fmt.Fprintf(say, "amble: stopping; requests in flight have %s to end. A second signal stops at once\n",
-				span(grace))
+			fmt.Fprintln(say, stopping)
 			cancel()
 		}
 	})
@@ -150,10 +160,30 @@ func (s *supervisor) notify(message string) {
 	_, _ = c.Write([]byte(message))
 }
 
-// watch reports that the crawl is ready when it works, and from then on that it is alive for as
-// long as its dispatcher is: a dispatcher that hangs is detected by the age of its status. end
-// reports that the crawl stops, and ends the watch.
-func (s *supervisor) watch(status func() crawl.Status) (end func()) {
+// vital is what a supervisor wants to know.
+type vital struct {
+	ready, alive bool
+	text         string // the state in a line
+}
+
+// vitalOf says that a crawl is alive for as long as its dispatcher is: a dispatcher that hangs is
+// detected by the age of its status.
+func vitalOf(status func() crawl.Status) func(now time.Time, silence time.Duration) vital {
+	return func(now time.Time, silence time.Duration) vital {
+		st := status()
+		return vital{
+			ready: st.State != "opened",
+			alive: now.Sub(st.At) < silence || st.State == "stopping" || st.State == "finished",
+			text: fmt.Sprintf("%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"],
+				st.URLs["queued"], st.PagesPerSec),
+		}
+	}
+}
+
+// watch reports that the process is ready when it works, and from then on that it is alive. vital is
+// given the longest silence that the supervisor allows. end reports that the process stops, and ends the
+// watch.
+func (s *supervisor) watch(vital func(now time.Time, silence time.Duration) vital) (end func()) {
 	if s == nil {
 		return func() {}
 	}
@@ -167,13 +197,13 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for ready := false; ; {
-			st := status()
-			if !ready && st.State != "opened" {
+			v := vital(time.Now(), s.watchdog)
+			if !ready && v.ready {
 				ready = true
 				s.notify("READY=1")
 			}
 			if ready {
-				s.notify(s.alive(&st, time.Now()))
+				s.notify(s.alive(v))
 			}
 			select {
 			case <-done:
@@ -190,10 +220,9 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 }
 
 // alive is the message at a moment.
-func (s *supervisor) alive(st *crawl.Status, now time.Time) string {
-	message := fmt.Sprintf("STATUS=%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"],
-		st.URLs["queued"], st.PagesPerSec)
-	if s.watchdog > 0 && (now.Sub(st.At) < s.watchdog || st.State == "stopping" || st.State == "finished") {
+func (s *supervisor) alive(v vital) string {
+	message := "STATUS=" + v.text
+	if s.watchdog > 0 && v.alive {
 		message += "\nWATCHDOG=1"
 	}
 	return message

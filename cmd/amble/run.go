@@ -46,8 +46,12 @@ to standard error, the summary at the end to standard output.
 
 Exit code 0: everything is done or postponed, or a signal stopped the crawl. 1: an error stopped it, or the
 database cannot be used. 2: wrong settings or usage, no usable seed, or nothing to crawl. 3: another process
-has the database. 4: no seed could be fetched, the summary says why. 130: stopped at once by a second
-signal.`,
+has the database. 4: no seed could be fetched, the summary says why. 5: the cluster refuses this node. 130:
+stopped at once by a second signal.
+
+With cluster.urls or cluster.embed.listen the process is a node of a cluster: it crawls the shards that fall
+to it. It waits for the NATS servers if they are down. The first signal makes it hand its shards over and
+leave.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
@@ -75,13 +79,21 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	if err != nil {
 		return err
 	}
+	k.seeds = seeds.good
+	if c.InCluster() {
+		m := &member{crawling: k}
+		out, err := m.run(command.Context())
+		if err != nil {
+			return err
+		}
+		return m.print(command.OutOrStdout(), out)
+	}
 	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
 		return err // before any directory is made
 	}
 	if text := nothingInScope(c, len(seeds.good)); text != "" {
 		k.notice("warning", text)
 	}
-	k.seeds = seeds.good
 	out, err := k.run(command.Context())
 	if err != nil {
 		return err
@@ -201,12 +213,13 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options.Crawl, func(text string) { k.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
 	defer redirectStandardLog(k.log)()
-	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
+	ctx, stop := interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
+		span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
 	defer stop()
 	if err := k.endErasure(ctx); err != nil {
 		return out, err
@@ -232,8 +245,8 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	started := time.Now()
 	status := n.Default().Status
 	out.before = status()
-	unwatch := watch(status, k.screen, k.log)
-	stopping := findSupervisor(os.Getenv).watch(status)
+	unwatch := watch(crawlProgress(status, k.log), k.screen)
+	stopping := findSupervisor(os.Getenv).watch(vitalOf(status))
 	err = n.Run(running)
 	out.Summary = n.Summary()
 	unserve()
@@ -272,27 +285,36 @@ func allSeeds(n int) string {
 // closeGrace is how long responses of the API that are being written may take at the end.
 const closeGrace = 2 * time.Second
 
-// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
-func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
+// serverOptions returns the options of the API, from the settings.
+func (k *crawling) serverOptions() server.Options {
 	s := k.config.Server
-	if s.Listen == "" {
-		return nil, nil
-	}
-	var crawls server.Crawls
-	if several {
-		crawls = n
-	}
 	metrics := server.NewMetrics(programVersion())
 	if k.config.URLFrontier.Listen != "" {
 		metrics.Register(k.counted)
 	}
-	api, err := server.Start(server.Options{
+	return server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,
 		Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
-		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics,
-		Settings: k.settings, Crawls: crawls,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics, Settings: k.settings,
 		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
-	}, n.Default())
+	}
+}
+
+// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
+func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
+	o := k.serverOptions()
+	if o.Listen == "" {
+		return nil, nil
+	}
+	if several {
+		o.Crawls = n
+	}
+	return k.serve(o, n.Default())
+}
+
+// serve starts the API; c is nil on a node of a cluster.
+func (k *crawling) serve(o server.Options, c server.Crawl) (*server.Server, error) {
+	api, err := server.Start(o, c)
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
@@ -300,7 +322,9 @@ func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, erro
 			k.config.Source("server.listen"), err))
 	}
 	k.settings.useTokens(api.SetTokens)
-	k.log.Info("the API listens", "address", api.Address())
+	if o.Listen != "" {
+		k.log.Info("the API listens", "address", api.Address())
+	}
 	return api, nil
 }
 

@@ -178,6 +178,7 @@ func (n *Node) lose(now Instant) {
 	for _, h := range n.held {
 		n.stop(h, breaking)
 	}
+	n.dropSlots()
 	n.dirty = true
 }
 
@@ -188,5 +189,14 @@ func (n *Node) Drain(now Instant, leaveToo bool) {
 	if leaveToo && n.self.leave == stays {
 		n.self.leave = leaves
 	}
+	n.Tick(now)
+}
+
+// Undrain makes a node take shards again, unless it leaves.
+func (n *Node) Undrain(now Instant) {
+	if n.self.leave != stays {
+		return
+	}
+	n.self.weight, n.self.next, n.dirty = n.o.Weight, now, true
 	n.Tick(now)
 }

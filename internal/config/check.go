@@ -215,6 +215,7 @@ func (k *checker) network() {
 	k.fetchTexts()
 	k.server()
 	k.urlfrontier()
+	k.cluster()
 }
 
 // pairs checks settings that are valid alone.
@@ -235,6 +236,7 @@ func (k *checker) pairs() {
 	}
 	k.exposure()
 	k.serviceExposure()
+	k.nodes()
 }
 
 // unsure reports whether the value of a setting was found invalid, so that it cannot be compared

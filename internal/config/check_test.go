@@ -74,6 +74,9 @@ func TestRanges(t *testing.T) {
 		{"urlfrontier.delay", "-1ns", "169h", "0s to 168h"},
 		{"audit.max_size", "1048575", "1025TiB", "0, or 1MiB to 1024TiB"},
 		{"audit.keep", "-1ns", "876001h", "0s to 876000h"},
+		{"cluster.shards", "0", "65537", "1 to 65536"},
+		{"cluster.replicas", "2", "6", "1, 3 or 5"},
+		{"cluster.weight", "0", "65536", "1 to 65535"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
 	// A size cannot be negative, so storage.min_free and fetch.min_rate have two values above

@@ -42,6 +42,7 @@ type Config struct {
 	Audit       Audit       `mapstructure:"audit"`
 	Server      Server      `mapstructure:"server"`
 	URLFrontier URLFrontier `mapstructure:"urlfrontier"`
+	Cluster     Cluster     `mapstructure:"cluster"`
 	Log         Log         `mapstructure:"log"`
 
 	file    string            // the file read; empty: none
@@ -199,6 +200,7 @@ func Default() Config {
 		Audit:       Audit{MaxSize: ByteSize(o.Requests.MaxSize), Keep: o.Requests.Keep},
 		Server:      Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		URLFrontier: defaultURLFrontier(),
+		Cluster:     defaultCluster(),
 		Log:         Log{Level: "info", Format: "text"},
 	}
 }
@@ -222,7 +224,8 @@ func (c *Config) resolvePaths() {
 	dir := filepath.Dir(c.file)
 	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
 		&c.Fetch.TLSCAFile, &c.Consent.OptOut,
-		&c.Server.TLSCert, &c.Server.TLSKey, &c.URLFrontier.TLSCert, &c.URLFrontier.TLSKey} {
+		&c.Server.TLSCert, &c.Server.TLSKey, &c.URLFrontier.TLSCert, &c.URLFrontier.TLSKey,
+		&c.Cluster.Credentials, &c.Cluster.TLSCA, &c.Cluster.TLSCert, &c.Cluster.TLSKey, &c.Cluster.Embed.Directory} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

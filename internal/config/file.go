@@ -87,14 +87,14 @@ func (d *document) read(body []byte) []settingValue {
 		d.r.add(Problem{Source: d.at(top.Line), Read: kindName(top),
 			Message: "want settings such as crawl: with its keys indented below"})
 	default:
-		d.top(top)
+		d.settings(top, "")
 	}
 	return d.found
 }
 
-// top reads the settings and sections of the outermost mapping.
-func (d *document) top(node *yaml.Node) {
-	d.pairs(node, "", func(key string, name, value *yaml.Node) {
+// settings reads the settings and sections of a mapping, whose keys begin with a prefix.
+func (d *document) settings(node *yaml.Node, prefix string) {
+	d.pairs(node, prefix, func(key string, name, value *yaml.Node) {
 		if !d.words.sections[key] {
 			d.leaf(key, name, value)
 			return
@@ -106,7 +106,7 @@ func (d *document) top(node *yaml.Node) {
 			d.r.add(Problem{Source: d.at(name.Line), Key: key, Read: kindName(section),
 				Message: "is a section: want its keys indented below it"})
 		default:
-			d.pairs(section, key+".", d.leaf)
+			d.settings(section, key+".")
 		}
 	})
 }
@@ -139,7 +139,7 @@ func (d *document) leaf(key string, name, value *yaml.Node) {
 		d.r.add(Problem{Source: d.at(name.Line), Key: clipped(key), Message: d.words.unknown(key)})
 		return
 	}
-	if s.section() != "" && name.Value == key {
+	if strings.Contains(name.Value, ".") {
 		d.r.add(Problem{Source: d.at(name.Line), Key: key, Message: "is written in one line; in the file write " +
 			s.section() + ": and below it, indented, " + s.name() + ":"})
 		return

@@ -37,16 +37,7 @@ func PatchOf(sets []string) (map[string]any, error) {
 	words, r := newVocabulary(), newReport()
 	patch := make(map[string]any)
 	for _, g := range fromFlags(sets, words, r) {
-		section, name := g.setting.section(), g.setting.name()
-		value := plain(g.setting, g.value)
-		if section == "" {
-			patch[name] = value
-			continue
-		}
-		if patch[section] == nil {
-			patch[section] = map[string]any{}
-		}
-		patch[section].(map[string]any)[name] = value
+		g.setting.put(patch, plain(g.setting, g.value))
 	}
 	if len(r.problems) > 0 {
 		return nil, r.sorted()

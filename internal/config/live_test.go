@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,5 +175,36 @@ func TestPatchOf(t *testing.T) {
 	if _, err := PatchOf([]string{"crawl.wokers=1"}); err == nil ||
 		!strings.Contains(err.Error(), "did you mean crawl.workers?") {
 		t.Error(err)
+	}
+}
+
+// TestSectionInASection: a setting two sections deep has the value of the file, of the environment, of a
+// flag and of a patch, each stronger than the one before.
+func TestSectionInASection(t *testing.T) {
+	file := "cluster:\n  embed:\n    listen: 127.0.0.1:1\n    listen_routes: 127.0.0.1:9\n"
+	set, environ := []string{"cluster.embed.listen=127.0.0.1:3"}, []string{"AMBLE_CLUSTER_EMBED_LISTEN=127.0.0.1:2"}
+	patch, err := PatchOf([]string{"cluster.embed.listen=127.0.0.1:4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := writeFile(t, file)
+	for i, sources := range []struct {
+		sets, environ []string
+		patch         []byte
+	}{{}, {nil, environ, nil}, {set, environ, nil}, {set, environ, text}} {
+		c, err := LoadPatched(path, sources.sets, sources.environ, sources.patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.Cluster.Embed.Listen, fmt.Sprintf("127.0.0.1:%d", i+1); got != want {
+			t.Errorf("source %d: %s, want %s", i+1, got, want)
+		}
+		if c.Cluster.Embed.ListenRoutes != "127.0.0.1:9" {
+			t.Errorf("source %d: the other setting is %q", i+1, c.Cluster.Embed.ListenRoutes)
+		}
 	}
 }

@@ -106,14 +106,7 @@ func (s setting) path() string { return strings.ReplaceAll(s.key, ".", delimiter
 func nested(layer []settingValue) map[string]any {
 	top := map[string]any{}
 	for _, g := range layer {
-		section := top
-		if name := g.setting.section(); name != "" {
-			if top[name] == nil {
-				top[name] = map[string]any{}
-			}
-			section = top[name].(map[string]any)
-		}
-		section[g.setting.name()] = g.value
+		g.setting.put(top, g.value)
 	}
 	return top
 }

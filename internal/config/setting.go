@@ -35,16 +35,26 @@ func collect(t reflect.Type, prefix string, index []int, list *[]setting) {
 	}
 }
 
-// section returns the part of the key before the dot, or "".
-func (s setting) section() string {
-	section, _, nested := strings.Cut(s.key, ".")
-	if !nested {
-		return ""
+// section returns the part of the key before the last dot, or "".
+func (s setting) section() string { return sectionOf(s.key) }
+
+func sectionOf(key string) string { return key[:max(strings.LastIndexByte(key, '.'), 0)] }
+
+// put sets the value of the setting in a map of its sections.
+func (s setting) put(top map[string]any, value any) {
+	section := top
+	if s.section() != "" {
+		for name := range strings.SplitSeq(s.section(), ".") {
+			if section[name] == nil {
+				section[name] = map[string]any{}
+			}
+			section = section[name].(map[string]any)
+		}
 	}
-	return section
+	section[s.name()] = value
 }
 
-// name returns the part of the key after the dot.
+// name returns the part of the key after the last dot.
 func (s setting) name() string { return s.key[strings.LastIndexByte(s.key, '.')+1:] }
 
 // variable returns the name of the setting in the environment.
@@ -77,8 +87,8 @@ func newVocabulary() *vocabulary {
 	v := &vocabulary{settings: settings(), byKey: map[string]setting{}, sections: map[string]bool{}}
 	for _, s := range v.settings {
 		v.byKey[s.key] = s
-		if s.section() != "" {
-			v.sections[s.section()] = true
+		for section := s.section(); section != ""; section = sectionOf(section) {
+			v.sections[section] = true
 		}
 	}
 	return v
@@ -92,8 +102,7 @@ func (v *vocabulary) unknown(key string) string {
 	if best := v.nearest(key); best != "" {
 		return "unknown key; did you mean " + best + "?"
 	}
-	section, _, _ := strings.Cut(key, ".")
-	if v.sections[section] {
+	if section := sectionOf(key); v.sections[section] {
 		return "unknown key; " + section + " has: " + strings.Join(v.namesIn(section), ", ")
 	}
 	return "unknown key; the shipped config.yaml lists all of them"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -40,21 +41,28 @@ func (c *Config) Show(w io.Writer) error {
 	for _, s := range settings() {
 		if s.section() != section {
 			section = s.section()
-			fmt.Fprintf(&b, "\n%s:\n", section)
+			writeSection(&b, section)
 		}
 		text, err := c.shownValue(s)
 		if err != nil {
 			return fmt.Errorf("config: show %s: %w", s.key, err)
 		}
-		indent := ""
-		if section != "" {
-			indent = "  "
-		}
-		fmt.Fprintf(&b, "%-40s # %s\n", indent+s.name()+": "+text, c.Source(s.key))
+		fmt.Fprintf(&b, "%-40s # %s\n", indent(s.key)+s.name()+": "+text, c.Source(s.key))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// writeSection writes the begin of a section.
+func writeSection(b *bytes.Buffer, section string) {
+	if sectionOf(section) == "" {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "%s%s:\n", indent(section), section[strings.LastIndexByte(section, '.')+1:])
+}
+
+// indent returns what a setting or a section is indented by.
+func indent(key string) string { return strings.Repeat("  ", strings.Count(key, ".")) }
 
 // notShown stands for a secret.
 const notShown = "(set, not shown)"

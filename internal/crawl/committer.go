@@ -372,10 +372,10 @@ func (b *batching) gathers() bool {
 
 // nextAddition returns the addition that waits, as a batch of its own so that its result is counted
 // apart, or nil if it is not its turn. Additions take turns with the crawl's own work if that is
-// ready.
+// ready. Scope seeds come before URLs that were judged by them.
 func (b *batching) nextAddition(ready bool) *batch {
 	a := b.addition
-	if a == nil || b.lastAdded && ready {
+	if a == nil || b.lastAdded && ready || len(b.pending.rows.ScopeSeeds) > 0 {
 		return nil
 	}
 	return &batch{

@@ -27,12 +27,6 @@ type dispatcherStore interface {
 	Marks(prefix string) (map[string][]byte, error)
 }
 
-// connections is what the dispatcher needs of the client.
-type connections interface {
-	slowRequests
-	bandwidthLimits
-}
-
 // dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
 // mailbox. It consists of what it owns: the frontier, and a part for each thing that it keeps track
 // of. Run's goroutine drives it and is the only one that touches it.
@@ -44,7 +38,7 @@ type dispatcher struct {
 	live        *atomic.Pointer[inForce]
 	scope       *atomic.Pointer[frontier.Scope]
 	tally       *tally.Tally
-	connections connections
+	connections slowRequests
 	bodies      *bodies
 	space       *diskSpace
 	plan        *recrawl.Plan // of recrawls; nil: there are none
@@ -58,14 +52,15 @@ type dispatcher struct {
 	committed <-chan *batch // holds one
 
 	// Its own.
-	f         *frontier.Frontier
-	timer     *time.Timer    // rings when the next thing is due
-	ledger    startLedger    // what begins
-	requests  *requestLog    // what has ended
-	settings  *keptSettings  // those that decide about URLs
-	optOuts   optOuts        // all of them
-	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
-	suspects  bool           // the database has a mark of URLs that were in flight at deaths
+	f           *frontier.Frontier
+	timer       *time.Timer    // rings when the next thing is due
+	ledger      startLedger    // what begins
+	requests    *requestLog    // what has ended
+	settings    *keptSettings  // those that decide about URLs
+	optOuts     optOuts        // all of them
+	keptDelay   *time.Duration // of hosts, in place of that of the options; nil: clients have set none
+	sharedScope sharedScope
+	suspects    bool // the database has a mark of URLs that were in flight at deaths
 
 	phase            // how far the run has come
 	batching         // what gathers for the next commit
@@ -125,6 +120,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			call(d)
 		case <-d.share.wake:
 			d.mayBegin()
+		case <-d.sharedScope.more:
+			d.widenScope()
 		case <-d.surveyor.Onward():
 			d.surveyor.Step(d.postponedAfter())
 		}
@@ -221,6 +218,7 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
 	d.share.of.adjustHeap()
+	d.takeOptOuts()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.report("running")
@@ -299,6 +297,9 @@ func (d *dispatcher) restore() error {
 	mark, err := d.store.Mark(markPaused)
 	if err == nil {
 		err = d.restorePause(mark)
+	}
+	if p := d.o.Paused; err == nil && p != nil && *p == d.pausedSince.IsZero() {
+		d.pending.setMark(markPaused, d.pause(*p, d.o.Now()))
 	}
 	if err == nil && !d.pausedSince.IsZero() {
 		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)

@@ -92,7 +92,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 		return nil, err
 	}
 	if o.Journal != nil {
-		logged, err := openLogged(s, o.Journal)
+		logged, err := openLogged(s, &o)
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
@@ -128,9 +128,15 @@ func (e *Engine) openShared() (err error) {
 		if e.shared, err = newShared(&e.o, e.space); err != nil {
 			return err
 		}
+		e.shared.keptDelay.Store(e.keptDelay)
+		commanded, err := commandedOptOuts(e.store)
+		if err != nil {
+			return err
+		}
+		e.shared.shareOptOuts(commanded)
 	}
 	e.share = newShare(e.shared)
-	e.live.Load().limitBandwidth(e.shared.client)
+	e.live.Load().limitBandwidth(e.shared)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
 }
@@ -252,7 +258,8 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 // prepare does what comes before the first request: it fixes the scope, commits the seeds, reads
 // the hosts, and makes the roles. The error is that of ctx if that has ended.
 func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew, error) {
-	scope, err := newInitialScope(e.store, &e.o, seeds)
+	shared, sharedScope := e.o.sharedSeeds()
+	scope, err := newInitialScope(e.store, &e.o, seeds, shared...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -278,7 +285,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if c.incoming, err = e.newIncoming(d.mailbox); err != nil {
 		return nil, nil, err
 	}
-	d.settings = kept
+	d.settings, d.sharedScope = kept, sharedScope
 	if e.plan != nil {
 		d.sweeps.adopter = &sweep.Adopter{
 			Store: e.store, Plan: e.plan, Rule: &e.o.Recrawl.Rule, Hosts: adoptions,
@@ -297,9 +304,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 ) {
 	fo := e.o.Frontier
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
-	if !e.o.IgnoreRobots { // else each crawl has a pace of its own, which its fetchers know of
-		fo.Gate = e.share.frontierGate()
-	}
+	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}

@@ -44,7 +44,8 @@ type loggedView interface {
 type loggedStore struct {
 	loggedView
 	journal Journal
-	last    routed // the batch that is being committed
+	cluster Cluster // nil: other shards have nothing but their logs
+	last    routed  // the batch that is being committed
 }
 
 // routed is a batch, divided into what this shard keeps and the URLs of others.
@@ -86,15 +87,15 @@ func replay(s loggedView, j Journal) error {
 }
 
 // openLogged brings a store up to the end of its log. It closes nothing.
-func openLogged(s loggedView, j Journal) (*loggedStore, error) {
-	if err := replay(s, j); err != nil {
+func openLogged(s loggedView, o *Options) (*loggedStore, error) {
+	if err := replay(s, o.Journal); err != nil {
 		return nil, fmt.Errorf("bring the database up to its log: %w", err)
 	}
-	return &loggedStore{loggedView: s, journal: j}, nil
+	return &loggedStore{loggedView: s, journal: o.Journal, cluster: o.Cluster}, nil
 }
 
-// Commit publishes the URLs of other shards, appends the batch to the log, and commits it to the
-// database. After an error all of it can be tried again with the same batch.
+// Commit publishes the scope seeds and the URLs of other shards, appends the batch to the log, and
+// commits it to the database. After an error all of it can be tried again with the same batch.
 func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
 	if s.last.batch != b {
 		r, err := s.route(b)
@@ -104,12 +105,8 @@ func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
 		s.last = r
 	}
 	r := &s.last
-	if len(r.others) > 0 && !r.published {
-		at, err := s.LogPosition()
-		if err == nil {
-			err = s.journal.Publish(at.Number+1, r.others)
-		}
-		if err != nil {
+	if !r.published {
+		if err := s.publish(r); err != nil {
 			return storage.Result{}, err
 		}
 		r.published = true
@@ -128,6 +125,18 @@ func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
 	}
 	s.last = routed{}
 	return result, nil
+}
+
+// publish makes known what other shards need of a batch: first the scope that its URLs were judged by.
+func (s *loggedStore) publish(r *routed) error {
+	if err := s.widen(r.batch.ScopeSeeds); err != nil || len(r.others) == 0 {
+		return err
+	}
+	at, err := s.LogPosition()
+	if err != nil {
+		return err
+	}
+	return s.journal.Publish(at.Number+1, r.others)
 }
 
 // route divides a batch.
@@ -214,6 +223,7 @@ type incoming struct {
 	journal Journal
 	after   uint64 // the sequence that is committed
 	url     fingerprinter
+	refresh func(context.Context) error // puts the newest scope in force
 	admit   func(*storage.Found) bool
 	add     func(context.Context, *addition) (added, error)
 	failed  func(context.Context, error) // ends the crawl
@@ -244,6 +254,9 @@ func (in *incoming) run(ctx context.Context) {
 }
 
 func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Discovery) error {
+	if err := in.refresh(ctx); err != nil {
+		return err
+	}
 	a := &addition{marks: map[string][]byte{markIncoming: storage.EncodeOffset(sequence)}}
 	for i := range urls {
 		f := urls[i].Found
@@ -278,6 +291,7 @@ func (e *Engine) newIncoming(m *mailbox) (*incoming, error) {
 	}
 	return &incoming{
 		o: &e.o, log: e.log, journal: e.o.Journal, after: after, url: e.store, add: m.add,
+		refresh: func(ctx context.Context) error { return m.call(ctx, (*dispatcher).widenScope) },
 		admit: func(f *storage.Found) bool {
 			_, in := e.o.admitAddition(e.scope.Load(), &Addition{URL: f.URL, Depth: f.Depth})
 			return in || f.Seed

@@ -24,6 +24,7 @@ type memoryJournal struct {
 	calls   int  // of Append while it was down
 	foreign func(host string) bool
 	sent    []storage.Discovery
+	arrives func(take func(sequence uint64, urls []storage.Discovery) error) error // nil: nothing does
 }
 
 func (j *memoryJournal) Append(number uint64, record []byte) (uint64, error) {
@@ -75,7 +76,12 @@ func (j *memoryJournal) Publish(_ uint64, urls []storage.Discovery) error {
 	return nil
 }
 
-func (j *memoryJournal) Incoming(ctx context.Context, _ uint64, _ func(uint64, []storage.Discovery) error) error {
+func (j *memoryJournal) Incoming(ctx context.Context, _ uint64, take func(uint64, []storage.Discovery) error) error {
+	if j.arrives != nil {
+		if err := j.arrives(take); err != nil {
+			return err
+		}
+	}
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -37,6 +37,8 @@ type Options struct {
 	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
 	MaxPages      uint64        // pages fetched in all; 0: no limit
 	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
+	// Paused says whether a run begins paused. nil: if the one before was, and nobody has resumed it.
+	Paused *bool
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
@@ -76,6 +78,8 @@ type Options struct {
 	// Journal is the log of the shard of a cluster that the engine crawls; nil: the engine is the
 	// whole crawl, on one machine.
 	Journal Journal
+	// Cluster is what the engine needs of the other shards; nil: there are none.
+	Cluster Cluster
 	// Permits say whether requests may be made; nil: they may at any time.
 	Permits Permits
 	// Taken says that another process, or an earlier run with another data directory, may have made
@@ -247,17 +251,12 @@ func newInForce(o *Options, l Live) *inForce {
 	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
-// bandwidthLimits is where limits of the bytes that are received are put in force.
-type bandwidthLimits interface {
-	SetBandwidth(all int64, ofHost func(host string) int64)
-}
-
 // limitBandwidth puts the limits of the bytes that are received in force.
-func (f *inForce) limitBandwidth(c bandwidthLimits) {
+func (f *inForce) limitBandwidth(s *Shared) {
 	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
 	var ofHost func(string) int64
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {
 		ofHost = func(host string) int64 { return f.politeness(host).Bandwidth }
 	}
-	c.SetBandwidth(f.Bandwidth, ofHost)
+	s.setBandwidth(f.Bandwidth, ofHost)
 }

@@ -29,18 +29,19 @@ type scopeStore interface {
 }
 
 // initialScope is the scope at the start of a run: that of the seeds, of those of earlier runs, and
-// of where their redirects led.
+// of where their redirects led, in a cluster those of all shards.
 type initialScope struct {
 	scope *frontier.Scope
 	fresh []string // seeds that no earlier run has recorded
 	seeds int      // that the scope is made of
 }
 
-func newInitialScope(s scopeStore, o *Options, seeds []Seed) (*initialScope, error) {
+func newInitialScope(s scopeStore, o *Options, seeds []Seed, shared ...weburl.URL) (*initialScope, error) {
 	recorded, err := recordedSeeds(s)
 	if err != nil {
 		return nil, err
 	}
+	recorded = append(recorded, shared...)
 	known := make(map[string]bool, len(recorded))
 	urls := make([]weburl.URL, 0, len(seeds)+len(recorded))
 	for _, u := range recorded {
@@ -59,7 +60,7 @@ func newInitialScope(s scopeStore, o *Options, seeds []Seed) (*initialScope, err
 	if err != nil {
 		return nil, err
 	}
-	optOuts := listOptOuts(o.OptOuts, commanded).InForce(o.Now())
+	optOuts := listOptOuts(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
 	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude, urls...).WithOptOuts(optOuts)
 	return &initialScope{scope, fresh, len(known)}, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// discoveriesVersion is the version of the messages with URLs for other shards.
-const discoveriesVersion = 1
+// discoveriesVersion is the version of the messages with URLs for other shards. Version 1 has no scope.
+const discoveriesVersion = 2
 
 // messageURLs bounds the bytes of URLs and metadata in one message with URLs, unless one alone has
 // more.
@@ -27,10 +27,10 @@ func discoveryBytes(d *storage.Discovery) int {
 	return len(d.Found.URL.String()) + len(d.Found.Stripped) + len(d.Found.Metadata) + len(d.Via) + 64
 }
 
-// appendDiscoveries appends a message with URLs for another shard: version, the pages that they were
-// found on, and the discoveries as in a record, where the page is a number. FORMAT.md describes its
-// bytes.
-func appendDiscoveries(b []byte, all []storage.Discovery) ([]byte, error) {
+// appendDiscoveries appends a message with URLs for another shard: version, the scope that they were
+// judged by, the pages that they were found on, and the discoveries as in a record, where the page is a
+// number. FORMAT.md describes its bytes.
+func appendDiscoveries(b []byte, scope uint64, all []storage.Discovery) ([]byte, error) {
 	vias := make(map[string]uint32)
 	var texts []string
 	found := make([]storage.Found, len(all))
@@ -49,6 +49,7 @@ func appendDiscoveries(b []byte, all []storage.Discovery) ([]byte, error) {
 		found[i].ViaHost, found[i].ViaOrdinal = 1, n
 	}
 	b = append(b, discoveriesVersion)
+	b = binary.AppendUvarint(b, scope)
 	b = binary.AppendUvarint(b, uint64(len(texts)))
 	for _, via := range texts {
 		b = append(binary.AppendUvarint(b, uint64(len(via))), via...)
@@ -57,44 +58,52 @@ func appendDiscoveries(b []byte, all []storage.Discovery) ([]byte, error) {
 }
 
 // decodeDiscoveries is the inverse of appendDiscoveries. Fingerprints are missing.
-func decodeDiscoveries(b []byte) ([]storage.Discovery, error) {
+func decodeDiscoveries(b []byte) (scope uint64, all []storage.Discovery, err error) {
 	d := wire.NewDecoder(b)
 	switch version := d.Byte(); {
 	case !d.OK() || version == 0:
-		return nil, fmt.Errorf("%w: it has no version", storage.ErrRecord)
+		return 0, nil, fmt.Errorf("%w: it has no version", storage.ErrRecord)
 	case version > discoveriesVersion:
-		return nil, fmt.Errorf("a message with URLs: %w (its version is %d, this amble reads up to %d): "+
+		return 0, nil, fmt.Errorf("a message with URLs: %w (its version is %d, this amble reads up to %d): "+
 			"use a newer amble on this node", storage.ErrNewer, version, discoveriesVersion)
+	case version > 1:
+		scope = d.Uvarint()
 	}
 	var vias []string
 	for n := d.UvarintMax(uint64(d.Len())); n > 0 && d.OK(); n-- {
 		vias = append(vias, string(d.Long()))
 	}
 	if !d.OK() {
-		return nil, fmt.Errorf("%w: %w", storage.ErrRecord, d.Err())
+		return 0, nil, fmt.Errorf("%w: %w", storage.ErrRecord, d.Err())
 	}
 	found, err := storage.DecodeFound(d.Rest())
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	all := make([]storage.Discovery, len(found))
+	all = make([]storage.Discovery, len(found))
 	for i := range found {
 		f := &found[i]
 		if f.ViaHost != storage.NoHost {
 			if f.ViaHost != 1 || uint64(f.ViaOrdinal) >= uint64(len(vias)) {
-				return nil, fmt.Errorf("%w: a URL was found on a page that is missing", storage.ErrRecord)
+				return 0, nil, fmt.Errorf("%w: a URL was found on a page that is missing", storage.ErrRecord)
 			}
 			all[i].Via = vias[f.ViaOrdinal]
 		}
 		f.ViaHost, f.ViaOrdinal = storage.NoHost, 0
 		all[i].Found = *f
 	}
-	return all, nil
+	return scope, all, nil
 }
 
-// Publish makes URLs durable that belong to other shards. number is that of the commit that they
-// come from: the same URLs under the same number are taken once.
+// Publish is PublishBy without a scope.
 func (s *Shard) Publish(number uint64, all []storage.Discovery) error {
+	return s.PublishBy(0, number, all)
+}
+
+// PublishBy makes URLs durable that belong to other shards. scope is the sequence of the newest scope
+// seeds that they were judged by. number is that of the commit that they come from: the same URLs under
+// the same number are taken once.
+func (s *Shard) PublishBy(scope, number uint64, all []storage.Discovery) error {
 	byShard := make(map[int][]storage.Discovery)
 	var targets []int
 	for i := range all {
@@ -114,7 +123,7 @@ func (s *Shard) Publish(number uint64, all []storage.Discovery) error {
 				size += discoveryBytes(&list[n])
 				n++
 			}
-			data, err := appendDiscoveries(nil, list[:n])
+			data, err := appendDiscoveries(nil, scope, list[:n])
 			if err != nil {
 				return fmt.Errorf("publish URLs for shard %d: %w", to, err)
 			}
@@ -140,11 +149,23 @@ func (s *Shard) Publish(number uint64, all []storage.Discovery) error {
 	return nil
 }
 
-// Incoming gives the URLs that other shards have published for this one to take, message by message
-// behind a sequence, until the context or the run ends. It returns the first error of take, or
-// ErrNewer, ErrRecord, ErrLogDown.
+// Incoming gives the URLs of Messages to take.
 func (s *Shard) Incoming(ctx context.Context, after uint64,
 	take func(sequence uint64, all []storage.Discovery) error) error {
+	return s.Messages(ctx, after, func(m *Message) error { return take(m.Sequence, m.URLs) })
+}
+
+// Message is what other shards have published for one.
+type Message struct {
+	Sequence uint64
+	Scope    uint64 // the sequence of the newest scope seeds that the URLs were judged by; 0: none
+	URLs     []storage.Discovery
+}
+
+// Messages gives the messages that other shards have published for this one to take, behind a sequence,
+// until the context or the run ends. It returns the first error of take, or ErrNewer, ErrRecord,
+// ErrLogDown.
+func (s *Shard) Messages(ctx context.Context, after uint64, take func(*Message) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -162,11 +183,11 @@ func (s *Shard) Incoming(ctx context.Context, after uint64,
 		if err != nil {
 			return fmt.Errorf("read %s: %w", subject, err)
 		}
-		all, err := decodeDiscoveries(m.data)
-		if err != nil {
+		in := Message{Sequence: m.sequence}
+		if in.Scope, in.URLs, err = decodeDiscoveries(m.data); err != nil {
 			return fmt.Errorf("message %d of %s: %w", m.sequence, subject, err)
 		}
-		if err := take(m.sequence, all); err != nil {
+		if err := take(&in); err != nil {
 			return err
 		}
 	}

@@ -311,7 +311,7 @@ func TestIncoming(t *testing.T) {
 
 // FuzzDiscoveries: a message with URLs is refused, or decoded to what is encoded the same.
 func FuzzDiscoveries(f *testing.F) {
-	b, err := appendDiscoveries(nil, []storage.Discovery{
+	b, err := appendDiscoveries(nil, 7, []storage.Discovery{
 		{Found: storage.Found{URL: parse(f, "https://a.example/1"), Depth: 3, At: someTime()}, Via: "https://b.example/"},
 		{Found: storage.Found{URL: parse(f, "https://a.example/2"), Stripped: "/3", At: someTime()}},
 	})
@@ -320,15 +320,15 @@ func FuzzDiscoveries(f *testing.F) {
 	}
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		all, err := decodeDiscoveries(b)
+		scope, all, err := decodeDiscoveries(b)
 		if err != nil {
 			return
 		}
-		encoded, err := appendDiscoveries(nil, all)
+		encoded, err := appendDiscoveries(nil, scope, all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := decodeDiscoveries(encoded); err != nil || fmt.Sprint(again) != fmt.Sprint(all) {
+		if by, again, err := decodeDiscoveries(encoded); err != nil || by != scope || fmt.Sprint(again) != fmt.Sprint(all) {
 			t.Errorf("%v, %v, want %v", again, err, all)
 		}
 	})

@@ -59,7 +59,8 @@ const (
 	pingInterval   = 5 * time.Second
 )
 
-// Connect connects to the servers. If none answers it returns an error that names them. Later on
+// Connect connects to the servers. If none answers it returns an error that names them: ErrDown, unless
+// the settings are wrong. Later on
 // the connection is made again for ever, to any server of the cluster. While there is none,
 // publishing fails at once: nothing is kept to be sent later.
 func Connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
@@ -76,7 +77,7 @@ func Connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
 	}
 	nc, err := nats.Connect(urls, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", urls, err)
+		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", urls, Down(err))
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -127,7 +128,11 @@ func (o *Options) nats() ([]nats.Option, error) {
 	}
 	if report := o.Events; report != nil {
 		options = append(options,
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { report("disconnected from NATS", err) }),
+			nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+				if !nc.IsClosed() {
+					report("disconnected from NATS", err)
+				}
+			}),
 			nats.ReconnectHandler(func(nc *nats.Conn) { report("connected to NATS at "+nc.ConnectedUrlRedacted(), nil) }),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { report("error of NATS", err) }))
 	} else {
@@ -173,7 +178,7 @@ func (t TLS) client() (*tls.Config, error) {
 // both sides have to show a certificate that it has signed.
 func (t TLS) server() (*tls.Config, error) {
 	if t.Cert == "" {
-		return nil, errors.New("a server with TLS needs a certificate: set cluster.tls.cert and cluster.tls.key")
+		return nil, errors.New("a server with TLS needs a certificate: set cluster.tls_cert and cluster.tls_key")
 	}
 	config, err := t.client()
 	if err == nil && config.RootCAs != nil {
@@ -184,14 +189,14 @@ func (t TLS) server() (*tls.Config, error) {
 
 func (t TLS) loadCert(config *tls.Config) error {
 	if (t.Cert == "") != (t.Key == "") {
-		return errors.New("cluster.tls: cert and key belong together; set both or none")
+		return errors.New("cluster.tls_cert and cluster.tls_key belong together; set both or none")
 	}
 	if t.Cert == "" {
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return fmt.Errorf("cluster.tls: %w", err)
+		return fmt.Errorf("cluster.tls_cert: %w", err)
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return nil
@@ -203,11 +208,11 @@ func (t TLS) roots() (*x509.CertPool, error) {
 	}
 	text, err := readSmall(t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("cluster.tls.ca: %w", err)
+		return nil, fmt.Errorf("cluster.tls_ca: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("cluster.tls.ca: %s: no certificate in PEM form is in it", t.CA)
+		return nil, fmt.Errorf("cluster.tls_ca: %s: no certificate in PEM form is in it", t.CA)
 	}
 	return roots, nil
 }

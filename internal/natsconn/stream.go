@@ -20,8 +20,8 @@ func (n Names) StreamConfig(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        n.Stream(),
 		Description: "amble: registers and logs of cluster " + n.Cluster,
-		Subjects: []string{n.Subject("settings"), n.Subject("member", "*"), n.Subject("epoch", "*"),
-			n.Subject("log", "*")},
+		Subjects: []string{n.Subject("settings"), n.Subject("orders"), n.Subject("scope"), n.Subject("member", "*"),
+			n.Subject("epoch", "*"), n.Subject("log", "*")},
 		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 		Duplicates: repeats, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
 		Replicas: replicas, AllowRollup: true, AllowAtomicPublish: true, DenyDelete: true,
@@ -30,7 +30,7 @@ func (n Names) StreamConfig(replicas int) jetstream.StreamConfig {
 
 // OpenStream returns the stream with the registers and the logs. It creates the stream if there is
 // none. If there is one that the cluster cannot work with, the error names each difference, and the
-// stream is returned too.
+// stream is returned too. While the servers have no leader the error is ErrDown.
 func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas int) (jetstream.Stream, error) {
 	want := n.StreamConfig(replicas)
 	s, err := js.Stream(ctx, want.Name)
@@ -41,7 +41,7 @@ func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas i
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", want.Name, err)
+		return nil, fmt.Errorf("open stream %s: %w", want.Name, Down(noJetStream(js, err)))
 	}
 	if d := differences(want, s.CachedInfo().Config); len(d) > 0 {
 		return s, fmt.Errorf("stream %s cannot hold this cluster: %s; change the setting, or give the cluster "+

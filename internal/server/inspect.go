@@ -26,7 +26,7 @@ type hostsQuery struct {
 	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
 	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers largest first, next soonest first, name by the labels from the right, found in the order of discovery; default: waiting, or name with under and contains"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
-	After    string `query:"after" maxLength:"512" doc:"next of the previous page"`
+	After    string `query:"after" maxLength:"24576" doc:"next of the previous page"`
 	Under    string `query:"under" maxLength:"512" doc:"only this domain and the hosts below it, by name"`
 	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was inspected, and may be empty"`
 }
@@ -40,20 +40,21 @@ func (s *Server) hostsAPI(api huma.API) {
 	handle(api, operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
 	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "Everything known of a host", http.StatusNotFound),
 		func(ctx context.Context, q *HostPath) (*object[inspect.HostStory], error) {
-			return answer(s.crawl.View().Host(ctx, q.Host))
+			return answer(s.crawl(ctx).View().Host(ctx, q.Host))
 		})
 }
 
-func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[inspect.HostPage], error) {
+func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[hostsOfAll], error) {
 	if q.Sort == "" {
 		q.Sort = "waiting"
 		if q.Under != "" || q.Contains != "" {
 			q.Sort = "name"
 		}
 	}
-	return answer(s.crawl.View().HostPage(ctx, inspect.HostQuery{
+	page, err := s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
 		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
-	}))
+	})
+	return answer(hostsOfAll{HostPage: page}, err)
 }
 
 // URLFilter selects URLs. It is exported because huma reads only fields of exported types.
@@ -61,7 +62,7 @@ type URLFilter struct {
 	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
-	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
+	From   string     `query:"from" maxLength:"32" pattern:"^(([0-9]{1,9}[.])?[1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
@@ -100,13 +101,14 @@ func (s *Server) urlsAPI(api huma.API) {
 	s.retryAPI(api)
 }
 
-func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[inspect.URLPage], error) {
+func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[urlsOfAll], error) {
 	query, err := q.query()
 	if err != nil {
 		return nil, err
 	}
 	query.Limit, query.Examine = q.Limit, maxExamined
-	return answer(s.crawl.View().URLPage(ctx, query))
+	page, err := s.crawl(ctx).View().URLPage(ctx, query)
+	return answer(urlsOfAll{URLPage: page}, err)
 }
 
 func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
@@ -114,7 +116,7 @@ func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLS
 	if err != nil {
 		return nil, errQuery{err}
 	}
-	return answer(s.crawl.View().URL(ctx, u))
+	return answer(s.crawl(ctx).View().URL(ctx, u))
 }
 
 // robotsQuery names an origin.
@@ -135,17 +137,17 @@ type robotsChecks struct {
 func (s *Server) robotsAPI(api huma.API) {
 	handle(api, operation("GET", "/robots", "robots-text",
 		"The robots.txt of an origin in force, and its earlier versions"),
-		func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
+		func(ctx context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
 			u, err := weburl.Parse(q.Origin)
 			if err != nil {
 				return nil, errQuery{err}
 			}
-			return answer(s.crawl.View().RobotsText(u.Origin()))
+			return answer(s.crawl(ctx).View().RobotsText(u.Origin()))
 		})
 	check := operation("GET", "/robots/check", "robots-check", "What robots.txt says about URLs")
 	check.Description = "By the stored robots.txt of each origin. Nothing is fetched: if no robots.txt was read " +
 		"yet, nothing is allowed yet."
-	handle(api, check, func(_ context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
+	handle(api, check, func(ctx context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
 		urls := make([]weburl.URL, 0, len(q.URLs))
 		for _, text := range q.URLs {
 			u, err := weburl.Parse(text)
@@ -154,7 +156,7 @@ func (s *Server) robotsAPI(api huma.API) {
 			}
 			urls = append(urls, u)
 		}
-		list, err := s.crawl.View().CheckRobots(urls)
+		list, err := s.crawl(ctx).View().CheckRobots(urls)
 		return answer(robotsChecks{list}, err)
 	})
 }
@@ -166,8 +168,9 @@ type planQuery struct {
 
 func (s *Server) planAPI(api huma.API) {
 	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
-		func(ctx context.Context, q *planQuery) (*object[inspect.RecrawlPlan], error) {
-			return answer(s.crawl.View().RecrawlPlan(ctx, q.Hosts))
+		func(ctx context.Context, q *planQuery) (*object[planOfAll], error) {
+			plan, err := s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts)
+			return answer(planOfAll{RecrawlPlan: plan}, err)
 		})
 }
 
@@ -207,7 +210,7 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 		return nil, err
 	}
 	query.Limit = q.Limit
-	view := s.crawl.View()
+	view := s.crawl(ctx).View()
 	if q.Host != "" {
 		if err := view.KnowsHost(q.Host); err != nil {
 			return nil, err
@@ -229,7 +232,7 @@ func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.St
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
 		t.begin()
-		matching, err := s.crawl.View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
+		matching, err := s.crawl(ctx).View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
 		return err
 	}), nil
@@ -269,7 +272,7 @@ func (s *Server) auditAPI(api huma.API) {
 
 func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
-	optOuts, err := s.crawl.OptOuts()
+	optOuts, err := s.crawl(ctx).OptOuts()
 	if err != nil {
 		return err
 	}
@@ -283,7 +286,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
-	report, err := audit.Run(ctx, filepath.Join(s.o.DataDir, requestlog.DirName), o)
+	report, err := audit.Run(ctx, filepath.Join(s.dataDir(ctx), requestlog.DirName), o)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // no request was made yet, or no log is kept
 	}

@@ -32,14 +32,15 @@ type optOutName struct {
 
 // optOutList is all opt-outs.
 type optOutList struct {
-	OptOuts []crawl.OptOut `json:"opt_outs"`
+	OptOuts    []crawl.OptOut `json:"opt_outs"`
+	Incomplete *Incomplete    `json:"incomplete,omitempty"`
 }
 
 func (s *Server) optOutAPI(api huma.API) {
 	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
-	handle(api, list, func(context.Context, *struct{}) (*object[optOutList], error) {
-		entries, err := s.crawl.OptOuts()
-		return answer(optOutList{entries}, err)
+	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[optOutList], error) {
+		entries, err := s.crawl(ctx).OptOuts()
+		return answer(optOutList{OptOuts: entries}, err)
 	})
 	add := operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
 	add.Description = "Nothing that it covers is requested from now on, robots.txt files included; a request in " +
@@ -53,7 +54,7 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl.AddOptOut(ctx, e))
+		return answer(e, s.crawl(ctx).AddOptOut(ctx, e))
 	})
 	remove := operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
 	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
@@ -62,7 +63,7 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl.RemoveOptOut(ctx, e.Scope, e.Value))
+		return answer(e, s.crawl(ctx).RemoveOptOut(ctx, e.Scope, e.Value))
 	})
 }
 

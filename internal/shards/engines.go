@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
@@ -12,31 +13,40 @@ import (
 
 // engines are those of the shards that the node owns. It implements membership.Engines.
 type engines struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	copying chan struct{} // holds one: a snapshot is being made
-	running sync.WaitGroup
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	copying  chan struct{}  // holds one: a snapshot is being made
+	observer crawl.Observer // of all engines; nil: nobody
+	orders   *orders
+	refused  atomic.Uint64 // logs that have refused a message of this node
+	running  sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows; nothing blocks under it
-	open map[*membership.Holding]*run
+	removing sync.Mutex // held while a database is removed; taken before mu
+
+	mu    sync.Mutex // guards what follows; nothing blocks under it
+	open  map[*membership.Holding]*run
+	ended Progress // of the engines that are not open any more
 }
 
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, copying: e.copying,
-		holding: h, stop: stop,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
+		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r
 	e.mu.Unlock()
 	e.running.Go(func() {
+		e.waitForRemoval()
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
+		e.ended.add(r.last)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)
@@ -53,5 +63,9 @@ func (e *engines) Close(h *membership.Holding, _ bool) {
 	}
 }
 
-// Granted is part of membership.Engines. No engine uses grants yet.
-func (e *engines) Granted(*membership.Holding, string) {}
+// Granted is part of membership.Engines.
+func (e *engines) Granted(key string) {
+	if k, ok := limitKey(key); ok {
+		e.shared.Granted(k)
+	}
+}

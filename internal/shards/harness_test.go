@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,15 +18,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 func TestMain(m *testing.M) {
+	runChild()
+	natstest.RunServer()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
 		panic(err)
@@ -33,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // shards is how many the clusters of the tests have.
 const shards = 4
@@ -44,23 +52,42 @@ var names = natsconn.Names{Cluster: "web"}
 type world struct {
 	t       *testing.T
 	web     *testweb.Web
+	seeds   []crawl.Seed
 	servers *natstest.Servers
 	started time.Time // of the clock of all nodes
 	delay   time.Duration
 	ttl     time.Duration
 	nodes   []*process
 	stalled atomic.Int64 // the longest time for which this process did nothing
+
+	replicas int
+	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
+	api      bool             // the nodes that start have an API
+
+	mu       sync.Mutex // guards children
+	children []*child   // all that were started
 }
 
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, web: serve(t, ring()), started: time.Now(), delay: delay, ttl: ttl}
-	w.servers = natstest.Start(t, names, 1, nil)
+	web := serve(t, ring())
+	return newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), delay, ttl)
+}
+
+// newWorldOf makes a world of a web and servers.
+func newWorldOf(
+	t *testing.T, web *testweb.Web, seeds []crawl.Seed, servers *natstest.Servers, delay, ttl time.Duration,
+) *world {
+	t.Helper()
+	w := &world{t: t, web: web, seeds: seeds, servers: servers, started: time.Now(), delay: delay, ttl: ttl}
+	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { w.watch(watched) })
+	path := filepath.Join(t.TempDir(), "synced")
+	watch.Go(func() { w.watch(watched, path) })
 	t.Cleanup(func() {
+		w.endChildren()
 		for _, p := range w.nodes {
 			p.kill()
 		}
@@ -70,14 +97,28 @@ func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	return w
 }
 
-// watch measures for how long this process does nothing, because the machine is slow.
-func (w *world) watch(ctx context.Context) {
+// watch measures for how long this process does nothing, or waits for its disk, because the machine is
+// slow.
+func (w *world) watch(ctx context.Context, path string) {
 	const every = 20 * time.Millisecond
-	for ctx.Err() == nil {
+	for i := 0; ctx.Err() == nil; i++ {
 		before := time.Now()
 		time.Sleep(every)
+		if i%10 == 0 {
+			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), syncFile(path)); err != nil {
+				w.t.Error(err)
+			}
+		}
 		w.stalled.Store(max(w.stalled.Load(), int64(time.Since(before)-every)))
 	}
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
@@ -119,6 +160,7 @@ type process struct {
 	proxy  *natstest.Proxy
 	nc     *nats.Conn
 	node   *Node
+	api    *server.Server // nil: it has none
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run; set before done is closed
@@ -137,28 +179,68 @@ func (w *world) start(name, dir string) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := DefaultOptions(crawlOptions(w.web, dir, name, w.delay))
-	o.Seeds, o.Names, o.Replicas, o.Timeout = seeds(w.t, w.web), names, 1, 2*time.Second
-	o.Uptime = func() time.Duration { return time.Hour + time.Since(w.started) }
-	c := &o.Cluster
-	c.Node, c.Shards = name, shards
-	c.TTL, c.Margin, c.LastStart = w.ttl, w.ttl/8, 200*time.Millisecond
-	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	if w.alter != nil {
+		w.alter(&o)
+	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
-		p.nc.Close()
-		w.t.Fatal(err)
+	for {
+		if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err == nil {
+			break
+		}
+		isSlow := errors.Is(err, storage.ErrLogDown) || errors.Is(err, natsconn.ErrDown)
+		if !isSlow || ctx.Err() != nil {
+			p.nc.Close()
+			w.t.Fatal(err)
+		}
 	}
 	w.nodes = append(w.nodes, p)
+	if w.api {
+		p.api = serveAPI(w.t, p.node, dir)
+	}
 	run, stop := context.WithCancel(context.Background())
 	p.cancel = stop
 	go func() {
 		defer close(p.done)
 		p.err = p.node.Run(run)
+		if p.api != nil {
+			p.err = errors.Join(p.err, p.api.Close(run))
+		}
 		p.nc.Close()
 	}()
 	return p
+}
+
+// serveAPI starts the API of a node.
+func serveAPI(t *testing.T, n *Node, dir string) *server.Server {
+	t.Helper()
+	s, err := server.Start(server.Options{
+		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// nodeOptions are those of a node with four shards.
+func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options {
+	o := DefaultOptions(crawling)
+	o.Names, o.Replicas, o.Timeout = names, 1, 2*time.Second
+	o.Uptime = func() time.Duration {
+		_, uptime := boot.Clock()
+		return uptime
+	}
+	c := &o.Cluster
+	c.Node, c.Shards = name, shards
+	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond
+	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	if ttl >= serversTTL {
+		c.Heartbeat, c.Retry, c.Settle = 2*time.Second, 2*time.Second, 2*time.Second
+	}
+	return o
 }
 
 // kill ends the process at once. Nothing of it reaches the server any more.
@@ -187,13 +269,26 @@ func (p *process) wait() {
 }
 
 // owned returns the shards whose engines the node has open, and that may make requests.
-func (p *process) owned() (all []cluster.Shard) {
-	e := p.node.engines
+func (p *process) owned() []cluster.Shard { return ownedBy(p.node) }
+
+func ownedBy(n *Node) (all []cluster.Shard) {
+	for _, h := range holdings(n) {
+		all = append(all, h.Shard())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// holdings returns those of the shards whose engines the node has open, and that may make requests.
+func (p *process) holdings() []*membership.Holding { return holdings(p.node) }
+
+func holdings(n *Node) (all []*membership.Holding) {
+	e := n.engines
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for h := range e.open {
-		if h.Check() == nil {
-			all = append(all, h.Shard())
+	for h, r := range e.open {
+		if h.Check() == nil && r.engine.Load() != nil {
+			all = append(all, h)
 		}
 	}
 	return all
@@ -240,16 +335,35 @@ func ring() (all []testweb.Site) {
 	return all
 }
 
-func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
-	t.Helper()
-	for i := range hosts {
-		u, err := weburl.Parse(web.URL(host(i), "/"))
-		if err != nil {
-			t.Fatal(err)
+// sharing is the ring with addresses that hosts share, and pages that take some time.
+func sharing(address func(host int) string, slow time.Duration) []testweb.Site {
+	all := ring()
+	for i := range all {
+		all[i].Group = address(i)
+		routes := all[i].Handler.(testweb.Routes)
+		for path, page := range routes {
+			routes[path] = testweb.Slow(slow, page)
 		}
-		all = append(all, crawl.Seed{URL: u, Source: "the test"})
 	}
 	return all
+}
+
+func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
+	t.Helper()
+	for _, host := range web.Sites() {
+		all = append(all, seed(t, web, host))
+	}
+	return all
+}
+
+// seed is the root of a host.
+func seed(t *testing.T, web *testweb.Web, host string) crawl.Seed {
+	t.Helper()
+	u, err := weburl.Parse(web.URL(host, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crawl.Seed{URL: u, Source: "the test"}
 }
 
 // pages returns the pages that were requested, sorted.
@@ -261,19 +375,23 @@ func pages(web *testweb.Web) (all []string) {
 	return slices.Compact(all)
 }
 
-// alone returns the pages that one machine without a cluster requests.
-func alone(t *testing.T) []string {
+// crawlAlone crawls on one machine without a cluster, until that is done.
+func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
 	t.Helper()
-	web := serve(t, ring())
-	e, err := crawl.Open(crawlOptions(web, t.TempDir(), "alone", time.Millisecond), logger(t))
+	e, err := crawl.Open(o, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Run(t.Context(), seeds(t, web))
+	_, err = e.Run(t.Context(), seeds)
 	if err := errors.Join(err, e.Close()); err != nil {
 		t.Fatal(err)
 	}
-	all := pages(web)
+}
+
+// alone returns the pages that one machine without a cluster requests.
+func alone(t *testing.T) []string {
+	t.Helper()
+	all := aloneAt(t, ring())
 	if len(all) != hosts*(2*depth+1) {
 		t.Fatalf("one machine has requested %d pages", len(all))
 	}
@@ -303,9 +421,9 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
 	}
 	log := w.web.Requests()
-	for i := range hosts {
-		for _, g := range log.Host(host(i)).ShortGaps(w.delay) {
-			w.t.Errorf("%s: %v between %s by %s and %s by %s", host(i), g.Length,
+	for _, host := range w.web.Sites() {
+		for _, g := range log.Host(host).ShortGaps(w.delay) {
+			w.t.Errorf("%s: %v between %s by %s and %s by %s", host, g.Length,
 				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
 		}
 	}
@@ -313,4 +431,13 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
 	}
 	return log
+}
+
+// seedsOf returns the seeds as they are on another web.
+func (w *world) seedsOf(web *testweb.Web) (all []crawl.Seed) {
+	w.t.Helper()
+	for _, s := range w.seeds {
+		all = append(all, seed(w.t, web, s.URL.Host()))
+	}
+	return all
 }

@@ -3,7 +3,9 @@ package shards
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -17,8 +19,8 @@ type permits struct{ holding *membership.Holding }
 func (p permits) Check() error { return p.holding.Check() }
 
 // Begin is part of crawl.Permits.
-func (p permits) Begin(ctx context.Context) (crawl.Permit, error) {
-	r, err := p.holding.Begin(ctx)
+func (p permits) Begin(ctx context.Context, admitted *frontier.GateRequest) (crawl.Permit, error) {
+	r, err := p.holding.Begin(ctx, grantKeys(admitted)...)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +31,9 @@ func (p permits) Begin(ctx context.Context) (crawl.Permit, error) {
 // storage.ErrLost, so that the engine ends at once and does not wait for the log to come back.
 type heldLog struct {
 	*journal.Shard
-	held context.Context
+	held  context.Context
+	scope *scope
+	wait  time.Duration // for scope seeds that URLs were judged by
 }
 
 // lost returns the error of a call, or ErrLost if the shard is not held any more.
@@ -53,12 +57,17 @@ func (l *heldLog) Replay(from storage.LogPosition, apply func(sequence uint64, r
 
 // Publish is part of crawl.Journal.
 func (l *heldLog) Publish(number uint64, urls []storage.Discovery) error {
-	return l.lost(l.Shard.Publish(number, urls))
+	return l.lost(l.Shard.PublishBy(l.scope.judgedBy(), number, urls))
 }
 
-// Incoming is part of crawl.Journal.
+// Incoming is part of crawl.Journal. URLs are judged by a scope no older than that of who has found them.
 func (l *heldLog) Incoming(
 	ctx context.Context, after uint64, take func(sequence uint64, urls []storage.Discovery) error,
 ) error {
-	return l.lost(l.Shard.Incoming(ctx, after, take))
+	return l.lost(l.Messages(ctx, after, func(m *journal.Message) error {
+		if err := l.scope.reached(ctx, m.Scope, l.wait); err != nil {
+			return err
+		}
+		return take(m.Sequence, m.URLs)
+	}))
 }

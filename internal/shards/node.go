@@ -6,13 +6,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/routes"
 )
 
 // stateFile is the name of the file with which a node has its shards back at once after a restart.
@@ -22,11 +27,12 @@ const stateFile = "member"
 type Node struct {
 	member  *membership.Node
 	engines *engines
+	routes  *routes.Routes
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
-// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Open may
-// fail; it can be called again. After an Open without an error the caller calls Run.
+// connection belongs to the caller, who closes it after Run. While the servers elect a leader, the error
+// is natsconn.ErrDown or storage.ErrLogDown, and Open can be called again. After an Open without an error the caller calls Run.
 func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -42,21 +48,49 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
+	n := &Node{member: member, engines: e}
+	if err := n.open(ctx, nc, js, log); err != nil {
+		member.Close()
 		return nil, err
 	}
-	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
-		return nil, err
+	return n, nil
+}
+
+// open opens what the engines share.
+func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, log *slog.Logger) (err error) {
+	e := n.engines
+	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
+		return err
 	}
-	return &Node{member: member, engines: e}, nil
+	e.scope = newScope(e.streams, e.o.Seeds, log)
+	if e.orders, err = openOrders(ctx, js, e.o, log); err != nil {
+		return natsconn.Down(err)
+	}
+	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
+		return natsconn.Down(err)
+	}
+	if e.shared, err = crawl.OpenShared(e.o.Crawl, grants{n.member}); err != nil {
+		n.routes.Close()
+	}
+	return err
 }
 
 // Run crawls until the node has left: see Leave. If the context ends before that, all requests are
 // broken off, nothing more is committed, and others take the shards when the trust of this node is
 // certainly over. The errors are those of membership.Node.Run. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	readers.Go(func() { n.engines.scope.run(reading) })
+	readers.Go(func() { n.engines.orders.follow(reading) })
+	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
+	readers.Go(func() { old.run(reading) })
+	readers.Go(func() { n.follow(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
+	stop()
+	readers.Wait()
+	n.routes.Close()
 	n.engines.shared.Close()
 	return err
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Timeout time.Duration
 	// SnapshotEvery is how often an engine looks whether a snapshot is due.
 	SnapshotEvery time.Duration
+	// KeepDatabases is for how long the database of a shard stays that another node owns.
+	KeepDatabases time.Duration
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -44,9 +46,12 @@ func DefaultOptions(o crawl.Options) Options {
 	o.ExitWhenDone = false
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute,
+		SnapshotEvery: time.Minute, KeepDatabases: time.Hour,
 	}
 }
+
+// maxGroupName bounds the name of a group, which is the key of a grant.
+const maxGroupName = 512
 
 // Validate says what is wrong with the options, all of it, except for those that membership checks.
 func (o *Options) Validate() error {
@@ -64,7 +69,12 @@ func (o *Options) Validate() error {
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
 		"shards: the node sets Journal, Permits and Shared itself")
+	for _, g := range c.Frontier.Groups {
+		refuse(len(g.Name) > maxGroupName,
+			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
+	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
+	refuse(o.KeepDatabases < 10, fmt.Sprintf("shards: KeepDatabases is %v, should be more than 0", o.KeepDatabases))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
 }
@@ -111,7 +121,7 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
-		"crawl.nofollow":       fmt.Sprint(c.NoFollow),
+		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}
 	if r := c.Recrawl; r != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -20,13 +21,20 @@ import (
 
 // run is one run of the engine of a shard, under one epoch.
 type run struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	copying chan struct{} // taken while a snapshot is made: one at a time
-	holding *membership.Holding
-	stop    context.CancelFunc
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	copying  chan struct{} // taken while a snapshot is made: one at a time
+	holding  *membership.Holding
+	stop     context.CancelFunc
+	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
+	last     crawl.Status                 // of an engine that has ended
+	observer crawl.Observer
+	serving  serving
+	orders   *orders
+	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -35,6 +43,8 @@ const retryDown = time.Second
 // drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error says
 // why this node cannot run engines.
 func (r *run) drive(ctx context.Context) error {
+	r.orders.note(r, 0)
+	defer r.orders.forget(r)
 	err := r.crawl(ctx)
 	switch {
 	case err == nil:
@@ -42,6 +52,7 @@ func (r *run) drive(ctx context.Context) error {
 	case errors.Is(err, storage.ErrLost):
 		if r.holding.Context().Err() == nil {
 			r.log.Warn("the shard belongs to another node", "error", err)
+			r.refused.Add(1)
 			r.holding.Refused()
 		}
 		return nil
@@ -67,25 +78,40 @@ func pause(ctx context.Context, d time.Duration) {
 // crawl runs the engine until ctx ends.
 func (r *run) crawl(ctx context.Context) error {
 	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
-	e, err := r.open(ctx, shard)
+	now, err := r.orders.read(ctx)
 	if err != nil {
 		return err
 	}
+	e, err := r.open(ctx, shard, now.Orders)
+	if err != nil {
+		return err
+	}
+	r.engine.Store(e)
+	defer r.engine.Store(nil)
 	copying, stop := context.WithCancel(ctx)
-	var snapshots sync.WaitGroup
-	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
+	var beside sync.WaitGroup
+	beside.Go(func() { r.makeSnapshots(copying, e, shard) })
+	beside.Go(func() { r.followOrders(copying, e, now.sequence) })
+	e.Observe(r.observer)
+	finished := r.serving.begin(e)
 	_, err = e.Run(ctx, r.o.Seeds)
+	finished()
+	r.last = e.Status()
 	stop()
-	snapshots.Wait()
+	beside.Wait()
 	return errors.Join(err, e.Close())
 }
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
 // of the newest snapshot.
-func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, error) {
+func (r *run) open(ctx context.Context, shard *journal.Shard, now Orders) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
-	o.Shared, o.Permits = r.shared, permits{r.holding}
-	o.Journal = &heldLog{shard, r.holding.Context()}
+	o.Shared, o.Permits, o.Paused = r.shared, permits{r.holding}, &now.Paused
+	o.Journal = &heldLog{shard, r.holding.Context(), r.scope, r.o.Timeout}
+	o.Cluster = &others{r.scope, r.holding.Context()}
+	if err := r.scope.readUpTo(shard); err != nil {
+		return nil, err
+	}
 	if err := makeDir(o.DataDir); err != nil {
 		return nil, err
 	}
@@ -119,6 +145,36 @@ func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Op
 	}
 	r.log.Info("the log does not reach back to the database of the shard; a snapshot replaces it", "record", at.Number)
 	return crawl.Open(o, r.log)
+}
+
+// followOrders makes the engine follow the orders of the operator, until ctx ends. It follows those with a
+// sequence already.
+func (r *run) followOrders(ctx context.Context, e *crawl.Engine, follows uint64) {
+	r.orders.note(r, follows)
+	select {
+	case <-e.Ready():
+	case <-ctx.Done():
+		return
+	}
+	for {
+		now, changed := r.orders.latest()
+		if now.sequence > follows {
+			command := e.Resume
+			if now.Paused {
+				command = e.Pause
+			}
+			if command(ctx) != nil { // the engine is ending
+				return
+			}
+			follows = now.sequence
+			r.orders.note(r, follows)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // makeDir makes the directory of a shard, durably.

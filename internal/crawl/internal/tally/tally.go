@@ -269,3 +269,22 @@ func (t *pace) load() Pace {
 }
 
 func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×" }
+
+// Add adds the counts of another crawl.
+func (r *Rates) Add(more Rates) {
+	r.Pages, r.Recrawls, r.Requests = r.Pages+more.Pages, r.Recrawls+more.Recrawls, r.Requests+more.Requests
+	r.Errors, r.Bytes, r.Robots = r.Errors+more.Errors, r.Bytes+more.Bytes, r.Robots+more.Robots
+	r.Added, r.Outside, r.Commits = r.Added+more.Added, r.Outside+more.Outside, r.Commits+more.Commits
+}
+
+// Add adds the gaps of another crawl.
+func (p *Pace) Add(more *Pace) {
+	p.Gaps, p.Violations = p.Gaps+more.Gaps, p.Violations+more.Violations
+	buckets := make([]PaceBucket, max(len(p.Buckets), len(more.Buckets)))
+	copy(buckets, p.Buckets)
+	for i, b := range more.Buckets {
+		b.Count += buckets[i].Count
+		buckets[i] = b
+	}
+	p.Buckets = buckets
+}

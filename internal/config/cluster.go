@@ -1,0 +1,224 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// Cluster says which cluster the process is a node of. Without servers it is none, and the rest has no
+// effect.
+type Cluster struct {
+	URLs        []string `mapstructure:"urls"`        // of NATS servers; see Config.InCluster
+	Name        string   `mapstructure:"name"`        // of the cluster
+	Node        string   `mapstructure:"node"`        // of this process; empty: see Config.NodeName
+	Shards      int      `mapstructure:"shards"`      // of the whole cluster, fixed when it is made
+	Replicas    int      `mapstructure:"replicas"`    // NATS servers that keep a copy
+	Weight      int      `mapstructure:"weight"`      // the share of the shards that this node takes
+	Credentials string   `mapstructure:"credentials"` // file; see natsconn.ReadCredentials; empty: none
+	TLSCA       string   `mapstructure:"tls_ca"`      // file of the authorities of the servers, PEM; empty: the system's
+	TLSCert     string   `mapstructure:"tls_cert"`    // file of the certificate chain of this node, PEM; empty: none
+	TLSKey      string   `mapstructure:"tls_key"`     // file of its key, PEM
+	Embed       Embed    `mapstructure:"embed"`
+}
+
+// Embed says whether a NATS server runs inside the process.
+type Embed struct {
+	Listen       string   `mapstructure:"listen"`        // host:port for clients; empty: no server
+	ListenRoutes string   `mapstructure:"listen_routes"` // host:port for the other servers; empty: there are none
+	Routes       []string `mapstructure:"routes"`        // host:port of the servers, the own one may be among them
+	Directory    string   `mapstructure:"directory"`     // of what the server stores; empty: nats/ under data_dir
+}
+
+// defaultCluster is no cluster.
+func defaultCluster() Cluster {
+	o := cluster.DefaultOptions()
+	return Cluster{
+		URLs: []string{}, Name: "crawl", Shards: o.Shards, Replicas: 3, Weight: int(o.Weight),
+		Embed: Embed{Routes: []string{}},
+	}
+}
+
+// InCluster reports whether the process is a node of a cluster: it has NATS servers to connect to, or
+// one of its own.
+func (c *Config) InCluster() bool { return len(c.Cluster.URLs) > 0 || c.Cluster.Embed.Listen != "" }
+
+// NodeName returns the name of the node: cluster.node, or else the name of the machine up to its first
+// dot.
+func (c *Config) NodeName() string {
+	if c.Cluster.Node != "" {
+		return c.Cluster.Node
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, ".")
+	return name
+}
+
+// ClusterNames returns the names of what the cluster keeps on its servers.
+func (c *Config) ClusterNames() natsconn.Names { return natsconn.Names{Cluster: c.Cluster.Name} }
+
+// Connection returns the options of a connection to the NATS servers. The caller sets Server, if the
+// process runs one, and Events.
+func (c *Config) Connection() natsconn.Options {
+	s := &c.Cluster
+	return natsconn.Options{
+		URLs: s.URLs, Node: c.NodeName(), Names: c.ClusterNames(), Credentials: s.Credentials, TLS: c.clusterTLS(),
+	}
+}
+
+// Client returns the options of a connection of a command, which is no node. Without cluster.urls it
+// connects to the NATS server inside the node on this machine.
+func (c *Config) Client() (natsconn.Options, error) {
+	o := c.Connection()
+	if len(o.URLs) > 0 {
+		return o, nil
+	}
+	host, port, err := net.SplitHostPort(c.Cluster.Embed.Listen)
+	switch {
+	case err != nil:
+		return o, errors.New("cluster.urls and cluster.embed.listen are empty, so there is no cluster: name a NATS server " +
+			"with --set cluster.urls=nats://HOST:4222, or the config file of a node with -c")
+	case port == "0":
+		return o, errors.New("cluster.embed.listen has port 0: the log of amble run says which one it is; name it with " +
+			"--set cluster.urls=nats://HOST:PORT")
+	case isUnspecified(host):
+		host = "127.0.0.1"
+	}
+	o.URLs = []string{"nats://" + net.JoinHostPort(host, port)}
+	return o, nil
+}
+
+func isUnspecified(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// EmbeddedServer returns the options of the NATS server inside the process, without Log.
+func (c *Config) EmbeddedServer() natsconn.ServerOptions {
+	s, e := &c.Cluster, &c.Cluster.Embed
+	directory := e.Directory
+	if directory == "" {
+		directory = filepath.Join(c.DataDir, "nats")
+	}
+	return natsconn.ServerOptions{
+		Node: c.NodeName(), Names: c.ClusterNames(), Listen: e.Listen, ListenRoutes: e.ListenRoutes,
+		Routes: e.Routes, Directory: directory, Credentials: s.Credentials, TLS: c.clusterTLS(),
+	}
+}
+
+func (c *Config) clusterTLS() natsconn.TLS {
+	s := &c.Cluster
+	return natsconn.TLS{CA: s.TLSCA, Cert: s.TLSCert, Key: s.TLSKey}
+}
+
+// cluster checks the values of the section.
+func (k *checker) cluster() {
+	c := &k.c.Cluster
+	for i, text := range c.URLs {
+		if u, err := url.Parse(text); err == nil {
+			text = u.Redacted()
+		}
+		if !isNATSURL(text) {
+			k.rejectItem("cluster.urls", i, text, "want nats://HOST:PORT or tls://HOST:PORT; user and password go into the "+
+				"file of cluster.credentials")
+		}
+	}
+	const wantName = "want 1 to 64 letters, digits, - and _"
+	if natsconn.ValidateName(c.Name) != nil {
+		k.reject("cluster.name", wantName)
+	}
+	if c.Node != "" && natsconn.ValidateName(c.Node) != nil {
+		k.reject("cluster.node", wantName+`; or "" for the name of the machine`)
+	}
+	between(k, "cluster.shards", c.Shards, 1, 1<<16)
+	between(k, "cluster.weight", c.Weight, 1, math.MaxUint16)
+	if c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
+		k.reject("cluster.replicas", "want 1, 3 or 5")
+	}
+	k.embedAddresses()
+}
+
+// embedAddresses checks the addresses of a NATS server inside the process.
+func (k *checker) embedAddresses() {
+	e := &k.c.Cluster.Embed
+	const wantAddress = "want host:port such as 10.1.2.3:"
+	if e.Listen != "" && !isListenAddress(e.Listen) {
+		k.reject("cluster.embed.listen", wantAddress+`4222, or "" for no NATS server`)
+	}
+	if e.ListenRoutes != "" && !isListenAddress(e.ListenRoutes) {
+		k.reject("cluster.embed.listen_routes", wantAddress+`6222, or "" for a single NATS server`)
+	}
+	for i, route := range e.Routes {
+		if host, _, err := net.SplitHostPort(route); err != nil || host == "" || !isListenAddress(route) {
+			k.rejectItem("cluster.embed.routes", i, route, wantAddress+"6222")
+		}
+	}
+}
+
+func isNATSURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "nats" || u.Scheme == "tls") && u.Hostname() != "" && u.User == nil &&
+		strings.Trim(u.Path, "/") == "" && u.RawQuery == ""
+}
+
+// nodes checks settings of the section that are valid alone.
+func (k *checker) nodes() {
+	c := &k.c.Cluster
+	e := &c.Embed
+	const together = "cluster.tls_cert and cluster.tls_key belong together; set both or none"
+	switch {
+	case c.TLSCert != "" && c.TLSKey == "":
+		k.conflict("cluster.tls_cert", together)
+	case c.TLSCert == "" && c.TLSKey != "":
+		k.conflict("cluster.tls_key", together)
+	}
+	if k.unsure("cluster.embed.listen") || k.unsure("cluster.embed.listen_routes") {
+		return
+	}
+	if e.Listen == "" {
+		for key, isSet := range map[string]bool{"cluster.embed.listen_routes": e.ListenRoutes != "",
+			"cluster.embed.routes": len(e.Routes) > 0, "cluster.embed.directory": e.Directory != ""} {
+			if isSet {
+				k.conflict(key, "is for the NATS server inside amble, and cluster.embed.listen is empty: set that too")
+			}
+		}
+	} else {
+		k.embedded()
+	}
+	if k.c.InCluster() && c.Node == "" && natsconn.ValidateName(k.c.NodeName()) != nil {
+		k.conflict("cluster.node", "is empty, and the name of this machine cannot be used: give each node a name of its own")
+	}
+}
+
+// embedded checks the settings of a NATS server inside the process.
+func (k *checker) embedded() {
+	c := &k.c.Cluster
+	e := &c.Embed
+	if len(e.Routes) > 0 && e.ListenRoutes == "" {
+		k.conflict("cluster.embed.routes", "needs cluster.embed.listen_routes, where the other servers connect to")
+	}
+	if e.ListenRoutes == "" && len(c.URLs) == 0 && c.Replicas > 1 && !k.unsure("cluster.replicas") {
+		k.conflict("cluster.replicas", "needs as many NATS servers, and this one is alone: set it to 1, or name the others "+
+			"in cluster.embed.routes")
+	}
+	if c.Credentials != "" {
+		return
+	}
+	for key, address := range map[string]string{"cluster.embed.listen": e.Listen,
+		"cluster.embed.listen_routes": e.ListenRoutes} {
+		if address != "" && !isLoopback(address) {
+			k.conflict(key, "other machines can reach it, so cluster.credentials must be set too; or listen on 127.0.0.1")
+		}
+	}
+}

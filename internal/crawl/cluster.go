@@ -1,0 +1,61 @@
+package crawl
+
+import (
+	"fmt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Cluster is what the engine of a shard needs of the other shards, besides its journal. It is safe for
+// concurrent use.
+type Cluster interface {
+	// ScopeSeeds returns the scope seeds of all shards but for the first so many, in an order that stays,
+	// and a channel that is closed when there are more.
+	ScopeSeeds(from int) (seeds []weburl.URL, more <-chan struct{})
+	// Widen makes scope seeds known to all shards. It returns when that is certain.
+	Widen(seeds []weburl.URL) error
+}
+
+// sharedScope is what the scope has of other shards. The dispatcher owns it.
+type sharedScope struct {
+	known int             // scope seeds of all shards that the scope has
+	more  <-chan struct{} // closed when there are more; nil: there is no cluster
+}
+
+// sharedSeeds returns the scope seeds of all shards; none without a cluster.
+func (o *Options) sharedSeeds() (seeds []weburl.URL, s sharedScope) {
+	if o.Cluster == nil {
+		return nil, s
+	}
+	seeds, s.more = o.Cluster.ScopeSeeds(0)
+	s.known = len(seeds)
+	return seeds, s
+}
+
+// widenScope widens the scope by what redirects of seeds of other shards have led to.
+func (d *dispatcher) widenScope() {
+	if d.o.Cluster == nil {
+		return
+	}
+	seeds, more := d.o.Cluster.ScopeSeeds(d.sharedScope.known)
+	d.sharedScope.known, d.sharedScope.more = d.sharedScope.known+len(seeds), more
+	if len(seeds) > 0 {
+		d.setScope(d.f.Scope().With(seeds...))
+	}
+}
+
+// widen makes the scope seeds of a batch known to other shards.
+func (s *loggedStore) widen(texts []string) error {
+	if s.cluster == nil || len(texts) == 0 {
+		return nil
+	}
+	seeds := make([]weburl.URL, 0, len(texts))
+	for _, text := range texts {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return fmt.Errorf("scope seed %q: %w", text, err)
+		}
+		seeds = append(seeds, u)
+	}
+	return s.cluster.Widen(seeds)
+}

@@ -1,0 +1,100 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// memoryCluster is what other shards are to an engine, in memory.
+type memoryCluster struct {
+	mu     sync.Mutex
+	seeds  []weburl.URL
+	more   chan struct{}
+	widens func([]weburl.URL) error // nil: it succeeds
+}
+
+func newMemoryCluster() *memoryCluster { return &memoryCluster{more: make(chan struct{})} }
+
+func (c *memoryCluster) ScopeSeeds(from int) ([]weburl.URL, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.seeds[from:]), c.more
+}
+
+func (c *memoryCluster) Widen(seeds []weburl.URL) error {
+	if c.widens != nil {
+		return c.widens(seeds)
+	}
+	c.add(seeds...)
+	return nil
+}
+
+func (c *memoryCluster) add(seeds ...weburl.URL) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seeds = append(c.seeds, seeds...)
+	close(c.more)
+	c.more = make(chan struct{})
+}
+
+// TestScopeOfAllShards: where a seed redirects to is known to the other shards before the commit that
+// relies on it. What they have learned is in scope from the next message on that they send, and after a
+// restart.
+func TestScopeOfAllShards(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		const targets = 30
+		sites := []testweb.Site{
+			{Host: "a.test", Handler: testweb.Routes{"/": testweb.Redirect(301, "//b.test/x")}},
+			site("early.test", "", nil, nil),
+		}
+		for i := range targets {
+			sites = append(sites, site(fmt.Sprintf("target%d.test", i), "", nil, nil))
+		}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Mode = frontier.ModeHost
+		c := newMemoryCluster()
+		c.add(mustParse(web.URL("early.test", "/other")))
+		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}
+		var published []string
+		c.widens = func(seeds []weburl.URL) error {
+			for _, u := range seeds {
+				if published = append(published, u.Host()); u.Host() == "b.test" && len(j.sent) > 0 {
+					t.Error("a URL was published before its scope")
+				}
+			}
+			return nil
+		}
+		arrive := func(host string, n uint64, take func(uint64, []storage.Discovery) error) error {
+			u := mustParse(web.URL(host, "/"))
+			return take(n, []storage.Discovery{{Found: storage.Found{URL: u, ViaHost: storage.NoHost, At: time.Now()}}})
+		}
+		j.arrives = func(take func(uint64, []storage.Discovery) error) error {
+			err := arrive("early.test", 1, take)
+			for i := range targets {
+				host := fmt.Sprintf("target%d.test", i)
+				c.add(mustParse(web.URL(host, "/")))
+				if err == nil {
+					err = arrive(host, uint64(i)+2, take)
+				}
+			}
+			return err
+		}
+		o.Journal, o.Cluster = j, c
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		eventually(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == targets+1 })
+		stop()
+		if !slices.Contains(published, "b.test") || len(j.sent) != 1 {
+			t.Errorf("published: scope seeds of %v, %d URLs", published, len(j.sent))
+		}
+	})
+}

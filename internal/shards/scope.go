@@ -1,0 +1,155 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// scope is where redirects of seeds have led, over all shards of the cluster. It follows what is
+// published, and all engines of the node read it. It may be used concurrently.
+type scope struct {
+	log     *slog.Logger
+	streams *journal.Streams
+
+	mu        sync.Mutex // guards what follows; nothing blocks under it
+	known     map[weburl.URL]bool
+	seeds     []weburl.URL  // in the order of the stream, without those of the settings
+	last      uint64        // sequence of the newest message that was read
+	published uint64        // sequence of the newest message of this node
+	more      chan struct{} // closed with the next message
+}
+
+// newScope returns the scope of the seeds of the settings.
+func newScope(streams *journal.Streams, seeds []crawl.Seed, log *slog.Logger) *scope {
+	s := &scope{log: log, streams: streams, known: make(map[weburl.URL]bool, len(seeds)), more: make(chan struct{})}
+	for i := range seeds {
+		s.known[seeds[i].URL] = true
+	}
+	return s
+}
+
+// retryFollow is how long to wait before the scope is read again after an error.
+const retryFollow = time.Second
+
+// run reads what is published until the context ends.
+func (s *scope) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := s.streams.ScopeSeeds(ctx, s.position(), s.take); ctx.Err() == nil {
+			s.log.Warn("the scope seeds of the cluster cannot be read; it is tried again", "error", err)
+			pause(ctx, retryFollow)
+		}
+	}
+}
+
+func (s *scope) position() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// take takes a message. Several readers may give the same ones, each in their order.
+func (s *scope) take(sequence uint64, urls []weburl.URL, unreadable error) {
+	if unreadable != nil {
+		s.log.Error("scope seeds cannot be read and are left out", "message", sequence, "error", unreadable)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sequence <= s.last {
+		return
+	}
+	s.last = sequence
+	for _, u := range urls {
+		if !s.known[u] {
+			s.known[u] = true
+			s.seeds = append(s.seeds, u)
+		}
+	}
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+// readUpTo reads all that was published before a shard was claimed. So an engine has the scope of the
+// one before.
+func (s *scope) readUpTo(claim *journal.Shard) error { return claim.ReadScope(s.position(), s.take) }
+
+// judgedBy returns the sequence of the newest message that an engine of this node may have judged by.
+func (s *scope) judgedBy() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.last, s.published)
+}
+
+// reached waits until the scope is as new as the one that URLs were judged by. The error is ErrLogDown
+// if that takes longer than a time.
+func (s *scope) reached(ctx context.Context, sequence uint64, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within,
+		fmt.Errorf("%w: scope seeds of message %d are missing", storage.ErrLogDown, sequence))
+	defer cancel()
+	for {
+		s.mu.Lock()
+		last, more := s.last, s.more
+		s.mu.Unlock()
+		if last >= sequence {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ScopeSeeds is part of crawl.Cluster.
+func (s *scope) ScopeSeeds(from int) ([]weburl.URL, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seeds[from:len(s.seeds):len(s.seeds)], s.more
+}
+
+// widen publishes those of the seeds that the cluster does not have yet.
+func (s *scope) widen(ctx context.Context, seeds []weburl.URL) error {
+	var fresh []weburl.URL
+	s.mu.Lock()
+	for _, u := range seeds {
+		if !s.known[u] {
+			fresh = append(fresh, u)
+		}
+	}
+	s.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	sequence, err := s.streams.PublishScope(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published = max(s.published, sequence)
+	return nil
+}
+
+// others are what the engine of a shard has of the others: it implements crawl.Cluster.
+type others struct {
+	*scope
+	held context.Context // of the holding of the shard
+}
+
+// Widen is part of crawl.Cluster.
+func (o *others) Widen(seeds []weburl.URL) error {
+	err := o.scope.widen(o.held, seeds)
+	if err != nil && o.held.Err() != nil {
+		return errors.Join(storage.ErrLost, err)
+	}
+	return err
+}
