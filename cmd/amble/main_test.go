@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 }
 
 // besideRun are the scripts in which something else happens while a crawl runs: commands, signals,
-// imports. They need the race detector.
-var besideRun = []string{"control", "daemon", "import_running", "run_signals"}
+// imports, a cluster. They need the race detector.
+var besideRun = []string{"cluster_run", "control", "daemon", "import_running", "run_signals"}
 
 // TestScripts runs amble as a user would, with what happens while a crawl runs.
 func TestScripts(t *testing.T) {
