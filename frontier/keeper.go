@@ -29,7 +29,7 @@ type Keeper struct {
 
 const (
 	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come. Clients
-	// of URLFrontier ask every two seconds.
+	// of URLFrontier come every two seconds.
 	gateGrace = 3 * time.Second
 	// gateRecheck is after how long one who waits to be woken looks on its own.
 	gateRecheck = 30 * time.Second
@@ -88,7 +88,7 @@ type Member struct {
 // Before is what frontiers that have ended before may have done and known. The zero value is nothing.
 type Before struct {
 	LastEnd time.Time // of a request to any host; zero: all that counts is in Until
-	Until   time.Time // hosts are to be left alone until then; zero: they are not
+	Until   time.Time // no request to any host before; zero: there is no such hold
 }
 
 // NewKeeper returns a Keeper without members. usual is a delay that all frontiers know.

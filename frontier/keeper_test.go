@@ -380,7 +380,7 @@ func TestTicketKeepsWhatIsFree(t *testing.T) {
 	}
 	b.Know("slow.test", Knowledge{Delay: time.Minute, Until: now.Add(time.Minute)}, now)
 	if got := a.Begin(request("slow.test")); got.OK || !got.OfHost || !got.Again.Equal(now.Add(time.Minute)) {
-		t.Errorf("slow.test is to be left alone for a minute: %+v", got)
+		t.Errorf("slow.test has a hold of a minute: %+v", got)
 	}
 	if got := c.Begin(request("fast.test")); !got.OK {
 		t.Errorf("nobody uses the address of fast.test: %+v", got)
