@@ -10,7 +10,7 @@ import (
 type clusterCollector struct {
 	c Cluster
 
-	connected, joined, trust, owned, free, members, refused *prometheus.Desc
+	connected, member, trust, owned, free, members, refused *prometheus.Desc
 	records, bytes, incoming, snapshot                      *prometheus.Desc
 }
 
@@ -21,7 +21,7 @@ func newClusterCollector(c Cluster) *clusterCollector {
 	return &clusterCollector{
 		c:         c,
 		connected: d("connected", "1 if this node is connected to a NATS server."),
-		joined:    d("joined", "1 if this node is a member."),
+		member:    d("member", "1 if this node is a member."),
 		trust:     d("trust_seconds", "Time for which this node may make requests without another heartbeat."),
 		owned:     d("shards_owned", "Shards of this node."),
 		free:      d("shards_without_owner", "Shards that nobody crawls, as this node knows it."),
@@ -38,7 +38,7 @@ func newClusterCollector(c Cluster) *clusterCollector {
 
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused,
+	for _, d := range []*prometheus.Desc{c.connected, c.member, c.trust, c.owned, c.free, c.members, c.refused,
 		c.records, c.bytes, c.incoming, c.snapshot} {
 		to <- d
 	}
@@ -73,7 +73,7 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	gauge(c.connected, is(st.Connected))
-	gauge(c.joined, is(st.Joined))
+	gauge(c.member, is(st.Joined))
 	gauge(c.trust, st.Trust.Seconds())
 	gauge(c.owned, float64(owned))
 	gauge(c.free, float64(free))

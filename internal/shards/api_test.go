@@ -229,7 +229,7 @@ func TestAPI(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[server.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
 		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
-			!v.Here.Joined || v.Here.Trust <= 0 {
+			!v.Here.Member || v.Here.Trust <= 0 {
 			t.Errorf("%+v, %+v", v, v.Here)
 		}
 		records := uint64(0)
