@@ -29,8 +29,9 @@
 //
 // # Goroutines
 //
-// One of a node reads the scope, and one removes databases (leftovers). One drives each engine from its
-// opening to its end (run.drive), and one makes its snapshots. Both end with the holding of the shard.
+// One of a node reads the scope, one the desired state of the crawl, and one removes databases (leftovers). One drives each engine from its
+// opening to its end (run.drive), one makes its snapshots, and one pauses and resumes it. All end with the
+// holding of the shard.
 // Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
