@@ -124,11 +124,11 @@ func (g *Keeper) needOf(changed *gateEntry, now time.Time) {
 		return
 	}
 	g.need(changed, now)
-	var told []*gateEntry
+	var done []*gateEntry
 	for _, w := range changed.waiters {
 		for _, e := range w.entries {
-			if e != nil && e != changed && !slices.Contains(told, e) {
-				told = append(told, e)
+			if e != nil && e != changed && !slices.Contains(done, e) {
+				done = append(done, e)
 				g.need(e, now)
 			}
 		}

@@ -310,7 +310,7 @@ func TestSlowAnswer(t *testing.T) {
 	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, Share: 1}); a.slots != 1 || a.until != at(18*time.Second) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
 	}
-	if renewed := a.request(at(9*time.Second), &o, Member{}, 3); renewed.Number != 3 || renewed.Keep != 1 {
-		t.Errorf("renewed as %+v", renewed)
+	if next := a.request(at(9*time.Second), &o, Member{}, 3); next.Number != 3 || next.Keep != 1 {
+		t.Errorf("the next request is %+v", next)
 	}
 }
