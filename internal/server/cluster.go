@@ -34,10 +34,10 @@ type Cluster interface {
 	// Observe sets the observer of all engines.
 	Observe(crawl.Observer)
 	// SetPaused pauses all shards, or resumes them, also those that nobody owns now. When it returns
-	// the order is durable, and has a number.
-	SetPaused(ctx context.Context, paused bool) (order uint64, err error)
-	// WaitForOrders waits until all engines of this node follow an order.
-	WaitForOrders(ctx context.Context, order uint64) error
+	// this is durable, and the desired state of the crawl has a sequence.
+	SetPaused(ctx context.Context, paused bool) (sequence uint64, err error)
+	// WaitForDesired waits until all engines of this node have the desired state.
+	WaitForDesired(ctx context.Context, sequence uint64) error
 }
 
 // CrawlStatus is the status of the crawl, as the API sends it.
@@ -51,7 +51,7 @@ type CrawlStatus struct {
 // Incomplete says which parts of a cluster have not answered.
 type Incomplete struct {
 	Nodes  []string `json:"nodes,omitempty"` // that did not answer
-	Shards []int    `json:"shards"`          // of which nothing is in the answer, by number
+	Shards []int    `json:"shards"`          // that are not in the answer, by number
 	Why    []string `json:"why"`             // for people
 }
 

@@ -114,18 +114,18 @@ func (d *dividedImport) Commit(ctx context.Context) error {
 
 // commitShard commits the part of a shard, and again if its node dies meanwhile.
 func (d *dividedImport) commitShard(ctx context.Context, shard cluster.Shard, list *dividedList) error {
-	patient, cancel := context.WithTimeout(ctx, importPatience)
+	waiting, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
 	for {
 		sum, err := d.sendShard(ctx, shard, list)
-		if err == nil || isWrong(err) || patient.Err() != nil {
+		if err == nil || isWrong(err) || waiting.Err() != nil {
 			d.mu.Lock()
 			d.sum = d.sum.Plus(sum)
 			d.mu.Unlock()
 			return err
 		}
 		select {
-		case <-patient.Done():
+		case <-waiting.Done():
 		case <-time.After(importRetry):
 		}
 	}

@@ -64,7 +64,7 @@ func parseHostCursor(text string, shards []cluster.Shard) (hostCursor, error) {
 	return c, nil
 }
 
-// hostOrder returns the order of a list of hosts; nil: each shard has its own.
+// hostOrder compares hosts as a list is sorted; nil: as each shard has found them.
 func hostOrder(sort string) func(a, b *inspect.Host) int {
 	most := func(f func(*inspect.Host) float64) func(a, b *inspect.Host) int {
 		return func(a, b *inspect.Host) int { return cmp.Compare(f(b), f(a)) }
@@ -182,7 +182,7 @@ func (s *Server) pagesOfHosts(ctx context.Context, query url.Values, from hostCu
 }
 
 // merge takes the first hosts of pages, and returns how many of each.
-func (all *hostsOfAll) merge(pages map[cluster.Shard]inspect.HostPage, order func(a, b *inspect.Host) int,
+func (all *hostsOfAll) merge(pages map[cluster.Shard]inspect.HostPage, compare func(a, b *inspect.Host) int,
 	limit int) (taken map[cluster.Shard]int) {
 	taken = make(map[cluster.Shard]int)
 	shards := keysOf(pages)
@@ -201,8 +201,8 @@ func (all *hostsOfAll) merge(pages map[cluster.Shard]inspect.HostPage, order fun
 			if taken[shard] == len(pages[shard].Hosts) {
 				continue
 			}
-			if first < 0 || order != nil &&
-				order(&pages[shard].Hosts[taken[shard]], &pages[shards[first]].Hosts[taken[shards[first]]]) < 0 {
+			if first < 0 || compare != nil &&
+				compare(&pages[shard].Hosts[taken[shard]], &pages[shards[first]].Hosts[taken[shards[first]]]) < 0 {
 				first = i
 			}
 		}

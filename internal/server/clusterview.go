@@ -59,8 +59,8 @@ type ClusterReplica struct {
 // ClusterMembership is what a node knows of itself.
 type ClusterMembership struct {
 	Node      string  `json:"node"`
-	Connected bool    `json:"connected"`     // to a NATS server
-	Joined    bool    `json:"joined"`        // it is a member
+	Connected bool    `json:"connected"` // to a NATS server
+	Member    bool    `json:"member"`
 	Drained   bool    `json:"drained"`       // it takes no shards
 	Trust     float64 `json:"trust_seconds"` // for which it may make requests without another heartbeat
 	Refused   uint64  `json:"refused_publishes"`

@@ -33,10 +33,10 @@ func (s *Server) serveNodes(open http.Handler) {
 	mux.HandleFunc("GET /node/status", func(w http.ResponseWriter, _ *http.Request) {
 		writeObject(w, s.nodeStatus(), nil)
 	})
-	mux.HandleFunc("GET /node/orders/{order}", func(w http.ResponseWriter, r *http.Request) {
-		order, err := strconv.ParseUint(r.PathValue("order"), 10, 64)
+	mux.HandleFunc("GET /node/desired/{sequence}", func(w http.ResponseWriter, r *http.Request) {
+		sequence, err := strconv.ParseUint(r.PathValue("sequence"), 10, 64)
 		if err == nil {
-			err = s.o.Cluster.WaitForOrders(r.Context(), order)
+			err = s.o.Cluster.WaitForDesired(r.Context(), sequence)
 		}
 		writeObject(w, struct{}{}, err)
 	})

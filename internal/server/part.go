@@ -118,7 +118,7 @@ var errNoOwner = errors.New("no node owns it now")
 // toShard sends a part to the owner of a shard. A node that does not own the shard any more has done
 // nothing, so the new owner is tried. The errors are those of routes.Routes.Do, and refused.
 func (s *Server) toShard(ctx context.Context, shard cluster.Shard, p *part) (*http.Response, error) {
-	patient, cancel := context.WithTimeout(ctx, ownerPatience)
+	waiting, cancel := context.WithTimeout(ctx, ownerPatience)
 	defer cancel()
 	for {
 		owner, err := s.o.Cluster.Status().Shards[shard].Owner, errNoOwner
@@ -131,7 +131,7 @@ func (s *Server) toShard(ctx context.Context, shard cluster.Shard, p *part) (*ht
 			}
 		}
 		select {
-		case <-patient.Done():
+		case <-waiting.Done():
 			return nil, ofShard(shard, err)
 		case <-time.After(ownerRetry):
 		}

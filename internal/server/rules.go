@@ -132,26 +132,26 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, shard cluster.Sh
 	t.end(err)
 }
 
-// hostOfBody returns the host that a body names, or nothing.
+// hostOfBody returns the host in a body, or nothing.
 func hostOfBody(body []byte) string {
-	var named struct{ Host string }
-	if json.Unmarshal(body, &named) != nil { // the shard says what is wrong
+	var of struct{ Host string }
+	if json.Unmarshal(body, &of) != nil { // the shard says what is wrong
 		return ""
 	}
-	return named.Host
+	return of.Host
 }
 
 // pauseAll pauses all shards, or resumes them, and waits until all nodes do so.
 func (s *Server) pauseAll(w http.ResponseWriter, r *http.Request, paused bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), commandTimeout)
 	defer cancel()
-	order, err := s.o.Cluster.SetPaused(ctx, paused)
+	sequence, err := s.o.Cluster.SetPaused(ctx, paused)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	_, failed, err := fromNodes[struct{}](ctx, s, orderTimeout,
-		part{method: http.MethodGet, url: pathOf("/orders/" + strconv.FormatUint(order, 10))})
+	_, failed, err := fromNodes[struct{}](ctx, s, desiredTimeout,
+		part{method: http.MethodGet, url: pathOf("/desired/" + strconv.FormatUint(sequence, 10))})
 	done := crawlState{State: s.clusterStatus(ctx).State}
 	if len(failed) > 0 {
 		done.Incomplete = s.unknown(s.ownedBy(failed), failed)
@@ -159,15 +159,15 @@ func (s *Server) pauseAll(w http.ResponseWriter, r *http.Request, paused bool) {
 	writeObject(w, done, err)
 }
 
-// orderTimeout is how long nodes may take to follow an order before the response says so.
-const orderTimeout = 5 * time.Second
+// desiredTimeout is how long nodes may take to follow a command before the response says so.
+const desiredTimeout = 5 * time.Second
 
 // ownedBy returns the shards of nodes other than some.
 func (s *Server) ownedBy(but map[string]error) map[int]bool {
 	others := make(map[int]bool)
 	for shard, st := range s.o.Cluster.Status().Shards {
 		if _, failed := but[st.Owner]; !failed {
-			others[shard] = true // one that nobody owns follows the order when it has an owner
+			others[shard] = true // one that nobody owns follows when it has an owner
 		}
 	}
 	return others
@@ -244,7 +244,7 @@ func (s *Server) changeAllSettings(w http.ResponseWriter, r *http.Request) {
 	writeObject(w, parts[s.o.Cluster.Status().Node], err)
 }
 
-// checkAllRobots asks each shard about its URLs.
+// checkAllRobots has each shard check its URLs.
 func (s *Server) checkAllRobots(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	byShard := make(map[cluster.Shard]url.Values)

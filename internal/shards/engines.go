@@ -20,7 +20,7 @@ type engines struct {
 	scope    *scope
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
-	orders   *orders
+	desired  *register
 	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
 
@@ -35,7 +35,7 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, desired: e.desired,
 		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()

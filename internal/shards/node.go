@@ -63,7 +63,7 @@ func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, 
 		return err
 	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
-	if e.orders, err = openOrders(ctx, js, e.o, log); err != nil {
+	if e.desired, err = openDesired(ctx, js, e.o, log); err != nil {
 		return natsconn.Down(err)
 	}
 	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
@@ -82,7 +82,7 @@ func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
-	readers.Go(func() { n.engines.orders.follow(reading) })
+	readers.Go(func() { n.engines.desired.follow(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.follow(reading) })

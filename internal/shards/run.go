@@ -33,7 +33,7 @@ type run struct {
 	last     crawl.Status                 // of an engine that has ended
 	observer crawl.Observer
 	serving  serving
-	orders   *orders
+	desired  *register
 	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
@@ -43,8 +43,8 @@ const retryDown = time.Second
 // drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error says
 // why this node cannot run engines.
 func (r *run) drive(ctx context.Context) error {
-	r.orders.note(r, 0)
-	defer r.orders.forget(r)
+	r.desired.note(r, 0)
+	defer r.desired.forget(r)
 	err := r.crawl(ctx)
 	switch {
 	case err == nil:
@@ -78,11 +78,11 @@ func pause(ctx context.Context, d time.Duration) {
 // crawl runs the engine until ctx ends.
 func (r *run) crawl(ctx context.Context) error {
 	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
-	now, err := r.orders.read(ctx)
+	now, err := r.desired.read(ctx)
 	if err != nil {
 		return err
 	}
-	e, err := r.open(ctx, shard, now.Orders)
+	e, err := r.open(ctx, shard, now.Desired)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *run) crawl(ctx context.Context) error {
 	copying, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.makeSnapshots(copying, e, shard) })
-	beside.Go(func() { r.followOrders(copying, e, now.sequence) })
+	beside.Go(func() { r.followDesired(copying, e, now.sequence) })
 	e.Observe(r.observer)
 	finished := r.serving.begin(e)
 	_, err = e.Run(ctx, r.o.Seeds)
@@ -104,7 +104,7 @@ func (r *run) crawl(ctx context.Context) error {
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
 // of the newest snapshot.
-func (r *run) open(ctx context.Context, shard *journal.Shard, now Orders) (*crawl.Engine, error) {
+func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
 	o.Shared, o.Permits, o.Paused = r.shared, permits{r.holding}, &now.Paused
 	o.Journal = &heldLog{shard, r.holding.Context(), r.scope, r.o.Timeout}
@@ -147,18 +147,18 @@ func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Op
 	return crawl.Open(o, r.log)
 }
 
-// followOrders makes the engine follow the orders of the operator, until ctx ends. It follows those with a
+// followDesired gives the engine the desired state of the crawl, until ctx ends. It has the one with a
 // sequence already.
-func (r *run) followOrders(ctx context.Context, e *crawl.Engine, follows uint64) {
-	r.orders.note(r, follows)
+func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has uint64) {
+	r.desired.note(r, has)
 	select {
 	case <-e.Ready():
 	case <-ctx.Done():
 		return
 	}
 	for {
-		now, changed := r.orders.latest()
-		if now.sequence > follows {
+		now, changed := r.desired.latest()
+		if now.sequence > has {
 			command := e.Resume
 			if now.Paused {
 				command = e.Pause
@@ -166,8 +166,8 @@ func (r *run) followOrders(ctx context.Context, e *crawl.Engine, follows uint64)
 			if command(ctx) != nil { // the engine is ending
 				return
 			}
-			follows = now.sequence
-			r.orders.note(r, follows)
+			has = now.sequence
+			r.desired.note(r, has)
 		}
 		select {
 		case <-changed:

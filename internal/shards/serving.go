@@ -107,7 +107,7 @@ func (n *Node) Statuses() map[cluster.Shard]crawl.Status {
 
 // Survey returns what the NATS servers know of the cluster, and of the log of each shard.
 func (n *Node) Survey(ctx context.Context) (*membership.Survey, []journal.Report, error) {
-	o := n.engines.orders
+	o := n.engines.desired
 	s, err := membership.ReadSurvey(ctx, o.js, o.names)
 	if err != nil {
 		return nil, nil, err
