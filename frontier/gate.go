@@ -24,6 +24,8 @@ type Gate interface {
 	End(r *GateRequest, e GateEnd)
 	// Know tells what this frontier knows of a host.
 	Know(host string, k Knowledge, now time.Time)
+	// Forget forgets what this frontier knows of a host, and when its requests to it have ended.
+	Forget(host string, now time.Time)
 }
 
 // GateRequest is a request to a host at an instant.
@@ -32,7 +34,15 @@ type GateRequest struct {
 	Host   string
 	Limits [limitClasses]GateLimit // shared ones
 	Now    time.Time
+	Batch
 	Knowledge
+}
+
+// Batch is what a fetcher gets of a host at a time, with Options.Batches. It keeps the delay between
+// these requests itself; the delay runs from the beginning of the batch too.
+type Batch struct {
+	Most int  // requests to the host in flight, of all frontiers, delay or not; 0: the request is of no batch
+	More bool // the batch has begun with an earlier request
 }
 
 // GateLimit is a limit that hosts share. The zero value is none.
@@ -54,6 +64,7 @@ func (k LimitKey) IsZero() bool { return k == LimitKey{} }
 // Knowledge is what a frontier knows of a host.
 type Knowledge struct {
 	Delay    time.Duration // in force
+	Default  bool          // nobody has set Delay for this host: only requests of this frontier keep it
 	Until    time.Time     // no request before; zero: no such hold
 	InFlight int           // the most requests in flight
 }
@@ -76,12 +87,20 @@ type GateEnd struct {
 
 // knowledge is what is known of an active host.
 func (f *Frontier) knowledge(h *host) Knowledge {
-	polite := &h.active.polite
-	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock), InFlight: polite.InFlightLimit()}
-	if !h.active.learned() {
+	k := f.knowledgeOf(&h.active.polite)
+	if k.InFlight = h.active.polite.InFlightLimit(); !h.active.learned() {
 		k.InFlight = 1
 	}
 	return k
+}
+
+// knowledgeOf is what the politeness of a host says. With Options.Batches a pause holds the host for
+// all: a client sets it because the host wants to be left alone.
+func (f *Frontier) knowledgeOf(polite *politeness.Host) Knowledge {
+	if f.o.Batches {
+		return Knowledge{Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock)}
+	}
+	return Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
 }
 
 // gateRequest returns the request of a lease, or one that a host could make, for the gate.
@@ -100,7 +119,7 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 func (f *Frontier) passGate(t *turn) *GateRequest {
 	h := t.host
 	r := f.gateRequest(h, &h.active.limits)
-	r.Knowledge = f.knowledge(h)
+	r.Knowledge, r.Batch = f.knowledge(h), f.inBatch
 	answer := f.o.Gate.Begin(r)
 	if answer.OK {
 		return r
@@ -170,8 +189,19 @@ func (f *Frontier) tellGate(h *host) {
 // tellGateStored tells the gate what is known of a host that is not active.
 func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
 	if f.o.Gate != nil {
-		k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
-		f.o.Gate.Know(name, k, f.clock)
+		f.o.Gate.Know(name, f.knowledgeOf(polite), f.clock)
+	}
+}
+
+// ForgetRequests has the gate forget the requests to a host, which has this name, because all of its
+// URLs are deleted.
+func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
+	if f.o.Gate == nil {
+		return
+	}
+	f.o.Gate.Forget(name, f.clock)
+	if h := f.hosts.get(id); h != nil && h.active != nil {
+		h.active.gateKnows = nil
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 
 // Keeper is the Gate of several frontiers: no host has more requests in flight than each of them
 // allows, and from the end of one request to the start of the next there is the longest delay that
-// any of them knows. The same holds for the limits that hosts share. Its methods, and those of its
-// members, may not be called concurrently.
+// any of them knows. The same holds for the limits that hosts share. Of batches the delay runs from
+// their beginning and from the end of each request, and a request begins with as few in flight as its
+// batch wants. Its methods, and those of its members, may not be called concurrently.
 //
 // A request that is refused has a ticket. It keeps its place in front of younger ones at all that it
 // needs, in the order of host, domain, group and address: it keeps what is free as long as all before
@@ -20,6 +21,7 @@ type Keeper struct {
 	grants  Grants        // of limits that others share; nil: nobody else does
 	usual   time.Duration // delay that all know
 	since   time.Time     // of earlier requests to any host; zero: there were none
+	hold    time.Duration // from since on, that frontiers of before may have known of
 	earlier *Member       // stands for the frontiers of before
 	entries map[gateKey]*gateEntry
 	tickets uint64
@@ -27,8 +29,9 @@ type Keeper struct {
 }
 
 const (
-	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come.
-	gateGrace = time.Second
+	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come. Clients
+	// of URLFrontier ask every two seconds.
+	gateGrace = 3 * time.Second
 	// gateRecheck is after how long one who waits to be woken looks on its own.
 	gateRecheck = 30 * time.Second
 	// gateKeep is how long the end of a request is remembered at least: for frontiers that know of a
@@ -48,7 +51,7 @@ type gateKey struct {
 // gateEntry is what is known of a host or a limit.
 type gateEntry struct {
 	inFlight int
-	lastEnd  time.Time       // of a request; zero: none is known
+	lastEnd  time.Time       // of a request to a limit, or of frontiers that are not in known; zero: none is known
 	known    []gateKnowledge // of a host
 	waiters  []*gateWaiter   // the oldest ticket first
 	granted  *grantedLimit   // of a limit; nil: it needs no grants
@@ -56,7 +59,8 @@ type gateEntry struct {
 
 // gateKnowledge is what one frontier knows of a host.
 type gateKnowledge struct {
-	of *Member
+	of      *Member
+	lastEnd time.Time // of its requests, and the beginning of its last batch; zero: none is known
 	Knowledge
 }
 
@@ -79,13 +83,16 @@ type Member struct {
 	waiting map[storage.HostID]*gateWaiter
 	woken   []storage.HostID
 	left    bool // the frontier has ended
+	deleted bool // and nothing that it has done counts any more
 }
 
 // NewKeeper returns a Keeper without members. usual is a delay that all frontiers know. Frontiers that
-// have ended before, and with all that they knew, may have made requests until since; zero: there were
-// none.
-func NewKeeper(usual time.Duration, since time.Time) *Keeper {
-	return &Keeper{usual: usual, since: since, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
+// have ended before may have made requests until since, and may have known that hosts are to be left
+// alone for hold from then on; zero: there were none.
+func NewKeeper(usual time.Duration, since time.Time, hold time.Duration) *Keeper {
+	return &Keeper{
+		usual: usual, since: since, hold: hold, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry),
+	}
 }
 
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
@@ -98,6 +105,14 @@ func (u *Member) Leave(now time.Time) {
 	u.left = true
 	for _, w := range u.waiting {
 		u.of.drop(w, now)
+	}
+}
+
+// Delete has a member that has left count as if it had never been one: its crawl is deleted.
+func (u *Member) Delete(now time.Time) {
+	u.deleted = true
+	for _, e := range u.of.entries {
+		e.wakeAll(now)
 	}
 }
 
@@ -114,12 +129,15 @@ func (u *Member) Begin(r *GateRequest) Admission {
 	g.sweep(r.Now)
 	entries := g.entriesOf(r)
 	b := g.barrier(u, r, &entries)
+	if r.More && !b.isFree(r.Now) { // the batch is over
+		return Admission{Again: r.Now, OfHost: true}
+	}
 	if g.grants != nil && !b.isFree(r.Now) {
 		g.enqueue(u, r, &entries, b.at)
 		b = g.barrier(u, r, &entries) // what it needs may have been granted
 	}
 	if b.isFree(r.Now) && g.beginGranted(&entries) {
-		entries.begin()
+		entries.begin(u, r)
 		if w := u.waiting[r.ID]; w != nil {
 			g.drop(w, r.Now)
 		}
@@ -128,7 +146,6 @@ func (u *Member) Begin(r *GateRequest) Admission {
 				g.needOf(e, r.Now)
 			}
 		}
-		entries[0].learn(u, r.Knowledge)
 		return Admission{OK: true}
 	}
 	g.enqueue(u, r, &entries, b.at)
@@ -143,7 +160,7 @@ func (u *Member) Begin(r *GateRequest) Admission {
 // barrier returns what keeps a request from beginning.
 func (g *Keeper) barrier(u *Member, r *GateRequest, entries *gateEntries) barrier {
 	b := entries.check(u, r, r.Now)
-	if b.isFree(r.Now) {
+	if b.isFree(r.Now) && !r.More {
 		b = g.older(entries, u.waiting[r.ID], r.Now)
 	}
 	return b
@@ -152,24 +169,27 @@ func (g *Keeper) barrier(u *Member, r *GateRequest, entries *gateEntries) barrie
 // Adopt is part of Gate.
 func (u *Member) Adopt(r *GateRequest) {
 	entries := u.of.entriesOf(r)
-	entries.begin()
-	entries[0].learn(u, r.Knowledge)
+	entries.begin(u, r)
 }
 
 // End is part of Gate.
 func (u *Member) End(r *GateRequest, end GateEnd) {
 	entries := u.of.entriesOf(r)
-	for _, e := range entries {
+	k := entries[0].learn(u, end.Knowledge)
+	for i, e := range entries {
 		if e == nil {
 			continue
 		}
 		e.inFlight--
-		if end.Made && end.At.After(e.lastEnd) {
+		switch {
+		case !end.Made:
+		case i == 0:
+			k.end(end.At)
+		case end.At.After(e.lastEnd):
 			e.lastEnd = end.At
 		}
 	}
 	u.of.endGranted(&entries)
-	entries[0].learn(u, end.Knowledge)
 	for _, e := range entries {
 		if e != nil {
 			e.wakeAll(r.Now)
@@ -181,12 +201,20 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 // Know is part of Gate.
 func (u *Member) Know(host string, k Knowledge, now time.Time) {
 	key := gateKey{host: host}
-	if u.of.entries[key] == nil && k.Delay <= u.of.usual && !k.Until.After(now.Add(u.of.usual)) {
+	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) {
 		return // all know as much
 	}
 	e := u.of.entry(key)
 	e.learn(u, k)
 	e.wakeAll(now)
+}
+
+// Forget is part of Gate.
+func (u *Member) Forget(host string, now time.Time) {
+	if e := u.of.entries[gateKey{host: host}]; e != nil {
+		e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+		e.wakeAll(now)
+	}
 }
 
 // entriesOf returns the entries of a request, and makes those that are missing.
@@ -208,30 +236,39 @@ func (g *Keeper) entry(key gateKey) *gateEntry {
 	if e == nil {
 		e = &gateEntry{lastEnd: g.since}
 		if key.host != "" && !g.since.IsZero() {
-			e.known = []gateKnowledge{{g.earlier, Knowledge{Until: g.since.Add(RestartDelay)}}}
+			e.known = []gateKnowledge{{of: g.earlier, Knowledge: Knowledge{Until: g.since.Add(g.hold)}}}
 		}
 		g.entries[key] = e
 	}
 	return e
 }
 
-// learn takes note of what a frontier knows of a host.
-func (e *gateEntry) learn(u *Member, k Knowledge) {
-	for i := range e.known {
-		if e.known[i].of == u {
-			e.known[i].Knowledge = k
-			return
-		}
+// learn takes note of what a frontier knows of a host. The result is valid until the next call.
+func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {
+	i := slices.IndexFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+	if i < 0 {
+		i, e.known = len(e.known), append(e.known, gateKnowledge{of: u})
 	}
-	e.known = append(e.known, gateKnowledge{u, k})
+	e.known[i].Knowledge = k
+	return &e.known[i]
+}
+
+// end takes note of the end of a request.
+func (k *gateKnowledge) end(at time.Time) {
+	if at.After(k.lastEnd) {
+		k.lastEnd = at
+	}
 }
 
 // begin counts a request.
-func (all *gateEntries) begin() {
+func (all *gateEntries) begin(u *Member, r *GateRequest) {
 	for _, e := range all {
 		if e != nil {
 			e.inFlight++
 		}
+	}
+	if k := all[0].learn(u, r.Knowledge); r.Most > 0 {
+		k.end(r.Now)
 	}
 }
 
@@ -278,7 +315,7 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time
 		o := r.Limits[i-1].Options
 		b := barrier{busy: o.InFlight > 0 && e.inFlight >= o.InFlight}
 		if o.Delay > 0 {
-			b.busy, b.at = e.inFlight > 0, e.after(o.Delay)
+			b.busy, b.at = e.inFlight > 0, after(e.lastEnd, o.Delay)
 		}
 		b.add(u.of.checkGrant(e, now), now)
 		return b
@@ -287,11 +324,17 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time
 
 // checkHost returns what keeps a request to a host from beginning, by what all know.
 func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
-	delay, most, b := r.Delay, max(r.InFlight, 1), barrier{ofHost: true}
+	delay, most, lastEnd, b := r.Delay, max(r.InFlight, 1), e.lastEnd, barrier{ofHost: true}
 	for i := range e.known {
 		k := &e.known[i]
+		if k.of.deleted {
+			continue
+		}
+		if k.lastEnd.After(lastEnd) {
+			lastEnd = k.lastEnd
+		}
 		if k.of == u {
-			continue // it has looked at that itself
+			continue // it has looked at the rest itself
 		}
 		if k.Until.After(b.at) {
 			b.at = k.Until
@@ -299,27 +342,30 @@ func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
 		if k.of.left {
 			continue
 		}
-		delay = max(delay, k.Delay)
+		if !k.Default {
+			delay = max(delay, k.Delay)
+		}
 		if k.InFlight > 0 {
 			most = min(most, k.InFlight)
 		}
 	}
-	if delay > 0 {
-		most = 1
+	if r.Most > 0 {
+		b.busy = e.inFlight >= r.Most
+	} else {
+		b.busy = e.inFlight >= most || delay > 0 && e.inFlight > 0
 	}
-	b.busy = e.inFlight >= most
-	if end := e.after(delay); end.After(b.at) {
+	if end := after(lastEnd, delay); !r.More && end.After(b.at) {
 		b.at = end
 	}
 	return b
 }
 
-// after returns the instant a delay after the last end; zero: there was none.
-func (e *gateEntry) after(delay time.Duration) time.Time {
-	if e.lastEnd.IsZero() {
-		return e.lastEnd
+// after returns the instant a delay after an end; zero: there was none.
+func after(end time.Time, delay time.Duration) time.Time {
+	if end.IsZero() {
+		return end
 	}
-	return e.lastEnd.Add(delay)
+	return end.Add(delay)
 }
 
 // older returns what older requests keep from one that could begin otherwise. Those that were refused
@@ -441,8 +487,16 @@ func (g *Keeper) sweep(now time.Time) {
 
 // forget drops what frontiers that have left knew, and reports whether the entry can be dropped too.
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
-	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of.left && !k.Until.After(now) })
-	unusual := func(k gateKnowledge) bool { return k.Delay > usual || k.Until.After(now) }
+	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool {
+		over := k.of.left && !k.Until.After(now) || k.of.deleted
+		if over && !k.of.deleted && k.lastEnd.After(e.lastEnd) {
+			e.lastEnd = k.lastEnd
+		}
+		return over
+	})
+	matters := func(k gateKnowledge) bool {
+		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.lastEnd) <= gateKeep
+	}
 	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
-		!slices.ContainsFunc(e.known, unusual)
+		!slices.ContainsFunc(e.known, matters)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -46,7 +47,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options.Crawl, func(text string) { m.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}

@@ -213,7 +213,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options.Crawl, func(text string) { k.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}

@@ -3,6 +3,7 @@ package crawl
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -11,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 )
@@ -29,6 +31,9 @@ type Shared struct {
 	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 	now     func() time.Time
+
+	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
+	optOuts   atomic.Pointer[map[string]optout.Entry] // that commands recorded, by mark; nil: none
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
@@ -54,7 +59,11 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since), now: o.Now}
+		usual, hold := o.Frontier.Politeness.Delay, frontier.RestartDelay // a robots.txt may demand it
+		if o.IgnoreRobots {
+			usual, hold = 0, 0 // clients may have set a shorter delay for some hosts
+		}
+		s.gates = &gates{keeper: frontier.NewKeeper(usual, since, hold), now: o.Now}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -148,6 +157,7 @@ type share struct {
 	wake chan struct{} // holds one: it may be admitted now
 	gate *gate         // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
+	out  int           // leases that fetchers had at the end of the run
 
 	// Under of.mu.
 	waiting bool // it is in of.waiting

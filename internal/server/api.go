@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/routes"
 )
 
 // basePath is the path of the API.
@@ -52,6 +53,9 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	if s.o.Settings != nil {
 		s.settingsAPI(api)
+	}
+	if s.o.Cluster != nil {
+		s.clusterAPI(api)
 	}
 	if s.o.Crawls != nil {
 		s.crawlsAPI(api)
@@ -182,7 +186,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, crawl.ErrDraining):
 		return http.StatusConflict
-	case errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying):
+	case errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying), errors.Is(err, errNoOwner),
+		errors.Is(err, routes.ErrUnreachable), errors.Is(err, routes.ErrNotOwner):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
@@ -246,6 +251,9 @@ func (s *Server) open() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.o.Metrics != nil {
+		if s.o.Cluster != nil {
+			s.o.Metrics.Register(newClusterCollector(s.o.Cluster))
+		}
 		mux.Handle("GET /metrics", s.o.Metrics.handler(s.here, s.o.Now))
 	}
 	if s.o.Pprof {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 )
 
@@ -19,6 +20,10 @@ type Cluster interface {
 	Status() membership.Status
 	// Statuses returns the statuses of the engines of this node.
 	Statuses() map[cluster.Shard]crawl.Status
+	// Survey returns what the NATS servers know of the cluster, and of the log of each shard.
+	Survey(ctx context.Context) (*membership.Survey, []journal.Report, error)
+	// Refused returns how often the log of a shard has refused this node.
+	Refused() uint64
 	// Use calls f with the engine of a shard of this node. The context of f ends when the engine has to
 	// be closed, which then waits for f. The error is routes.ErrNotOwner.
 	Use(ctx context.Context, s cluster.Shard, f func(context.Context, *crawl.Engine)) error
@@ -38,6 +43,7 @@ type Cluster interface {
 // CrawlStatus is the status of the crawl, as the API sends it.
 type CrawlStatus struct {
 	crawl.Status
+	Cluster string `json:"cluster,omitempty"` // the name of the cluster; the numbers are those of all its nodes
 	// Incomplete says what is not in the numbers: in a cluster, when not all have answered.
 	Incomplete *Incomplete `json:"incomplete,omitempty"`
 }

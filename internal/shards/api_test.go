@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +228,33 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
+		v := object[server.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
+		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
+			!v.Here.Joined || v.Here.Trust <= 0 {
+			t.Errorf("%+v, %+v", v, v.Here)
+		}
+		records := uint64(0)
+		for i, s := range v.Shards {
+			if records += s.LogRecords; s.Shard != i || s.Owner == "" || s.Epoch == 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if records == 0 {
+			t.Error("the logs have no records")
+		}
+		_, text, _ := nodes[1].call("GET", "/metrics", "")
+		for _, line := range []string{
+			"amble_cluster_shards_without_owner 0\n", `amble_cluster_members{state="live"} 3`, "amble_cluster_trust_seconds ",
+			"amble_cluster_refused_publishes_total 0\n", "amble_cluster_log_records ", "amble_cluster_connected 1\n",
+			fmt.Sprintf("amble_cluster_shards_owned %d\n", len(nodes[1].owned())), `amble_urls{state="fetched"}`,
+		} {
+			if !strings.Contains(text, line) {
+				t.Errorf("%q is not in the metrics", line)
+			}
+		}
+		checkAlerts(t, text)
+	})
 	t.Run("refused", func(t *testing.T) {
 		for _, q := range [][2]string{{"POST", "/api/v1/leases"}, {"GET", "/api/v1/backup"}, {"POST", "/api/v1/crawl/drain"}} {
 			if status, text, _ := nodes[0].call(q[0], q[1], ""); status != http.StatusNotImplemented {
@@ -283,4 +312,24 @@ func TestPauseHolds(t *testing.T) {
 		t.Errorf("%+v", resumed)
 	}
 	w.crawled(alone(t))
+}
+
+// checkAlerts: each series of an alert of docs/CLUSTER.md is in the metrics of a node.
+func checkAlerts(t *testing.T, metrics string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/CLUSTER.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
+	alerts, _, _ = strings.Cut(alerts, "\n## ")
+	found := regexp.MustCompile("amble_[a-z_]+(\\{[^}]*\\})?").FindAllString(alerts, -1)
+	for _, series := range found {
+		if !strings.Contains(metrics, "\n"+series+" ") && !strings.Contains(metrics, "\n"+series+"{") {
+			t.Errorf("%s is not in the metrics", series)
+		}
+	}
+	if len(found) < 9 {
+		t.Errorf("only %d series were found", len(found))
+	}
 }

@@ -44,12 +44,13 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options) *benchNode {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
-	defer cancel()
-	n, err := Open(ctx, nc, js, o, quiet(b))
-	for ; err != nil && errors.Is(err, storage.ErrLogDown) && ctx.Err() == nil; n, err = Open(ctx, nc, js, o, quiet(b)) {
-		time.Sleep(100 * time.Millisecond) // there is no leader yet
-	}
+	var n *Node
+	waitFor(b, "the node opens", func() bool {
+		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second) // a request may be lost in an election
+		defer cancel()
+		n, err = Open(ctx, nc, js, o, quiet(b))
+		return err == nil || !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown)
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options) *benchNode {
 
 // benchOptions are those of a node without output and without delay.
 func benchOptions(c crawl.Options, name string, shards, replicas int) Options {
-	c.Archive.Formats, c.Frontier.Politeness.Delay = []string{archive.FormatNone}, 0
+	c.Archive.Formats, c.Frontier.Politeness.Delay, c.Mode = []string{archive.FormatNone}, 0, frontier.ModeAny
 	o := nodeOptions(c, name, longTTL)
 	o.Timeout, o.Replicas, o.Cluster.Shards = 5*time.Second, replicas, shards
 	return o
@@ -135,7 +136,7 @@ func BenchmarkClusterCrawl(b *testing.B) {
 // benchAlone crawls a web without a cluster.
 func benchAlone(b *testing.B, web *testweb.Web, seeds []crawl.Seed, all int64) time.Duration {
 	o := crawlOptions(web, b.TempDir(), "alone", 0)
-	o.Archive.Formats = []string{archive.FormatNone}
+	o.Archive.Formats, o.Mode = []string{archive.FormatNone}, frontier.ModeAny
 	before, start := web.Served(), time.Now()
 	e, err := crawl.Open(o, quiet(b))
 	if err != nil {
@@ -243,29 +244,29 @@ func fillShards(b *testing.B, n *benchNode, shards, urls int) {
 	}
 }
 
-// benchIdle starts a node that requests nothing: all hosts are paused.
-func benchIdle(b *testing.B, servers *natstest.Servers, name string, shards int) *benchNode {
+// benchPaused starts a node that requests nothing: all hosts are paused.
+func benchPaused(b *testing.B, servers *natstest.Servers, name string, shards int) *benchNode {
 	c := crawl.DefaultOptions()
 	c.MinFree, c.DataDir, c.Fetch.UserAgent, c.Fetch.Resolver = 0, b.TempDir(), name, "127.0.0.1:9"
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	o := benchOptions(c, name, shards, 1)
-	o.Crawl.Frontier.Politeness.Paused, o.Crawl.Mode = true, frontier.ModeAny
+	o.Crawl.Frontier.Politeness.Paused = true
 	return startBench(b, servers, o)
 }
 
-// BenchmarkJoin measures the time from the start of a second node until it has the engines of its share
+// BenchmarkNewNode measures the time from the start of a second node until it has the engines of its share
 // of the shards open, and how long that has taken for the longest without an owner.
-func BenchmarkJoin(b *testing.B) {
+func BenchmarkNewNode(b *testing.B) {
 	const shards, urls = 64, 40_000
 	b.Run(fmt.Sprintf("shards=%d/urls=%d", shards, urls), func(b *testing.B) {
 		servers := natstest.StartProcesses(b, names, 1, nil)
 		waitFor(b, "the server", func() bool { return reachable(servers) })
-		first := benchIdle(b, servers, "first", shards)
+		first := benchPaused(b, servers, "first", shards)
 		waitFor(b, "all shards", func() bool { return len(ownedBy(first.Node)) == shards })
 		fillShards(b, first, shards, urls)
 		b.ResetTimer()
 		for b.Loop() {
-			second := benchIdle(b, servers, "second", shards)
+			second := benchPaused(b, servers, "second", shards)
 			waitFor(b, "its share", func() bool {
 				a, c := len(ownedBy(first.Node)), len(ownedBy(second.Node))
 				return a+c == shards && c >= shards/4
@@ -296,7 +297,7 @@ func BenchmarkTakeover(b *testing.B) {
 	b.Run(fmt.Sprintf("urls=%d", urls), func(b *testing.B) {
 		servers := natstest.StartProcesses(b, names, 1, nil)
 		waitFor(b, "the server", func() bool { return reachable(servers) })
-		first := benchIdle(b, servers, "first", 1)
+		first := benchPaused(b, servers, "first", 1)
 		waitFor(b, "the shard", func() bool { return len(ownedBy(first.Node)) == 1 })
 		fillShards(b, first, 1, urls)
 		first.engines.mu.Lock()
@@ -315,7 +316,7 @@ func BenchmarkTakeover(b *testing.B) {
 		first.leave()
 		var took time.Duration
 		for i := 0; b.Loop(); i++ {
-			n := benchIdle(b, servers, fmt.Sprintf("taker%d", i), 1)
+			n := benchPaused(b, servers, fmt.Sprintf("taker%d", i), 1)
 			waitFor(b, "the claim", func() bool {
 				n.engines.mu.Lock()
 				defer n.engines.mu.Unlock()
@@ -341,7 +342,7 @@ func BenchmarkIdleEngines(b *testing.B) {
 		for b.Loop() {
 			before := usedMemory()
 			rss := resident()
-			n := benchIdle(b, servers, "idle", shards)
+			n := benchPaused(b, servers, "paused", shards)
 			waitFor(b, "all shards", func() bool { return len(ownedBy(n.Node)) == shards })
 			time.Sleep(2 * time.Second) // until they have nothing to do
 			memory += usedMemory() - before

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -96,7 +97,7 @@ func openNode(c *childConfig, o Options, log *slog.Logger) (nc *nats.Conn, node 
 		if err != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a request may be lost in an election
 		node, err = Open(ctx, nc, js, o, log)
 		cancel()
 		if err == nil {
@@ -339,12 +340,15 @@ func (c *child) leave() {
 	}
 }
 
-// endChildren ends all children, and shows the logs of those that ran if the test has failed.
+// endChildren ends all children. If the test has failed it keeps the logs of those that ran.
 func (w *world) endChildren() {
 	for _, c := range w.running() {
-		if c.kill(); !w.t.Failed() {
+		if !w.t.Failed() {
+			c.kill()
 			continue
 		}
+		_ = c.command.Process.Signal(syscall.SIGQUIT) // it writes down what its goroutines do
+		<-c.ended
 		path := filepath.Join(os.TempDir(), fmt.Sprintf("%s-%s.log", strings.ReplaceAll(w.t.Name(), "/", "-"), c.agent))
 		if err := os.WriteFile(path, []byte(strings.Join(c.log, "\n")), 0o600); err == nil {
 			w.t.Logf("the log of %s is in %s", c.name, path)

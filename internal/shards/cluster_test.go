@@ -38,8 +38,8 @@ func (c *child) mend() {
 	}
 }
 
-// joined reports whether the child has said in its log that it is a member.
-func (c *child) joined() bool {
+// isMember reports whether the child has said in its log that it is a member.
+func (c *child) isMember() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.log, func(line string) bool { return strings.Contains(line, "is confirmed") })
@@ -76,7 +76,9 @@ func TestClusterCutOff(t *testing.T) {
 		if !slices.Contains(lost, shardOf(host)) {
 			continue
 		}
-		log := w.web.Requests().Host(host).Filter(func(q testweb.Request) bool { return q.Start.After(from) && q.Start.Before(to) })
+		log := w.web.Requests().Host(host).Filter(func(q testweb.Request) bool {
+			return q.Start.After(from) && q.Start.Before(to)
+		})
 		first := slices.IndexFunc(log, func(q testweb.Request) bool { return q.UserAgent != victim.agent })
 		if first < 0 {
 			t.Errorf("%s: nobody has taken it in a minute", host)
@@ -170,6 +172,30 @@ func (w *world) leader() (leader int) {
 	return leader
 }
 
+// TestClusterSlowServers: a round trip to the servers takes half a second. The crawl goes on, when nodes
+// leave and come back too.
+func TestClusterSlowServers(t *testing.T) {
+	t.Parallel()
+	w, g := newLong(t, 1, longTTL)
+	slow := func(c *child) {
+		for _, p := range c.proxies {
+			p.Delay(250 * time.Millisecond) // each way
+		}
+	}
+	all := w.startChildren("a", "b", "c")
+	for _, c := range all {
+		slow(c)
+	}
+	w.goesOn("with slow servers", 12)
+	all[0].leave()
+	w.goesOn("with two nodes", 12)
+	slow(w.startChild(all[0].name, all[0].dir))
+	w.goesOn("with three nodes", 12)
+	want := w.finish(g)
+	w.leaveAll()
+	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want, never))
+}
+
 // TestClusterChurn: for five minutes a node joins or leaves each ten seconds. No shard is without an owner
 // for longer than a minute, and no page is requested twice.
 func TestClusterChurn(t *testing.T) {
@@ -177,9 +203,9 @@ func TestClusterChurn(t *testing.T) {
 	w, g := newLong(t, 1, longTTL)
 	w.startChildren("a")
 	w.goesOn("after the start", 3)
-	idle := w.idle()
+	ownerless := w.ownerless()
 	client := w.startClient()
-	called, dirs := []string{"b", "c"}, []string{t.TempDir(), t.TempDir()}
+	nodes, dirs := []string{"b", "c"}, []string{t.TempDir(), t.TempDir()}
 	var visitors [2]*child
 	for i := range 30 {
 		began := time.Now()
@@ -187,13 +213,13 @@ func TestClusterChurn(t *testing.T) {
 			v.leave()
 			visitors[i%2] = nil
 		} else {
-			visitors[i%2] = w.startChild(called[i%2], dirs[i%2])
+			visitors[i%2] = w.startChild(nodes[i%2], dirs[i%2])
 		}
 		time.Sleep(10*time.Second - time.Since(began))
 	}
 	client.stop()
 	want := client.acknowledged(w.finish(g))
-	w.checkIdle(idle(), time.Minute)
+	w.checkOwnerless(ownerless(), time.Minute)
 	w.leaveAll()
 	by := make(map[string]int)
 	for _, q := range w.web.Requests() {
@@ -212,7 +238,7 @@ func TestClusterRollingRestart(t *testing.T) {
 	w, g := newLong(t, 1, longTTL)
 	all := w.startChildren("a", "b", "c")
 	w.goesOn("after the start", 3)
-	idle := w.idle()
+	ownerless := w.ownerless()
 	client := w.startClient()
 	for _, c := range all {
 		began := time.Now()
@@ -221,7 +247,7 @@ func TestClusterRollingRestart(t *testing.T) {
 		w.goesOn("with two nodes", 3)
 		back := w.startChild(c.name, c.dir)
 		w.eventually("the node is back", func() error {
-			if !back.joined() {
+			if !back.isMember() {
 				return errNotYet
 			}
 			return nil
@@ -230,7 +256,7 @@ func TestClusterRollingRestart(t *testing.T) {
 	}
 	client.stop()
 	want := client.acknowledged(w.finish(g))
-	w.checkIdle(idle(), 5*time.Second)
+	w.checkOwnerless(ownerless(), 5*time.Second)
 	w.leaveAll()
 	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want, never))
 }

@@ -12,7 +12,8 @@
 //
 // The directory DataDir/shards/NNNNN of the shard stays behind. If the node owns the shard again, it
 // replays what the log has beyond it; if the log does not reach back that far, a snapshot replaces the
-// database. The output files are in the same directory and stay on the node that made the requests.
+// database. The output files are in the same directory and stay on the node that made the requests. The
+// database is removed when another node has owned the shard for Options.KeepDatabases (leftovers).
 //
 // An engine that ends is reported to membership.Node, with an error only if this node cannot run
 // engines: its disk fails, for example. The node then hands over all shards. While the log cannot be
@@ -34,17 +35,17 @@
 // it only each half of a TTL. A request has a permit with its limits, and is broken off when a grant of
 // one ends.
 //
-// For a TTL after a shard has changed its owner, no more slots of limits that hash to it are granted; nodes that
-// have them keep them. So hosts of a shard that moves may wait for that long.
+// For a TTL after a shard has changed its owner, no more slots of limits that hash to it are granted;
+// nodes that have them keep them. So hosts of a shard that moves may wait for that long.
 //
 // Requests and received bytes a second are limited for all nodes together: each has its part by its
 // weight (part). A node that joins others uses nothing of these limits for a TTL.
 //
 // # Goroutines
 //
-// One of a node follows the weights of the members. One of a node reads the scope. One drives each engine from its opening to its end (run.drive), and
-// one makes its snapshots. Both end with the holding of the shard. Those of the engines are in
-// docs/ARCHITECTURE.md.
+// One of a node follows the weights of the members, one reads the scope, and one removes databases
+// (leftovers). One drives each engine from its opening to its end (run.drive), and one makes its
+// snapshots. Both end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //

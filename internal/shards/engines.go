@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
@@ -20,7 +21,10 @@ type engines struct {
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
 	orders   *orders
+	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
+
+	removing sync.Mutex // held while a database is removed; taken before mu
 
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	open  map[*membership.Holding]*run
@@ -32,12 +36,13 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
-		copying: e.copying, observer: e.observer, holding: h, stop: stop,
+		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r
 	e.mu.Unlock()
 	e.running.Go(func() {
+		e.waitForRemoval()
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)

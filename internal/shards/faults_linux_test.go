@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 		{"slow NATS", f.slowServers},
 		{"restart of all NATS servers", f.serversRestart},
 		{"disk of a NATS server full", f.diskFull},
-		{"nodes join and leave", f.joinsAndLeaves},
+		{"nodes join and leave", f.nodesComeAndGo},
 		{"rolling restart", f.rollingRestart},
 	} {
 		start := time.Now()
@@ -125,7 +125,9 @@ func (f *faults) otherSettings(t *testing.T) {
 	err := f.tryOpen(t, "third", func(o *Options) {
 		o.Seeds, o.Cluster.Shards = []crawl.Seed{o.Seeds[0]}, 2*shards
 	})
-	for _, want := range []string{"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name"} {
+	for _, want := range []string{
+		"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -168,9 +170,10 @@ func (f *faults) clockSteps(*testing.T) {
 	}
 }
 
+// slowServers: a round trip takes a fortieth of the TTL, as half a second is of the TTL of 20 s.
 func (f *faults) slowServers(*testing.T) {
 	for _, p := range f.pair {
-		p.proxy.Delay(250 * time.Millisecond) // each way
+		p.proxy.Delay(f.ttl / 80) // each way
 	}
 	f.goesOn("with slow servers", 12)
 	for _, p := range f.pair {
@@ -223,7 +226,7 @@ func fill(path string) error {
 	return file.Close()
 }
 
-func (f *faults) joinsAndLeaves(t *testing.T) {
+func (f *faults) nodesComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	f.alter = func(o *Options) { o.Cluster.Weight = 9 } // so that it takes shards with hosts
 	defer func() { f.alter = nil }()

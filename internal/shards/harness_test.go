@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,7 @@ import (
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +84,8 @@ func newWorldOf(
 	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { w.watch(watched) })
+	path := filepath.Join(t.TempDir(), "synced")
+	watch.Go(func() { w.watch(watched, path) })
 	t.Cleanup(func() {
 		w.endChildren()
 		for _, p := range w.nodes {
@@ -93,14 +97,28 @@ func newWorldOf(
 	return w
 }
 
-// watch measures for how long this process does nothing, because the machine is slow.
-func (w *world) watch(ctx context.Context) {
+// watch measures for how long this process does nothing, or waits for its disk, because the machine is
+// slow.
+func (w *world) watch(ctx context.Context, path string) {
 	const every = 20 * time.Millisecond
-	for ctx.Err() == nil {
+	for i := 0; ctx.Err() == nil; i++ {
 		before := time.Now()
 		time.Sleep(every)
+		if i%10 == 0 {
+			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), syncFile(path)); err != nil {
+				w.t.Error(err)
+			}
+		}
 		w.stalled.Store(max(w.stalled.Load(), int64(time.Since(before)-every)))
 	}
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
@@ -168,9 +186,15 @@ func (w *world) start(name, dir string) *process {
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
-		p.nc.Close()
-		w.t.Fatal(err)
+	for {
+		if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err == nil {
+			break
+		}
+		isSlow := errors.Is(err, storage.ErrLogDown) || errors.Is(err, natsconn.ErrDown)
+		if !isSlow || ctx.Err() != nil {
+			p.nc.Close()
+			w.t.Fatal(err)
+		}
 	}
 	w.nodes = append(w.nodes, p)
 	if w.api {

@@ -40,8 +40,8 @@ func (c *child) owns() []cluster.Shard {
 	return slices.Clone(c.owned)
 }
 
-// idle measures for how long shards have no owner, until the result is called.
-func (w *world) idle() func() (longest time.Duration) {
+// ownerless measures for how long shards have no owner, until the result is called.
+func (w *world) ownerless() func() (longest time.Duration) {
 	end := make(chan struct{})
 	var longest time.Duration
 	var since [shards]time.Time
@@ -73,8 +73,8 @@ func (w *world) idle() func() (longest time.Duration) {
 	}
 }
 
-// checkIdle holds that no shard had no owner for longer than it may, unless the machine was slow.
-func (w *world) checkIdle(longest, most time.Duration) {
+// checkOwnerless holds that no shard had no owner for longer than it may, unless the machine was slow.
+func (w *world) checkOwnerless(longest, most time.Duration) {
 	w.t.Helper()
 	if longest > most && !w.slow() {
 		w.t.Errorf("a shard had no owner for %v, at most %v are allowed", longest, most)
@@ -184,7 +184,7 @@ func killAtRandom(t *testing.T, count int) {
 	w, g := newLong(t, 1, 3*time.Second)
 	w.startChildren("a", "b", "c", "d")
 	w.goesOn("after the start", 3)
-	idle := w.idle()
+	ownerless := w.ownerless()
 	client := w.startClient()
 	for range count {
 		running := w.running()
@@ -204,7 +204,7 @@ func killAtRandom(t *testing.T, count int) {
 	client.stop()
 	web := w.finish(g)
 	want := client.acknowledged(web)
-	w.checkIdle(idle(), time.Minute)
+	w.checkOwnerless(ownerless(), time.Minute)
 	w.leaveAll()
 	t.Logf("%d kills, %d pages, %d of them twice", count, len(want), w.checkRepeats(want, w.died()))
 }

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -82,6 +84,8 @@ func (n *Node) Run(ctx context.Context) error {
 	readers.Go(func() { n.engines.scope.run(reading) })
 	readers.Go(func() { n.engines.orders.follow(reading) })
 	readers.Go(func() { n.follow(reading) })
+	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
+	readers.Go(func() { old.run(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()

@@ -133,7 +133,7 @@ func hasHosts(s cluster.Shard) bool {
 func (w *world) checkHandOver(want []string, victim *process) (twice int) {
 	w.t.Helper()
 	first := make(map[string]string) // the node that has requested a page first
-	slow := w.stalled.Load() > int64(w.ttl/4)
+	slow := w.slow()
 	for _, q := range w.check(want).Pages() {
 		switch by, again := first[q.Host+q.Path]; {
 		case !again:

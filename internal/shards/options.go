@@ -33,6 +33,8 @@ type Options struct {
 	Timeout time.Duration
 	// SnapshotEvery is how often an engine looks whether a snapshot is due.
 	SnapshotEvery time.Duration
+	// KeepDatabases is for how long the database of a shard stays that another node owns.
+	KeepDatabases time.Duration
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -44,7 +46,7 @@ func DefaultOptions(o crawl.Options) Options {
 	o.ExitWhenDone = false
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute,
+		SnapshotEvery: time.Minute, KeepDatabases: time.Hour,
 	}
 }
 
@@ -72,6 +74,7 @@ func (o *Options) Validate() error {
 			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
 	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
+	refuse(o.KeepDatabases < 10, fmt.Sprintf("shards: KeepDatabases is %v, should be more than 0", o.KeepDatabases))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
 }

@@ -34,6 +34,7 @@ type run struct {
 	observer crawl.Observer
 	serving  serving
 	orders   *orders
+	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -51,6 +52,7 @@ func (r *run) drive(ctx context.Context) error {
 	case errors.Is(err, storage.ErrLost):
 		if r.holding.Context().Err() == nil {
 			r.log.Warn("the shard belongs to another node", "error", err)
+			r.refused.Add(1)
 			r.holding.Refused()
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/routes"
 )
@@ -103,6 +104,20 @@ func (n *Node) Statuses() map[cluster.Shard]crawl.Status {
 	}
 	return all
 }
+
+// Survey returns what the NATS servers know of the cluster, and of the log of each shard.
+func (n *Node) Survey(ctx context.Context) (*membership.Survey, []journal.Report, error) {
+	o := n.engines.orders
+	s, err := membership.ReadSurvey(ctx, o.js, o.names)
+	if err != nil {
+		return nil, nil, err
+	}
+	logs, err := journal.ReadReports(ctx, o.js, o.names, len(s.Shards))
+	return s, logs, err
+}
+
+// Refused returns how often the log of a shard has refused this node.
+func (n *Node) Refused() uint64 { return n.engines.refused.Load() }
 
 // of returns the run of the engine of a shard, or nil.
 func (e *engines) of(s cluster.Shard) *run {
