@@ -1,9 +1,12 @@
 package crawl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Cluster is what the engine of a shard needs of the other shards, besides its journal. It is safe for
@@ -42,6 +45,37 @@ func (d *dispatcher) widenScope() {
 	if len(seeds) > 0 {
 		d.setScope(d.f.Scope().With(seeds...))
 	}
+}
+
+// Rest is whether the engine of a shard has anything to do.
+type Rest struct {
+	// Done: nothing can be fetched soon, nothing is under way or uncommitted. Only URLs from elsewhere can
+	// change that.
+	Done bool
+	// Number is that of the last commit. As long as it stays the same, and Done, nothing was done.
+	Number uint64
+}
+
+// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users as
+// long as it has nothing to do: they get ErrDraining. Without closed it takes them again. The errors are
+// those of Control. Any goroutine may call it.
+func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
+	logged, ok := e.store.(*loggedStore)
+	if !ok {
+		return r, errors.New("a crawl without a journal rests when it has ended")
+	}
+	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+		var at storage.LogPosition
+		at, err = logged.LogPosition()
+		r = Rest{d.isAtRest(), at.Number}
+		d.mailbox.draining.Store(d.draining || closed && r.Done && err == nil)
+	})
+	return r, errors.Join(callErr, err)
+}
+
+// isAtRest reports whether a crawl of one machine would be over.
+func (d *dispatcher) isAtRest() bool {
+	return d.goesOn() && d.isQuiet() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)
 }
 
 // widen makes the scope seeds of a batch known to other shards.

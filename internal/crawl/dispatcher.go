@@ -119,7 +119,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.sweeps.handedOver()
 		case step := <-d.sweepSteps():
 			d.takeStep(step)
-		case d.addition = <-d.additions(d.mailbox):
+		case a := <-d.additions(d.mailbox):
+			d.takeAddition(a)
 		case puts := <-d.putsFrom(d.mailbox):
 			d.takePuts(puts)
 		case call := <-d.mailbox.calls:
@@ -218,6 +219,15 @@ func (d *dispatcher) timeIs(now time.Time) {
 	if at := d.flights.checkAt; !at.IsZero() && !now.Before(at) {
 		d.flights.breakOffStalled(d.f, d.connections, d.isPaused(), now)
 	}
+}
+
+// takeAddition takes an addition for the next commit, unless the crawl takes no URLs any more.
+func (d *dispatcher) takeAddition(a *addition) {
+	if a.user && d.mailbox.draining.Load() {
+		a.answer <- added{err: ErrDraining}
+		return
+	}
+	d.addition = a
 }
 
 func (d *dispatcher) everySecond() {

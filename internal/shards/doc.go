@@ -26,11 +26,15 @@
 // claim of its shard has the scope of the engine before. Messages with URLs name the scope that the URLs
 // were judged by.
 //
+// With ExitWhenDone the crawl is over when all shards are at rest and have read all that was published
+// for them (census). The owner of shard 0 finds out, and all nodes leave. A node that does not hear of it
+// takes the shards over, finds out itself and leaves too.
+//
 // # Goroutines
 //
-// One of a node reads the scope. One drives each engine from its opening to its end (run.drive), and
-// one makes its snapshots. Both end with the holding of the shard. Those of the engines are in
-// docs/ARCHITECTURE.md.
+// One of a node reads the scope, and two wait for the end of the crawl. One drives each engine from its
+// opening to its end (run.drive), one makes its snapshots, and one answers queries of other nodes. They end
+// with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //
@@ -40,5 +44,5 @@
 //   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
 //     origin is fetched.
 //   - Limits of the whole process, such as requests a second, are those of each node.
-//   - crawl.max_pages, recrawl.budget and an end of the crawl are refused: Options.Validate names them.
+//   - crawl.max_pages and recrawl.budget are refused: Options.Validate names them.
 package shards

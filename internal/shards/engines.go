@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -17,18 +18,20 @@ type engines struct {
 	streams *journal.Streams
 	shared  *crawl.Shared
 	scope   *scope
+	querier *querier
 	copying chan struct{} // holds one: a snapshot is being made
 	running sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows; nothing blocks under it
-	open map[*membership.Holding]*run
+	mu    sync.Mutex // guards what follows; nothing blocks under it
+	open  map[*membership.Holding]*run
+	ended map[cluster.Shard]crawl.Summary // of the last run of each shard
 }
 
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, copying: e.copying,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, querier: e.querier, copying: e.copying,
 		holding: h, stop: stop,
 	}
 	e.mu.Lock()
@@ -38,6 +41,7 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
+		e.ended[h.Shard()] = r.summary
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

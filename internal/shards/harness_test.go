@@ -153,6 +153,7 @@ func (w *world) start(name, dir string) *process {
 	c.Node, c.Shards = name, shards
 	c.TTL, c.Margin, c.LastStart = w.ttl, w.ttl/8, 200*time.Millisecond
 	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	o.Crawl.ExitWhenDone = false
 	if w.change != nil {
 		w.change(&o)
 	}

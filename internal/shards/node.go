@@ -1,16 +1,20 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -21,8 +25,9 @@ const stateFile = "member"
 
 // Node is a process that crawls the shards that it owns. Its methods may be called concurrently.
 type Node struct {
-	member  *membership.Node
-	engines *engines
+	member   *membership.Node
+	engines  *engines
+	finished atomic.Bool
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
@@ -35,7 +40,8 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
-	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
+	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1),
+		ended: make(map[cluster.Shard]crawl.Summary), querier: &querier{nc, o.Names}}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -53,13 +59,17 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	return &Node{member: member, engines: e}, nil
 }
 
-// Run crawls until the node has left: see Leave. If the context ends before that, all requests are
+// Run crawls until the node has left: see Leave. With Options.Crawl.ExitWhenDone it leaves when the crawl
+// is over on all nodes. If the context ends before that, all requests are
 // broken off, nothing more is committed, and others take the shards when the trust of this node is
 // certainly over. The errors are those of membership.Node.Run. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
+	if n.engines.o.Crawl.ExitWhenDone {
+		readers.Go(func() { n.leaveAtEnd(reading) })
+	}
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
@@ -73,3 +83,23 @@ func (n *Node) Leave() { n.member.Leave() }
 
 // Status returns what the node knows of its cluster.
 func (n *Node) Status() membership.Status { return n.member.Status() }
+
+// Summary is what the engines of a node came to, as far as their shards were its own at the end.
+type Summary struct {
+	Finished  bool              // the crawl was over on all nodes, and nobody has stopped it
+	Fresh     bool              // at least one request was made or one URL added
+	Postponed []crawl.Postponed // hosts with URLs that could not be fetched, most first
+}
+
+// Summary returns what the engines came to. It is complete after Run.
+func (n *Node) Summary() Summary {
+	s := Summary{Finished: n.finished.Load()}
+	n.engines.mu.Lock()
+	defer n.engines.mu.Unlock()
+	for _, one := range n.engines.ended {
+		s.Fresh = s.Fresh || one.Fresh
+		s.Postponed = append(s.Postponed, one.Postponed...)
+	}
+	slices.SortFunc(s.Postponed, func(a, b crawl.Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
+	return s
+}

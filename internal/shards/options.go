@@ -33,6 +33,8 @@ type Options struct {
 	Timeout time.Duration
 	// SnapshotEvery is how often an engine looks whether a snapshot is due.
 	SnapshotEvery time.Duration
+	// EndEvery is how often a node looks whether the crawl is over, if it is to end when it is.
+	EndEvery time.Duration
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -41,10 +43,9 @@ type Options struct {
 // Cluster.Node, Names and Uptime.
 func DefaultOptions(o crawl.Options) Options {
 	j := journal.DefaultOptions()
-	o.ExitWhenDone = false
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute,
+		SnapshotEvery: time.Minute, EndEvery: time.Second,
 	}
 }
 
@@ -57,7 +58,6 @@ func (o *Options) Validate() error {
 		}
 	}
 	c := &o.Crawl
-	refuse(c.ExitWhenDone, "crawl.exit_when_done cannot be used in a cluster yet: set it to false")
 	refuse(c.MaxPages > 0, "crawl.max_pages cannot be used in a cluster yet: remove it")
 	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
 	refuse(c.Workers == 0 || c.IgnoreRobots,
@@ -65,6 +65,7 @@ func (o *Options) Validate() error {
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
 		"shards: the node sets Journal, Permits and Shared itself")
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
+	refuse(o.EndEvery <= 0, fmt.Sprintf("shards: EndEvery is %v, should be more than 0", o.EndEvery))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
 }
@@ -85,6 +86,7 @@ func (o *Options) directory(s cluster.Shard) string {
 func (o *Options) engine(s cluster.Shard) crawl.Options {
 	c := o.Crawl
 	c.DataDir, c.Taken = o.directory(s), true
+	c.ExitWhenDone = false // the nodes decide that together
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)

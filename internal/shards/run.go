@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/wire"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -25,9 +26,12 @@ type run struct {
 	streams *journal.Streams
 	shared  *crawl.Shared
 	scope   *scope
+	querier *querier
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
+	held    *heldLog      // set when the engine opens
+	summary crawl.Summary // of the engine, when it has ended
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -72,12 +76,13 @@ func (r *run) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	copying, stop := context.WithCancel(ctx)
-	var snapshots sync.WaitGroup
-	snapshots.Go(func() { r.makeSnapshots(copying, e, shard) })
-	_, err = e.Run(ctx, r.o.Seeds)
+	beside, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { r.makeSnapshots(beside, e, shard) })
+	helpers.Go(func() { r.answer(beside, e) })
+	r.summary, err = e.Run(ctx, r.o.Seeds)
 	stop()
-	snapshots.Wait()
+	helpers.Wait()
 	return errors.Join(err, e.Close())
 }
 
@@ -86,7 +91,8 @@ func (r *run) crawl(ctx context.Context) error {
 func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
 	o.Shared, o.Permits = r.shared, permits{r.holding}
-	o.Journal = &heldLog{shard, r.holding.Context(), r.scope, r.o.Timeout}
+	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
+	o.Journal = r.held
 	o.Cluster = &others{r.scope, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
 		return nil, err
@@ -174,4 +180,32 @@ func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.
 		backup func(func(int64) (io.Writer, error)) (int64, error)) error {
 		return shard.WriteSnapshot(ctx, r.o.directory(r.holding.Shard()), at, incoming, backup)
 	})
+}
+
+// answer answers queries of other nodes about the shard, until the context ends.
+func (r *run) answer(ctx context.Context, e *crawl.Engine) {
+	err := r.querier.answer(ctx, r.holding.Shard(), func(ctx context.Context, kind byte, d *wire.Decoder) ([]byte, bool) {
+		switch kind {
+		case queryRest:
+			return r.answerRest(ctx, e, d)
+		}
+		return nil, false
+	})
+	if err != nil {
+		r.log.Error("queries of other nodes are not answered; restart this node", "error", err)
+	}
+}
+
+// answerRest answers whether the shard is at rest. What was read before it was at rest is committed.
+func (r *run) answerRest(ctx context.Context, e *crawl.Engine, d *wire.Decoder) ([]byte, bool) {
+	closed := d.Byte()
+	if d.End() != nil || closed > 1 {
+		return nil, false
+	}
+	answer := rest{epoch: uint64(r.holding.Epoch()), read: r.held.read.Load()}
+	var err error
+	if answer.Rest, err = e.Rest(ctx, closed == 1); err != nil {
+		return nil, false
+	}
+	return answer.append(nil), true
 }
