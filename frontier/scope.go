@@ -24,12 +24,16 @@ const (
 
 // ParseMode parses a value of scope.mode. The error lists the allowed ones.
 func ParseMode(s string) (Mode, error) {
-	i := slices.Index([]string{"host", "domain", "prefix", "any"}, s)
-	if i < 0 {
-		return 0, fmt.Errorf("scope mode %q (allowed: host, domain, prefix, any)", s)
+	for m := ModeHost; m <= ModeAny; m++ {
+		if m.String() == s {
+			return m, nil
+		}
 	}
-	return Mode(i), nil
+	return 0, fmt.Errorf("scope mode %q (allowed: host, domain, prefix, any)", s)
 }
+
+// String returns the mode as a value of scope.mode.
+func (m Mode) String() string { return [...]string{"host", "domain", "prefix", "any"}[m] }
 
 // ScopeVerdict says why a URL is in the scope or not.
 type ScopeVerdict uint8

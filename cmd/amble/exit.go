@@ -25,6 +25,7 @@ const (
 	exitUsage       = 2   // wrong usage or configuration
 	exitInUse       = 3   // another process has the database
 	exitNoSeed      = 4   // no seed of a run could be fetched
+	exitRefused     = 5   // the cluster refuses this node
 	exitInterrupted = 130 // interrupted a second time
 )
 

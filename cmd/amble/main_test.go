@@ -20,6 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -35,17 +37,19 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs amble as a user would: one script for each command, failures and exit codes
-// included. $WEB is a web server on loopback.
+// included. $WEB is a web server on loopback, and $NATS a NATS server.
 func TestScripts(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
 	t.Cleanup(web.Close) // the scripts run in parallel, behind the end of this function
+	nats := natstest.Start(t, natsconn.Names{Cluster: "scripts"}, 1, nil)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("WEB", web.URL)
+			env.Setenv("NATS", "nats://"+nats.Addresses()[0])
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would keep each process for a second
 			addProcesses(env)
 			return nil

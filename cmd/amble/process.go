@@ -44,9 +44,9 @@ func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error
 const sameWish = time.Second
 
 // interruptible returns a context that the first SIGINT or SIGTERM ends. Another one, a second
-// later or more, ends the process at once, and nothing that was committed is lost. stop restores
-// the default handling of the signals.
-func interruptible(parent context.Context, say io.Writer, grace time.Duration) (ctx context.Context, stop func()) {
+// later or more, ends the process at once, and nothing that was committed is lost. stopping is what the
+// first one prints. stop restores the default handling of the signals.
+func interruptible(parent context.Context, say io.Writer, stopping string) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -70,8 +70,7 @@ func interruptible(parent context.Context, say io.Writer, grace time.Duration) (
 					"rest")
 				os.Exit(exitInterrupted)
 			}
-			fmt.Fprintf(say, "amble: stopping; requests in flight have %s to end. A second signal stops at once\n",
-				span(grace))
+			fmt.Fprintln(say, stopping)
 			cancel()
 		}
 	})
@@ -150,10 +149,30 @@ func (s *supervisor) notify(message string) {
 	_, _ = c.Write([]byte(message))
 }
 
-// watch reports that the crawl is ready when it works, and from then on that it is alive for as
-// long as its dispatcher is: a dispatcher that hangs is detected by the age of its status. end
-// reports that the crawl stops, and ends the watch.
-func (s *supervisor) watch(status func() crawl.Status) (end func()) {
+// vital is what a supervisor wants to know.
+type vital struct {
+	ready, alive bool
+	text         string // the state in a line
+}
+
+// vitalOf says that a crawl is alive for as long as its dispatcher is: a dispatcher that hangs is
+// detected by the age of its status.
+func vitalOf(status func() crawl.Status) func(now time.Time, silence time.Duration) vital {
+	return func(now time.Time, silence time.Duration) vital {
+		st := status()
+		return vital{
+			ready: st.State != "opened",
+			alive: now.Sub(st.At) < silence || st.State == "stopping" || st.State == "finished",
+			text: fmt.Sprintf("%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"],
+				st.URLs["queued"], st.PagesPerSec),
+		}
+	}
+}
+
+// watch reports that the process is ready when it works, and from then on that it is alive. vital is
+// given the longest silence that the supervisor allows. end reports that the process stops, and ends the
+// watch.
+func (s *supervisor) watch(vital func(now time.Time, silence time.Duration) vital) (end func()) {
 	if s == nil {
 		return func() {}
 	}
@@ -167,13 +186,13 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for ready := false; ; {
-			st := status()
-			if !ready && st.State != "opened" {
+			v := vital(time.Now(), s.watchdog)
+			if !ready && v.ready {
 				ready = true
 				s.notify("READY=1")
 			}
 			if ready {
-				s.notify(s.alive(&st, time.Now()))
+				s.notify(s.alive(v))
 			}
 			select {
 			case <-done:
@@ -190,10 +209,9 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 }
 
 // alive is the message at a moment.
-func (s *supervisor) alive(st *crawl.Status, now time.Time) string {
-	message := fmt.Sprintf("STATUS=%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"],
-		st.URLs["queued"], st.PagesPerSec)
-	if s.watchdog > 0 && (now.Sub(st.At) < s.watchdog || st.State == "stopping" || st.State == "finished") {
+func (s *supervisor) alive(v vital) string {
+	message := "STATUS=" + v.text
+	if s.watchdog > 0 && v.alive {
 		message += "\nWATCHDOG=1"
 	}
 	return message

@@ -72,13 +72,13 @@ func TestSupervisor(t *testing.T) {
 	}
 	set("opened", time.Now(), 7)
 	inspected := make(chan struct{}, 100)
-	end := s.watch(func() crawl.Status {
+	end := s.watch(vitalOf(func() crawl.Status {
 		select {
 		case inspected <- struct{}{}:
 		default:
 		}
 		return *status.Load()
-	})
+	}))
 	for range 3 {
 		<-inspected
 	}
@@ -101,5 +101,5 @@ func TestSupervisor(t *testing.T) {
 // A message that nobody reads holds nobody up.
 func TestSupervisorThatIsGone(t *testing.T) {
 	s := &supervisor{socket: filepath.Join(t.TempDir(), "nobody"), watchdog: time.Second}
-	s.watch(func() crawl.Status { return crawl.Status{State: "running", At: time.Now()} })()
+	s.watch(vitalOf(func() crawl.Status { return crawl.Status{State: "running", At: time.Now()} }))()
 }

@@ -21,14 +21,27 @@ const (
 	logEvery  = 10 * time.Second
 )
 
-// watch shows the state of the crawl until stop is called: as a block on the screen, or as a line
-// of the log at intervals.
-func watch(status func() crawl.Status, s *screen, log *slog.Logger) (stop func()) {
-	every, show := logEvery, func() { logProgress(log, status()) }
+// progress shows how far something has come: as a line of the log, or as a block for a screen.
+type progress struct {
+	log  func()
+	rows func(now time.Time, width int) []row
+}
+
+// crawlProgress shows the state of a crawl.
+func crawlProgress(status func() crawl.Status, log *slog.Logger) progress {
+	return progress{
+		log:  func() { logProgress(log, status()) },
+		rows: func(now time.Time, width int) []row { return progressRows(status(), now, width) },
+	}
+}
+
+// watch shows the progress until stop is called: on the screen, or in the log at intervals.
+func watch(p progress, s *screen) (stop func()) {
+	every, show := logEvery, p.log
 	if s != nil {
 		every, show = drawEvery, func() {
 			width, _ := s.size()
-			s.Draw(progressRows(status(), time.Now(), width)...)
+			s.Draw(p.rows(time.Now(), width)...)
 		}
 		show()
 	}

@@ -93,7 +93,7 @@ func TestProgressInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		log, _ := newLogger(&b, config.Log{Level: "info", Format: "text"})
-		stop := watch(someStatus, nil, log)
+		stop := watch(crawlProgress(someStatus, log), nil)
 		time.Sleep(35 * time.Second)
 		stop()
 		time.Sleep(time.Minute)
@@ -116,7 +116,7 @@ func TestProgressOnAScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &glass{t: t, width: 80}
 		s := &screen{w: g, size: func() (int, int) { return 80, 24 }}
-		stop := watch(someStatus, s, slog.New(slog.DiscardHandler))
+		stop := watch(crawlProgress(someStatus, slog.New(slog.DiscardHandler)), s)
 		if !strings.Contains(g.String(), "pages     1,234") {
 			t.Errorf("not drawn at once: %q", g.String())
 		}

@@ -38,6 +38,7 @@ Exit codes:
     2  wrong usage or configuration
     3  the database is in use by another process
     4  no seed of a run could be fetched
+    5  the cluster refuses this node
   130  interrupted a second time
   134  the program itself crashed, by SIGABRT: please report it
 `
@@ -63,6 +64,7 @@ func newRootCommand() *cobra.Command {
 		newRetryCommand(settings),
 		newEraseCommand(settings),
 		newControlCommand(settings),
+		newClusterCommand(settings),
 		newOptOutCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
@@ -117,6 +119,7 @@ func otherWords() map[string][]string {
 		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
 		"retry": {"requeue", "again"}, "erase": {"forget", "delete", "remove", "purge"},
 		"import": {"add", "feed"}, "export": {"dump"},
+		"cluster": {"nodes", "shards", "members"},
 		"control": {"pause", "stop", "drain", "set", "reload"},
 		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}

@@ -46,8 +46,12 @@ to standard error, the summary at the end to standard output.
 
 Exit code 0: everything is done or postponed, or a signal stopped the crawl. 1: an error stopped it, or the
 database cannot be used. 2: wrong settings or usage, no usable seed, or nothing to crawl. 3: another process
-has the database. 4: no seed could be fetched, the summary says why. 130: stopped at once by a second
-signal.`,
+has the database. 4: no seed could be fetched, the summary says why. 5: the cluster refuses this node. 130:
+stopped at once by a second signal.
+
+With cluster.urls or cluster.embed.listen the process is a node of a cluster: it crawls the shards that fall
+to it. It waits for the NATS servers if they are down. The first signal makes it hand its shards over and
+leave.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
@@ -75,13 +79,21 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	if err != nil {
 		return err
 	}
+	k.seeds = seeds.good
+	if c.InCluster() {
+		m := &member{crawling: k}
+		out, err := m.run(command.Context())
+		if err != nil {
+			return err
+		}
+		return m.print(command.OutOrStdout(), out)
+	}
 	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
 		return err // before any directory is made
 	}
 	if text := nothingInScope(c, len(seeds.good)); text != "" {
 		k.notice("warning", text)
 	}
-	k.seeds = seeds.good
 	out, err := k.run(command.Context())
 	if err != nil {
 		return err
@@ -206,7 +218,8 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		}
 	}
 	defer redirectStandardLog(k.log)()
-	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
+	ctx, stop := interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
+		span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
 	defer stop()
 	if err := k.endErasure(ctx); err != nil {
 		return out, err
@@ -232,8 +245,8 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	started := time.Now()
 	status := n.Default().Status
 	out.before = status()
-	unwatch := watch(status, k.screen, k.log)
-	stopping := findSupervisor(os.Getenv).watch(status)
+	unwatch := watch(crawlProgress(status, k.log), k.screen)
+	stopping := findSupervisor(os.Getenv).watch(vitalOf(status))
 	err = n.Run(running)
 	out.Summary = n.Summary()
 	unserve()

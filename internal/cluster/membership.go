@@ -190,3 +190,12 @@ func (n *Node) Drain(now Instant, leaveToo bool) {
 	}
 	n.Tick(now)
 }
+
+// Undrain makes a node take shards again, unless it leaves.
+func (n *Node) Undrain(now Instant) {
+	if n.self.leave != stays {
+		return
+	}
+	n.self.weight, n.self.next, n.dirty = n.o.Weight, now, true
+	n.Tick(now)
+}

@@ -281,8 +281,12 @@ func (p *process) fault() {
 		}
 	case 7:
 		if p.n != nil && !p.paused {
+			if p.closing && w.random.IntN(2) == 0 {
+				p.n.Undrain(p.clock())
+			} else {
+				p.n.Drain(p.clock(), w.random.IntN(2) == 0)
+			}
 			p.closing = true
-			p.n.Drain(p.clock(), w.random.IntN(2) == 0)
 			p.act()
 		}
 	default:

@@ -27,6 +27,31 @@ type candidate struct {
 	weight uint16
 }
 
+// Candidates are the nodes that may own shards, for somebody who wants to know which node should own
+// which.
+type Candidates struct {
+	names []string
+	all   []candidate
+}
+
+// Add adds a node. One with the weight 0 takes no shards.
+func (c *Candidates) Add(node string, weight uint16) {
+	if weight > 0 {
+		c.names, c.all = append(c.names, node), append(c.all, candidate{xxhash.Sum64String(node), weight})
+	}
+}
+
+// Best returns the node that should own a shard, or nothing if there is no candidate.
+func (c *Candidates) Best(s Shard) (node string) {
+	best := 0
+	for i, candidate := range c.all {
+		if i == 0 || candidate.beats(c.all[best], s) {
+			best, node = i, c.names[i]
+		}
+	}
+	return node
+}
+
 // beats reports whether c has a better score for a shard than d. Scores are -ln(u)/weight with u
 // uniform in (0, 1), and the smallest is the best, so the shares are proportional to the weights.
 // Equal weights compare u itself, without a logarithm.

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -73,6 +75,33 @@ func (c *Config) Connection() natsconn.Options {
 	return natsconn.Options{
 		URLs: s.URLs, Node: c.NodeName(), Names: c.ClusterNames(), Credentials: s.Credentials, TLS: c.clusterTLS(),
 	}
+}
+
+// Client returns the options of a connection of a command, which is no node. Without cluster.urls it
+// connects to the NATS server inside the node on this machine.
+func (c *Config) Client() (natsconn.Options, error) {
+	o := c.Connection()
+	if len(o.URLs) > 0 {
+		return o, nil
+	}
+	host, port, err := net.SplitHostPort(c.Cluster.Embed.Listen)
+	switch {
+	case err != nil:
+		return o, errors.New("cluster.urls and cluster.embed.listen are empty, so there is no cluster: name a NATS server " +
+			"with --set cluster.urls=nats://HOST:4222, or the config file of a node with -c")
+	case port == "0":
+		return o, errors.New("cluster.embed.listen has port 0: the log of amble run says which one it is; name it with " +
+			"--set cluster.urls=nats://HOST:PORT")
+	case isUnspecified(host):
+		host = "127.0.0.1"
+	}
+	o.URLs = []string{"nats://" + net.JoinHostPort(host, port)}
+	return o, nil
+}
+
+func isUnspecified(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // EmbeddedServer returns the options of the NATS server inside the process, without Log.

@@ -41,14 +41,18 @@ func (b *wireBody) Read(p []byte) (int, error) {
 
 // receive reads the body of resp off the wire without decoding it, at most limit bytes of it. A
 // body is complete before it is decoded, so a slow server never holds the memory of a decoder. If
-// the body is not cut, the connection is at the end of the response.
-func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spool.Content, cut bool, err error) {
+// the body is not cut, the connection is at the end of the response. If the tap of the connection
+// keeps the body as it is, body is nil: see keptBody.
+func (c *Client) receive(w *watch, cn *conn, resp *http.Response, limit int64) (body *spool.Content, cut bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
+	from := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1, paced: resp.ProtoMajor == 2}
+	if cn.tap != nil && len(resp.TransferEncoding) == 0 {
+		cut, err = cn.tap.pass(from, cn.br, limit)
+		return nil, cut, err
+	}
 	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength), limit+1))
 	defer into.Discard()
-	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1,
-		paced: resp.ProtoMajor == 2})
-	if err != nil && err != errWireLimit {
+	if _, err = into.ReadFrom(from); err != nil && err != errWireLimit {
 		return nil, false, err
 	}
 	cut = into.Size() > limit
@@ -56,6 +60,18 @@ func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spoo
 		return nil, false, err
 	}
 	return into.Content(), cut, nil
+}
+
+// keptBody returns the body that a tap has kept in a response. In memory it is not copied, so it
+// can be used until the response is closed.
+func (c *Client) keptBody(t *tap, response *spool.Content) (*spool.Content, error) {
+	if b, ok := response.Bytes(); ok {
+		return spool.Of(b[t.first : t.first+t.length]), nil
+	}
+	into := c.o.Spool.NewWriter(t.length)
+	defer into.Discard()
+	_, err := into.ReadFrom(io.NewSectionReader(response.NewReader(), t.first, t.length))
+	return into.Content(), err
 }
 
 // sizeHint returns the size of the first buffer: the announced length as far as it can be trusted,

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 
 	"github.com/amble-crawler/amble/internal/spool"
@@ -43,6 +44,8 @@ type tap struct {
 	most int64         // that are kept
 	last int64         // bytes of the last response: a guess for the next
 	err  error         // of keeping
+
+	first, length int64 // of the body within the response: see pass
 }
 
 // Read reads from the connection and keeps what it read.
@@ -71,9 +74,24 @@ func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	t.keep(ahead)
 }
 
+// passed returns how many bytes of the response br has passed on.
+func (t *tap) passed(br *bufio.Reader) int64 { return t.seen - int64(br.Buffered()) }
+
+// pass reads a body that br passes on as it came, at most limit bytes of it, and notes where in the
+// response it is.
+func (t *tap) pass(body io.Reader, br *bufio.Reader, limit int64) (cut bool, err error) {
+	t.first = t.passed(br)
+	n, err := io.Copy(io.Discard, body)
+	if err != nil && err != errWireLimit {
+		return false, err
+	}
+	t.length = min(n, limit)
+	return n > limit, nil
+}
+
 // end returns the response, without what br has read beyond it, and whether it is cut.
 func (t *tap) end(br *bufio.Reader) (response *spool.Content, cut bool, err error) {
-	length := t.seen - int64(br.Buffered())
+	length := t.passed(br)
 	if t.err == nil {
 		t.err = t.into.Truncate(length)
 	}

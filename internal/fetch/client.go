@@ -219,7 +219,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	var body *spool.Content
 	var cut bool
 	if failed == nil {
-		body, cut, failed = c.receive(w, resp, limit)
+		body, cut, failed = c.receive(w, cn, resp, limit)
 	}
 	if failed == nil {
 		w.arrived()
@@ -227,8 +227,12 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	}
 	answer.End, answer.WireBytes = c.now(), cn.wire.read.Load()-read
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, fields, resp, cut || failed != nil); err != nil {
-			return nil, true, errors.Join(cmp.Or(failed, err), body.Close())
+		answer.Wire, err = c.captured(cn, r, fields, resp, cut || failed != nil)
+		if err == nil && failed == nil && body == nil {
+			body, err = c.keptBody(cn.tap, answer.Wire.Response)
+		}
+		if err != nil {
+			return nil, true, errors.Join(cmp.Or(failed, err), body.Close(), answer.Wire.close())
 		}
 	}
 	if failed == nil {

@@ -22,6 +22,7 @@ const (
 	kindEpoch    = 'e'
 	kindGrants   = 'g'
 	kindSettings = 's'
+	kindCommand  = 'c'
 )
 
 // Bounds of what a message may hold.

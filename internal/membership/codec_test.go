@@ -44,6 +44,8 @@ func TestGolden(t *testing.T) {
 		{"settings", "01730102030405060708ac0202" + "0e636c75737465722e736861726473" + "023634" + "05747261707300",
 			encodeSettings(goldenWriter, goldenList),
 			func(b []byte) (any, error) { return decodeSettings(b) }, goldenList},
+		{"command", "0163000000000000000000" + "01", encodeCommand(true),
+			func(b []byte) (any, error) { return decodeCommand(b) }, true},
 		{"state", "0104626f6f74000000000000000a000000000000000b000000000000000c", encodeState(12, "boot", 10, 11),
 			func(b []byte) (any, error) { return decodeState(b, "boot", 10, 11) }, cluster.Sequence(12)},
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Replica is a copy of the registers and the logs.
@@ -23,8 +25,13 @@ func (n *Node) Replicas(ctx context.Context) (list []Replica, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("get the state of the copies of stream %s: %w", n.reg.names.Stream(), err)
 	}
+	return replicas(info), nil
+}
+
+// replicas returns the copies of a stream; none: there is a single server.
+func replicas(info *jetstream.StreamInfo) (list []Replica) {
 	if info.Cluster == nil {
-		return nil, nil
+		return nil
 	}
 	if info.Cluster.Leader != "" {
 		list = append(list, Replica{Server: info.Cluster.Leader, Leader: true, Current: true})
@@ -32,7 +39,7 @@ func (n *Node) Replicas(ctx context.Context) (list []Replica, err error) {
 	for _, p := range info.Cluster.Replicas {
 		list = append(list, Replica{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag, Active: p.Active})
 	}
-	return list, nil
+	return list
 }
 
 // healthEvery is how often a node looks for copies that stay behind. One that does so twice in a row

@@ -159,7 +159,7 @@ func TestRestart(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := openState(state); err == nil || !errors.Is(err, ErrNameTaken) {
+	if _, err := openState(state); err == nil || !errors.Is(err, ErrInUse) {
 		t.Errorf("the state of a process that runs: %v", err)
 	}
 	a.kill()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +21,9 @@ import (
 // ErrNameTaken means that another live process has the name of this node.
 var ErrNameTaken = errors.New("another process that runs has the name of this node")
 
+// ErrInUse means that another process on this machine uses the state file.
+var ErrInUse = errors.New("another process that runs uses it")
+
 // Node is a process in a cluster. Its methods may be called concurrently.
 type Node struct {
 	o      Options
@@ -29,8 +33,9 @@ type Node struct {
 	grants *grants
 	trust  *Trust
 
-	wake  chan struct{} // for the loop: there are actions
-	alarm chan struct{} // for the guard: trust or a holding has ended
+	wake    chan struct{} // for the loop: there are actions
+	alarm   chan struct{} // for the guard: trust or a holding has ended
+	leaving atomic.Bool   // Leave was called
 
 	mu       sync.Mutex // guards what follows; nothing blocks under it
 	machine  *cluster.Node
@@ -54,7 +59,7 @@ const maxNames = 10_000
 
 // Join looks whether the process can be a node of the cluster: the stream and the settings are those
 // that the other nodes have. It creates them if this is the first node. The node is no member before
-// [Node.Run].
+// [Node.Run]. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
 func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -116,6 +121,7 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Go(func() { n.grants.receive(ctx) })
 	wg.Go(func() { n.grants.send(ctx) })
 	wg.Go(func() { n.watchReplicas(ctx) })
+	wg.Go(func() { n.takeCommands(ctx) })
 	guarded, endGuard := context.WithCancel(context.WithoutCancel(ctx))
 	wg.Go(func() { n.guard(guarded) })
 	select {
@@ -146,7 +152,7 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 		if is := n.trust.Left() > 0; is != trusted {
 			if trusted = is; trusted {
 				n.log.Info("the place of this node in the cluster is confirmed")
-			} else {
+			} else if !n.leaving.Load() {
 				n.log.Warn("the place of this node in the cluster is not confirmed, so it makes no request; " +
 					"look whether the NATS servers can be reached and a majority of them runs")
 			}
@@ -172,12 +178,18 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 // Leave makes the node hand over its shards and end its membership. [Node.Run] returns when that is
 // done.
 func (n *Node) Leave() {
+	n.leaving.Store(true)
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, true) })
 }
 
 // Drain makes the node hand over its shards and take no others. It stays a member.
 func (n *Node) Drain() {
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, false) })
+}
+
+// Undrain makes a node take shards again that Drain, or an engine that failed, has drained.
+func (n *Node) Undrain() {
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.Undrain(now) })
 }
 
 // do calls f with the state machine and the time, and takes what follows from that. Before Run and

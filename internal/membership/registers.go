@@ -25,6 +25,7 @@ type registers struct {
 type message struct {
 	subject string
 	seq     uint64
+	at      time.Time // when the server took it
 	data    []byte
 }
 
@@ -74,7 +75,7 @@ func (r *registers) read(ctx context.Context, subject string) (m message, ok boo
 	if err != nil {
 		return m, false, err
 	}
-	return message{subject: raw.Subject, seq: raw.Sequence, data: raw.Data}, true, nil
+	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data}, true, nil
 }
 
 // followHeartbeat is how often a server that has nothing to deliver says so.
@@ -109,7 +110,8 @@ func (r *registers) follow(ctx context.Context, deliver func(message), synced fu
 		if err != nil {
 			return err
 		}
-		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, data: m.Data()})
+		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, at: meta.Timestamp,
+			data: m.Data()})
 		if meta.NumPending == 0 {
 			synced()
 		}

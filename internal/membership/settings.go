@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
 // agree compares the settings of a node with those of its cluster. The first node writes them. The
@@ -16,7 +18,7 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 		m, found, err := r.read(ctx, subject)
 		switch {
 		case err != nil:
-			return fmt.Errorf("read the settings of cluster %s: %w", r.names.Cluster, err)
+			return fmt.Errorf("read the settings of cluster %s: %w", r.names.Cluster, natsconn.Down(err))
 		case found:
 			theirs, err := decodeSettings(m.data)
 			if err != nil {
@@ -29,7 +31,8 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 		if _, result, err := r.write(ctx, subject, encodeSettings(w, settings), 0, false); result == unknown {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster, errors.Join(err, ctx.Err()))
+				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster,
+					natsconn.Down(errors.Join(err, ctx.Err())))
 			case <-time.After(100 * time.Millisecond):
 			}
 		}

@@ -35,7 +35,7 @@ func openState(path string) (*stateFile, error) {
 	}
 	if !lock(f) {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: another process that runs uses it; %w", path, ErrNameTaken)
+		return nil, fmt.Errorf("%s: %w", path, ErrInUse)
 	}
 	s := &stateFile{f: f}
 	b, err := io.ReadAll(io.LimitReader(f, 1<<10))

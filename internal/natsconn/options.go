@@ -59,7 +59,8 @@ const (
 	pingInterval   = 5 * time.Second
 )
 
-// Connect connects to the servers. If none answers it returns an error that names them. Later on
+// Connect connects to the servers. If none answers it returns an error that names them: ErrDown, unless
+// the settings are wrong. Later on
 // the connection is made again for ever, to any server of the cluster. While there is none,
 // publishing fails at once: nothing is kept to be sent later.
 func Connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
@@ -76,7 +77,7 @@ func Connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
 	}
 	nc, err := nats.Connect(urls, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", urls, err)
+		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", urls, Down(err))
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -127,7 +128,11 @@ func (o *Options) nats() ([]nats.Option, error) {
 	}
 	if report := o.Events; report != nil {
 		options = append(options,
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { report("disconnected from NATS", err) }),
+			nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+				if !nc.IsClosed() {
+					report("disconnected from NATS", err)
+				}
+			}),
 			nats.ReconnectHandler(func(nc *nats.Conn) { report("connected to NATS at "+nc.ConnectedUrlRedacted(), nil) }),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { report("error of NATS", err) }))
 	} else {

@@ -30,7 +30,7 @@ func (n Names) StreamConfig(replicas int) jetstream.StreamConfig {
 
 // OpenStream returns the stream with the registers and the logs. It creates the stream if there is
 // none. If there is one that the cluster cannot work with, the error names each difference, and the
-// stream is returned too.
+// stream is returned too. While the servers have no leader the error is ErrDown.
 func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas int) (jetstream.Stream, error) {
 	want := n.StreamConfig(replicas)
 	s, err := js.Stream(ctx, want.Name)
@@ -41,7 +41,7 @@ func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas i
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", want.Name, err)
+		return nil, fmt.Errorf("open stream %s: %w", want.Name, Down(noJetStream(js, err)))
 	}
 	if d := differences(want, s.CachedInfo().Config); len(d) > 0 {
 		return s, fmt.Errorf("stream %s cannot hold this cluster: %s; change the setting, or give the cluster "+

@@ -256,7 +256,7 @@ func TestHostile(t *testing.T) {
 		id := fmt.Sprintf("%032x", i+1)
 		send(b.subject("a", id), b.subject("x", id), (&frame{kind: kindOpen}).encode())
 	}
-	over := fmt.Sprintf("%032x", 1) // more data than was asked for
+	over := fmt.Sprintf("%032x", 1) // more data than the window allows
 	for i := range 4 * window {
 		f := frame{kind: kindData, number: uint32(i), data: []byte("x")}
 		send(b.subject("a", over), b.subject("x", over), f.encode())

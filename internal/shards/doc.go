@@ -1,6 +1,6 @@
 // Package shards is a process that crawls some shards of a cluster. It opens, runs and closes the
-// engines of the shards that the node owns: membership.Node says which. No command uses it yet; see
-// the last section.
+// engines of the shards that the node owns: membership.Node says which. On one machine
+// nothing of this is used.
 //
 // # The life of a shard on a node
 //
@@ -40,7 +40,7 @@
 //
 //   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
 //     nodes. Hosts of several nodes that share an address may receive more requests together than
-//     the limit allows. So no command may start a cluster.
+//     the limit allows.
 //   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
 //     origin is fetched.
 //   - Limits of the whole process, such as requests a second, are those of each node.

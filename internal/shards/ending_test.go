@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/wire"
 )
@@ -37,11 +38,11 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	const turns = 60
 	web := serve(t, relay(turns))
-	w := newWorldOf(t, web, nil, 20*time.Millisecond, shortTTL)
+	w := newWorldOf(t, web, nil, natstest.Start(t, names, 1, nil), 20*time.Millisecond, shortTTL)
 	for _, site := range relay(turns) {
 		w.seeds = append(w.seeds, seed(t, web, site.Host))
 	}
-	w.change = func(o *Options) {
+	w.alter = func(o *Options) {
 		o.Crawl.ExitWhenDone, o.Crawl.GiveUpAfter, o.EndEvery = true, time.Second, 10*time.Millisecond
 	}
 	machine := serve(t, relay(turns))
@@ -52,7 +53,7 @@ func TestEnd(t *testing.T) {
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
 	}
-	victim := w.victim(want)
+	victim := w.busy(len(want) / 4)
 	victim.kill()
 	var postponed []crawl.Postponed
 	for _, p := range w.nodes {
@@ -74,6 +75,23 @@ func TestEnd(t *testing.T) {
 	if !slices.ContainsFunc(postponed, func(p crawl.Postponed) bool { return p.Host == "broken.test" && p.Failed }) {
 		t.Errorf("postponed: %+v", postponed)
 	}
+}
+
+// busy waits until so many pages were requested, and returns the node that has most shards.
+func (w *world) busy(after int) (most *process) {
+	w.t.Helper()
+	w.eventually("some pages", func() error {
+		if len(pages(w.web)) < after {
+			return errNotYet
+		}
+		return nil
+	})
+	for _, p := range w.nodes {
+		if most == nil || len(p.owned()) > len(most.owned()) {
+			most = p
+		}
+	}
+	return most
 }
 
 // TestGoldenAnswers: queries and answers of this version are these bytes.

@@ -22,9 +22,10 @@ type engines struct {
 	copying chan struct{} // holds one: a snapshot is being made
 	running sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows; nothing blocks under it
-	open  map[*membership.Holding]*run
-	ended map[cluster.Shard]crawl.Summary // of the last run of each shard
+	mu        sync.Mutex // guards what follows; nothing blocks under it
+	open      map[*membership.Holding]*run
+	summaries map[cluster.Shard]crawl.Summary // of the last run of each shard
+	ended     Progress                        // of the engines that are not open any more
 }
 
 // Open is part of membership.Engines.
@@ -41,7 +42,8 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.ended[h.Shard()] = r.summary
+		e.summaries[h.Shard()] = r.summary
+		e.ended.end(r)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

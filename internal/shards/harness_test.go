@@ -16,8 +16,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -25,6 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	runChild()
+	natstest.RunServer()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait, most of the time
 		panic(err)
@@ -45,31 +49,37 @@ type world struct {
 	t       *testing.T
 	web     *testweb.Web
 	seeds   []crawl.Seed
-	change  func(*Options) // nil: nothing
 	servers *natstest.Servers
 	started time.Time // of the clock of all nodes
 	delay   time.Duration
 	ttl     time.Duration
 	nodes   []*process
 	stalled atomic.Int64 // the longest time for which this process did nothing
+
+	replicas int
+	alter    func(*Options) // changes the options of the nodes that start; nil: nothing
+	children []*child       // all that were started
 }
 
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
 	web := serve(t, ring())
-	return newWorldOf(t, web, seeds(t, web), delay, ttl)
+	return newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), delay, ttl)
 }
 
-// newWorldOf makes a world of a web.
-func newWorldOf(t *testing.T, web *testweb.Web, seeds []crawl.Seed, delay, ttl time.Duration) *world {
+// newWorldOf makes a world of a web and servers.
+func newWorldOf(
+	t *testing.T, web *testweb.Web, seeds []crawl.Seed, servers *natstest.Servers, delay, ttl time.Duration,
+) *world {
 	t.Helper()
-	w := &world{t: t, web: web, seeds: seeds, started: time.Now(), delay: delay, ttl: ttl}
-	w.servers = natstest.Start(t, names, 1, nil)
+	w := &world{t: t, web: web, seeds: seeds, servers: servers, started: time.Now(), delay: delay, ttl: ttl}
+	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { w.watch(watched) })
 	t.Cleanup(func() {
+		w.endChildren()
 		for _, p := range w.nodes {
 			p.kill()
 		}
@@ -146,16 +156,10 @@ func (w *world) start(name, dir string) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := DefaultOptions(crawlOptions(w.web, dir, name, w.delay))
-	o.Seeds, o.Names, o.Replicas, o.Timeout = w.seeds, names, 1, 2*time.Second
-	o.Uptime = func() time.Duration { return time.Hour + time.Since(w.started) }
-	c := &o.Cluster
-	c.Node, c.Shards = name, shards
-	c.TTL, c.Margin, c.LastStart = w.ttl, w.ttl/8, 200*time.Millisecond
-	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
-	o.Crawl.ExitWhenDone = false
-	if w.change != nil {
-		w.change(&o)
+	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	if w.alter != nil {
+		w.alter(&o)
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -172,6 +176,22 @@ func (w *world) start(name, dir string) *process {
 		p.nc.Close()
 	}()
 	return p
+}
+
+// nodeOptions are those of a node with four shards.
+func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options {
+	o := DefaultOptions(crawling)
+	o.Names, o.Replicas, o.Timeout = names, 1, 2*time.Second
+	o.Uptime = func() time.Duration {
+		_, uptime := boot.Clock()
+		return uptime
+	}
+	o.Crawl.ExitWhenDone = false
+	c := &o.Cluster
+	c.Node, c.Shards = name, shards
+	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond
+	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	return o
 }
 
 // kill ends the process at once. Nothing of it reaches the server any more.
@@ -200,13 +220,26 @@ func (p *process) wait() {
 }
 
 // owned returns the shards whose engines the node has open, and that may make requests.
-func (p *process) owned() (all []cluster.Shard) {
-	e := p.node.engines
+func (p *process) owned() []cluster.Shard { return ownedBy(p.node) }
+
+func ownedBy(n *Node) (all []cluster.Shard) {
+	for _, h := range holdings(n) {
+		all = append(all, h.Shard())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// holdings returns those of the shards whose engines the node has open, and that may make requests.
+func (p *process) holdings() []*membership.Holding { return holdings(p.node) }
+
+func holdings(n *Node) (all []*membership.Holding) {
+	e := n.engines
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for h := range e.open {
-		if h.Check() == nil {
-			all = append(all, h.Shard())
+	for h, r := range e.open {
+		if h.Check() == nil && r.engine.Load() != nil {
+			all = append(all, h)
 		}
 	}
 	return all
@@ -255,8 +288,8 @@ func ring() (all []testweb.Site) {
 
 func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
-	for i := range hosts {
-		all = append(all, seed(t, web, host(i)))
+	for _, host := range web.Sites() {
+		all = append(all, seed(t, web, host))
 	}
 	return all
 }
@@ -296,9 +329,7 @@ func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
 // alone returns the pages that one machine without a cluster requests.
 func alone(t *testing.T) []string {
 	t.Helper()
-	web := serve(t, ring())
-	crawlAlone(t, seeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
-	all := pages(web)
+	all := aloneAt(t, ring())
 	if len(all) != hosts*(2*depth+1) {
 		t.Fatalf("one machine has requested %d pages", len(all))
 	}
@@ -328,9 +359,9 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
 	}
 	log := w.web.Requests()
-	for i := range hosts {
-		for _, g := range log.Host(host(i)).ShortGaps(w.delay) {
-			w.t.Errorf("%s: %v between %s by %s and %s by %s", host(i), g.Length,
+	for _, host := range w.web.Sites() {
+		for _, g := range log.Host(host).ShortGaps(w.delay) {
+			w.t.Errorf("%s: %v between %s by %s and %s by %s", host, g.Length,
 				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
 		}
 	}

@@ -41,7 +41,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
 	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1),
-		ended: make(map[cluster.Shard]crawl.Summary), querier: &querier{nc, o.Names}}
+		summaries: make(map[cluster.Shard]crawl.Summary), querier: &querier{nc, o.Names}}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -96,7 +96,7 @@ func (n *Node) Summary() Summary {
 	s := Summary{Finished: n.finished.Load()}
 	n.engines.mu.Lock()
 	defer n.engines.mu.Unlock()
-	for _, one := range n.engines.ended {
+	for _, one := range n.engines.summaries {
 		s.Fresh = s.Fresh || one.Fresh
 		s.Postponed = append(s.Postponed, one.Postponed...)
 	}

@@ -113,7 +113,7 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
-		"crawl.nofollow":       fmt.Sprint(c.NoFollow),
+		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}
 	if r := c.Recrawl; r != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -30,8 +31,9 @@ type run struct {
 	copying chan struct{} // taken while a snapshot is made: one at a time
 	holding *membership.Holding
 	stop    context.CancelFunc
-	held    *heldLog      // set when the engine opens
-	summary crawl.Summary // of the engine, when it has ended
+	held    *heldLog                     // set when the engine opens
+	summary crawl.Summary                // of the engine, when it has ended
+	engine  atomic.Pointer[crawl.Engine] // nil: it is not open yet
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -76,6 +78,8 @@ func (r *run) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.engine.Store(e)
+	defer r.engine.Store(nil)
 	beside, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.makeSnapshots(beside, e, shard) })

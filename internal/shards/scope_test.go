@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -28,8 +29,8 @@ func inShards(n int) (all []string) {
 // also the engines that take over when a node is killed in the middle.
 func TestScopeSeedOfAnotherShard(t *testing.T) {
 	t.Parallel()
-	names := inShards(3)
-	seeded, target, third := names[0], names[1], names[2]
+	apart := inShards(3)
+	seeded, target, third := apart[0], apart[1], apart[2]
 	const turns = 15
 	there, back := testweb.Routes{}, testweb.Routes{"/": testweb.Page("root")}
 	for i := range turns {
@@ -41,7 +42,7 @@ func TestScopeSeedOfAnotherShard(t *testing.T) {
 		{Host: target, Handler: there}, {Host: third, Handler: back},
 	}
 	web := serve(t, sites)
-	w := newWorldOf(t, web, nil, 20*time.Millisecond, shortTTL)
+	w := newWorldOf(t, web, nil, natstest.Start(t, names, 1, nil), 20*time.Millisecond, shortTTL)
 	w.seeds = append(w.seeds, seed(t, web, seeded), seed(t, web, third))
 
 	machine := serve(t, sites)

@@ -1,0 +1,392 @@
+package shards
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// childEnv is the environment variable that makes the test binary a node: what it crawls is in it.
+const childEnv = "AMBLE_TEST_NODE"
+
+// childConfig is what a child is told.
+type childConfig struct {
+	Name, Dir       string
+	URLs            []string // of NATS servers
+	Seeds           []string
+	Resolver        string
+	Delay           time.Duration
+	TTL             time.Duration
+	Shards, Replica int
+}
+
+// runChild is a node in a process of its own, if this process was started for that. It obeys the lines
+// of its standard input, and ends with it.
+func runChild() {
+	text := os.Getenv(childEnv)
+	if text == "" {
+		return
+	}
+	if err := crawlAsChild(text); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func crawlAsChild(text string) error {
+	var c childConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	o := crawl.DefaultOptions()
+	o.MinFree, o.DataDir, o.Archive.Dir = 0, c.Dir, c.Dir+"/output"
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = c.Name, true, c.Resolver
+	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, c.Delay
+	n := nodeOptions(o, c.Name, c.TTL)
+	n.Cluster.Shards, n.Replicas = c.Shards, c.Replica
+	for _, seed := range c.Seeds {
+		u, err := weburl.Parse(seed)
+		if err != nil {
+			return err
+		}
+		n.Seeds = append(n.Seeds, crawl.Seed{URL: u, Source: "the test"})
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: c.URLs, Node: c.Name, Names: names, IgnoreOthers: true,
+		Events: func(event string, err error) { log.Info(event, "error", err) }})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	node, err := openNode(func(ctx context.Context) (*Node, error) { return Open(ctx, nc, js, n, log) })
+	if err != nil {
+		return err
+	}
+	child := &reporter{node: node, shards: c.Shards}
+	go child.report()
+	go child.obey()
+	return node.Run(context.Background())
+}
+
+// openNode tries for as long as the servers may need to elect a leader.
+func openNode(open func(context.Context) (*Node, error)) (node *Node, err error) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		node, err = open(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+	}
+	return node, err
+}
+
+// reporter tells the parent what the node owns, and what became of the parent's commands.
+type reporter struct {
+	node   *Node
+	shards int
+	mu     sync.Mutex // guards standard output
+}
+
+func (r *reporter) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Printf(format+"\n", args...)
+}
+
+// report says which shards the node owns whenever that has changed, for as long as the process lives,
+// and for how long the process did nothing.
+func (r *reporter) report() {
+	const every = 20 * time.Millisecond
+	reported, worst := "", time.Duration(0)
+	for {
+		if owned := fmt.Sprint(ownedBy(r.node)); owned != reported {
+			reported = owned
+			r.say("owns %s", strings.Trim(owned, "[]"))
+		}
+		before := time.Now()
+		time.Sleep(every)
+		if stalled := time.Since(before) - every; stalled > worst {
+			worst = stalled
+			r.say("stalled %d", stalled)
+		}
+	}
+}
+
+// obey carries out the commands of the parent: "leave", and "add URL".
+func (r *reporter) obey() {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		switch command, rest, _ := strings.Cut(lines.Text(), " "); command {
+		case "leave":
+			r.node.Leave()
+		case "add":
+			go func() {
+				if err := r.add(rest); err != nil {
+					r.say("refused %s %v", rest, err)
+				} else {
+					r.say("added %s", rest)
+				}
+			}()
+		}
+	}
+	os.Exit(2) // the parent has ended
+}
+
+// engineOf returns the engine of a shard, if it is open.
+func (e *engines) engineOf(s cluster.Shard) *crawl.Engine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for h, r := range e.open {
+		if h.Shard() == s {
+			return r.engine.Load()
+		}
+	}
+	return nil
+}
+
+// add adds a URL to the crawl, if the shard of its host is of this node.
+func (r *reporter) add(text string) error {
+	u, err := weburl.Parse(text)
+	if err != nil {
+		return err
+	}
+	e := r.node.engines.engineOf(cluster.ShardOf(u.Host(), r.shards))
+	if e == nil {
+		return errors.New("elsewhere")
+	}
+	i, err := e.NewImport(crawl.ImportOptions{})
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return errors.Join(i.Add(crawl.Addition{URL: u}), i.Commit(ctx))
+}
+
+// child is a node that is a process of its own.
+type child struct {
+	w       *world
+	name    string
+	dir     string
+	proxies []*natstest.Proxy
+	command *exec.Cmd
+	in      io.WriteCloser
+	ended   chan struct{} // closed when the process has ended, and all that it said was taken
+	stalled atomic.Int64
+	stops   bool // the test stops it
+
+	mu       sync.Mutex // guards what follows
+	owned    []cluster.Shard
+	accepted map[string]bool // the URLs with an answer: whether they were added
+	log      []string        // the last lines of its log
+}
+
+// startChild starts a process with the data directory dir. Its way to each server is a proxy.
+func (w *world) startChild(name, dir string) *child {
+	w.t.Helper()
+	c := &child{w: w, name: name, dir: dir, ended: make(chan struct{}), accepted: make(map[string]bool)}
+	config := childConfig{Name: name, Dir: dir, Resolver: w.web.ResolverAddr(), Delay: w.delay, TTL: w.ttl,
+		Shards: shards, Replica: w.replicas}
+	for _, address := range w.servers.Addresses() {
+		proxy := natstest.NewProxy(w.t, address)
+		c.proxies, config.URLs = append(c.proxies, proxy), append(config.URLs, proxy.URL())
+	}
+	for _, s := range seeds(w.t, w.web) {
+		config.Seeds = append(config.Seeds, s.URL.String())
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c.command = exec.Command(program)
+	c.command.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	var pipes [2]io.ReadCloser
+	var errs [4]error
+	c.in, errs[0] = c.command.StdinPipe()
+	pipes[0], errs[1] = c.command.StdoutPipe()
+	pipes[1], errs[2] = c.command.StderrPipe()
+	errs[3] = c.command.Start()
+	if err := errors.Join(errs[:]...); err != nil {
+		w.t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { eachLine(pipes[0], c.hear) })
+	reading.Go(func() { eachLine(pipes[1], c.note) })
+	go func() {
+		reading.Wait()
+		_ = c.command.Wait()
+		c.mu.Lock()
+		c.owned = nil
+		c.mu.Unlock()
+		close(c.ended)
+	}()
+	w.children = append(w.children, c)
+	return c
+}
+
+func eachLine(from io.Reader, take func(string)) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		take(lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, from)
+}
+
+// hear takes a line that the child has said to its parent.
+func (c *child) hear(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what, rest, _ := strings.Cut(line, " ")
+	switch what {
+	case "owns":
+		c.owned = nil
+		for _, text := range strings.Fields(rest) {
+			var s cluster.Shard
+			_, _ = fmt.Sscan(text, &s)
+			c.owned = append(c.owned, s)
+		}
+	case "added", "refused":
+		url, _, _ := strings.Cut(rest, " ")
+		c.accepted[url] = what == "added"
+	case "stalled":
+		var d int64
+		_, _ = fmt.Sscan(rest, &d)
+		c.stalled.Store(d)
+	}
+}
+
+// keptLines bounds what is kept of the log of a child.
+const keptLines = 4000
+
+// note keeps a line of the log of the child.
+func (c *child) note(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.log = append(c.log, line); len(c.log) > keptLines {
+		c.log = slices.Delete(c.log, 0, keptLines/2)
+	}
+}
+
+// logged reports whether the log of the child has a text.
+func (c *child) logged(text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.log, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// owns returns the shards that the child has said last that it owns.
+func (c *child) owns() []cluster.Shard {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.owned)
+}
+
+// isRunning reports whether the process has not ended.
+func (c *child) isRunning() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// say gives the child a command. One that has ended does not hear it.
+func (c *child) say(command string) { _, _ = io.WriteString(c.in, command+"\n") }
+
+// kill ends the process by SIGKILL.
+func (c *child) kill() {
+	_ = c.command.Process.Kill()
+	<-c.ended
+}
+
+// leave makes the child leave in an orderly way.
+func (c *child) leave() {
+	c.w.t.Helper()
+	c.say("leave")
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		c.w.t.Fatalf("%s does not end", c.name)
+	}
+	if code := c.command.ProcessState.ExitCode(); code != 0 {
+		c.w.t.Errorf("%s has ended with %d", c.name, code)
+	}
+}
+
+// cut cuts the child off from all servers; mend lets everything pass again.
+func (c *child) cut() {
+	for _, p := range c.proxies {
+		p.Cut()
+	}
+}
+
+func (c *child) mend() {
+	for _, p := range c.proxies {
+		p.Mend()
+	}
+}
+
+// endChildren ends all children, and shows the logs of those that ran if the test has failed.
+func (w *world) endChildren() {
+	for i, c := range w.children {
+		c.kill()
+		if !w.t.Failed() {
+			continue
+		}
+		path := filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d-%s.log", strings.ReplaceAll(w.t.Name(), "/", "-"), i, c.name))
+		if err := os.WriteFile(path, []byte(strings.Join(c.log, "\n")), 0o600); err == nil {
+			w.t.Logf("the log of %s is in %s", c.name, path)
+		}
+	}
+}
+
+// runningChildren returns the children that have not ended.
+func (w *world) runningChildren() (all []*child) {
+	for _, c := range w.children {
+		if c.isRunning() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// everythingOwned returns nil if each shard belongs to a child.
+func (w *world) everythingOwned() error {
+	owners := make(map[cluster.Shard]string)
+	for _, c := range w.runningChildren() {
+		for _, s := range c.owns() {
+			owners[s] = c.name
+		}
+	}
+	if len(owners) < shards {
+		return fmt.Errorf("%d of %d shards have an owner", len(owners), shards)
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// TestFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
+// twice, and each host has its delay.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	f := newFaults(t)
+	for _, fault := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"two nodes with one name", f.takenName},
+		{"one name and other settings", f.otherSettings},
+		{"another version", f.otherVersion},
+		{"clock steps by an hour", f.clockSteps},
+		{"slow NATS", f.slowServers},
+		{"restart of all NATS servers", f.serversRestart},
+		{"disk of a NATS server full", f.diskFull},
+		{"nodes join and leave", f.joinsAndLeaves},
+		{"rolling restart", f.rollingRestart},
+	} {
+		start := time.Now()
+		if !t.Run(fault.name, fault.test) {
+			break
+		}
+		t.Logf("%s: %v, %d requests", fault.name, time.Since(start).Round(time.Millisecond), len(f.web.Requests()))
+	}
+	want := f.finish(f.growing)
+	for _, p := range f.pair {
+		p.leave()
+	}
+	f.checkRepeats(want, never)
+}
+
+// faults is a cluster of two nodes that crawl a web for as long as there are faults.
+type faults struct {
+	*world
+	growing *growing
+	disk    string // of the NATS server; empty: it cannot be filled
+	clock   clock  // of the first node
+	pair    [2]*process
+}
+
+func newFaults(t *testing.T) *faults {
+	f := &faults{growing: newGrowing(6, 1)}
+	directory := t.TempDir()
+	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=64m"); err == nil {
+		f.disk = directory
+		t.Cleanup(func() {
+			if err := syscall.Unmount(directory, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
+	web := serve(t, f.growing.sites)
+	f.world = newWorldOf(t, web, seeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
+	f.alter = func(o *Options) { o.Crawl.Now = f.clock.now }
+	f.pair[0] = f.start("first", t.TempDir())
+	f.alter = nil
+	f.pair[1] = f.start("second", t.TempDir())
+	f.goesOn("after the start", 3)
+	return f
+}
+
+// goesOn waits until so many pages of each host are requested.
+func (w *world) goesOn(what string, pages int) {
+	w.t.Helper()
+	before := len(w.web.Requests())
+	w.eventually(what+": the crawl goes on", func() error {
+		later := w.web.Requests()[before:].Pages()
+		for _, host := range w.web.Sites() {
+			if len(later.Host(host)) < pages {
+				return errors.New(host + " waits")
+			}
+		}
+		return nil
+	})
+}
+
+// standsStill waits until no node may make a request.
+func (f *faults) standsStill() {
+	f.t.Helper()
+	f.eventually("the crawl stands still", func() error {
+		for _, p := range f.pair {
+			if p.node.Status().Trust > 0 {
+				return errNotYet
+			}
+		}
+		return nil
+	})
+}
+
+// checkStill checks that the web has received nothing since a time, but for what was on its way.
+func (f *faults) checkStill(t *testing.T, since time.Time) {
+	t.Helper()
+	late := f.web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(since) })
+	for _, host := range late.Hosts() {
+		if n := len(late.Host(host)); n > 1 {
+			t.Errorf("%d requests to %s while the crawl stands still", n, host)
+		}
+	}
+}
+
+// tryOpen opens and runs a node that the cluster refuses.
+func (f *faults) tryOpen(t *testing.T, name string, alter func(*Options)) error {
+	t.Helper()
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: f.servers.URLs(), Node: name, Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	o := nodeOptions(crawlOptions(f.web, t.TempDir(), name, f.delay), name, f.ttl)
+	o.Seeds = seeds(t, f.web)
+	alter(&o)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	n, err := Open(ctx, nc, js, o, logger(t))
+	if err != nil {
+		return err
+	}
+	return n.Run(ctx)
+}
+
+func (f *faults) takenName(t *testing.T) {
+	err := f.tryOpen(t, "first", func(*Options) {})
+	if !errors.Is(err, membership.ErrNameTaken) || !strings.Contains(err.Error(), "cluster.node") {
+		t.Errorf("a second node with the name: %v", err)
+	}
+}
+
+func (f *faults) otherSettings(t *testing.T) {
+	err := f.tryOpen(t, "third", func(o *Options) {
+		o.Seeds, o.Cluster.Shards = []crawl.Seed{o.Seeds[0]}, 2*shards
+	})
+	for _, want := range []string{"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// otherVersion: the settings in the registers are those of a later version.
+func (f *faults) otherVersion(t *testing.T) {
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: f.servers.URLs(), Node: "test", Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	stream, err := js.Stream(t.Context(), names.Stream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetLastMsgForSubject(t.Context(), names.Subject("settings"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{append([]byte{m.Data[0] + 1}, m.Data[1:]...), m.Data} {
+		if _, err := js.Publish(t.Context(), names.Subject("settings"), data); err != nil {
+			t.Fatal(err)
+		}
+		if &data[0] == &m.Data[0] {
+			break // as it was
+		}
+		err := f.tryOpen(t, "third", func(*Options) {})
+		if err == nil || !strings.Contains(err.Error(), "use the same version on all nodes") {
+			t.Errorf("another version: %v", err)
+		}
+	}
+}
+
+func (f *faults) clockSteps(*testing.T) {
+	for _, step := range []time.Duration{time.Hour, -2 * time.Hour, time.Hour} {
+		f.clock.set(step)
+		f.goesOn("after a step of "+step.String(), 3)
+	}
+}
+
+func (f *faults) slowServers(*testing.T) {
+	for _, p := range f.pair {
+		p.proxy.Delay(250 * time.Millisecond) // each way
+	}
+	f.goesOn("with slow servers", 12)
+	for _, p := range f.pair {
+		p.proxy.Delay(0)
+	}
+}
+
+func (f *faults) serversRestart(t *testing.T) {
+	f.servers.Stop(0)
+	f.standsStill()
+	still := time.Now()
+	time.Sleep(2 * f.delay) // for requests that should not be made
+	f.checkStill(t, still)
+	f.servers.Start(0)
+	f.goesOn("after the restart", 3)
+}
+
+// diskFull fills the file system of the server until it stores nothing any more.
+func (f *faults) diskFull(t *testing.T) {
+	if f.disk == "" {
+		t.Skip("needs the right to mount a file system")
+	}
+	ballast := filepath.Join(f.disk, "ballast")
+	if err := fill(ballast); err != nil {
+		t.Fatal(err)
+	}
+	f.standsStill()
+	still := time.Now()
+	time.Sleep(2 * f.delay) // for requests that should not be made
+	f.checkStill(t, still)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	f.servers.Stop(0)
+	f.servers.Start(0)
+	f.goesOn("with room on the disk", 3)
+}
+
+// fill makes a file of all the room that a file system has.
+func fill(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for size := 1 << 20; size > 0; { // to the last byte
+		if _, err := file.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	return file.Close()
+}
+
+func (f *faults) joinsAndLeaves(t *testing.T) {
+	dir := t.TempDir()
+	f.alter = func(o *Options) { o.Cluster.Weight = 9 } // so that it takes shards with hosts
+	defer func() { f.alter = nil }()
+	for range 3 {
+		p := f.start("visitor", dir)
+		f.eventually("the visitor has shards", func() error {
+			owned := p.owned()
+			if !slices.ContainsFunc(f.web.Sites(), func(host string) bool { return slices.Contains(owned, shardOf(host)) }) {
+				return fmt.Errorf("it has %v: %+v", owned, p.node.Status())
+			}
+			return nil
+		})
+		p.leave()
+	}
+	f.goesOn("after that", 3)
+}
+
+func (f *faults) rollingRestart(t *testing.T) {
+	for i, p := range f.pair {
+		p.leave()
+		f.pair[i] = f.start(p.name, p.dir)
+		f.eventually("the node is back", func() error {
+			if len(f.pair[i].owned()) == 0 {
+				return errNotYet
+			}
+			return nil
+		})
+	}
+	f.goesOn("after the restarts", 3)
+}

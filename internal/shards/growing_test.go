@@ -1,0 +1,132 @@
+package shards
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// growing is a web that goes on while a test needs it: each page links to later pages of its host, and
+// to one of the next host that nobody else links to. When it is ended, it is a web of as many pages as
+// there are links by then, and one machine can crawl the same.
+type growing struct {
+	sites []testweb.Site
+
+	mu     sync.Mutex // guards what follows
+	ended  bool
+	linked []int // by host: how many pages are linked to
+}
+
+// ahead is to how many pages a page links.
+const ahead = 3
+
+// newGrowing returns a web of so many hosts. Each address has so many of them.
+func newGrowing(hosts, sharing int) *growing {
+	g := &growing{linked: make([]int, hosts)}
+	for i := range hosts {
+		site := testweb.Site{Host: fmt.Sprintf("town%d.test", i), Handler: g.host(i)}
+		if sharing > 1 {
+			site.Group = fmt.Sprint("address ", i%(hosts/sharing))
+		}
+		g.sites = append(g.sites, site)
+	}
+	return g
+}
+
+// host serves one host.
+func (g *growing) host(n int) http.Handler {
+	robots := testweb.Robots("User-agent: *\nDisallow: /no/\n")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i, path := 0, r.URL.Path
+		switch {
+		case path == "/robots.txt":
+			robots.ServeHTTP(w, r)
+		case path == "/":
+			testweb.Page(r.Host, g.links(n, 0)...).ServeHTTP(w, r)
+		case scan(path, "/page/%d", &i):
+			next := g.sites[(n+1)%len(g.sites)].Host
+			links := append(g.links(n, i+1), "/no/1", fmt.Sprintf("//%s/from-another/%d", next, i))
+			testweb.Page(r.Host+path, links...).ServeHTTP(w, r)
+		case scan(path, "/from-another/%d", &i), scan(path, "/added/%d", &i):
+			testweb.Page(r.Host+path, "/page/0").ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+func scan(path, format string, n *int) bool {
+	matched, err := fmt.Sscanf(path, format, n)
+	return err == nil && matched == 1 && path == fmt.Sprintf(format, *n)
+}
+
+// links returns the links to the pages of a host from a number on.
+func (g *growing) links(host, from int) (all []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.ended {
+		g.linked[host] = max(g.linked[host], from+ahead)
+	}
+	for i := from; i < min(from+ahead, g.linked[host]); i++ {
+		all = append(all, fmt.Sprintf("/page/%d", i))
+	}
+	return all
+}
+
+// end makes the web stop growing.
+func (g *growing) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+}
+
+// size returns how many pages the web has.
+func (g *growing) size() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, linked := range g.linked {
+		n += 1 + 2*linked
+	}
+	return n
+}
+
+// finish ends the growth, waits until the nodes have requested all of the web, and returns what one
+// machine requests of it.
+func (w *world) finish(g *growing) (want []string) {
+	w.t.Helper()
+	g.end()
+	start := time.Now()
+	for left := -1; left != 0; time.Sleep(50 * time.Millisecond) {
+		found := 0
+		for _, page := range pages(w.web) {
+			if !strings.Contains(page, "/added/") {
+				found++
+			}
+		}
+		if before := left; before < 0 || g.size()-found < before {
+			start = time.Now() // something is requested
+		}
+		left = max(0, g.size()-found)
+		if time.Since(start) > patience {
+			w.t.Fatalf("the crawl: %d of %d pages are missing, and none of them was requested for %v", left, g.size(), patience)
+		}
+	}
+	want = aloneAt(w.t, g.sites)
+	if len(want) != g.size() {
+		w.t.Fatalf("one machine has requested %d pages, the web has %d", len(want), g.size())
+	}
+	return want
+}
+
+// aloneAt returns the pages that one machine without a cluster requests.
+func aloneAt(t *testing.T, sites []testweb.Site) []string {
+	t.Helper()
+	web := serve(t, sites)
+	crawlAlone(t, seeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
+	return pages(web)
+}

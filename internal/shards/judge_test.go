@@ -1,0 +1,91 @@
+package shards
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// shardOf returns the shard of a host of the web.
+func shardOf(host string) cluster.Shard { return cluster.ShardOf(host, shards) }
+
+// by returns the requests that a node has made.
+func (w *world) by(agent string) testweb.Log {
+	return w.web.Requests().Filter(func(q testweb.Request) bool { return q.UserAgent == agent })
+}
+
+// checkRepeats is check for a web that nodes have crawled with faults. It returns how many requests
+// there were for pages that had been requested before. Each of them needs an excuse, unless the
+// machine was so slow that any node may have lost its shards.
+func (w *world) checkRepeats(want []string, excused func(first, again testweb.Request) bool) (repeats int) {
+	w.t.Helper()
+	slow := w.slow()
+	first := make(map[string]testweb.Request)
+	for _, q := range w.check(want).Pages() {
+		before, again := first[q.Host+q.Path]
+		if !again {
+			first[q.Host+q.Path] = q
+			continue
+		}
+		if repeats++; !slow && !excused(before, q) {
+			w.t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, before.UserAgent, q.UserAgent)
+		}
+	}
+	return repeats
+}
+
+// never is no excuse.
+func never(_, _ testweb.Request) bool { return false }
+
+// slow reports whether a process of the test has done nothing for so long, because of the machine, that
+// nodes may have lost their shards.
+func (w *world) slow() bool {
+	worst := w.stalled.Load()
+	for _, c := range w.children {
+		if !c.stops {
+			worst = max(worst, c.stalled.Load())
+		}
+	}
+	return worst > int64(w.ttl/4)
+}
+
+// interval is a time in which a node certainly owned a shard.
+type interval struct {
+	shard    cluster.Shard
+	from, to time.Time
+}
+
+// sample looks what a node of this process owns until the result is called, which returns for what
+// times it certainly did.
+func (w *world) sample(p *process) func() []interval {
+	ctx, end := context.WithCancel(w.t.Context())
+	var all []interval
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		since := make(map[*membership.Holding]int) // in all
+		for ctx.Err() == nil {
+			before := time.Now()
+			held := p.holdings()
+			after := time.Now()
+			for _, h := range held {
+				i, known := since[h]
+				if !known {
+					i = len(all)
+					all, since[h] = append(all, interval{shard: h.Shard(), from: after}), i
+				}
+				all[i].to = before
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return func() []interval {
+		end()
+		sampling.Wait()
+		return slices.Clone(all)
+	}
+}
