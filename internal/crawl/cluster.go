@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,6 +18,9 @@ type Cluster interface {
 	ScopeSeeds(from int) (seeds []weburl.URL, more <-chan struct{})
 	// Widen makes scope seeds known to all shards. It returns when that is certain.
 	Widen(seeds []weburl.URL) error
+	// FetchRobots has the owner of a host make a request, and returns what it has brought. If that takes too
+	// long, it is a timeout. The error is that of the context.
+	FetchRobots(context.Context, RobotsQuery) (robots.Outcome, error)
 }
 
 // sharedScope is what the scope has of other shards. The dispatcher owns it.

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -44,6 +46,11 @@ func (c *memoryCluster) add(seeds ...weburl.URL) {
 	c.seeds = append(c.seeds, seeds...)
 	close(c.more)
 	c.more = make(chan struct{})
+}
+
+func (c *memoryCluster) FetchRobots(ctx context.Context, _ RobotsQuery) (robots.Outcome, error) {
+	<-ctx.Done()
+	return robots.Outcome{}, ctx.Err()
 }
 
 // TestScopeOfAllShards: where a seed redirects to is known to the other shards before the commit that

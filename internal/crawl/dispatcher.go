@@ -68,16 +68,17 @@ type dispatcher struct {
 	sharedScope sharedScope
 	suspects    bool // the database has a mark of URLs that were in flight at deaths
 
-	phase            // how far the run has come
-	batching         // what gathers for the next commit
-	flights  flights // leases that workers have
-	remote   remoteLeases
-	share    *share  // of what engines may have in flight together
-	maxRate  maxRate // of the requests of the whole crawl
-	stall    stall   // why nothing can be dispatched
-	loads    loadQueue
-	sweeps   sweepQueue
-	reporter // the status, and the survey of all hosts
+	phase                 // how far the run has come
+	batching              // what gathers for the next commit
+	flights       flights // leases that workers have
+	remote        remoteLeases
+	share         *share  // of what engines may have in flight together
+	maxRate       maxRate // of the requests of the whole crawl
+	stall         stall   // why nothing can be dispatched
+	loads         loadQueue
+	sweeps        sweepQueue
+	robotsQueries robotsQueries
+	reporter      // the status, and the survey of all hosts
 }
 
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,
@@ -250,6 +251,7 @@ func (d *dispatcher) collect() {
 		d.sweeps.addRecheck(r, d.pending)
 	}
 	d.addWalls(d.f.TakeWalls())
+	d.crossShards()
 }
 
 // isPaused reports whether nothing may be given out at the moment.

@@ -26,6 +26,10 @@
 // claim of its shard has the scope of the engine before. Messages with URLs name the scope that the URLs
 // were judged by.
 //
+// A robots.txt that redirects to a host of another shard is fetched there by the owner of that shard, under
+// the limits of the host, and judged where it belongs (robotsRequests). A query is sent again until it is
+// answered, so it outlives the owner.
+//
 // With ExitWhenDone the crawl is over when all shards are at rest and have read all that was published
 // for them (census). The owner of shard 0 finds out, and all nodes leave. A node that does not hear of it
 // takes the shards over, finds out itself and leaves too.
@@ -41,8 +45,6 @@
 //   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
 //     nodes. Hosts of several nodes that share an address may receive more requests together than
 //     the limit allows.
-//   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
-//     origin is fetched.
 //   - Limits of the whole process, such as requests a second, are those of each node.
 //   - crawl.max_pages and recrawl.budget are refused: Options.Validate names them.
 package shards

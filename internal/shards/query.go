@@ -22,14 +22,15 @@ const queryVersion = 1
 
 // The kinds of queries.
 const (
-	queryRest = 'r'
+	queryRest   = 'r'
+	queryRobots = 't'
 )
 
 // Bounds of queries: of one, in bytes; of those that wait; and of those that an engine answers at a time.
 const (
 	maxQuery   = 16 << 10
 	maxWaiting = 256
-	maxAnswers = 32
+	maxAnswers = 128
 )
 
 // queryTimeout bounds the wait for an answer.

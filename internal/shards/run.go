@@ -97,7 +97,7 @@ func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, er
 	o.Shared, o.Permits = r.shared, permits{r.holding}
 	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
 	o.Journal = r.held
-	o.Cluster = &others{r.scope, r.holding.Context()}
+	o.Cluster = &others{r.scope, r.querier, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
 		return nil, err
 	}
@@ -188,13 +188,17 @@ func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.
 
 // answer answers queries of other nodes about the shard, until the context ends.
 func (r *run) answer(ctx context.Context, e *crawl.Engine) {
+	forOthers := robotsRequests{fetch: e.FetchRobots, all: make(map[uint64]*robotsRequest)}
 	err := r.querier.answer(ctx, r.holding.Shard(), func(ctx context.Context, kind byte, d *wire.Decoder) ([]byte, bool) {
 		switch kind {
 		case queryRest:
 			return r.answerRest(ctx, e, d)
+		case queryRobots:
+			return forOthers.answer(ctx, d)
 		}
 		return nil, false
 	})
+	forOthers.working.Wait()
 	if err != nil {
 		r.log.Error("queries of other nodes are not answered; restart this node", "error", err)
 	}
