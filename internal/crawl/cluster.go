@@ -23,6 +23,50 @@ type Cluster interface {
 	FetchRobots(context.Context, RobotsQuery) (robots.Outcome, error)
 }
 
+// Pages is how many pages a shard may fetch of those that all shards may fetch together. Its methods do not
+// block. The dispatcher calls them.
+type Pages interface {
+	// Allowed returns how many pages of the shard may be fetched in all, over all runs.
+	Allowed() uint64
+	// Want says that the shard could fetch more than it may.
+	Want()
+	// Unused reports whether the shard has more than so many pages.
+	Unused(fetched uint64) bool
+	// Release says that the shard has nothing to fetch beyond so many pages: Allowed is no more than that,
+	// until Want.
+	Release(fetched uint64)
+}
+
+// hasAllPages reports whether the pages that are allowed are fetched or in flight.
+func (d *dispatcher) hasAllPages() bool {
+	return d.o.Pages != nil && d.fetchedPages() >= d.o.Pages.Allowed()
+}
+
+// wantPages says whether the shard needs more pages than are allowed.
+func (d *dispatcher) wantPages() {
+	if !d.hasAllPages() {
+		return
+	}
+	if at, waits := d.f.NextWake(); waits && !at.After(d.o.Now()) || d.f.WantsNames() {
+		d.o.Pages.Want()
+	}
+}
+
+// releasePages gives back pages that are allowed and not needed.
+func (d *dispatcher) releasePages() {
+	if p := d.o.Pages; p != nil && p.Unused(d.fetchedPages()) && d.isAtRest() {
+		p.Release(d.fetchedPages())
+	}
+}
+
+// Fetched returns how many pages are fetched, over all runs, as committed.
+func (e *Engine) Fetched() uint64 { return e.store.Counters().Of(storage.Fetched) }
+
+// Wake has the dispatcher look what it may do now. The errors are those of Control.
+func (e *Engine) Wake(ctx context.Context) error {
+	return e.mailbox.Load().call(ctx, func(*dispatcher) {})
+}
+
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
 type sharedScope struct {
 	known int             // scope seeds of all shards that the scope has
@@ -53,15 +97,18 @@ func (d *dispatcher) widenScope() {
 
 // Rest is whether the engine of a shard has anything to do.
 type Rest struct {
+	// Quiet: nothing is under way or uncommitted.
+	Quiet bool
 	// Done: nothing can be fetched soon, nothing is under way or uncommitted. Only URLs from elsewhere can
 	// change that.
 	Done bool
-	// Number is that of the last commit. As long as it stays the same, and Done, nothing was done.
-	Number uint64
+	// Number is that of the last commit. As long as it stays the same, and Quiet, nothing was done.
+	Number  uint64
+	Fetched uint64 // pages, over all runs
 }
 
-// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users as
-// long as it has nothing to do: they get ErrDraining. Without closed it takes them again. The errors are
+// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users from
+// now on, if nothing is under way: they get ErrDraining. Without closed it takes them again. The errors are
 // those of Control. Any goroutine may call it.
 func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
 	logged, ok := e.store.(*loggedStore)
@@ -71,8 +118,8 @@ func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
 	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
 		var at storage.LogPosition
 		at, err = logged.LogPosition()
-		r = Rest{d.isAtRest(), at.Number}
-		d.mailbox.draining.Store(d.draining || closed && r.Done && err == nil)
+		r = Rest{d.goesOn() && d.isQuiet(), d.isAtRest(), at.Number, d.fetchedPages()}
+		d.mailbox.draining.Store(d.draining || closed && r.Quiet && err == nil)
 	})
 	return r, errors.Join(callErr, err)
 }

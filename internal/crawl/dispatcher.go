@@ -237,6 +237,7 @@ func (d *dispatcher) everySecond() {
 	d.share.of.adjustHeap()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
+	d.releasePages()
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
 		d.f.Sweep(now)
@@ -257,13 +258,18 @@ func (d *dispatcher) collect() {
 // isPaused reports whether nothing may be given out at the moment.
 func (d *dispatcher) isPaused() bool {
 	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages() ||
-		!d.isPermitted()
+		d.hasAllPages() || !d.isPermitted()
 }
 
 // hasMaxPages reports whether max_pages is reached, counting the pages in flight.
 func (d *dispatcher) hasMaxPages() bool {
 	most := d.live.Load().MaxPages
-	return most > 0 && d.store.Counters().Of(storage.Fetched)+uint64(d.flights.pages+d.uncommitted) >= most
+	return most > 0 && d.fetchedPages() >= most
+}
+
+// fetchedPages counts the pages that are fetched, over all runs, and those in flight.
+func (d *dispatcher) fetchedPages() uint64 {
+	return d.store.Counters().Of(storage.Fetched) + uint64(d.flights.pages+d.uncommitted)
 }
 
 // isDone reports whether the crawl is over.

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 
 	"github.com/amble-crawler/amble/internal/cluster"
-	"github.com/amble-crawler/amble/internal/crawl"
 )
 
 // simulated is a cluster whose shards fetch, publish and read in random order, while one of its nodes finds
@@ -114,7 +113,7 @@ func testCensus(t *testing.T) {
 				if quick == 0 { // else nothing would ever be read
 					c.readOne(s)
 				}
-				return rest{epoch: s.epoch, read: read, Rest: crawl.Rest{Done: s.work == 0, Number: s.number}}, nil
+				return rest{epoch: s.epoch, read: read, done: s.work == 0, number: s.number}, nil
 			},
 		}
 		for round := 0; ; round++ {

@@ -30,9 +30,11 @@
 // the limits of the host, and judged where it belongs (robotsRequests). A query is sent again until it is
 // answered, so it outlives the owner.
 //
-// With ExitWhenDone the crawl is over when all shards are at rest and have read all that was published
-// for them (census). The owner of shard 0 finds out, and all nodes leave. A node that does not hear of it
-// takes the shards over, finds out itself and leaves too.
+// With MaxPages a register divides the pages among the shards (allotment, pageBlocks).
+//
+// With ExitWhenDone, or when MaxPages is reached, the crawl is over when all shards are at rest and have
+// read all that was published for them (census). The owner of shard 0 finds out, and all nodes leave. A
+// node that does not hear of it takes the shards over, finds out itself and leaves too.
 //
 // # Goroutines
 //
@@ -46,5 +48,5 @@
 //     nodes. Hosts of several nodes that share an address may receive more requests together than
 //     the limit allows.
 //   - Limits of the whole process, such as requests a second, are those of each node.
-//   - crawl.max_pages and recrawl.budget are refused: Options.Validate names them.
+//   - recrawl.budget is refused: Options.Validate names it.
 package shards

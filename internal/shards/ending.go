@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/amble-crawler/amble/internal/cluster"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -22,28 +21,34 @@ import (
 // committed anything between its two answers, there was an instant between them, that of the second mark,
 // at which none of them did anything and nothing unread was there. From their second answers on the engines
 // take no URLs from users, so it stays so.
+//
+// With crawl.max_pages the crawl is over too when all pages are allotted and fetched. A shard with nothing to
+// do gives back what it does not need, and others may take it. So all shards have to judge by one register.
 
 // rest is the answer of a shard to whether it is at rest.
 type rest struct {
-	epoch uint64 // of its owner
-	crawl.Rest
-	read uint64 // the sequence up to which it has read what others have published
+	epoch  uint64 // of its owner
+	done   bool   // it does nothing, and has nothing to do before something else happens
+	number uint64 // of its last commit
+	read   uint64 // the sequence up to which it has read what others have published
+	pages  uint64 // the sequence of the register of pages by which it has nothing to do
 }
 
 func (r *rest) append(b []byte) []byte {
 	done := byte(0)
-	if r.Done {
+	if r.done {
 		done = 1
 	}
 	b = append(binary.AppendUvarint(b, r.epoch), done)
-	return binary.AppendUvarint(binary.AppendUvarint(b, r.Number), r.read)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, r.number), r.read)
+	return binary.AppendUvarint(b, r.pages)
 }
 
 func decodeRest(d *wire.Decoder) (r rest, err error) {
 	r.epoch = d.Uvarint()
 	done := d.Byte()
 	d.Require(done <= 1)
-	r.Done, r.Number, r.read = done == 1, d.Uvarint(), d.Uvarint()
+	r.done, r.number, r.read, r.pages = done == 1, d.Uvarint(), d.Uvarint(), d.Uvarint()
 	return r, d.End()
 }
 
@@ -114,7 +119,12 @@ func (c *census) isOver(ctx context.Context) (epochs []uint64, over bool, err er
 			return nil, false, err
 		}
 		for s := range before {
-			if all[s].epoch != before[s].epoch || all[s].Number != before[s].Number {
+			if all[s].epoch != before[s].epoch || all[s].number != before[s].number {
+				return nil, false, nil
+			}
+		}
+		for s := range all {
+			if all[s].pages != all[0].pages || before != nil && all[s].pages != before[s].pages {
 				return nil, false, nil
 			}
 		}
@@ -134,7 +144,7 @@ func (c *census) queryAll(ctx context.Context, mark uint64, closed bool) (all []
 	for s := range cluster.Shard(c.shards) {
 		for {
 			r, err := c.rest(ctx, s, closed)
-			if err != nil || !r.Done {
+			if err != nil || !r.done {
 				return nil, false, err
 			}
 			if r.read >= mark {

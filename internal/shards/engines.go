@@ -13,14 +13,16 @@ import (
 
 // engines are those of the shards that the node owns. It implements membership.Engines.
 type engines struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	scope   *scope
-	querier *querier
-	copying chan struct{} // holds one: a snapshot is being made
-	running sync.WaitGroup
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	querier  *querier
+	maxPages *allotment // nil: there is no limit
+	trust    *membership.Trust
+	copying  chan struct{} // holds one: a snapshot is being made
+	running  sync.WaitGroup
 
 	mu        sync.Mutex // guards what follows; nothing blocks under it
 	open      map[*membership.Holding]*run
@@ -32,7 +34,7 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, querier: e.querier, copying: e.copying,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, querier: e.querier, maxPages: e.maxPages, trust: e.trust, copying: e.copying,
 		holding: h, stop: stop,
 	}
 	e.mu.Lock()

@@ -52,6 +52,10 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
 		return nil, err
 	}
+	e.trust = member.Trust()
+	if o.Crawl.MaxPages > 0 {
+		e.maxPages = newAllotment(e.streams.Register("pages"), o.Cluster.Shards, log)
+	}
 	e.scope = newScope(e.streams, o.Seeds, log)
 	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
 		return nil, err
@@ -59,15 +63,18 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	return &Node{member: member, engines: e}, nil
 }
 
-// Run crawls until the node has left: see Leave. With Options.Crawl.ExitWhenDone it leaves when the crawl
-// is over on all nodes. If the context ends before that, all requests are
+// Run crawls until the node has left: see Leave. With Options.Crawl.ExitWhenDone or MaxPages it leaves
+// when the crawl is over on all nodes. If the context ends before that, all requests are
 // broken off, nothing more is committed, and others take the shards when the trust of this node is
 // certainly over. The errors are those of membership.Node.Run. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
-	if n.engines.o.Crawl.ExitWhenDone {
+	if n.engines.maxPages != nil {
+		readers.Go(func() { n.engines.maxPages.run(reading) })
+	}
+	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
 		readers.Go(func() { n.leaveAtEnd(reading) })
 	}
 	err := n.member.Run(ctx)

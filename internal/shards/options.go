@@ -58,7 +58,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	c := &o.Crawl
-	refuse(c.MaxPages > 0, "crawl.max_pages cannot be used in a cluster yet: remove it")
+	refuse(c.MaxPages > maxPart, fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
 	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
 	refuse(c.Workers == 0 || c.IgnoreRobots,
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
@@ -86,7 +86,7 @@ func (o *Options) directory(s cluster.Shard) string {
 func (o *Options) engine(s cluster.Shard) crawl.Options {
 	c := o.Crawl
 	c.DataDir, c.Taken = o.directory(s), true
-	c.ExitWhenDone = false // the nodes decide that together
+	c.ExitWhenDone, c.MaxPages = false, 0 // the nodes decide that together
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)
@@ -113,6 +113,7 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
+		"crawl.max_pages":      fmt.Sprint(c.MaxPages),
 		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}

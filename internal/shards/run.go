@@ -22,18 +22,21 @@ import (
 
 // run is one run of the engine of a shard, under one epoch.
 type run struct {
-	o       *Options
-	log     *slog.Logger
-	streams *journal.Streams
-	shared  *crawl.Shared
-	scope   *scope
-	querier *querier
-	copying chan struct{} // taken while a snapshot is made: one at a time
-	holding *membership.Holding
-	stop    context.CancelFunc
-	held    *heldLog                     // set when the engine opens
-	summary crawl.Summary                // of the engine, when it has ended
-	engine  atomic.Pointer[crawl.Engine] // nil: it is not open yet
+	o        *Options
+	log      *slog.Logger
+	streams  *journal.Streams
+	shared   *crawl.Shared
+	scope    *scope
+	querier  *querier
+	maxPages *allotment // nil: there is no limit
+	trust    *membership.Trust
+	copying  chan struct{} // taken while a snapshot is made: one at a time
+	holding  *membership.Holding
+	stop     context.CancelFunc
+	pages    *pageBlocks                  // nil: there is no limit
+	held     *heldLog                     // set when the engine opens
+	summary  crawl.Summary                // of the engine, when it has ended
+	engine   atomic.Pointer[crawl.Engine] // nil: it is not open yet
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -84,10 +87,35 @@ func (r *run) crawl(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.makeSnapshots(beside, e, shard) })
 	helpers.Go(func() { r.answer(beside, e) })
+	if r.pages != nil {
+		helpers.Go(func() { r.pages.run(beside, e) })
+	}
 	r.summary, err = e.Run(ctx, r.o.Seeds)
 	stop()
 	helpers.Wait()
+	if r.pages != nil && err == nil {
+		r.returnPages(e.Fetched())
+	}
 	return errors.Join(err, e.Close())
+}
+
+// returnPages gives back the pages that an engine that has ended has not used. If that fails, the next owner
+// uses them.
+func (r *run) returnPages(fetched uint64) {
+	ctx, cancel := context.WithTimeout(r.holding.Context(), r.o.Timeout)
+	defer cancel()
+	r.pages.Release(fetched)
+	if err := r.pages.returnUnused(ctx, fetched); err != nil && !errors.Is(err, errUnchanged) {
+		r.log.Info("pages that were not used stay with the shard", "error", err)
+	}
+}
+
+// mayWrite returns nil if no other node can own the shard.
+func (r *run) mayWrite() error {
+	if r.trust.Left() < r.o.Cluster.LastStart {
+		return membership.ErrNotTrusted
+	}
+	return r.holding.Context().Err()
 }
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
@@ -97,6 +125,10 @@ func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, er
 	o.Shared, o.Permits = r.shared, permits{r.holding}
 	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
 	o.Journal = r.held
+	if r.maxPages != nil {
+		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
+		o.Pages = r.pages
+	}
 	o.Cluster = &others{r.scope, r.querier, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
 		return nil, err
@@ -211,9 +243,15 @@ func (r *run) answerRest(ctx context.Context, e *crawl.Engine, d *wire.Decoder) 
 		return nil, false
 	}
 	answer := rest{epoch: uint64(r.holding.Epoch()), read: r.held.read.Load()}
-	var err error
-	if answer.Rest, err = e.Rest(ctx, closed == 1); err != nil {
+	is, err := e.Rest(ctx, closed == 1)
+	if err != nil {
 		return nil, false
+	}
+	answer.number, answer.done = is.Number, is.Done
+	if p := r.pages; p != nil {
+		var used, all bool
+		used, all, answer.pages = p.isUsed(is.Fetched)
+		answer.done = is.Quiet && used && (all || r.o.Crawl.ExitWhenDone && is.Done)
 	}
 	return answer.append(nil), true
 }
