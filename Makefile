@@ -94,7 +94,7 @@ test-real: build ## crawl what nginx and lighttpd serve (build tag real); instal
 
 .PHONY: test-cluster
 test-cluster: ## run the long tests of a cluster (build tag cluster): servers and nodes that are killed, cut off and stopped; under half an hour
-	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/membership ./internal/natsconn
+	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/membership ./internal/natsconn ./internal/shards ./cmd/amble
 
 .PHONY: pictures
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium

@@ -39,8 +39,9 @@ type Frontier struct {
 	matchLine []matchTurn
 
 	leases    map[uint64]*outstanding
-	remote    bool // LeaseRemote runs
-	batchSize int  // the most URLs of a host that a fetcher has wanted so far
+	remote    bool  // LeaseRemote runs
+	inBatch   Batch // of the request that begins; zero: none does
+	batchSize int   // the most URLs of a host that a fetcher has wanted so far
 	lastLease uint64
 	spare     []*outstanding // ended leases, for reuse
 

@@ -24,6 +24,8 @@ type Gate interface {
 	End(r *GateRequest, e GateEnd)
 	// Know tells what this frontier knows of a host.
 	Know(host string, k Knowledge, now time.Time)
+	// Forget forgets what this frontier knows of a host, and when its requests to it have ended.
+	Forget(host string, now time.Time)
 }
 
 // GateRequest is a request to a host at an instant.
@@ -32,7 +34,15 @@ type GateRequest struct {
 	Host   string
 	Limits [limitClasses]GateLimit // shared ones
 	Now    time.Time
+	Batch
 	Knowledge
+}
+
+// Batch is what a fetcher gets of a host at a time, with Options.Batches. It keeps the delay between
+// these requests itself; the delay runs from the beginning of the batch too.
+type Batch struct {
+	Most int  // requests to the host in flight, of all frontiers, delay or not; 0: the request is of no batch
+	More bool // the batch has begun with an earlier request
 }
 
 // GateLimit is a limit that hosts share. The zero value is none.
@@ -54,6 +64,7 @@ func (k LimitKey) IsZero() bool { return k == LimitKey{} }
 // Knowledge is what a frontier knows of a host.
 type Knowledge struct {
 	Delay    time.Duration // in force
+	Default  bool          // nobody has set Delay for this host: only requests of this frontier keep it
 	Until    time.Time     // no request before; zero: no such hold
 	InFlight int           // the most requests in flight
 }
@@ -76,12 +87,20 @@ type GateEnd struct {
 
 // knowledge is what is known of an active host.
 func (f *Frontier) knowledge(h *host) Knowledge {
-	polite := &h.active.polite
-	k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock), InFlight: polite.InFlightLimit()}
-	if !h.active.learned() {
+	k := f.knowledgeOf(&h.active.polite)
+	if k.InFlight = h.active.polite.InFlightLimit(); !h.active.learned() {
 		k.InFlight = 1
 	}
 	return k
+}
+
+// knowledgeOf is what the politeness of a host says. With Options.Batches a pause holds the host for
+// all: a client sets it because the host wants to be left alone.
+func (f *Frontier) knowledgeOf(polite *politeness.Host) Knowledge {
+	if f.o.Batches {
+		return Knowledge{Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock)}
+	}
+	return Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
 }
 
 // gateRequest returns the request of a lease, or one that a host could make, for the gate.
@@ -95,37 +114,37 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 	return r
 }
 
-// passGate reports whether the gate admits a request of a host whose limits allow it. If not, the host
-// waits.
-func (f *Frontier) passGate(t *turn) bool {
+// passGate returns the request of a host whose limits allow it, if the gate admits it. If not, it returns
+// nil, and the host waits.
+func (f *Frontier) passGate(t *turn) *GateRequest {
 	h := t.host
 	r := f.gateRequest(h, &h.active.limits)
-	r.Knowledge = f.knowledge(h)
+	r.Knowledge, r.Batch = f.knowledge(h), f.inBatch
 	answer := f.o.Gate.Begin(r)
 	if answer.OK {
-		return true
+		return r
 	}
 	again := max(f.instant(answer.Again), t.at+1)
 	if answer.OfHost {
 		h.active.notBefore = again
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)
-		return false
+		return nil
 	}
 	f.unschedule(h)
 	f.reserveSlot(h)
 	h.reserveBelow(limitClasses)
 	f.pushReady(h, again)
-	return false
+	return nil
 }
 
 // passed takes note of what became of an admission: a lease of a request, or nothing.
-func (f *Frontier) passed(h *host, out *outstanding) {
+func (f *Frontier) passed(h *host, admitted *GateRequest, out *outstanding) {
 	if out != nil && out.lease.Kind != Match {
-		out.gated = true
+		out.lease.Gate = admitted
 		return
 	}
-	f.o.Gate.End(f.gateRequest(h, &h.active.limits), GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
+	f.o.Gate.End(admitted, GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it
@@ -143,18 +162,17 @@ func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.
 
 // endInGate ends the request of a lease, when all that it has brought is known.
 func (f *Frontier) endInGate(out *outstanding, r *Report) {
-	if !out.gated {
+	if out.lease.Gate == nil {
 		return
 	}
-	h := out.host
+	h, request := out.host, *out.lease.Gate
+	request.Now = f.clock
 	k := Knowledge{Delay: decimal(h.delay), Until: f.time(max(h.ready, 0)), InFlight: 1}
-	request := &GateRequest{ID: h.id, Host: out.lease.HostName, Now: f.clock}
 	if h.active != nil {
 		k = f.knowledge(h)
-		request = f.gateRequest(h, &out.limits)
 		h.active.gateKnows = &k
 	}
-	f.o.Gate.End(request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
+	f.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
 
 // tellGate tells the gate what is known of an active host, if that has changed.
@@ -171,8 +189,19 @@ func (f *Frontier) tellGate(h *host) {
 // tellGateStored tells the gate what is known of a host that is not active.
 func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
 	if f.o.Gate != nil {
-		k := Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
-		f.o.Gate.Know(name, k, f.clock)
+		f.o.Gate.Know(name, f.knowledgeOf(polite), f.clock)
+	}
+}
+
+// ForgetRequests has the gate forget the requests to a host, which has this name, because all of its
+// URLs are deleted.
+func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
+	if f.o.Gate == nil {
+		return
+	}
+	f.o.Gate.Forget(name, f.clock)
+	if h := f.hosts.get(id); h != nil && h.active != nil {
+		h.active.gateKnows = nil
 	}
 }
 

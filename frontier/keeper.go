@@ -9,16 +9,19 @@ import (
 
 // Keeper is the Gate of several frontiers: no host has more requests in flight than each of them
 // allows, and from the end of one request to the start of the next there is the longest delay that
-// any of them knows. The same holds for the limits that hosts share. Its methods, and those of its
-// members, may not be called concurrently.
+// any of them knows. The same holds for the limits that hosts share. Of batches the delay runs from
+// their beginning and from the end of each request, and a request begins with as few in flight as its
+// batch wants. Its methods, and those of its members, may not be called concurrently.
 //
 // A request that is refused has a ticket. It keeps its place in front of younger ones at all that it
 // needs, in the order of host, domain, group and address: it keeps what is free as long as all before
 // it is free too. So the oldest always gets on, and nobody waits for something that nobody can use yet.
 // A ticket whose owner does not come when its time has come is void.
 type Keeper struct {
+	grants  Grants        // of limits that others share; nil: nobody else does
 	usual   time.Duration // delay that all know
 	since   time.Time     // of earlier requests to any host; zero: there were none
+	hold    time.Duration // from since on, that frontiers of before may have known of
 	earlier *Member       // stands for the frontiers of before
 	entries map[gateKey]*gateEntry
 	tickets uint64
@@ -26,8 +29,9 @@ type Keeper struct {
 }
 
 const (
-	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come.
-	gateGrace = time.Second
+	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come. Clients
+	// of URLFrontier ask every two seconds.
+	gateGrace = 3 * time.Second
 	// gateRecheck is after how long one who waits to be woken looks on its own.
 	gateRecheck = 30 * time.Second
 	// gateKeep is how long the end of a request is remembered at least: for frontiers that know of a
@@ -47,14 +51,16 @@ type gateKey struct {
 // gateEntry is what is known of a host or a limit.
 type gateEntry struct {
 	inFlight int
-	lastEnd  time.Time       // of a request; zero: none is known
+	lastEnd  time.Time       // of a request to a limit, or of frontiers that are not in known; zero: none is known
 	known    []gateKnowledge // of a host
 	waiters  []*gateWaiter   // the oldest ticket first
+	granted  *GrantNeed      // of a limit; nil: it needs no grants
 }
 
 // gateKnowledge is what one frontier knows of a host.
 type gateKnowledge struct {
-	of *Member
+	of      *Member
+	lastEnd time.Time // of its requests, and the beginning of its last batch; zero: none is known
 	Knowledge
 }
 
@@ -77,13 +83,16 @@ type Member struct {
 	waiting map[storage.HostID]*gateWaiter
 	woken   []storage.HostID
 	left    bool // the frontier has ended
+	deleted bool // and nothing that it has done counts any more
 }
 
 // NewKeeper returns a Keeper without members. usual is a delay that all frontiers know. Frontiers that
-// have ended before, and with all that they knew, may have made requests until since; zero: there were
-// none.
-func NewKeeper(usual time.Duration, since time.Time) *Keeper {
-	return &Keeper{usual: usual, since: since, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
+// have ended before may have made requests until since, and may have known that hosts are to be left
+// alone for hold from then on; zero: there were none.
+func NewKeeper(usual time.Duration, since time.Time, hold time.Duration) *Keeper {
+	return &Keeper{
+		usual: usual, since: since, hold: hold, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry),
+	}
 }
 
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
@@ -99,6 +108,14 @@ func (u *Member) Leave(now time.Time) {
 	}
 }
 
+// Delete has a member that has left count as if it had never been one: its crawl is deleted.
+func (u *Member) Delete(now time.Time) {
+	u.deleted = true
+	for _, e := range u.of.entries {
+		e.wakeAll(now)
+	}
+}
+
 // Woken returns the hosts to call [Frontier.Admissible] for, once each.
 func (u *Member) Woken() []storage.HostID {
 	woken := u.woken
@@ -110,20 +127,23 @@ func (u *Member) Woken() []storage.HostID {
 func (u *Member) Begin(r *GateRequest) Admission {
 	g := u.of
 	g.sweep(r.Now)
-	entries, w := g.entriesOf(r), u.waiting[r.ID]
-	b := entries.check(u, r, r.Now)
-	if b.isFree(r.Now) {
-		b = g.older(&entries, w, r.Now)
+	entries := g.entriesOf(r)
+	b := g.barrier(u, r, &entries)
+	if r.More && !b.isFree(r.Now) { // the batch is over
+		return Admission{Again: r.Now, OfHost: true}
 	}
-	if b.isFree(r.Now) {
-		if w != nil {
+	if g.grants != nil && !b.isFree(r.Now) {
+		g.enqueue(u, r, &entries, b.at)
+		b = g.barrier(u, r, &entries) // what it needs may have been granted
+	}
+	if b.isFree(r.Now) && g.beginGranted(&entries) {
+		entries.begin(u, r)
+		if w := u.waiting[r.ID]; w != nil {
 			g.drop(w, r.Now)
 		}
-		entries.begin()
-		entries[0].learn(u, r.Knowledge)
 		return Admission{OK: true}
 	}
-	g.enqueue(u, w, r, &entries, b.at)
+	g.enqueue(u, r, &entries, b.at)
 	again := b.at
 	if b.busy {
 		u.waiting[r.ID].at = time.Time{}
@@ -132,26 +152,39 @@ func (u *Member) Begin(r *GateRequest) Admission {
 	return Admission{Again: again, OfHost: b.ofHost}
 }
 
+// barrier returns what keeps a request from beginning.
+func (g *Keeper) barrier(u *Member, r *GateRequest, entries *gateEntries) barrier {
+	b := entries.check(u, r, r.Now)
+	if b.isFree(r.Now) && !r.More {
+		b = g.older(entries, u.waiting[r.ID], r.Now)
+	}
+	return b
+}
+
 // Adopt is part of Gate.
 func (u *Member) Adopt(r *GateRequest) {
 	entries := u.of.entriesOf(r)
-	entries.begin()
-	entries[0].learn(u, r.Knowledge)
+	entries.begin(u, r)
 }
 
 // End is part of Gate.
 func (u *Member) End(r *GateRequest, end GateEnd) {
 	entries := u.of.entriesOf(r)
-	for _, e := range entries {
+	k := entries[0].learn(u, end.Knowledge)
+	for i, e := range entries {
 		if e == nil {
 			continue
 		}
 		e.inFlight--
-		if end.Made && end.At.After(e.lastEnd) {
+		switch {
+		case !end.Made:
+		case i == 0:
+			k.end(end.At)
+		case end.At.After(e.lastEnd):
 			e.lastEnd = end.At
 		}
 	}
-	entries[0].learn(u, end.Knowledge)
+	u.of.endGranted(&entries)
 	for _, e := range entries {
 		if e != nil {
 			e.wakeAll(r.Now)
@@ -162,12 +195,20 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 // Know is part of Gate.
 func (u *Member) Know(host string, k Knowledge, now time.Time) {
 	key := gateKey{host: host}
-	if u.of.entries[key] == nil && k.Delay <= u.of.usual && !k.Until.After(now.Add(u.of.usual)) {
+	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) {
 		return // all know as much
 	}
 	e := u.of.entry(key)
 	e.learn(u, k)
 	e.wakeAll(now)
+}
+
+// Forget is part of Gate.
+func (u *Member) Forget(host string, now time.Time) {
+	if e := u.of.entries[gateKey{host: host}]; e != nil {
+		e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+		e.wakeAll(now)
+	}
 }
 
 // entriesOf returns the entries of a request, and makes those that are missing.
@@ -178,6 +219,7 @@ func (g *Keeper) entriesOf(r *GateRequest) (all gateEntries) {
 			all[1+i] = g.entry(gateKey{limit: key})
 		}
 	}
+	g.needGrants(r, &all)
 	return all
 }
 
@@ -188,30 +230,39 @@ func (g *Keeper) entry(key gateKey) *gateEntry {
 	if e == nil {
 		e = &gateEntry{lastEnd: g.since}
 		if key.host != "" && !g.since.IsZero() {
-			e.known = []gateKnowledge{{g.earlier, Knowledge{Until: g.since.Add(RestartDelay)}}}
+			e.known = []gateKnowledge{{of: g.earlier, Knowledge: Knowledge{Until: g.since.Add(g.hold)}}}
 		}
 		g.entries[key] = e
 	}
 	return e
 }
 
-// learn takes note of what a frontier knows of a host.
-func (e *gateEntry) learn(u *Member, k Knowledge) {
-	for i := range e.known {
-		if e.known[i].of == u {
-			e.known[i].Knowledge = k
-			return
-		}
+// learn takes note of what a frontier knows of a host. The result is valid until the next call.
+func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {
+	i := slices.IndexFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
+	if i < 0 {
+		i, e.known = len(e.known), append(e.known, gateKnowledge{of: u})
 	}
-	e.known = append(e.known, gateKnowledge{u, k})
+	e.known[i].Knowledge = k
+	return &e.known[i]
+}
+
+// end takes note of the end of a request.
+func (k *gateKnowledge) end(at time.Time) {
+	if at.After(k.lastEnd) {
+		k.lastEnd = at
+	}
 }
 
 // begin counts a request.
-func (all *gateEntries) begin() {
+func (all *gateEntries) begin(u *Member, r *GateRequest) {
 	for _, e := range all {
 		if e != nil {
 			e.inFlight++
 		}
+	}
+	if k := all[0].learn(u, r.Knowledge); r.Most > 0 {
+		k.end(r.Now)
 	}
 }
 
@@ -238,13 +289,13 @@ func (b *barrier) add(more barrier, now time.Time) {
 // check returns what keeps a request from beginning, besides older requests.
 func (all *gateEntries) check(u *Member, r *GateRequest, now time.Time) (b barrier) {
 	for i := range all {
-		b.add(all.checkOne(i, u, r), now)
+		b.add(all.checkOne(i, u, r, now), now)
 	}
 	return b
 }
 
 // checkOne is check for one entry.
-func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest) barrier {
+func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time) barrier {
 	switch e := all[i]; {
 	case e == nil:
 		return barrier{}
@@ -254,19 +305,26 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest) barrier {
 		o := r.Limits[i-1].Options
 		b := barrier{busy: o.InFlight > 0 && e.inFlight >= o.InFlight}
 		if o.Delay > 0 {
-			b.busy, b.at = e.inFlight > 0, e.after(o.Delay)
+			b.busy, b.at = e.inFlight > 0, after(e.lastEnd, o.Delay)
 		}
+		b.add(u.of.checkGrant(e, now), now)
 		return b
 	}
 }
 
 // checkHost returns what keeps a request to a host from beginning, by what all know.
 func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
-	delay, most, b := r.Delay, max(r.InFlight, 1), barrier{ofHost: true}
+	delay, most, lastEnd, b := r.Delay, max(r.InFlight, 1), e.lastEnd, barrier{ofHost: true}
 	for i := range e.known {
 		k := &e.known[i]
+		if k.of.deleted {
+			continue
+		}
+		if k.lastEnd.After(lastEnd) {
+			lastEnd = k.lastEnd
+		}
 		if k.of == u {
-			continue // it has looked at that itself
+			continue // it has looked at the rest itself
 		}
 		if k.Until.After(b.at) {
 			b.at = k.Until
@@ -274,27 +332,30 @@ func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
 		if k.of.left {
 			continue
 		}
-		delay = max(delay, k.Delay)
+		if !k.Default {
+			delay = max(delay, k.Delay)
+		}
 		if k.InFlight > 0 {
 			most = min(most, k.InFlight)
 		}
 	}
-	if delay > 0 {
-		most = 1
+	if r.Most > 0 {
+		b.busy = e.inFlight >= r.Most
+	} else {
+		b.busy = e.inFlight >= most || delay > 0 && e.inFlight > 0
 	}
-	b.busy = e.inFlight >= most
-	if end := e.after(delay); end.After(b.at) {
+	if end := after(lastEnd, delay); !r.More && end.After(b.at) {
 		b.at = end
 	}
 	return b
 }
 
-// after returns the instant a delay after the last end; zero: there was none.
-func (e *gateEntry) after(delay time.Duration) time.Time {
-	if e.lastEnd.IsZero() {
-		return e.lastEnd
+// after returns the instant a delay after an end; zero: there was none.
+func after(end time.Time, delay time.Duration) time.Time {
+	if end.IsZero() {
+		return end
 	}
-	return e.lastEnd.Add(delay)
+	return end.Add(delay)
 }
 
 // older returns what older requests keep from one that could begin otherwise. Those that were refused
@@ -308,7 +369,7 @@ func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrie
 			if x == w {
 				break
 			}
-			if !x.at.IsZero() && now.After(x.at.Add(gateGrace)) {
+			if x.isVoid(now) {
 				g.drop(x, now) // it did not come
 				continue
 			}
@@ -330,7 +391,7 @@ func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
 		if w.entries[i] == nil {
 			continue
 		}
-		if b := w.entries.checkOne(i, w.of, &w.request); !b.isFree(now) {
+		if b := w.entries.checkOne(i, w.of, &w.request, now); !b.isFree(now) {
 			return false
 		}
 		if w.entries[i] == e {
@@ -341,7 +402,8 @@ func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
 }
 
 // enqueue gives a request that is refused a ticket, unless it has one.
-func (g *Keeper) enqueue(u *Member, w *gateWaiter, r *GateRequest, entries *gateEntries, at time.Time) {
+func (g *Keeper) enqueue(u *Member, r *GateRequest, entries *gateEntries, at time.Time) {
+	w := u.waiting[r.ID]
 	if w != nil && w.entries != *entries { // it has another address now
 		g.drop(w, r.Now)
 		w = nil
@@ -357,6 +419,11 @@ func (g *Keeper) enqueue(u *Member, w *gateWaiter, r *GateRequest, entries *gate
 		}
 	}
 	w.request, w.at = *r, at
+	for _, e := range entries {
+		if e != nil {
+			g.need(e, r.Now)
+		}
+	}
 }
 
 // drop takes a ticket back, and wakes those for whom it kept something.
@@ -373,6 +440,7 @@ func (g *Keeper) drop(w *gateWaiter, now time.Time) {
 	for _, e := range w.entries {
 		if e != nil {
 			e.wakeAll(now)
+			g.need(e, now)
 		}
 	}
 }
@@ -409,8 +477,16 @@ func (g *Keeper) sweep(now time.Time) {
 
 // forget drops what frontiers that have left knew, and reports whether the entry can be dropped too.
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
-	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool { return k.of.left && !k.Until.After(now) })
-	unusual := func(k gateKnowledge) bool { return k.Delay > usual || k.Until.After(now) }
+	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool {
+		over := k.of.left && !k.Until.After(now) || k.of.deleted
+		if over && !k.of.deleted && k.lastEnd.After(e.lastEnd) {
+			e.lastEnd = k.lastEnd
+		}
+		return over
+	})
+	matters := func(k gateKnowledge) bool {
+		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.lastEnd) <= gateKeep
+	}
 	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
-		!slices.ContainsFunc(e.known, unusual)
+		!slices.ContainsFunc(e.known, matters)
 }

@@ -37,7 +37,7 @@ type plainHost struct {
 
 func newWorlds(t *testing.T, since time.Time) *worlds {
 	return &worlds{
-		t: t, keeper: NewKeeper(time.Second, since), now: epoch, hosts: map[string]*plainHost{},
+		t: t, keeper: NewKeeper(time.Second, since, RestartDelay), now: epoch, hosts: map[string]*plainHost{},
 		addrs: map[netip.Prefix]*plainHost{}, begun: map[string][]int{},
 	}
 }
@@ -360,4 +360,38 @@ func TestKeeperKnows(t *testing.T) {
 	starts = nil
 	s.run(10 * time.Minute)
 	check(commanded)
+}
+
+// TestTicketKeepsWhatIsFree: a request that waits for its host keeps nothing from others at its address;
+// one that waits for the address only keeps the host.
+func TestTicketKeepsWhatIsFree(t *testing.T) {
+	keeper, now := NewKeeper(0, time.Time{}, 0), epoch
+	a, b, c := keeper.Join(func() {}), keeper.Join(func() {}), keeper.Join(func() {})
+	request := func(host string) *GateRequest {
+		r := &GateRequest{ID: 1, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
+		r.Limits[byAddress] = GateLimit{
+			Key: LimitKey{Network: politeness.AddressKey(addressAt(1))}, Options: politeness.LimitOptions{InFlight: 1},
+		}
+		return r
+	}
+	b.Know("slow.test", Knowledge{Delay: time.Minute, Until: now.Add(time.Minute)}, now)
+	if got := a.Begin(request("slow.test")); got.OK || !got.OfHost || !got.Again.Equal(now.Add(time.Minute)) {
+		t.Errorf("slow.test is to be left alone for a minute: %+v", got)
+	}
+	if got := c.Begin(request("fast.test")); !got.OK {
+		t.Errorf("nobody uses the address of fast.test: %+v", got)
+	}
+	now = now.Add(time.Minute)
+	if got := a.Begin(request("slow.test")); got.OK || got.OfHost {
+		t.Errorf("the address is in use: %+v", got)
+	}
+	elsewhere := request("slow.test")
+	elsewhere.Limits[byAddress].Key.Network = politeness.AddressKey(addressAt(2))
+	if got := b.Begin(elsewhere); got.OK || !got.OfHost {
+		t.Errorf("an older request waits for slow.test: %+v", got)
+	}
+	c.End(request("fast.test"), GateEnd{At: now, Made: true})
+	if got := a.Begin(request("slow.test")); !got.OK {
+		t.Errorf("host and address are free: %+v", got)
+	}
 }

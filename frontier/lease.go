@@ -46,7 +46,8 @@ type Lease struct {
 	Policy  *robots.Record // which the rules come from; read-only
 	Wall    *wall.State    // what is known of the wall that the host is behind; nil: there is none
 
-	Robots *RobotsJob // of Robots leases; read-only
+	Robots *RobotsJob   // of Robots leases; read-only
+	Gate   *GateRequest // that the gate has admitted, and counts; nil: none has. Read-only
 
 	// For the start ledger and the logs.
 	At          time.Time         // when it was given out
@@ -82,7 +83,6 @@ type outstanding struct {
 	beforeQuick bool       // it began while a quick host was due
 	urlKind     queue.Kind // of Page and Match leases
 	unproven    bool       // of a lookup: no earlier lookup of the name found an address
-	gated       bool       // the gate counts it
 	remote      bool       // a fetcher outside of this process has it
 }
 

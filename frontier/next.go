@@ -57,11 +57,14 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)
 	case f.acquireLimits(h, t.at):
-		if f.o.Gate != nil && !f.passGate(&t) {
-			return nil
+		var admitted *GateRequest
+		if f.o.Gate != nil {
+			if admitted = f.passGate(&t); admitted == nil {
+				return nil
+			}
 		}
-		if out = f.take(&t); f.o.Gate != nil {
-			f.passed(h, out)
+		if out = f.take(&t); admitted != nil {
+			f.passed(h, admitted, out)
 		}
 		f.releaseReserved(h, t.at)
 		f.schedule(h, t.at)

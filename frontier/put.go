@@ -83,6 +83,7 @@ func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Re
 	if err != nil {
 		return err
 	}
+	defer f.endInGate(out, &r)
 	h, head := out.host, &out.lease.Head
 	f.endRequest(out, &r)
 	h.active.queues[head.Origin].Done(head.Ordinal)

@@ -34,7 +34,10 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 	turn := remoteTurn{f: f, now: now, want: w, most: max(w.PerHost, 1)}
 	f.widenBatches(turn.most)
 	f.remote = true
-	defer func() { f.remote = false }()
+	if f.o.Batches {
+		f.inBatch.Most = turn.most
+	}
+	defer func() { f.remote, f.inBatch = false, Batch{} }()
 	defer turn.restore()
 	if w.Host != storage.NoHost {
 		return turn.leaseOf(w.Host, take)
@@ -48,6 +51,7 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 		ended := !take(&out.lease)
 		if isPage {
 			hosts++
+			f.inBatch.More = f.o.Batches
 			ended = ended || turn.more(h, take)
 			f.endBatch(h, now)
 		}
@@ -139,11 +143,13 @@ func (r *remoteTurn) restore() {
 // returned false.
 func (r *remoteTurn) more(h *host, take func(*Lease) bool) (ended bool) {
 	t := r.f.instant(r.now)
+	defer func() { r.f.inBatch.More = false }()
 	for r.isDue(h, t) {
 		out := r.f.serve(h, r.now)
 		if out == nil {
 			return false
 		}
+		r.f.inBatch.More = r.f.o.Batches
 		if !take(&out.lease) {
 			return true
 		}
@@ -259,9 +265,12 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	out.lease.URL, out.lease.Address, out.lease.Head = l.URL, l.Address, l.Head
 	out.lease.At, out.lease.Delay, out.lease.DelayReason = l.At, l.Delay, politeness.ReasonRestart
 	if f.o.Gate != nil {
-		out.gated = true
 		r := f.gateRequest(h, &out.limits)
+		out.lease.Gate = r
 		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
+		if f.o.Batches {
+			r.Now, r.Most = l.At, 1
+		}
 		f.o.Gate.Adopt(r)
 	}
 	if f.o.Batches {

@@ -134,6 +134,9 @@ func (h *Host) SetDelay(d time.Duration) {
 	h.charge()
 }
 
+// HasSetDelay reports whether SetDelay has set a delay, or NoDelay.
+func (h *Host) HasSetDelay() bool { return h.setDelay != 0 }
+
 // SetOptions replaces the options. A longer delay counts from the end of the last request at once.
 func (h *Host) SetOptions(o *Options) {
 	h.options = o

@@ -4,67 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/server"
 )
 
-// The survey of a cluster as JSON. Times are in seconds.
-type (
-	surveyJSON struct {
-		Cluster      string        `json:"cluster"`
-		At           time.Time     `json:"at"`
-		WithoutOwner int           `json:"shards_without_owner"`
-		Moving       int           `json:"shards_moving"`
-		Nodes        []nodeJSON    `json:"nodes"`
-		Shards       []shardJSON   `json:"shards"`
-		Replicas     []replicaJSON `json:"replicas"`
-	}
-	nodeJSON struct {
-		Node      string  `json:"node"`
-		State     string  `json:"state"`
-		Weight    int     `json:"weight"`
-		Heartbeat float64 `json:"heartbeat_seconds"`
-		Owns      int     `json:"owns"`
-		Gets      int     `json:"gets"`
-	}
-	shardJSON struct {
-		Shard         int       `json:"shard"`
-		Owner         string    `json:"owner,omitempty"`
-		Since         time.Time `json:"since,omitzero"`
-		Goal          string    `json:"goal,omitempty"`
-		LogRecords    uint64    `json:"log_records"`
-		LogBytes      uint64    `json:"log_bytes"`
-		Incoming      uint64    `json:"incoming"`
-		Snapshot      time.Time `json:"snapshot,omitzero"`
-		SnapshotBytes int64     `json:"snapshot_bytes"`
-	}
-	replicaJSON struct {
-		Server  string `json:"server"`
-		Leader  bool   `json:"leader"`
-		Current bool   `json:"current"`
-		Offline bool   `json:"offline"`
-		Lag     uint64 `json:"lag"`
-	}
-)
-
-func (v *survey) json() surveyJSON {
-	free, moving := v.counts()
-	j := surveyJSON{Cluster: v.cluster, At: v.At, WithoutOwner: free, Moving: moving, Nodes: []nodeJSON{},
-		Shards: []shardJSON{}, Replicas: []replicaJSON{}}
-	for _, m := range v.Members {
-		j.Nodes = append(j.Nodes, nodeJSON{m.Node, string(m.State), int(m.Weight), m.Beat.Seconds(), m.Owns, m.Gets})
-	}
-	for i, s := range v.Shards {
-		log := &v.logs[i]
-		j.Shards = append(j.Shards, shardJSON{i, s.Node, s.Since, s.Goal, log.Records, log.Bytes, log.Incoming, log.At,
-			log.Snapshot.Size})
-	}
-	for _, r := range v.Replicas {
-		j.Replicas = append(j.Replicas, replicaJSON{r.Server, r.Leader, r.Current, r.Offline, r.Lag})
-	}
-	return j
-}
+// json returns the survey as the API has it.
+func (v *survey) json() server.ClusterView { return server.NewClusterView(v.cluster, v.Survey, v.logs) }
 
 // counts returns how many shards nobody owns, and how many belong to another node than they should.
 func (v *survey) counts() (free, moving int) {

@@ -34,6 +34,10 @@ pages, with different robots.txt files, a Crawl-delay, disallowed areas, redirec
 endless trap. It is the real crawler with the real database; nothing leaves this machine and no internet is
 needed. It takes about 20 seconds.
 
+With --nodes 3 three nodes of a cluster crawl the web together: three processes, each with a NATS server
+inside. In the middle one of them is killed as by a power cut, and the others go on with its hosts. That takes
+about a minute.
+
 The web records every request. At the end the record is compared with what a correct crawler does there.
 
 Everything is in one directory, which is kept: the settings (config.yaml), the database and the output
@@ -43,6 +47,7 @@ Settings of the environment are ignored; --set is not.
 
 Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred. 2: wrong usage.`,
 		Example: `  amble demo
+  amble demo --nodes 3
   amble demo --dir my-demo --delay 50ms
   amble demo --set crawl.workers=1`,
 		Args: noArguments,
@@ -51,6 +56,7 @@ Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred.
 	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for all files of the demo; new or empty")
 	command.Flags().DurationVar(&d.delay, "delay", defaultDemoDelay,
 		"least `time` between two requests to a host (politeness.delay)")
+	command.Flags().IntVar(&d.nodes, "nodes", 1, "`number` of nodes that crawl together: 1 or 3")
 	_ = command.MarkFlagDirname("dir") // the flag exists
 	return command
 }
@@ -60,14 +66,21 @@ type demo struct {
 	settings *settingsFlags
 	dir      string
 	delay    time.Duration
+	nodes    int
 }
 
 func (d *demo) run(command *cobra.Command) error {
 	if d.settings.file != "" {
 		return usagef("amble demo has its own settings and takes no -c; change one with --set key=value")
 	}
+	if d.nodes != 1 && d.nodes != demoNodes {
+		return usagef("--nodes is %d; it may be 1 or %d", d.nodes, demoNodes)
+	}
 	if err := d.makeDir(); err != nil {
 		return err
+	}
+	if d.nodes > 1 {
+		return d.runCluster(command)
 	}
 	sites, facts := testweb.Demo()
 	web, err := testweb.New(testweb.Config{Sites: sites})

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -35,7 +36,8 @@ func newEraseCommand(settings *settingsFlags) *cobra.Command {
 		Short: "Remove all that is kept of a host or a domain",
 		Long: `Remove all that is kept of a host and of all names below it, or with --scope host of the host
 alone: its URLs and their outcomes, its robots.txt files, the requests to it in the request log and in the
-start ledger, crash files, and what other hosts' URLs say of its pages. With --output also its records in the
+start ledger, crash files, and what other hosts' URLs say of its pages. All crawls of the data directory are
+searched, those of clients of URLFrontier too. With --output also its records in the
 output files, whose indexes are made again; ` + erase.TombstoneFile + ` in output.dir then says how many records
 went from which file.
 
@@ -139,7 +141,11 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 	if err != nil {
 		return o, exit(exitUsage, err)
 	}
-	return erase.Options{Crawl: options, Now: time.Now, Step: step}, nil
+	others, err := node.Stored(options)
+	if err != nil {
+		return o, exit(exitProblem, fmt.Errorf("list the crawls: %w", err))
+	}
+	return erase.Options{Crawl: options, Others: others, Now: time.Now, Step: step}, nil
 }
 
 // eraseError gives the error of an erasure an exit code.
@@ -191,6 +197,10 @@ func (f *eraseFlags) print(w io.Writer, c *config.Config, r *erase.Report) error
 	if !r.IsEmpty() {
 		writeTable(&b, erasedRows(r))
 	}
+	for _, id := range slices.Sorted(maps.Keys(r.Crawls)) {
+		fmt.Fprintf(&b, "Of crawl %s:\n", printable(id))
+		writeTable(&b, erasedRows(r.Crawls[id]))
+	}
 	writeEraseHints(&b, c, r, f)
 	_, err := io.WriteString(w, b.String())
 	return errors.Join(err, unreadable(r))
@@ -198,12 +208,18 @@ func (f *eraseFlags) print(w io.Writer, c *config.Config, r *erase.Report) error
 
 // unreadable returns an error if files are damaged.
 func unreadable(r *erase.Report) error {
-	if len(r.Unreadable) == 0 {
-		return nil
-	}
 	var lines []string
 	for _, file := range slices.Sorted(maps.Keys(r.Unreadable)) {
 		lines = append(lines, r.Unreadable[file])
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Crawls)) {
+		other := r.Crawls[id]
+		for _, file := range slices.Sorted(maps.Keys(other.Unreadable)) {
+			lines = append(lines, "crawl "+printable(id)+": "+other.Unreadable[file])
+		}
+	}
+	if len(lines) == 0 {
+		return nil
 	}
 	return exit(exitProblem, fmt.Errorf("%s damaged and unchanged, so what it holds is not known: repair it or move it "+
 		"away, and repeat the command: %s", are(len(lines), "file"), strings.Join(lines, "; ")))

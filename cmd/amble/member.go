@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -30,11 +32,11 @@ type memberOutcome struct {
 
 // Times of a node.
 const (
-	serverPatience = 20 * time.Second // until the NATS server inside the process takes connections
-	openTimeout    = 5 * time.Second  // for one attempt to join
-	openAgain      = time.Second      // between two attempts
-	reportAgain    = 10 * time.Second // between two lines that say why it does not join
-	leaveTime      = 10 * time.Second // to hand over, besides crawl.shutdown_grace
+	serverPatience = 20 * time.Second       // until the NATS server inside the process takes connections
+	openTimeout    = 5 * time.Second        // for one attempt to join
+	openAgain      = 500 * time.Millisecond // between two attempts
+	reportAgain    = 10 * time.Second       // between two lines that say why it does not join
+	leaveTime      = 10 * time.Second       // to hand over, besides crawl.shutdown_grace
 )
 
 // run crawls the shards that fall to this node until a signal arrives. The first one makes it hand them
@@ -45,7 +47,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options.Crawl, func(text string) { m.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
@@ -53,30 +55,45 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	ctx, stop := interruptible(ctx, m.messages, "amble: leaving the cluster; the other nodes take over the shards. "+
 		"A second signal stops at once")
 	defer stop()
-	server, err := m.startNATS()
+	nats, err := m.startNATS()
 	if err != nil {
 		return out, err
 	}
-	if server != nil {
-		defer server.Stop()
+	if nats != nil {
+		defer nats.Stop()
 	}
-	disconnect, err := m.connect(ctx, server, options)
+	disconnect, err := m.connect(ctx, nats, options)
 	if err != nil {
 		return out, err
 	}
 	defer disconnect()
-	return m.crawl(ctx)
+	m.settings.apply = func(context.Context, crawl.Live) error { return errFixed }
+	if m.screen == nil {
+		defer m.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
+	}
+	api := m.serverOptions()
+	api.Cluster = m.node
+	server, err := m.serve(api, nil)
+	if err != nil {
+		return out, err
+	}
+	out, err = m.crawl(ctx)
+	return out, errors.Join(err, closeServer(server))
 }
+
+// errFixed is the error of a change of settings.
+var errFixed = errors.New("a node of a cluster reads its settings when it starts: change them on all nodes, and start one " +
+	"after the other again")
 
 // options returns the options of the node.
 func (m *member) options() (shards.Options, error) {
-	crawl, err := m.config.CrawlOptions(programVersion())
+	engines, err := m.config.CrawlOptions(programVersion())
 	if err != nil {
 		return shards.Options{}, err
 	}
 	c := &m.config.Cluster
-	o := shards.DefaultOptions(crawl)
-	o.Crawl.ExitWhenDone = crawl.ExitWhenDone
+	o := shards.DefaultOptions(engines)
+	o.Crawl.ExitWhenDone = engines.ExitWhenDone
 	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, m.config.ClusterNames(), c.Replicas, boot.Uptime()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {
@@ -120,14 +137,15 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 		}
 	}
 	var reported time.Time
-	for begun := time.Now(); ; {
-		if disconnect, err = m.open(ctx, connection, o); err == nil {
+	timeout := openTimeout / 8
+	for begun := time.Now(); ; timeout = min(2*timeout, openTimeout) {
+		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
 			return disconnect, nil
 		}
 		if !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
 			return nil, refusedError(ctx, m, err)
 		}
-		if now := time.Now(); now.Sub(begun) > openAgain && now.Sub(reported) > reportAgain {
+		if now := time.Now(); now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
 				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
 			reported = now
@@ -141,12 +159,13 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 }
 
 // open is one attempt to join.
-func (m *member) open(ctx context.Context, connection natsconn.Options, o shards.Options) (disconnect func(), err error) {
+func (m *member) open(ctx context.Context, connection natsconn.Options, o shards.Options,
+	timeout time.Duration) (disconnect func(), err error) {
 	nc, js, err := natsconn.Connect(connection)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if m.node, err = shards.Open(limited, nc, js, o, m.log); err != nil {
 		nc.Close()
@@ -158,7 +177,10 @@ func (m *member) open(ctx context.Context, connection natsconn.Options, o shards
 // refusedError gives the error of a node that cannot join its exit code.
 func refusedError(ctx context.Context, m *member, err error) error {
 	var path *os.PathError
-	if errors.As(err, &path) {
+	switch {
+	case errors.Is(err, membership.ErrInUse):
+		return exit(exitInUse, fmt.Errorf("%w: wait for it or stop it, or set another data_dir", err))
+	case errors.As(err, &path):
 		return makeError(ctx, m.config, err)
 	}
 	return exit(exitRefused, err)
@@ -182,8 +204,6 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	switch {
 	case err == nil:
 		return out, nil
-	case errors.Is(err, membership.ErrInUse):
-		return out, exit(exitInUse, fmt.Errorf("%w: wait for it or stop it, or set another data_dir", err))
 	case errors.Is(err, membership.ErrNameTaken):
 		return out, exit(exitRefused, err)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/node"
 )
 
 // abortOnCrash makes a crash of the program end it by SIGABRT, which every supervisor can tell from
@@ -24,15 +25,25 @@ func abortOnCrash() {
 	forbidDump()
 }
 
-// checkDescriptors compares the limit of open files with the needs of a crawl. It warns if
-// connections will be closed early, and fails if workers would have to wait for each other.
-func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error {
+// checkDescriptors compares the limit of open files with the needs of the crawls. It warns if
+// connections will be closed early, lowers the number of crawls that may be open to what there is room
+// for, and fails if workers would have to wait for each other.
+func checkDescriptors(limit int, n *node.Options, warn func(text string)) error {
+	o := &n.Crawl
 	least, full := o.Descriptors()
+	most := n.MaxOpen
+	if n.MaxCrawls > 0 {
+		n.MaxOpen = max(min(most, (limit-full)/node.CrawlDescriptors), 1)
+		least, full = least+node.CrawlDescriptors, full+most*node.CrawlDescriptors
+	}
 	may := fmt.Sprintf("this process may have %d files and connections open, and %d workers", limit, o.Workers)
 	raise := fmt.Sprintf("raise the limit (ulimit -n %d, or LimitNOFILE=%d of a service)", full, full)
 	switch {
 	case limit < least:
 		return exit(exitUsage, fmt.Errorf("%s need %d at least: %s, or lower crawl.workers", may, least, raise))
+	case n.MaxOpen < most:
+		warn(fmt.Sprintf("this process may have %d files and connections open: %s besides DEFAULT may be open at a time, "+
+			"and not %d; %s", limit, plural(n.MaxOpen, "crawl"), most, raise))
 	case limit < full:
 		warn(fmt.Sprintf("%s may take %d: fewer connections are kept between requests; %s", may, full, raise))
 	}

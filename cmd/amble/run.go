@@ -213,7 +213,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := descriptorLimit(); known {
-		if err := checkDescriptors(limit, &options.Crawl, func(text string) { k.notice("warning", text) }); err != nil {
+		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
@@ -285,27 +285,36 @@ func allSeeds(n int) string {
 // closeGrace is how long responses of the API that are being written may take at the end.
 const closeGrace = 2 * time.Second
 
-// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
-func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
+// serverOptions returns the options of the API, from the settings.
+func (k *crawling) serverOptions() server.Options {
 	s := k.config.Server
-	if s.Listen == "" {
-		return nil, nil
-	}
-	var crawls server.Crawls
-	if several {
-		crawls = n
-	}
 	metrics := server.NewMetrics(programVersion())
 	if k.config.URLFrontier.Listen != "" {
 		metrics.Register(k.counted)
 	}
-	api, err := server.Start(server.Options{
+	return server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,
 		Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
-		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics,
-		Settings: k.settings, Crawls: crawls,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics, Settings: k.settings,
 		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
-	}, n.Default())
+	}
+}
+
+// startServer starts the API. It is about the DEFAULT crawl; with several, it lists all of them.
+func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, error) {
+	o := k.serverOptions()
+	if o.Listen == "" {
+		return nil, nil
+	}
+	if several {
+		o.Crawls = n
+	}
+	return k.serve(o, n.Default())
+}
+
+// serve starts the API; c is nil on a node of a cluster.
+func (k *crawling) serve(o server.Options, c server.Crawl) (*server.Server, error) {
+	api, err := server.Start(o, c)
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
@@ -313,7 +322,9 @@ func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, erro
 			k.config.Source("server.listen"), err))
 	}
 	k.settings.useTokens(api.SetTokens)
-	k.log.Info("the API listens", "address", api.Address())
+	if o.Listen != "" {
+		k.log.Info("the API listens", "address", api.Address())
+	}
 	return api, nil
 }
 

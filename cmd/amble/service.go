@@ -32,6 +32,11 @@ func (n nodeCrawls) Delete(ctx context.Context, id string) (uint64, error) {
 	return urls, nodeError(err)
 }
 
+// SetDefaultDelay implements service.Crawls.
+func (n nodeCrawls) SetDefaultDelay(ctx context.Context, delay time.Duration) error {
+	return n.node.SetDefaultDelay(ctx, delay)
+}
+
 // nodeError makes an error of a node one of the service.
 func nodeError(err error) error {
 	switch {

@@ -43,14 +43,13 @@ func (i *Item) Size() (n int64) {
 func (i *Item) Empty() bool { return i.records == [numForms]*record{} }
 
 // Close frees what the item holds.
-func (i *Item) Close() error {
-	var errs []error
+func (i *Item) Close() (err error) {
 	for _, r := range i.records {
 		if r != nil {
-			errs = append(errs, r.content.Close())
+			err = errors.Join(err, r.content.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Encoder makes items. It is safe for concurrent use.

@@ -1,4 +1,4 @@
-// Package cluster decides which node crawls which shard, and what each shard may request under the
+// Package cluster decides which node crawls which shard, and what each node may request under the
 // limits that it shares with others. It is pure: it does no I/O, reads no clock and starts no
 // goroutine. A shell tells a [Node] what happens and when, and carries out its actions.
 //
@@ -78,8 +78,10 @@
 // # Grants
 //
 // Some limits belong to hosts of several shards: those of an address, a range of addresses or a group.
-// Such a limit hashes to a shard ([GranterOf]), whose owner grants its slots to the shards that use it.
-// A limit with a delay has one slot, so its grants are turns.
+// Such a limit hashes to a shard ([GranterOf]), whose owner grants its slots to the nodes that use it. A
+// node keeps the limit over its own shards with what it has: it is one user, however many shards it has.
+// A limit with a delay has one slot, so its grants are turns. A request says what the limit is by the
+// settings of the user, and the strictest settings count.
 //
 // A grant has the same form as trust. The user may use its slots until
 //
@@ -92,13 +94,16 @@
 //   - Slots go back only by a request, which says how many the user keeps. It keeps no more from the
 //     instant before it sends that, and takes no answer to an earlier request. So an answer under way
 //     and a request under way never make the granter count less than the user has.
-//   - A user of a later epoch has none of the slots of an earlier one, whose requests have ended.
-//   - A new granter does not know what the one before has granted. So it grants nothing for a TTL after
-//     its claim; until then all earlier grants have ended.
-//   - After slots come back, or expire, the delay runs from that instant, since the last request may
-//     have ended just then. The time that a grant tells the user to wait counts from its arrival.
+//   - A user whose membership is over has no slots, because its requests have ended.
+//   - A new granter does not know what the one before has granted. So for a TTL after its claim it only
+//     confirms what users say that they keep, which the one before has granted; a user does not take
+//     that for slots that have expired. Behind that all earlier grants have ended. The first owner of a
+//     shard need not wait.
+//   - After slots come back used, or expire, the delay runs from that instant, since the last request
+//     may have ended just then. The time that a grant tells the user to wait counts from its arrival.
 //   - A slot that another user waits for is given back after one request, or a moment after it could
-//     have been used.
+//     have been used, unless it is held for a request that waits for a slot of another limit as well
+//     ([Need]). Users wait for limits in the same order, so there is no cyclic wait.
 //
 // # Clocks
 //

@@ -2,26 +2,39 @@ package cluster
 
 import "slices"
 
-// granter divides the shared limits that hash to one shard among the shards that use them. The
-// owner of the shard has it.
+// granter divides the shared limits that hash to one shard among the nodes that use them. The owner
+// of the shard has it.
 type granter struct {
 	o      *Options
-	ready  Instant // a TTL after the claim: what an earlier granter has granted is no longer valid
+	isUser func(Member) bool // reports whether a membership goes on
+	ready  Instant           // a TTL after the claim: what an earlier granter has granted is no longer valid
+	before Instant           // requests under grants of an earlier granter have ended by then
 	limits map[string]*sharedLimit
 }
 
-// sharedLimit is a limit and the shards that use it. Holders are in the order in which they got
-// their first slot, waiting users in the order in which they began to wait.
-type sharedLimit struct {
-	limit     Limit
-	notBefore Instant // the earliest start of the next request, if there is a delay
-	users     []*user
+// newGranter returns the granter of a shard that was claimed at an instant. The first owner of a shard
+// has no earlier granter.
+func newGranter(claimed Instant, isFirst bool, o *Options, isUser func(Member) bool) *granter {
+	g := &granter{o: o, isUser: isUser, ready: claimed, before: -Instant(never), limits: make(map[string]*sharedLimit)}
+	if !isFirst {
+		g.ready = claimed.Add(o.TTL)
+		g.before = g.ready
+	}
+	return g
 }
 
-// user is a shard that has slots of a limit, or waits for some.
+// sharedLimit is a limit and the nodes that use it. Holders are in the order in which they got
+// their first slot, waiting users in the order in which they began to wait.
+type sharedLimit struct {
+	limit   Limit   // the strictest of the users
+	lastEnd Instant // the last request may have ended then
+	users   []*user
+}
+
+// user is a node that has slots of a limit, or waits for some.
 type user struct {
-	shard  Shard
-	epoch  Sequence
+	Member
+	limit  Limit
 	number uint64
 	slots  int
 	want   int
@@ -32,45 +45,55 @@ type user struct {
 }
 
 // handle takes a request and appends the grants that follow from it to out: the answer, grants to
-// users that have waited, and the wish that holders keep less.
+// users that have waited, and the wish that holders keep less. Before it is ready, the granter only
+// confirms what users have.
 func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
-	if now < g.ready {
-		return out
-	}
 	l := g.limits[r.Key]
 	if l == nil {
-		if len(g.limits) >= g.o.Limits {
+		if now < g.ready && r.Keep <= 0 || len(g.limits) >= g.o.Limits {
 			return out
 		}
-		l = &sharedLimit{limit: g.o.Limit(r.Key)}
-		l.notBefore = g.ready.Add(g.o.stretch(l.limit.Delay))
+		l = &sharedLimit{lastEnd: g.before}
 		g.limits[r.Key] = l
 	}
-	l.expire(now, g.o)
+	l.expire(now, g)
 	u := l.find(r)
-	if r.Epoch < u.epoch || r.Epoch == u.epoch && r.Number <= u.number {
+	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number <= u.number {
 		return out // repeated, or late
 	}
+	u.limit = r.Limit
+	l.updateLimit()
 	kept := min(max(r.Keep, 0), u.slots)
-	if r.Epoch > u.epoch {
-		kept = 0 // the engine of the earlier epoch has ended
+	switch {
+	case now < g.ready:
+		kept = min(max(r.Keep, 0), l.limit.Slots) // as an earlier granter has granted
+	case r.User.Born > u.Born:
+		kept = 0 // the requests of the earlier membership have ended
 	}
-	if kept < u.slots {
-		l.freed(now, g.o)
+	if kept < u.slots && (r.Used || r.User.Born > u.Born) {
+		l.freed(now)
 	}
 	waited := u.waits(now, g.o)
-	u.slots, u.want, u.epoch, u.number, u.heard = kept, min(max(r.Want, 0), l.limit.Slots), r.Epoch, r.Number, now
-	u.until = now.Add(g.o.TTL)
+	u.Member, u.slots, u.number, u.heard = r.User, kept, r.Number, now
+	u.want, u.until = min(max(r.Want, 0), l.limit.Slots), now.Add(g.o.TTL)
 	if u.waits(now, g.o) && !waited {
 		l.moveLast(u)
 	}
-	return l.serve(now, g.o, r.Key, u, out)
+	if now >= g.ready {
+		return l.serve(now, g.o, r.Key, u, out)
+	}
+	if kept > 0 {
+		confirmed := l.grant(now, g.o, r.Key, u, l.limit.Slots)
+		confirmed.Grant.Confirms = true
+		out = append(out, confirmed)
+	}
+	return out
 }
 
 // sweep forgets limits that nobody uses.
 func (g *granter) sweep(now Instant) {
 	for key, l := range g.limits {
-		if l.expire(now, g.o); len(l.users) == 0 && now >= l.notBefore {
+		if l.expire(now, g); len(l.users) == 0 && now >= l.notBefore(g.o) {
 			delete(g.limits, key)
 		}
 	}
@@ -79,30 +102,44 @@ func (g *granter) sweep(now Instant) {
 // find returns the user that makes a request. A new one has no slots.
 func (l *sharedLimit) find(r GrantRequest) *user {
 	for _, u := range l.users {
-		if u.shard == r.User {
+		if u.Node == r.User.Node {
 			return u
 		}
 	}
-	u := &user{shard: r.User, epoch: r.Epoch}
+	u := &user{Member: r.User}
 	l.users = append(l.users, u)
 	return u
 }
 
-// expire takes back slots that have not been confirmed for a TTL, and forgets users without any.
-func (l *sharedLimit) expire(now Instant, o *Options) {
-	l.users = slices.DeleteFunc(l.users, func(u *user) bool {
-		if u.slots > 0 && u.until <= now {
-			u.slots = 0
-			l.freed(u.until, o)
+// updateLimit finds the limit that keeps those of all users. That of the last one stays when it goes.
+func (l *sharedLimit) updateLimit() {
+	for i, u := range l.users {
+		if i == 0 {
+			l.limit = u.limit
 		}
-		return u.slots == 0 && (u.want == 0 || now.Sub(u.heard) >= o.TTL)
+		l.limit = l.limit.stricter(u.limit)
+	}
+}
+
+// expire takes back slots that have not been confirmed for a TTL, or whose membership is over, and
+// forgets users without any.
+func (l *sharedLimit) expire(now Instant, g *granter) {
+	l.users = slices.DeleteFunc(l.users, func(u *user) bool {
+		over := !g.isUser(u.Member)
+		if u.slots > 0 && (over || u.until <= now) {
+			u.slots = 0
+			l.freed(min(u.until, now))
+		}
+		return u.slots == 0 && (over || u.want == 0 || now.Sub(u.heard) >= g.o.TTL)
 	})
+	l.updateLimit()
 }
 
 // freed records that a user gave back slots at an instant. Its last request may have ended then.
-func (l *sharedLimit) freed(at Instant, o *Options) {
-	l.notBefore = max(l.notBefore, at.Add(o.stretch(l.limit.Delay)))
-}
+func (l *sharedLimit) freed(at Instant) { l.lastEnd = max(l.lastEnd, at) }
+
+// notBefore returns the earliest start of the next request of a user that gets a slot.
+func (l *sharedLimit) notBefore(o *Options) Instant { return l.lastEnd.Add(o.stretch(l.limit.Delay)) }
 
 // waits reports whether a user has no slot and wants one. A user that has not repeated its request
 // may be gone, so it does not count.
@@ -113,6 +150,13 @@ func (u *user) waits(now Instant, o *Options) bool {
 func (l *sharedLimit) moveLast(u *user) {
 	i := slices.Index(l.users, u)
 	l.users = append(slices.Delete(l.users, i, i+1), u)
+}
+
+// grant tells a user what it has, and how much it should keep.
+func (l *sharedLimit) grant(now Instant, o *Options, key string, u *user, share int) SendGrant {
+	u.share, u.sent = share, now
+	return SendGrant{Grant{Key: key, User: u.Member, Number: u.number, Slots: u.slots,
+		After: max(0, l.notBefore(o).Sub(now)), Share: share}}
 }
 
 // serve grants the free slots: to the users that wait, the longest wait first, then to the one that
@@ -127,17 +171,13 @@ func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out
 		}
 	}
 	share := max(1, l.limit.Slots/max(active, 1))
-	send := func(u *user, share int) {
-		u.share, u.sent = share, now
-		out = append(out, SendGrant{Grant{Key: key, User: u.shard, Epoch: u.epoch, Number: u.number,
-			Slots: u.slots, After: max(0, l.notBefore.Sub(now)), Share: share}})
-	}
+	send := func(u *user, share int) { out = append(out, l.grant(now, o, key, u, share)) }
 	var granted []*user
 	for _, u := range l.users {
 		if !u.waits(now, o) {
 			continue
 		}
-		if free == 0 {
+		if free <= 0 {
 			waiting++
 			continue
 		}
@@ -153,9 +193,9 @@ func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out
 	}
 	switch {
 	case active == 1 && from.slots > 0:
-		from.slots += free
+		from.slots += max(0, free)
 	case waiting == 0 && from.want > from.slots:
-		from.slots += min(free, from.want-from.slots)
+		from.slots += max(0, min(free, from.want-from.slots))
 	}
 	if waiting == 0 {
 		send(from, l.limit.Slots)
@@ -188,21 +228,27 @@ func (l *sharedLimit) recall(now Instant, o *Options, share, waiting int, from *
 	}
 }
 
-// allowance is what a shard has of a shared limit.
+// allowance is what the node has of a shared limit.
 type allowance struct {
 	key       string
-	want      int     // requests that the shard would make at a time
+	limit     Limit
+	waiting   int     // requests that wait for a slot
+	hold      bool    // the slot is not given back unused
 	using     int     // requests in flight
-	slots     int     // requests that it may have in flight
+	slots     int     // requests that may be in flight
 	until     Instant // the slots are valid until then
 	notBefore Instant
 	since     Instant // the slots are held since then
 	used      bool    // since then
 	share     int     // what the granter lets it keep
 	number    uint64  // of the newest request
-	sent      Instant // the newest request
+	requested int     // what it wanted
+	sent      Instant // when it was sent
 	answered  bool    // there is an answer to it
 }
+
+// want returns how many slots there is a use for.
+func (a *allowance) want() int { return a.using + a.waiting }
 
 // expire gives up slots that are no longer valid.
 func (a *allowance) expire(now Instant) {
@@ -211,39 +257,42 @@ func (a *allowance) expire(now Instant) {
 	}
 }
 
-// mayStart reports whether one more request may start.
-func (a *allowance) mayStart(now Instant, o *Options) bool {
-	return a.using < a.slots && now >= a.notBefore && a.until.Sub(now) >= o.LastStart
+// isValid reports whether requests may start as far as the time is concerned.
+func (a *allowance) isValid(now Instant, o *Options) bool {
+	return now >= a.notBefore && a.until.Sub(now) >= o.LastStart
 }
 
-// keep returns how many slots the shard keeps. One that it has not used yet stays for a moment,
+// keep returns how many slots the node keeps. One that it has not used yet stays for a moment,
 // because otherwise users that wait for each other would pass a slot around without a request.
 func (a *allowance) keep(now Instant, o *Options) int {
 	share := a.share
-	if share == 0 && !a.used && a.want > 0 && now < max(a.since, a.notBefore).Add(o.LastStart) {
+	if share == 0 && !a.used && a.waiting > 0 &&
+		(a.hold || now < max(a.since, a.notBefore).Add(o.LastStart)) {
 		share = 1
 	}
 	return min(a.slots, max(a.using, share))
 }
 
-// isDue reports whether the granter needs to hear from the shard: to get slots, to keep them, or to
-// give some back.
+// isDue reports whether the granter needs to hear from the node: to get slots, to keep them, or to
+// give some back. A request is repeated only after a while, unless more is wanted.
 func (a *allowance) isDue(now Instant, o *Options) bool {
 	if a.keep(now, o) < a.slots {
 		return true
 	}
-	if a.number != 0 && now.Sub(a.sent) < o.Retry || a.want == 0 && a.using == 0 {
+	more := a.answered && a.want() > a.requested
+	if a.number != 0 && now.Sub(a.sent) < o.Retry && !more || a.want() == 0 {
 		return false
 	}
-	return a.slots == 0 || !a.answered || a.want > a.slots && a.slots < a.share ||
+	return a.slots == 0 || !a.answered || a.want() > a.slots && a.slots < a.share ||
 		a.until.Sub(now) < (o.TTL-o.Margin)/2
 }
 
-// request returns the request that tells the granter what the shard keeps and wants.
-func (a *allowance) request(now Instant, o *Options, h *holding, number uint64) GrantRequest {
+// request returns the request that tells the granter what the node keeps and wants.
+func (a *allowance) request(now Instant, o *Options, user Member, number uint64) GrantRequest {
 	a.slots = a.keep(now, o)
-	a.number, a.sent, a.answered = number, now, false
-	return GrantRequest{Key: a.key, User: h.shard, Epoch: h.opened, Number: number, Keep: a.slots, Want: a.want}
+	a.number, a.requested, a.sent, a.answered = number, a.want(), now, false
+	return GrantRequest{Key: a.key, Limit: a.limit, User: user, Number: number, Keep: a.slots, Used: a.used,
+		Want: a.requested}
 }
 
 // apply takes an answer to the newest request.
@@ -252,9 +301,11 @@ func (a *allowance) apply(now Instant, o *Options, g Grant) {
 	if g.Number != a.number || now >= until {
 		return
 	}
-	a.expire(now)
+	if a.expire(now); g.Confirms && a.slots == 0 {
+		return
+	}
 	if a.slots == 0 && g.Slots > 0 {
-		a.since, a.used = now, false
+		a.since, a.used = now, a.using > 0
 	}
 	a.slots = max(a.slots, g.Slots)
 	a.until = max(a.until, until)

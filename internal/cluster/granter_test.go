@@ -6,64 +6,122 @@ import (
 	"time"
 )
 
-// grantBench is a granter whose wait is over at at(0), with a limit of 4 slots, or a delay.
+// grantBench is a granter whose wait is over at at(0), and a limit of all its users.
 type grantBench struct {
 	t      *testing.T
-	g      granter
+	g      *granter
+	limit  Limit
 	number uint64
+	over   map[Member]bool
 }
 
 func newGrantBench(t *testing.T, limit Limit) *grantBench {
 	o := testOptions()
-	o.Limit = func(string) Limit { return limit }
-	return &grantBench{t: t, g: granter{o: &o, ready: at(0), limits: make(map[string]*sharedLimit)}}
+	b := &grantBench{t: t, limit: limit, over: make(map[Member]bool)}
+	b.g = newGranter(at(-o.TTL), false, &o, func(m Member) bool { return !b.over[m] })
+	return b
 }
 
-// request makes a request and returns the grants that follow, by user.
-func (b *grantBench) request(now time.Duration, user Shard, epoch Sequence, keep, want int) map[Shard]Grant {
+// request makes a request of node a, b, c and so on, which has used its slots, and returns the grants
+// that follow, by node.
+func (b *grantBench) request(now time.Duration, node string, born Sequence, keep, want int) map[string]Grant {
 	b.number++
-	grants := make(map[Shard]Grant)
-	for _, action := range b.g.handle(at(now), GrantRequest{"key", user, epoch, b.number, keep, want}, nil) {
+	return b.handle(now, GrantRequest{"key", b.limit, Member{node, born}, b.number, keep, true, want})
+}
+
+func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant {
+	grants := make(map[string]Grant)
+	for _, action := range b.g.handle(at(now), r, nil) {
 		g := action.(SendGrant).Grant
-		grants[g.User] = g
+		grants[g.User.Node] = g
 	}
 	return grants
 }
 
 func TestGranterWaits(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 1, Delay: 10 * time.Second})
-	if grants := b.request(-1, 1, 1, 0, 1); len(grants) > 0 {
+	if grants := b.request(-1, "a", 1, 0, 1); len(grants) > 0 {
 		t.Errorf("%v before the wait is over", grants)
 	}
-	if g := b.request(0, 1, 1, 0, 1)[1]; g.Slots != 1 || g.After != 11*time.Second {
+	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 11*time.Second {
 		t.Errorf("first grant %+v", g)
+	}
+	o := testOptions()
+	b.g = newGranter(at(0), true, &o, b.g.isUser)
+	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 0 {
+		t.Errorf("first grant of the first owner of a shard: %+v", g)
+	}
+}
+
+// TestGranterConfirms: before its wait is over, a granter confirms what users have, and then counts it.
+func TestGranterConfirms(t *testing.T) {
+	b := newGrantBench(t, Limit{Slots: 4})
+	if g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]; g.Slots != 3 || !g.Confirms || g.Share != 4 {
+		t.Errorf("%+v", g)
+	}
+	if grants := b.request(-4*time.Second, "b", 1, 0, 4); len(grants) > 0 {
+		t.Errorf("%+v before the wait is over", grants)
+	}
+	grants := b.request(0, "b", 1, 0, 4)
+	if g := grants["b"]; g.Slots != 1 || g.Confirms {
+		t.Errorf("%+v", grants)
+	}
+	o := testOptions()
+	a := &allowance{key: "key", waiting: 1, share: 1, slots: 1, until: at(10 * time.Second)}
+	confirms := Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, Confirms: true}
+	if a.apply(at(time.Second), &o, confirms); a.until != at(18*time.Second) {
+		t.Errorf("confirmed until %v", a.until.Sub(at(0)))
+	}
+	a.until = at(10 * time.Second)
+	if a.apply(at(10*time.Second), &o, confirms); a.slots != 0 {
+		t.Error("a slot that has expired is confirmed")
 	}
 }
 
 func TestGranterDivides(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
-	if g := b.request(0, 1, 1, 0, 1)[1]; g.Slots != 4 || g.Share != 4 {
+	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 4 || g.Share != 4 {
 		t.Errorf("alone: %+v", g)
 	}
-	grants := b.request(time.Second, 2, 1, 0, 4)
-	if grants[2].Slots != 0 || grants[1].Share != 2 {
+	grants := b.request(time.Second, "b", 1, 0, 4)
+	if grants["b"].Slots != 0 || grants["a"].Share != 2 {
 		t.Errorf("another waits: %+v", grants)
 	}
-	grants = b.request(2*time.Second, 1, 1, 2, 4)
-	if grants[1].Slots != 2 || grants[2].Slots != 2 {
+	grants = b.request(2*time.Second, "a", 1, 2, 4)
+	if grants["a"].Slots != 2 || grants["b"].Slots != 2 {
 		t.Errorf("the first gives back two: %+v", grants)
 	}
-	grants = b.request(3*time.Second, 3, 1, 0, 1)
-	if grants[1].Share != 1 && grants[2].Share != 1 {
+	grants = b.request(3*time.Second, "c", 1, 0, 1)
+	if grants["a"].Share != 1 && grants["b"].Share != 1 {
 		t.Errorf("a third waits: %+v", grants)
 	}
 	// A fourth and a fifth: one of the holders of a single slot has to give it up.
-	b.request(3*time.Second, 1, 1, 1, 4)
-	b.request(3*time.Second, 2, 1, 1, 4)
-	b.request(4*time.Second, 4, 1, 0, 1)
-	grants = b.request(4*time.Second, 5, 1, 0, 1)
-	if g := grants[1]; g.Share != 0 || g.Slots != 1 {
+	b.request(3*time.Second, "a", 1, 1, 4)
+	b.request(3*time.Second, "b", 1, 1, 4)
+	b.request(4*time.Second, "d", 1, 0, 1)
+	grants = b.request(4*time.Second, "e", 1, 0, 1)
+	if g := grants["a"]; g.Share != 0 || g.Slots != 1 {
 		t.Errorf("the one that has held longest: %+v", grants)
+	}
+}
+
+// TestGranterIsStrict: of users with different limits the strictest counts, as long as it is one.
+func TestGranterIsStrict(t *testing.T) {
+	b := newGrantBench(t, Limit{Slots: 4})
+	b.request(time.Second, "a", 1, 0, 4)
+	b.limit = Limit{Slots: 2, Delay: 10 * time.Second}
+	b.request(2*time.Second, "b", 1, 0, 1)
+	b.limit = Limit{Slots: 4}
+	grants := b.request(3*time.Second, "a", 1, 1, 4)
+	if g := grants["a"]; g.Share != 0 || grants["b"].Slots != 0 {
+		t.Errorf("one slot is left: %+v", grants)
+	}
+	if g := b.request(4*time.Second, "a", 1, 0, 4)["b"]; g.Slots != 1 || g.After != 11*time.Second {
+		t.Errorf("%+v", g)
+	}
+	b.limit = Limit{Slots: -1, Delay: -1}
+	if b.request(5*time.Second, "c", 1, 0, 1); b.g.limits["key"].limit != (Limit{Slots: 1, Delay: 10 * time.Second}) {
+		t.Errorf("%+v", b.g.limits["key"].limit)
 	}
 }
 
@@ -71,44 +129,54 @@ func TestGranterDivides(t *testing.T) {
 // are not kept.
 func TestGranterCounts(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
-	b.request(0, 1, 5, 0, 4)
+	b.request(0, "a", 5, 0, 4)
 	for _, r := range []GrantRequest{
-		{"key", 1, 5, 1, 0, 4}, // repeated
-		{"key", 1, 4, 9, 0, 4}, // of an earlier epoch
+		{Key: "key", User: Member{"a", 5}, Number: 1, Want: 4}, // repeated
+		{Key: "key", User: Member{"a", 4}, Number: 9, Want: 4}, // of an earlier membership
 	} {
-		if grants := b.g.handle(at(time.Second), r, nil); len(grants) > 0 {
+		if grants := b.handle(time.Second, r); len(grants) > 0 {
 			t.Errorf("%+v: %v", r, grants)
 		}
 	}
-	b.request(10*time.Second, 2, 5, 0, 4)
-	grants := b.request(20*time.Second, 2, 5, 0, 4)
-	if grants[2].Slots != 4 {
+	b.request(10*time.Second, "b", 5, 0, 4)
+	grants := b.request(20*time.Second, "b", 5, 0, 4)
+	if grants["b"].Slots != 4 {
 		t.Errorf("after the slots have expired: %+v", grants)
 	}
-	if g := b.request(21*time.Second, 1, 5, 4, 4)[1]; g.Slots != 0 {
+	if g := b.request(21*time.Second, "a", 5, 4, 4)["a"]; g.Slots != 0 {
 		t.Errorf("the first cannot keep them: %+v", g)
 	}
-	if grants := b.request(22*time.Second, 2, 6, 4, 4); grants[1].Slots != 2 || grants[2].Slots != 2 {
-		t.Errorf("a later epoch begins with nothing: %+v", grants)
+	if grants := b.request(22*time.Second, "b", 6, 4, 4); grants["a"].Slots != 2 || grants["b"].Slots != 2 {
+		t.Errorf("a later membership begins with nothing: %+v", grants)
+	}
+	b.over[Member{"a", 5}] = true
+	if g := b.request(23*time.Second, "b", 6, 2, 4)["b"]; g.Slots != 4 {
+		t.Errorf("the membership of the other is over: %+v", g)
 	}
 }
 
 func TestGranterDelays(t *testing.T) {
 	const delay, stretched = 10 * time.Second, 11 * time.Second
 	b := newGrantBench(t, Limit{Slots: 1, Delay: delay})
-	b.request(0, 1, 1, 0, 1)
-	b.request(time.Minute-20*time.Second, 1, 1, 0, 1)
-	b.request(time.Minute-time.Second, 2, 1, 0, 1)
-	if g := b.request(time.Minute, 1, 1, 0, 0)[2]; g.Slots != 1 || g.After != stretched {
+	b.request(0, "a", 1, 0, 1)
+	b.request(time.Minute-20*time.Second, "a", 1, 0, 1)
+	b.request(time.Minute-time.Second, "b", 1, 0, 1)
+	if g := b.request(time.Minute, "a", 1, 0, 0)["b"]; g.Slots != 1 || g.After != stretched {
 		t.Errorf("after a return: %+v", g)
 	}
-	// User 2 is not heard of again: its slot expires at 80 s.
-	b.request(81*time.Second, 3, 1, 0, 1)
-	if g := b.request(82*time.Second, 3, 1, 1, 1)[3]; g.Slots != 1 || g.After != 9*time.Second {
+	// User b is not heard of again: its slot expires at 80 s.
+	b.request(81*time.Second, "c", 1, 0, 1)
+	if g := b.request(82*time.Second, "c", 1, 1, 1)["c"]; g.Slots != 1 || g.After != 9*time.Second {
 		t.Errorf("after an expiry: %+v", g)
 	}
-	if g := b.request(100*time.Second, 3, 2, 1, 1)[3]; g.Slots != 1 || g.After != stretched {
-		t.Errorf("after a later epoch: %+v", g)
+	if g := b.request(100*time.Second, "c", 2, 1, 1)["c"]; g.Slots != 1 || g.After != stretched {
+		t.Errorf("after a later membership: %+v", g)
+	}
+	b.number++
+	b.request(101*time.Second, "d", 1, 0, 1)
+	unused := GrantRequest{Key: "key", Limit: b.limit, User: Member{"c", 2}, Number: b.number + 1}
+	if g := b.handle(105*time.Second, unused)["d"]; g.Slots != 1 || g.After != 6*time.Second {
+		t.Errorf("after the return of a slot that was not used: %+v", g)
 	}
 }
 
@@ -116,11 +184,11 @@ func TestGranterDelays(t *testing.T) {
 func TestGranterBounds(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
 	b.g.o.Limits = 1
-	if g := b.request(0, 1, 1, 1<<40, 1<<40)[1]; g.Slots != 4 {
+	if g := b.request(0, "a", 1, 1<<40, 1<<40)["a"]; g.Slots != 4 {
 		t.Errorf("%+v", g)
 	}
-	b.request(0, 2, 1, -5, -5)
-	if out := b.g.handle(at(0), GrantRequest{"another", 1, 1, 99, 0, 1}, nil); len(out) > 0 {
+	b.request(0, "b", 1, -5, -5)
+	if out := b.handle(0, GrantRequest{Key: "another", User: Member{"a", 1}, Number: 99, Want: 1}); len(out) > 0 {
 		t.Errorf("more limits than allowed: %v", out)
 	}
 	b.g.sweep(at(time.Hour))
@@ -128,10 +196,12 @@ func TestGranterBounds(t *testing.T) {
 		t.Error("the limit is not forgotten")
 	}
 	n := member(t, testOptions())
-	for _, user := range []Shard{-1, 4} {
-		n.GrantRequested(at(30*time.Second), GrantRequest{Key: "key", User: user, Number: 1, Want: 1})
-		n.Granted(at(30*time.Second), Grant{Key: "key", User: user})
-		n.EpochSeen(at(30*time.Second), user, 900, Epoch{})
+	for _, user := range []Member{{}, {"self", 99}, {"self", 101}, {"stranger", 100}} {
+		n.GrantRequested(at(10*time.Second), GrantRequest{Key: "key", User: user, Number: 1, Want: 1})
+		n.Granted(at(10*time.Second), Grant{Key: "key", User: user})
+	}
+	for _, shard := range []Shard{-1, 4} {
+		n.EpochSeen(at(10*time.Second), shard, 900, Epoch{})
 	}
 	if actions := n.Actions(); len(actions) > 0 {
 		t.Errorf("%v", actions)
@@ -139,23 +209,24 @@ func TestGranterBounds(t *testing.T) {
 }
 
 // TestUnusedSlot: a slot that others wait for is used once before it is given back, if that is
-// possible at once.
+// possible at once, or if it is held for a request that waits for something else.
 func TestUnusedSlot(t *testing.T) {
 	o := testOptions()
-	o.Limit = nil
-	h := &holding{shard: 1, opened: 1}
 	take := func(after time.Duration) *allowance {
-		a := &allowance{key: "key", want: 1}
-		a.request(at(0), &o, h, 1)
+		a := &allowance{key: "key", waiting: 1}
+		a.request(at(0), &o, Member{}, 1)
 		a.apply(at(time.Second), &o, Grant{Number: 1, Slots: 1, Share: 0, After: after})
 		return a
 	}
 	a := take(5 * time.Second)
-	if a.mayStart(at(6*time.Second-1), &o) || !a.mayStart(at(6*time.Second), &o) {
+	if a.isValid(at(6*time.Second-1), &o) || !a.isValid(at(6*time.Second), &o) {
 		t.Error("the turn begins 5 s after the arrival")
 	}
 	if a.keep(at(6*time.Second), &o) != 1 || a.keep(at(7*time.Second), &o) != 0 {
 		t.Error("an unused turn is kept for a second")
+	}
+	if a.hold = true; a.keep(at(7*time.Second), &o) != 1 {
+		t.Error("a turn is kept for a request that waits for another")
 	}
 	if a = take(0); a.keep(at(time.Second), &o) != 1 {
 		t.Error("a slot is kept until it was used")
@@ -164,7 +235,7 @@ func TestUnusedSlot(t *testing.T) {
 	if a.keep(at(time.Second), &o) != 0 {
 		t.Error("a used slot is kept")
 	}
-	if a.mayStart(at(17*time.Second+1), &o) {
+	if a.isValid(at(17*time.Second+1), &o) {
 		t.Error("a request with less than a second of the grant left")
 	}
 	a.apply(at(2*time.Second), &o, Grant{Number: 0, Slots: 2})

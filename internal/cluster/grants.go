@@ -9,56 +9,62 @@ import (
 // sweepEvery is the time between two walks over the limits that a shard grants.
 const sweepEvery = time.Minute
 
-// Need sets how many requests a shard has a use for under a shared limit, those in flight included.
-func (n *Node) Need(now Instant, s Shard, key string, want int) {
-	h := n.byShard[s]
-	if h == nil || h.engine != running {
-		return
-	}
-	a := h.allowance(key)
-	if a == nil {
-		if want == 0 {
-			return
-		}
-		a = &allowance{key: key}
-		i, _ := h.search(key)
-		h.allowances = slices.Insert(h.allowances, i, a)
-	}
-	a.want = want
-	n.tickAllowance(now, h, a)
+// Need is what a node needs of a shared limit, besides the requests in flight.
+type Need struct {
+	Limit   Limit
+	Waiting int  // requests that wait for a slot
+	Hold    bool // one of them waits for something else as well, and must not lose the slot to others
 }
 
-// Start reports whether a request to a host of a shard may start under a shared limit, and counts it
-// if so. [Node.End] ends it.
-func (n *Node) Start(now Instant, s Shard, key string) bool {
-	if !n.MayStartUnder(now, s, key) {
+// Need says what the node needs of a shared limit. Until it needs nothing any more, it gets and keeps
+// as many slots as others leave.
+func (n *Node) Need(now Instant, key string, need Need) {
+	i, found := n.search(key)
+	if !found {
+		if need.Waiting == 0 {
+			return
+		}
+		// There may have been an allowance, with a slot that the granter does not know to be back.
+		n.allowances = slices.Insert(n.allowances, i, &allowance{key: key, used: true})
+	}
+	a := n.allowances[i]
+	a.limit, a.waiting, a.hold = need.Limit, need.Waiting, need.Hold
+	n.tickAllowance(now, a)
+}
+
+// Start reports whether a request may start under a shared limit, and counts it if so. [Node.End] ends
+// it. A request also needs what [Node.MayStart] says.
+func (n *Node) Start(now Instant, key string) bool {
+	a := n.allowance(key)
+	if a == nil || a.using >= a.slots || !a.isValid(now, &n.o) {
 		return false
 	}
-	a := n.byShard[s].allowance(key)
 	a.using++
 	a.used = true
+	n.tickAllowance(now, a)
 	return true
 }
 
-// End ends a request that [Node.Start] has counted, also one that was broken off.
-func (n *Node) End(now Instant, s Shard, key string) {
-	h := n.byShard[s]
-	if h == nil {
-		return
-	}
-	if a := h.allowance(key); a != nil && a.using > 0 {
+// MayContinue reports whether a request that [Node.Start] has counted may be made now. It may not if
+// the slots have expired since, and those that came after them are used or their turn has not come.
+func (n *Node) MayContinue(now Instant, key string) bool {
+	a := n.allowance(key)
+	return a != nil && a.using <= a.slots && a.isValid(now, &n.o)
+}
+
+// End ends a request that [Node.Start] has counted, also one that was broken off or never made.
+func (n *Node) End(now Instant, key string) {
+	if a := n.allowance(key); a != nil && a.using > 0 {
 		a.using--
-		n.tickAllowance(now, h, a)
+		n.tickAllowance(now, a)
 	}
 }
 
-// Until returns the instant at which requests in flight of a shard under a shared limit are broken
-// off, unless grants and heartbeats have extended it.
-func (n *Node) Until(s Shard, key string) Instant {
-	if h := n.byShard[s]; h != nil {
-		if a := h.allowance(key); a != nil {
-			return min(a.until, n.self.until)
-		}
+// Until returns the instant at which requests in flight under a shared limit are broken off, unless
+// grants and heartbeats have extended it.
+func (n *Node) Until(key string) Instant {
+	if a := n.allowance(key); a != nil {
+		return min(a.until, n.self.until)
 	}
 	return 0
 }
@@ -66,67 +72,74 @@ func (n *Node) Until(s Shard, key string) Instant {
 // GrantRequested takes a request to the granter of a shared limit.
 func (n *Node) GrantRequested(now Instant, r GrantRequest) {
 	h := n.byShard[GranterOf(r.Key, n.o.Shards)]
-	if h == nil || h.engine != running || !n.isTrusted(now) || r.User < 0 || int(r.User) >= n.o.Shards {
-		return
+	if h != nil && h.engine == running && n.isTrusted(now) && n.isMember(r.User) {
+		n.out = h.granter.handle(now, r, n.out)
 	}
-	n.out = h.granter.handle(now, r, n.out)
 }
 
-// Granted takes a grant. Grants for an earlier epoch or an older request have no effect.
-func (n *Node) Granted(now Instant, g Grant) {
-	h := n.byShard[g.User]
-	if h == nil || h.engine == stopped || h.opened != g.Epoch {
-		return
+// isMember reports whether a membership is the newest one of its node, and not over.
+func (n *Node) isMember(m Member) bool {
+	i, known := n.members.byName[m.Node]
+	if !known {
+		return false
 	}
-	if a := h.allowance(g.Key); a != nil {
+	r := n.members.all[i]
+	return r.seq != 0 && r.born == m.Born && !r.isOver(m.Born)
+}
+
+// Member returns the membership of this node. Its Born is 0 if there is none.
+func (n *Node) Member() Member { return Member{n.o.Node, n.self.born} }
+
+// Granted takes a grant. Grants for an earlier membership or an older request have no effect.
+func (n *Node) Granted(now Instant, g Grant) {
+	if a := n.allowance(g.Key); a != nil && n.self.born != 0 && g.User == n.Member() {
 		a.apply(now, &n.o, g)
-		n.tickAllowance(now, h, a)
+		n.tickAllowance(now, a)
 	}
 }
 
 // search returns where the allowance of a limit is, or would be.
-func (h *holding) search(key string) (int, bool) {
-	return slices.BinarySearchFunc(h.allowances, key, func(a *allowance, key string) int {
+func (n *Node) search(key string) (int, bool) {
+	return slices.BinarySearchFunc(n.allowances, key, func(a *allowance, key string) int {
 		return strings.Compare(a.key, key)
 	})
 }
 
-// allowance returns what a shard has of a limit, or nil.
-func (h *holding) allowance(key string) *allowance {
-	if i, found := h.search(key); found {
-		return h.allowances[i]
+// allowance returns what the node has of a limit, or nil.
+func (n *Node) allowance(key string) *allowance {
+	if i, found := n.search(key); found {
+		return n.allowances[i]
 	}
 	return nil
 }
 
 // tickAllowance sends what the granter needs to hear now. Without trust, slots are of no use.
-func (n *Node) tickAllowance(now Instant, h *holding, a *allowance) {
+func (n *Node) tickAllowance(now Instant, a *allowance) {
 	a.expire(now)
 	if n.isTrusted(now) && a.isDue(now, &n.o) {
-		n.out = append(n.out, SendGrantRequest{a.request(now, &n.o, h, n.id())})
+		n.out = append(n.out, SendGrantRequest{a.request(now, &n.o, n.Member(), n.id())})
 	}
 }
 
-// tickGrants keeps the allowances of a shard alive, and forgets those without a use.
-func (n *Node) tickGrants(now Instant, h *holding) {
-	for _, a := range h.allowances {
-		n.tickAllowance(now, h, a)
+// tickGrants keeps the allowances alive, and forgets those without a use.
+func (n *Node) tickGrants(now Instant) {
+	for _, a := range n.allowances {
+		n.tickAllowance(now, a)
 	}
-	h.allowances = slices.DeleteFunc(h.allowances, func(a *allowance) bool {
-		return a.want == 0 && a.using == 0 && a.slots == 0
-	})
+	n.allowances = slices.DeleteFunc(n.allowances, func(a *allowance) bool { return a.want() == 0 && a.slots == 0 })
+}
+
+// tickGranter lets the granter of a shard forget limits.
+func (n *Node) tickGranter(now Instant, h *holding) {
 	if now >= h.nextSweep {
 		h.nextSweep = now.Add(sweepEvery)
 		h.granter.sweep(now)
 	}
 }
 
-// returnSlots returns all slots of a shard whose requests have ended.
-func (n *Node) returnSlots(now Instant, h *holding) {
-	for _, a := range h.allowances {
-		if a.slots > 0 {
-			a.want, a.using, a.share, a.used = 0, 0, 0, true
-			n.out = append(n.out, SendGrantRequest{a.request(now, &n.o, h, n.id())})
-		}
+// dropSlots gives up all slots: the membership that has them is over, and so are its requests.
+func (n *Node) dropSlots() {
+	for _, a := range n.allowances {
+		a.slots = 0
 	}
 }

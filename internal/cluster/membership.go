@@ -178,6 +178,7 @@ func (n *Node) lose(now Instant) {
 	for _, h := range n.held {
 		n.stop(h, breaking)
 	}
+	n.dropSlots()
 	n.dirty = true
 }
 

@@ -38,32 +38,48 @@ type Epoch struct {
 	Released bool // the owner has stopped its engine
 }
 
-// GrantRequest is what a shard sends to the granter of a shared limit.
+// GrantRequest is what a node sends to the granter of a shared limit.
 type GrantRequest struct {
-	Key    string   // of the limit
-	User   Shard    // the shard that makes the requests
-	Epoch  Sequence // of the user
-	Number uint64   // grows with each request of the user
-	Keep   int      // slots that the user still has. It has given up all others before it sent this
-	Want   int      // slots that it has a use for
+	Key    string // of the limit
+	Limit  Limit  // by the settings of the user
+	User   Member // the node that makes the requests
+	Number uint64 // grows with each request of the user
+	Keep   int    // slots that the user still has. It has given up all others before it sent this
+	Used   bool   // requests were made with the slots that it has had last
+	Want   int    // slots that it has a use for
 }
 
 // Grant is the answer to a [GrantRequest]. The slots are valid for TTL - Margin from the instant at
 // which the user sent the request with this number. A grant never takes a slot away.
 type Grant struct {
 	Key    string
-	User   Shard
-	Epoch  Sequence
+	User   Member
 	Number uint64        // of the newest request that the granter knows
 	Slots  int           // slots that the user has, those that it kept included
 	After  time.Duration // from the arrival of the grant to the earliest start of a request
 	Share  int           // slots that the user should keep at most, because others wait
+	// Confirms says that the slots are those that the user has kept. If they have expired by the time
+	// at which the grant arrives, the user has none.
+	Confirms bool
 }
 
-// Limit is a limit that hosts of several shards share. It is the same on all nodes.
+// Limit is what hosts of several shards share. If the users of a limit have different settings, the
+// strictest ones count.
 type Limit struct {
 	Slots int           // requests at a time; 1 if Delay is not zero
 	Delay time.Duration // from the end of a request to the start of the next
+}
+
+// maxSlots bounds the slots of a limit.
+const maxSlots = 1 << 20
+
+// stricter returns the limit that keeps both. What is out of bounds becomes what is nearest.
+func (l Limit) stricter(m Limit) Limit {
+	s := Limit{Slots: max(1, min(l.Slots, m.Slots, maxSlots)), Delay: min(max(l.Delay, m.Delay, 0), never)}
+	if s.Delay > 0 {
+		s.Slots = 1
+	}
+	return s
 }
 
 // Action is what a [Node] wants its shell to do. Only the types of this package implement it.
@@ -108,7 +124,7 @@ type (
 	}
 	// SendGrantRequest sends a request to the owner of the shard GranterOf(Request.Key).
 	SendGrantRequest struct{ Request GrantRequest }
-	// SendGrant sends a grant to the owner of the shard Grant.User.
+	// SendGrant sends a grant to the node Grant.User.
 	SendGrant struct{ Grant Grant }
 	// NameTaken says that another live process has the name of this node. The shell ends with an error.
 	NameTaken struct{}

@@ -9,18 +9,19 @@ import "time"
 // The instants that a Node is told need not be in order, but no answer may be reported with an
 // instant before its arrival.
 type Node struct {
-	o        Options
-	self     membership
-	own      int32 // the record of this node
-	members  members
-	epochs   []epochView
-	held     []*holding
-	byShard  map[Shard]*holding
-	claims   int  // claims in flight
-	dirty    bool // all shards are reviewed at the next pass
-	nextPass Instant
-	lastID   uint64
-	out      []Action
+	o          Options
+	self       membership
+	own        int32 // the record of this node
+	members    members
+	epochs     []epochView
+	held       []*holding
+	byShard    map[Shard]*holding
+	allowances []*allowance // in the order of their keys
+	claims     int          // claims in flight
+	dirty      bool         // all shards are reviewed at the next pass
+	nextPass   Instant
+	lastID     uint64
+	out        []Action
 }
 
 // passEvery is the shortest time between two walks over all shards.
@@ -71,6 +72,7 @@ func (n *Node) Tick(now Instant) {
 			i++
 		}
 	}
+	n.tickGrants(now)
 	if n.self.born != 0 && n.dirty && now >= n.nextPass {
 		n.pass(now)
 	}

@@ -25,7 +25,6 @@ func find[A Action](actions []Action) (found A, ok bool) {
 func testOptions() Options {
 	o := DefaultOptions()
 	o.Node, o.Process, o.Shards = "self", 7, 4
-	o.Limit = func(string) Limit { return Limit{Slots: 2, Delay: 0} }
 	return o
 }
 
@@ -298,34 +297,65 @@ func TestPredecessor(t *testing.T) {
 	}
 }
 
-func TestGrantNeedsTrust(t *testing.T) {
+// TestGrant: a node whose own shard grants a limit has slots of it until a TTL less the margin after its
+// request, and one request is one slot.
+func TestGrant(t *testing.T) {
 	n := member(t, testOptions())
 	beatAll(n, 4*time.Second, 30*time.Second)
-	n.Need(at(31*time.Second), 0, "key", 1)
+	n.Need(at(31*time.Second), "key", Need{Limit{Slots: 1}, 1, false})
 	r, ok := find[SendGrantRequest](n.Actions())
-	if !ok {
-		t.Fatal("no request")
+	if !ok || r.Request.User != (Member{"self", 100}) {
+		t.Fatalf("request %+v", r)
 	}
-	if n.Start(at(31*time.Second), 0, "key") {
+	if n.Start(at(31*time.Second), "key") {
 		t.Error("a request without a grant")
 	}
-	n.Granted(at(33*time.Second), Grant{Key: "key", User: 0, Epoch: 200, Number: r.Request.Number, Slots: 1, Share: 2})
-	if got := n.members.all[n.own].seen; n.Trust() <= got {
-		t.Fatal("not trusted")
-	}
-	if until := n.byShard[0].allowances[0].until; until != at(49*time.Second) {
+	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1})
+	if until := n.allowances[0].until; until != at(49*time.Second) {
 		t.Errorf("granted until %v", until.Sub(at(0)))
 	}
-	if !n.Start(at(34*time.Second), 0, "key") || n.Start(at(34*time.Second), 0, "key") {
+	if !n.Start(at(34*time.Second), "key") || n.Start(at(34*time.Second), "key") {
 		t.Error("one slot is one request")
 	}
-	n.End(at(35*time.Second), 0, "key")
 	end := n.Trust()
 	if end >= at(49*time.Second) {
 		t.Fatalf("trusted until %v", end.Sub(at(0)))
 	}
-	if n.Start(end, 0, "key") || n.Until(0, "key") != end {
-		t.Error("a grant is worth nothing without trust")
+	if n.Until("key") != end || !n.MayContinue(at(35*time.Second), "key") || n.MayContinue(at(49*time.Second), "key") {
+		t.Error("a request goes on as long as there is a grant")
+	}
+	n.End(at(35*time.Second), "key")
+	if n.Turn(at(35*time.Second), "key").Free != 1 || n.Turn(at(48*time.Second+1), "key").Free != 0 {
+		t.Error("no request starts with less than a second of the grant left")
+	}
+}
+
+// TestExpiredRequest: a request that has outlived its grant does not go on under a later one that has no
+// room for it, or whose turn has not come.
+func TestExpiredRequest(t *testing.T) {
+	n := member(t, testOptions())
+	beatAll(n, 4*time.Second, 30*time.Second)
+	a := &allowance{key: "key", limit: Limit{Slots: 4}, slots: 2, until: at(10 * time.Second), share: 4, waiting: 1}
+	n.allowances = append(n.allowances, a)
+	if !n.Start(at(5*time.Second), "key") || !n.Start(at(5*time.Second), "key") {
+		t.Fatal("no start")
+	}
+	n.Tick(at(30 * time.Second))
+	r, _ := find[SendGrantRequest](n.Actions())
+	if r.Request.Keep != 0 || r.Request.Want != 3 {
+		t.Fatalf("request %+v", r)
+	}
+	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1, After: time.Second}
+	n.Granted(at(31*time.Second), g)
+	if n.MayContinue(at(33*time.Second), "key") {
+		t.Error("two requests go on with one slot")
+	}
+	n.End(at(31*time.Second), "key")
+	if n.MayContinue(at(32*time.Second-1), "key") || !n.MayContinue(at(32*time.Second), "key") {
+		t.Error("the turn of the request comes after 1 s")
+	}
+	if !a.used {
+		t.Error("a request that goes on does not count as a use")
 	}
 }
 
@@ -333,7 +363,7 @@ func TestGrantNeedsTrust(t *testing.T) {
 func TestGranterNeedsTrust(t *testing.T) {
 	n := member(t, testOptions())
 	beatAll(n, 4*time.Second, 30*time.Second)
-	r := GrantRequest{Key: "key", User: 1, Epoch: 201, Number: 1, Want: 1}
+	r := GrantRequest{Key: "key", Limit: Limit{Slots: 2}, User: n.Member(), Number: 1, Want: 1}
 	n.GrantRequested(n.Trust(), r)
 	if g, ok := find[SendGrant](n.Actions()); ok {
 		t.Errorf("%+v without trust", g)
@@ -354,7 +384,7 @@ func TestOptions(t *testing.T) {
 		"cluster.weight": func(o *Options) { o.Weight = 0 },
 		"margin":         func(o *Options) { o.Margin = o.TTL / 50 },
 		"heartbeat":      func(o *Options) { o.Heartbeat = o.TTL / 2 },
-		"limits":         func(o *Options) { o.Limit = nil },
+		"limits":         func(o *Options) { o.Limits = 0 },
 	}
 	for want, change := range cases {
 		o := testOptions()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options are the settings of a [Node]. Shards, TTL, Margin and Limit must be the same on all nodes
+// Options are the settings of a [Node]. Shards, TTL and Margin must be the same on all nodes
 // of a cluster.
 type Options struct {
 	Node        string   // the name of the node, unique in the cluster
@@ -25,8 +25,6 @@ type Options struct {
 
 	Claims int // claims in flight at a time
 	Limits int // shared limits that the node grants for each of its shards
-
-	Limit func(key string) Limit // the numbers of a shared limit
 }
 
 // DefaultOptions returns the options of a cluster of 64 shards.
@@ -36,7 +34,6 @@ func DefaultOptions() Options {
 		TTL: 20 * time.Second, Margin: 2 * time.Second, LastStart: time.Second,
 		Heartbeat: 5 * time.Second, Retry: 2 * time.Second, Settle: 2 * time.Second,
 		Claims: 32, Limits: 1 << 16,
-		Limit: func(string) Limit { return Limit{Slots: 1} },
 	}
 }
 
@@ -59,7 +56,7 @@ func (o *Options) validate() error {
 	refuse(o.Heartbeat <= 0 || o.Retry <= 0 || o.TTL-o.Margin-o.LastStart < 2*o.Heartbeat+o.Retry,
 		"a TTL of %v less a margin of %v leaves no room for a lost heartbeat: one is sent each %v and repeated after %v",
 		o.TTL, o.Margin, o.Heartbeat, o.Retry)
-	refuse(o.Claims < 1 || o.Limits < 1 || o.Limit == nil, "no claims in flight, or no shared limits, are allowed")
+	refuse(o.Claims < 1 || o.Limits < 1, "no claims in flight, or no shared limits, are allowed")
 	return errors.Join(errs...)
 }
 

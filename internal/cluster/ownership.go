@@ -8,6 +8,7 @@ type epochView struct {
 	born     Sequence // of the owner
 	owner    int32    // the record of the owner
 	released bool
+	isFirst  bool // nobody has owned the shard before
 	isHeld   bool // the node has a holding of the shard
 }
 
@@ -16,16 +17,15 @@ func (v *epochView) isFree() bool { return v.seq == 0 || v.released }
 
 // holding is a shard that the node owns, claims or is about to give up.
 type holding struct {
-	shard      Shard
-	engine     engine
-	opened     Sequence // the newest epoch that the engine was opened with; it is not opened with it again
-	write      write    // of the epoch
-	release    bool     // the write is a release
-	born       Sequence // of the membership that has made the write
-	retry      Instant  // nothing is written before
-	granter    *granter
-	allowances []*allowance // in the order of their keys
-	nextSweep  Instant      // of the granter
+	shard     Shard
+	engine    engine
+	opened    Sequence // the newest epoch that the engine was opened with; it is not opened with it again
+	write     write    // of the epoch
+	release   bool     // the write is a release
+	born      Sequence // of the membership that has made the write
+	retry     Instant  // nothing is written before
+	granter   *granter
+	nextSweep Instant // of the granter
 }
 
 // engine is the state of the engine of a shard.
@@ -153,7 +153,7 @@ func (n *Node) settle(h *holding) {
 // open starts the engine of a shard whose newest epoch is this node's.
 func (n *Node) open(now Instant, h *holding) {
 	h.engine, h.opened = running, n.epochs[h.shard].seq
-	h.granter = &granter{o: &n.o, ready: now.Add(n.o.TTL), limits: make(map[string]*sharedLimit)}
+	h.granter = newGranter(now, n.epochs[h.shard].isFirst, &n.o, n.isMember)
 	n.out = append(n.out, OpenEngine{h.shard, h.opened})
 }
 
@@ -172,10 +172,7 @@ func (n *Node) EngineStopped(now Instant, s Shard) {
 	if h == nil || h.engine == stopped {
 		return
 	}
-	if h.engine == draining {
-		n.returnSlots(now, h)
-	}
-	h.engine, h.granter, h.allowances = stopped, nil, nil
+	h.engine, h.granter = stopped, nil
 	n.review(now, s)
 }
 
@@ -196,6 +193,9 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 		return
 	}
 	v := &n.epochs[s]
+	// If it is this node's first message of the register, all writes of this node had the condition
+	// that there is none.
+	v.isFirst = v.seq == 0 && e.Owner == n.Member() && !e.Released
 	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
 	if h := n.byShard[s]; h != nil {
 		n.settle(h) // whatever was in flight expects an older epoch
@@ -231,7 +231,7 @@ func (n *Node) tickHolding(now Instant, h *holding) {
 		n.review(now, h.shard)
 		return
 	}
-	n.tickGrants(now, h)
+	n.tickGranter(now, h)
 }
 
 // MayStart reports whether a request to a host of a shard may start. The shell checks it before it

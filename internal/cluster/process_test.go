@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -48,7 +47,6 @@ func (p *process) start() {
 	}
 	o := DefaultOptions()
 	o.Node, o.Process, o.Shards = p.name, w.random.Uint64(), worldShards
-	o.Limit = func(key string) Limit { return worldLimits[key] }
 	if w.random.IntN(2) == 0 {
 		o.Predecessor = p.born
 	}
@@ -159,9 +157,12 @@ func (p *process) act() {
 		case StopEngine:
 			p.stopEngine(a)
 		case SendGrantRequest:
-			p.toOwner(GranterOf(a.Request.Key, worldShards), func(n *Node, now Instant) { n.GrantRequested(now, a.Request) })
+			s := GranterOf(a.Request.Key, worldShards)
+			p.tell(func(to *process) bool { return to.n.byShard[s] != nil },
+				func(n *Node, now Instant) { n.GrantRequested(now, a.Request) })
 		case SendGrant:
-			p.toOwner(a.Grant.User, func(n *Node, now Instant) { n.Granted(now, a.Grant) })
+			p.tell(func(to *process) bool { return to.name == a.Grant.User.Node },
+				func(n *Node, now Instant) { n.Granted(now, a.Grant) })
 		case NameTaken:
 			p.kill()
 			return
@@ -175,10 +176,10 @@ func (p *process) act() {
 	}
 }
 
-// toOwner brings a message to all processes that own a shard, or that recently did.
-func (p *process) toOwner(s Shard, f func(n *Node, now Instant)) {
+// tell brings a message to some processes: those that own a shard, or recently did, or have a name.
+func (p *process) tell(is func(to *process) bool, f func(n *Node, now Instant)) {
 	for _, to := range p.w.processes {
-		if to.n != nil && to.n.byShard[s] != nil {
+		if to.n != nil && is(to) {
 			life := to.life
 			p.send(func() {
 				if !to.cut {
@@ -207,34 +208,22 @@ func (p *process) resync() {
 	}
 }
 
-// crawl makes a request to a host of some shard, if the process may.
+// crawl makes requests to hosts of the shards that the process has, where it may. Those that have
+// waited longest come first.
 func (p *process) crawl() {
 	w := p.w
 	if p.n == nil || p.paused {
 		return
 	}
 	now := p.clock()
+	turn := newTurn(p, now)
+	for _, r := range w.candidates(p) {
+		turn.serve(r)
+	}
+	turn.tell()
 	for _, h := range slices.Clone(p.n.held) {
 		if h.engine != running {
 			continue
-		}
-		for _, key := range []string{"", "slots", "delay"} {
-			if w.chance(0.7) {
-				continue
-			}
-			if key != "" {
-				want := 1
-				if w.faulty {
-					want = w.random.IntN(4)
-				}
-				p.n.Need(now, h.shard, key, want)
-			}
-			if own := fmt.Sprint(p.i, p.life, h.shard, key); w.now-w.lastEnd[own] < worldLimits[key].Delay {
-				continue // the engine keeps the delay between its own requests
-			}
-			if key == "" && p.n.MayStart(now, h.shard) || key != "" && p.n.Start(now, h.shard, key) {
-				w.begin(&webRequest{p: p, life: p.life, shard: h.shard, key: key})
-			}
 		}
 		if epochs := w.epochs[h.shard]; epochs[len(epochs)-1].seq != h.opened || w.chance(0.001) {
 			p.n.LogRefused(now, h.shard, h.opened)

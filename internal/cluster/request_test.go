@@ -11,30 +11,37 @@ type webRequest struct {
 	p     *process
 	life  int
 	shard Shard
-	key   string
+	kind  string
+	keys  []string
 	ended bool
 }
+
+// name names the requests of a kind to a shard.
+func (r *webRequest) name() string { return fmt.Sprint(r.shard, r.kind) }
+
+// limitName names a limit as the process uses it.
+func (p *process) limitName(key string) string { return fmt.Sprint(p.i, p.life, key) }
 
 // begin begins a request, and holds that no other owner has one in flight to the shard, and that
 // the shared limit allows it.
 func (w *world) begin(r *webRequest) {
-	together := 1
+	together := make(map[string]int)
 	for _, other := range w.inFlight {
 		if other.shard == r.shard && (other.p != r.p || other.life != r.life) {
 			w.fail("requests of processes %d and %d to shard %d", other.p.i, r.p.i, r.shard)
 		}
-		if other.key == r.key {
-			together++
+		for _, key := range other.keys {
+			together[key]++
 		}
 	}
-	if r.key != "" {
-		limit := worldLimits[r.key]
-		end, known := w.lastEnd[r.key]
-		if together > limit.Slots || known && w.now-end < limit.Delay {
-			w.fail("%d requests, %v after the last, under %q", together, w.now-end, r.key)
+	for _, key := range r.keys {
+		limit := worldLimits[key]
+		end, known := w.lastEnd[key]
+		if together[key] >= limit.Slots || known && w.now-end < limit.Delay {
+			w.fail("%d requests, %v after the last, under %q", together[key]+1, w.now-end, key)
 		}
 	}
-	w.lastStart[fmt.Sprint(r.shard, r.key)] = w.now
+	w.lastStart[r.name()] = w.now
 	w.inFlight = append(w.inFlight, r)
 	length := w.between(10*time.Millisecond, 500*time.Millisecond)
 	if w.chance(0.1) {
@@ -58,10 +65,11 @@ func (r *webRequest) watch() {
 }
 
 func (r *webRequest) until() Instant {
-	if r.key != "" {
-		return r.p.n.Until(r.shard, r.key)
+	until := r.p.n.Trust()
+	for _, key := range r.keys {
+		until = min(until, r.p.n.Until(key))
 	}
-	return r.p.n.Trust()
+	return until
 }
 
 // breakOff ends a request that may not go on.
@@ -79,13 +87,12 @@ func (r *webRequest) end() {
 	w := r.p.w
 	r.ended = true
 	w.inFlight = slices.DeleteFunc(w.inFlight, func(other *webRequest) bool { return other == r })
-	if r.key != "" {
-		w.lastEnd[r.key] = w.now
-		w.lastEnd[fmt.Sprint(r.p.i, r.life, r.shard, r.key)] = w.now
+	for _, key := range r.keys {
+		w.lastEnd[key], w.lastEnd[r.p.limitName(key)] = w.now, w.now
 	}
 	r.p.deliver(r.life, func(n *Node, now Instant) {
-		if r.key != "" {
-			n.End(now, r.shard, r.key)
+		for _, key := range r.keys {
+			n.End(now, key)
 		}
 		if h := n.byShard[r.shard]; h != nil && h.engine == draining {
 			r.p.engineEnds(r.shard)

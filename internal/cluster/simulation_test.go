@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -44,13 +45,7 @@ func newFleet(nodes, shards int) *fleet {
 		addresses: make([][]string, shards)}
 	f.o = DefaultOptions()
 	f.o.Shards = shards
-	// As many shared addresses as shards, each of 8 shards; one in 16 has a delay of a second.
-	f.o.Limit = func(key string) Limit {
-		if key[len(key)-1] == '0' {
-			return Limit{Slots: 1, Delay: time.Second}
-		}
-		return Limit{Slots: 8}
-	}
+	// As many shared addresses as shards, each of 8 shards.
 	for a := range shards {
 		key := fmt.Sprintf("address %x", a)
 		for range 8 {
@@ -60,6 +55,14 @@ func newFleet(nodes, shards int) *fleet {
 		f.runner[a] = -1
 	}
 	return f
+}
+
+// limitOf returns the limit of an address: one in 16 has a delay of a second.
+func limitOf(key string) Limit {
+	if key[len(key)-1] == '0' {
+		return Limit{Slots: 1, Delay: time.Second}
+	}
+	return Limit{Slots: 8}
 }
 
 func (f *fleet) now() Instant { return Instant(time.Hour) + Instant(f.step)*Instant(stepTime) }
@@ -101,24 +104,27 @@ func copyEpochs(n, of *Node) []epochView {
 
 func nodeName(i int) string { return fmt.Sprint("node", i) }
 
+func nodeNumber(name string) (i int) {
+	_, _ = fmt.Sscanf(name, "node%d", &i)
+	return i
+}
+
 // tick ticks a node for as long as it lives, and makes requests under the limits with a delay.
 func (f *fleet) tick(i int, n *Node) {
 	if f.nodes[i] != n {
 		return
 	}
 	n.Tick(f.now())
-	for _, h := range n.held {
-		for _, a := range h.allowances {
-			if a.using == 0 && f.o.Limit(a.key).Delay > 0 && n.Start(f.now(), h.shard, a.key) {
-				f.counts.starts++
-				s, key := h.shard, a.key
-				f.in(500*time.Millisecond, func() {
-					if f.nodes[i] == n {
-						n.End(f.now(), s, key)
-						f.act(i, n)
-					}
-				})
-			}
+	for _, a := range n.allowances {
+		if a.using == 0 && limitOf(a.key).Delay > 0 && n.Start(f.now(), a.key) {
+			f.counts.starts++
+			key := a.key
+			f.in(500*time.Millisecond, func() {
+				if f.nodes[i] == n {
+					n.End(f.now(), key)
+					f.act(i, n)
+				}
+			})
 		}
 	}
 	f.act(i, n)
@@ -139,13 +145,18 @@ func (f *fleet) act(i int, n *Node) {
 		case OpenEngine:
 			f.open(i, n, a.Shard)
 		case StopEngine:
-			f.in(time.Second, func() { f.tell(i, n, func() { n.EngineStopped(f.now(), a.Shard) }) })
+			f.in(time.Second, func() {
+				f.tell(i, n, func() {
+					n.EngineStopped(f.now(), a.Shard)
+					f.use(n, a.Shard)
+				})
+			})
 		case SendGrantRequest:
 			f.counts.requests++
-			f.toOwner(GranterOf(a.Request.Key, f.o.Shards), func(n *Node) { n.GrantRequested(f.now(), a.Request) })
+			f.toNode(f.runner[GranterOf(a.Request.Key, f.o.Shards)], func(n *Node) { n.GrantRequested(f.now(), a.Request) })
 		case SendGrant:
 			f.counts.grants++
-			f.toOwner(a.Grant.User, func(n *Node) { n.Granted(f.now(), a.Grant) })
+			f.toNode(nodeNumber(a.Grant.User.Node), func(n *Node) { n.Granted(f.now(), a.Grant) })
 		}
 	}
 }
@@ -158,8 +169,7 @@ func (f *fleet) tell(i int, n *Node, do func()) {
 	}
 }
 
-func (f *fleet) toOwner(s Shard, do func(n *Node)) {
-	i := f.runner[s]
+func (f *fleet) toNode(i int, do func(n *Node)) {
 	if i < 0 || f.nodes[i] == nil || f.away {
 		return
 	}
@@ -177,8 +187,19 @@ func (f *fleet) open(i int, n *Node, s Shard) {
 		}
 	}
 	f.runner[s] = i
+	f.in(time.Second, func() { f.tell(i, n, func() { f.use(n, s) }) })
+}
+
+// use has a node need the limits of a shard for as many of its shards as use them.
+func (f *fleet) use(n *Node, s Shard) {
 	for _, key := range f.addresses[s] {
-		f.in(time.Second, func() { f.tell(i, n, func() { n.Need(f.now(), s, key, 1) }) })
+		waiting := 0
+		for _, h := range n.held {
+			if h.engine == running && slices.Contains(f.addresses[h.shard], key) {
+				waiting++
+			}
+		}
+		n.Need(f.now(), key, Need{Limit: limitOf(key), Waiting: waiting})
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Status is what a node knows of its cluster at an instant. Others may know more.
@@ -74,28 +75,17 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// Turn is what a shard has of a shared limit.
+// Turn is what the node has of a shared limit.
 type Turn struct {
-	Free      int     // requests that it may start
-	NotBefore Instant // none starts before
-	Until     Instant // as [Node.Until]
+	Free  int           // requests that [Node.Start] would let start, after a time
+	After time.Duration // that time, from now
 }
 
-// Turn returns what a shard has of a shared limit.
-func (n *Node) Turn(s Shard, key string) (t Turn) {
-	if h := n.byShard[s]; h != nil {
-		if a := h.allowance(key); a != nil {
-			t = Turn{max(0, a.slots-a.using), a.notBefore, min(a.until, n.self.until)}
-		}
+// Turn returns what the node has of a shared limit.
+func (n *Node) Turn(now Instant, key string) Turn {
+	a := n.allowance(key)
+	if a == nil || a.until.Sub(max(now, a.notBefore)) < n.o.LastStart {
+		return Turn{}
 	}
-	return t
-}
-
-// MayStartUnder reports whether [Node.Start] would let a request start under a shared limit.
-func (n *Node) MayStartUnder(now Instant, s Shard, key string) bool {
-	if !n.MayStart(now, s) {
-		return false
-	}
-	a := n.byShard[s].allowance(key)
-	return a != nil && a.mayStart(now, &n.o)
+	return Turn{max(0, a.slots-a.using), max(0, a.notBefore.Sub(now))}
 }

@@ -20,10 +20,11 @@ type world struct {
 	registers
 	inFlight  []*webRequest
 	lastEnd   map[string]time.Duration // of the requests under a shared limit
-	lastStart map[string]time.Duration // by shard and key
+	lastStart map[string]time.Duration // by shard and kind
 	opened    map[OpenEngine]bool
 	violation string                  // the first that was found
 	alter     func(o *Options, i int) // breaks the options of a process
+	lax       func(l *Limit, i int)   // breaks the limits in the requests of a process
 	turns     int
 }
 
@@ -44,8 +45,9 @@ type epochVersion struct {
 	epoch Epoch
 }
 
-// The limits that all shards share: a number of slots, and a delay.
-var worldLimits = map[string]Limit{"slots": {Slots: 3}, "delay": {Slots: 1, Delay: 4 * time.Second}}
+// The limits that all shards share: a number of slots, and two delays.
+var worldLimits = map[string]Limit{"slots": {Slots: 3}, "delay": {Slots: 1, Delay: 2 * time.Second},
+	"another": {Slots: 1, Delay: time.Second}}
 
 const (
 	worldShards = 8
@@ -156,7 +158,7 @@ func (w *world) fail(format string, args ...any) {
 // shared limit are not more than there are.
 func (w *world) check() {
 	var owner [worldShards]*process
-	var slots [2]int
+	slots := make(map[string]int, len(worldLimits))
 	for _, p := range w.processes {
 		if p.n == nil || !p.n.isTrusted(p.clock()) {
 			continue
@@ -169,17 +171,17 @@ func (w *world) check() {
 				w.fail("processes %d and %d both own shard %d", other.i, p.i, h.shard)
 			}
 			owner[h.shard] = p
-			for _, a := range h.allowances {
-				if p.clock() < a.until && a.key == "slots" {
-					slots[0] += a.slots
-				} else if p.clock() < a.until {
-					slots[1] += a.slots
-				}
+		}
+		for _, a := range p.n.allowances {
+			if p.clock() < a.until {
+				slots[a.key] += a.slots
 			}
 		}
 	}
-	if slots[0] > worldLimits["slots"].Slots || slots[1] > worldLimits["delay"].Slots {
-		w.fail("slots %v", slots)
+	for key, limit := range worldLimits {
+		if slots[key] > limit.Slots {
+			w.fail("%d slots of %q", slots[key], key)
+		}
 	}
 }
 
@@ -279,9 +281,9 @@ func (w *world) recovered() {
 // served holds that each shard has made a request under each limit since an instant.
 func (w *world) served(since time.Duration) {
 	for s := range worldShards {
-		for _, key := range []string{"", "slots", "delay"} {
-			if w.lastStart[fmt.Sprint(s, key)] < since {
-				w.fail("shard %d has not made a request under %q", s, key)
+		for _, kind := range worldKinds {
+			if w.lastStart[fmt.Sprint(s, kind)] < since {
+				w.fail("shard %d has not made a request under %q", s, kind)
 			}
 		}
 	}

@@ -235,6 +235,7 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
 	d.share.of.adjustHeap()
+	d.takeOptOuts()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.releasePages()
@@ -320,6 +321,9 @@ func (d *dispatcher) restore() error {
 	mark, err := d.store.Mark(markPaused)
 	if err == nil {
 		err = d.restorePause(mark)
+	}
+	if p := d.o.Paused; err == nil && p != nil && *p == d.pausedSince.IsZero() {
+		d.pending.setMark(markPaused, d.pause(*p, d.o.Now()))
 	}
 	if err == nil && !d.pausedSince.IsZero() {
 		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)

@@ -129,6 +129,12 @@ func (e *Engine) openShared() (err error) {
 		if e.shared, err = newShared(&e.o, e.space); err != nil {
 			return err
 		}
+		e.shared.keptDelay.Store(e.keptDelay)
+		commanded, err := commandedOptOuts(e.store)
+		if err != nil {
+			return err
+		}
+		e.shared.shareOptOuts(commanded)
 	}
 	e.share = newShare(e.shared)
 	e.live.Load().limitBandwidth(e.shared.client)
@@ -302,9 +308,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		fo.Owns = e.o.Journal.Owns
 	}
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
-	if !e.o.IgnoreRobots { // else each crawl has a pace of its own, which its fetchers know of
-		fo.Gate = e.share.frontierGate()
-	}
+	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}

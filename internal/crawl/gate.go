@@ -12,6 +12,14 @@ import (
 type gates struct {
 	mu     sync.Mutex // of the keeper and its members; nothing blocks under it
 	keeper *frontier.Keeper
+	now    func() time.Time
+}
+
+// Granted says that what this process has of a limit that others share may have changed.
+func (s *Shared) Granted(k frontier.LimitKey) {
+	s.gates.mu.Lock()
+	defer s.gates.mu.Unlock()
+	s.gates.keeper.Granted(k, s.gates.now())
 }
 
 // gate is that of one engine's frontier.
@@ -55,6 +63,13 @@ func (g *gate) Know(host string, k frontier.Knowledge, now time.Time) {
 	g.member.Know(host, k, now)
 }
 
+// Forget is part of frontier.Gate.
+func (g *gate) Forget(host string, now time.Time) {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Forget(host, now)
+}
+
 // takeWoken returns the hosts whose requests may be admitted now.
 func (g *gate) takeWoken() []storage.HostID {
 	g.of.mu.Lock()
@@ -69,6 +84,22 @@ func (g *gate) leave(now time.Time) {
 	g.member.Leave(now)
 }
 
+// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
+// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
+func (e *Engine) Forget() {
+	if e.share.gate == nil || !e.o.IgnoreRobots {
+		return
+	}
+	g := e.share.gate
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	g.member.Delete(e.o.Now())
+}
+
+// LeasesOut returns how many leases fetchers had at the end of the run. It may be called when Run has
+// returned.
+func (e *Engine) LeasesOut() int { return e.share.out }
+
 // mayBegin takes note of the requests that were refused and may be admitted now.
 func (d *dispatcher) mayBegin() {
 	if d.share.gate == nil {
@@ -82,6 +113,7 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
+	d.share.out = len(d.remote.out)
 	if d.share.gate == nil {
 		return
 	}

@@ -32,6 +32,9 @@ type leaseRecord struct {
 	Line     int           `json:"line,omitempty"`
 	Version  string        `json:"version,omitempty"` // of the robots.txt that allowed it
 	Offset   uint64        `json:"offset"`            // in the start ledger
+	// Again says that the last outcome of the URL is of the second in which it was given. The store
+	// keeps seconds, so the outcome alone would not tell whether it came before the lease or ended it.
+	Again bool `json:"again,omitempty"`
 }
 
 // left is for how long a lease is still out. A clock that was set back does not prolong it.
@@ -48,13 +51,16 @@ func (l *leaseRecord) encode() []byte {
 	return text
 }
 
-// leaseNote begins the note of a lease in the start ledger, and reportNote that of the work on its
-// report: a process may die of that as of a response.
-const leaseNote, reportNote = "lease", "report"
+// leaseNote begins the note of a lease in the start ledger, againNote that of one with Again, and
+// reportNote that of the work on its report: a process may die of that as of a response.
+const leaseNote, againNote, reportNote = "lease", "again", "report"
 
 // lend writes a lease into the start ledger, and returns its offset. Its note is that of startNote
 // with the id, the fetcher and the deadline in Unix milliseconds before the URL.
 func (s startLedger) lend(l *frontier.Lease, x *remoteLease) (offset uint64, err error) {
+	if x.Again {
+		return s.note(againNote, l, x)
+	}
 	return s.note(leaseNote, l, x)
 }
 
@@ -88,6 +94,7 @@ func parseLease(kind string, s storage.Start, offset uint64) (l leaseRecord, ok 
 	return leaseRecord{
 		ID: LeaseID(of[0]), Fetcher: of[1], URL: parts[4], Address: s.Address, Given: s.At,
 		Deadline: time.UnixMilli(deadline), Delay: s.Delay, Line: line, Version: parts[2], Offset: offset,
+		Again: kind == againNote,
 	}, true
 }
 
@@ -118,7 +125,11 @@ func (r *recovery) settleLeases() error {
 		if !ok {
 			continue
 		}
-		open, err := r.isOpen(&q)
+		since := q.Start.Truncate(time.Second)
+		if l.Again {
+			since = since.Add(time.Second)
+		}
+		open, err := r.isOpenSince(q.URL, since)
 		if err != nil {
 			return err
 		}

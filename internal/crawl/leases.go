@@ -224,6 +224,7 @@ func (f *flights) breakOffStalled(from *frontier.Frontier, slow slowRequests, pa
 func (d *dispatcher) handOut() {
 	d.lookUpNames()
 	defer d.lookUpNames() // of hosts whose turn came
+	d.takeOptOuts()
 	d.lendPages()
 	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()

@@ -254,6 +254,8 @@ func (d *dispatcher) canLend(now time.Time) bool {
 func (d *dispatcher) lend(w *leaseWait) bool {
 	now := d.o.Now()
 	d.runOut(now)
+	d.mayBegin()
+	d.takeOptOuts()
 	d.share.lock()
 	defer d.share.unlock()
 	if !d.canLend(now) {
@@ -298,7 +300,7 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*r
 		deadline: now.Add(to.Visibility),
 		leaseRecord: leaseRecord{
 			ID: id, Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0), Deadline: now.Add(to.Visibility).Round(0),
-			Delay: l.Delay, Line: l.Verdict.Line,
+			Delay: l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
 		},
 	}
 	if l.Address.IsValid() {

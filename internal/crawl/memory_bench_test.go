@@ -25,20 +25,32 @@ func BenchmarkMemory(b *testing.B) {
 	today.name = "today"
 	for _, web := range []benchWeb{large, today} {
 		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {
-			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureMemory(b, web, format) })
+			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureAlone(b, web, format, 0) })
 		}
 	}
 }
 
-// measureMemory crawls a web in a process of its own.
-func measureMemory(b *testing.B, web benchWeb, format string) {
-	var most int64
+// BenchmarkHosts is BenchmarkGrowth with the crawler in a process of its own: what a host costs, without
+// what it costs the web.
+func BenchmarkHosts(b *testing.B) {
+	for _, hosts := range []int{100, 1000, 5000} {
+		m := testweb.Mesh{Hosts: hosts, Pages: 10_000 / hosts, Links: 20, PageBytes: 8 << 10}
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "mesh", m.TotalPages(), benchWorkers}
+			measureAlone(b, web, archive.FormatNone, benchIdleConns)
+		})
+	}
+}
+
+// measureAlone crawls a web in a process of its own.
+func measureAlone(b *testing.B, web benchWeb, format string, idle int) {
+	var most, conns int64
 	var cpu time.Duration
 	for b.Loop() {
 		dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web.Web, web.Sites()),
-			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers,
+			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers, Idle: idle,
 			CAFile: authoritiesFile(b, web.Web)})
-		before := web.Served()
+		before, connsBefore := web.Served(), web.Connections()
 		child, done := startChild(b, dir)
 		tick := time.NewTicker(10 * time.Millisecond)
 		for running := true; running; {
@@ -54,12 +66,14 @@ func measureMemory(b *testing.B, web benchWeb, format string) {
 		}
 		tick.Stop()
 		cpu += child.ProcessState.UserTime() + child.ProcessState.SystemTime()
+		conns += web.Connections() - connsBefore
 		if pages := web.Served() - before; pages < int64(web.pages) {
 			b.Fatalf("%d pages, want %d", pages, web.pages)
 		}
 	}
 	b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
 	b.ReportMetric(float64(cpu.Microseconds())/float64(web.pages*b.N), "cpu-µs/page")
+	b.ReportMetric(float64(conns)/float64(web.pages*b.N), "conns/page")
 	b.ReportMetric(float64(web.pages*b.N)/b.Elapsed().Seconds(), "pages/s")
 }
 

@@ -37,6 +37,8 @@ type Options struct {
 	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
 	MaxPages      uint64        // pages fetched in all; 0: no limit
 	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
+	// Paused says whether a run begins paused. nil: if the one before was, and nobody has resumed it.
+	Paused *bool
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -50,18 +51,35 @@ func commandedOptOuts(s markReader) (map[string]optout.Entry, error) {
 }
 
 // listOptOuts makes a list of configured and commanded opt-outs.
-func listOptOuts(configured []optout.Entry, commanded map[string]optout.Entry) *optout.List {
+func listOptOuts(configured []optout.Entry, commanded ...map[string]optout.Entry) *optout.List {
 	entries := append([]optout.Entry(nil), configured...)
-	for _, e := range commanded {
-		entries = append(entries, e)
+	for _, list := range commanded {
+		for _, e := range list {
+			entries = append(entries, e)
+		}
 	}
 	return optout.NewList(entries...)
 }
 
+// sharedOptOuts are the commanded opt-outs of the engine that has made s, by mark; read-only.
+func (s *Shared) sharedOptOuts() map[string]optout.Entry {
+	if s == nil || s.optOuts.Load() == nil {
+		return nil
+	}
+	return *s.optOuts.Load()
+}
+
+// shareOptOuts puts commanded opt-outs in force for all other engines.
+func (s *Shared) shareOptOuts(commanded map[string]optout.Entry) {
+	list := maps.Clone(commanded)
+	s.optOuts.Store(&list)
+}
+
 // optOuts are all opt-outs, in force or not. The dispatcher owns them.
 type optOuts struct {
-	commanded map[string]optout.Entry // by mark
-	nextEnd   time.Time               // the earliest end of one in force; zero: none ends
+	commanded map[string]optout.Entry  // by mark
+	shared    *map[string]optout.Entry // those of Options.Shared as of the last look
+	nextEnd   time.Time                // the earliest end of one in force; zero: none ends
 }
 
 // restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
@@ -76,7 +94,7 @@ func (d *dispatcher) restoreOptOuts() (err error) {
 // refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
 func (d *dispatcher) refreshOptOuts() {
 	now := d.o.Now()
-	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded).InForce(now)
+	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded, d.o.Shared.sharedOptOuts()).InForce(now)
 	before := d.f.Scope().OptOuts()
 	d.optOuts.nextEnd = list.NextEnd(now)
 	if !before.Gains(list) && !list.Gains(before) {
@@ -86,6 +104,17 @@ func (d *dispatcher) refreshOptOuts() {
 	if before.Gains(list) {
 		d.sweeps.exclude(d.pending)
 	}
+}
+
+// takeOptOuts puts the opt-outs in force that the engine shares with others, if they have changed.
+func (d *dispatcher) takeOptOuts() {
+	if d.o.Shared == nil || d.o.Shared.optOuts.Load() == d.optOuts.shared {
+		return
+	}
+	d.optOuts.shared = d.o.Shared.optOuts.Load()
+	d.refreshOptOuts()
+	d.reconsider()
+	d.collect()
 }
 
 // endOptOuts takes opt-outs out of force that have ended.
@@ -113,6 +142,9 @@ func (d *dispatcher) changeOptOut(e optout.Entry, remove bool) error {
 		d.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
 			"reason", e.Reason, "by", e.By)
 	}
+	if d.o.Shared == nil {
+		d.share.of.shareOptOuts(d.optOuts.commanded)
+	}
 	d.refreshOptOuts()
 	d.reconsider()
 	d.collect()
@@ -129,7 +161,7 @@ func errNoOptOut(e optout.Entry) error {
 }
 
 // AddOptOut records an opt-out, and returns when that is on disk. It is in force from then on at the
-// latest; a request in flight may finish. One of the same scope and value is replaced. The error is
+// latest, for the engines that borrow what this one has made too; a request in flight may finish. One of the same scope and value is replaced. The error is
 // ErrNotRunning, that of the context, or why it could not be committed. Any goroutine may call it.
 func (e *Engine) AddOptOut(ctx context.Context, entry optout.Entry) error {
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })

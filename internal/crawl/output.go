@@ -261,14 +261,41 @@ func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
 }
 
 // pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly
-// fetched in a row. It is safe for concurrent use.
+// fetched soon after each other. It is safe for concurrent use.
 type pageTexts struct {
-	mu   sync.Mutex
-	urls map[storage.Position]string // guarded by mu
+	mu     sync.Mutex                  // guards what follows
+	recent map[storage.Position]string // those used last
+	older  map[storage.Position]string // forgotten when recent has maxPageTexts
 }
 
-// maxPageTexts bounds them; all are forgotten when there are as many.
+// maxPageTexts bounds recent, and older.
 const maxPageTexts = 1024
+
+// get returns the URL of a page.
+func (v *pageTexts) get(page storage.Position) (url string, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if url, known = v.recent[page]; known {
+		return url, true
+	}
+	if url, known = v.older[page]; known {
+		v.putLocked(page, url)
+	}
+	return url, known
+}
+
+func (v *pageTexts) put(page storage.Position, url string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.putLocked(page, url)
+}
+
+func (v *pageTexts) putLocked(page storage.Position, url string) {
+	if v.recent == nil || len(v.recent) >= maxPageTexts {
+		v.recent, v.older = make(map[storage.Position]string), v.recent
+	}
+	v.recent[page] = url
+}
 
 // via returns the URL of the page that a URL was found on; empty if there is none.
 func (w *worker) via(head *storage.Head) string {
@@ -276,24 +303,15 @@ func (w *worker) via(head *storage.Head) string {
 		return ""
 	}
 	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
-	v := w.pageTexts
-	v.mu.Lock()
-	text, known := v.urls[page]
-	v.mu.Unlock()
-	if known {
+	if text, known := w.pageTexts.get(page); known {
 		return text
 	}
 	u, err := w.store.URL(page.Host, page.Ordinal)
 	if err != nil {
 		return ""
 	}
-	text = u.String()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.urls == nil || len(v.urls) >= maxPageTexts {
-		v.urls = make(map[storage.Position]string)
-	}
-	v.urls[page] = text
+	text := u.String()
+	w.pageTexts.put(page, text)
 	return text
 }
 
@@ -302,7 +320,8 @@ func (w *worker) via(head *storage.Head) string {
 // one of them is added to the same batch or a later one, so it is never committed without it. The
 // dispatcher adds and removes; workers find. It is safe for concurrent use.
 type bodies struct {
-	originals sync.Map // bodyKey to *archive.Original
+	mu        sync.Mutex
+	originals map[bodyKey]archive.Original // guarded by mu
 	// stored has every body of the output, so that a body that no page had before is not looked up
 	// in the store. Nil: the run began with a store that has bodies, and any may be there.
 	stored *bodyFilter
@@ -315,10 +334,11 @@ type bodyKey struct {
 
 // newBodies returns the bodies of a run. isNew says that the run keeps bodies and the store has none.
 func newBodies(isNew bool) *bodies {
-	if !isNew {
-		return &bodies{}
+	b := &bodies{originals: make(map[bodyKey]archive.Original)}
+	if isNew {
+		b.stored = new(bodyFilter)
 	}
-	return &bodies{stored: new(bodyFilter)}
+	return b
 }
 
 // add takes note of the body that a result brings.
@@ -328,7 +348,9 @@ func (b *bodies) add(res *result) {
 		if b.stored != nil {
 			b.stored.add(key)
 		}
-		b.originals.Store(key, &archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.originals[key] = archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256}
 	}
 }
 
@@ -338,16 +360,20 @@ func (b *bodies) find(key bodyKey) (o *archive.Original, mayBeStored bool) {
 	if b.stored != nil && !b.stored.has(key) {
 		return nil, false
 	}
-	if o, ok := b.originals.Load(key); ok {
-		return o.(*archive.Original), true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if original, ok := b.originals[key]; ok {
+		return &original, true
 	}
 	return nil, true
 }
 
 // committed forgets bodies that the store knows of from now on.
 func (b *bodies) committed(payloads []storage.Payload) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for i := range payloads {
-		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
+		delete(b.originals, bodyKey{payloads[i].Host, payloads[i].Digest})
 	}
 }
 

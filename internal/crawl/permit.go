@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 )
 
@@ -12,8 +13,8 @@ type Permits interface {
 	// Check returns nil if a request may begin now. It does not block. While it returns an error the
 	// engine begins nothing, and tries again within a second.
 	Check() error
-	// Begin begins a request, or returns the error of Check.
-	Begin(ctx context.Context) (Permit, error)
+	// Begin begins a request that the gate has admitted, or returns an error if it may not be made.
+	Begin(ctx context.Context, admitted *frontier.GateRequest) (Permit, error)
 }
 
 // Permit is that of one request.
@@ -29,11 +30,11 @@ type Permit interface {
 
 // do makes a request with a permit. A request without one is not made, and fails as one that was
 // canceled.
-func (w *worker) do(ctx context.Context, req fetch.Request) (*fetch.Response, error) {
+func (w *worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, error) {
 	if w.o.Permits == nil {
 		return w.client.Do(ctx, req)
 	}
-	permit, err := w.o.Permits.Begin(ctx)
+	permit, err := w.o.Permits.Begin(ctx, l.Gate)
 	if err != nil {
 		now := w.o.Now()
 		return nil, &fetch.Error{

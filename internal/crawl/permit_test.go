@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -43,7 +44,7 @@ func (p *testPermits) Check() error {
 	return nil
 }
 
-func (p *testPermits) Begin(ctx context.Context) (Permit, error) {
+func (p *testPermits) Begin(ctx context.Context, _ *frontier.GateRequest) (Permit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.given == nil {

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -235,6 +236,11 @@ func (d *dispatcher) endByPut(x *remoteLease, url string, became storage.State, 
 		return
 	}
 	l, _ := d.f.LeaseOf(x.frontierID)
+	if x.Again && now.Unix() == x.Given.Unix() { // the time of the put will not tell that it has ended
+		if _, err := d.ledger.claim(l, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+			d.fail(err) // without room it may count as out until its deadline
+		}
+	}
 	if f := d.remote.fetchers[x.Fetcher]; f != nil {
 		f.Reported++
 	}
@@ -310,7 +316,8 @@ func (h hostLeases) remove(x *remoteLease) {
 func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 	now := d.o.Now()
 	host, err := d.store.HostByID(id)
-	if err == nil && below >= host.Tail {
+	all := err == nil && below >= host.Tail
+	if all {
 		err = d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now)
 	}
 	for _, x := range slices.Clone(d.remote.byHost[id]) {
@@ -321,6 +328,9 @@ func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 		res := broken(l, x, x.given, now)
 		res.page.Report = frontier.Report{End: now}
 		d.complete(res)
+	}
+	if all {
+		d.f.ForgetRequests(id, host.Name)
 	}
 	return err
 }

@@ -376,3 +376,37 @@ func TestPutHoldsURL(t *testing.T) {
 		r.expect(LeaseRequest{Wait: time.Minute}, u)
 	})
 }
+
+// TestSameSecond: times of outcomes are stored in seconds. A lease of the second in which its URL was
+// put outlasts kill -9 all the same, and does not when another put has ended it in that second.
+func TestSameSecond(t *testing.T) {
+	t.Parallel()
+	withClient(t, func(t *testing.T, r *clientRun) {
+		const url = "http://a.test/"
+		if err := r.SetDefaultDelay(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		take := LeaseRequest{PerHost: 3, Visibility: time.Hour}
+		for n := range 3 {
+			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+			second, other := time.Now().Unix(), fmt.Sprintf("http://b.test/%d", n)
+			r.discover(other)
+			r.expect(take, other) // as long as it is out, the start ledger is read from its line on
+			r.known(url, time.Now().Add(-time.Hour))
+			r.expect(take, url)
+			r.known(url, time.Now().Add(-time.Minute))
+			r.kill()
+			r.expect(take, url)
+			r.kill()
+			if now := time.Now().Unix(); now != second {
+				t.Fatalf("it took %d s", now-second)
+			}
+			r.expect(take)
+			r.known(url, time.Now().Add(-time.Hour))
+			r.expect(take, url)
+			time.Sleep(3 * time.Second) // the lease gets a mark
+			r.kill()
+			r.expect(take)
+		}
+	})
+}

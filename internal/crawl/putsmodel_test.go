@@ -25,7 +25,6 @@ type putModel struct {
 	hosts  map[string]*putHost
 	delay  time.Duration // of hosts without one of their own
 	active bool
-	dirs   int
 }
 
 // putURL is what the model knows of a URL.
@@ -112,7 +111,7 @@ func (m *putModel) Known(rt *rapid.T) {
 	}
 	u.completed, u.due, u.metadata = p.Due.IsZero(), p.Due.Add(time.Second-1).Truncate(time.Second), fmt.Sprint(p.Metadata)
 	m.r.put(p)
-	time.Sleep(time.Second) // outcomes are stored by seconds: a kill could not tell a lease of the same one from it
+	time.Sleep(time.Duration(rapid.IntRange(0, 1200).Draw(rt, "milliseconds")) * time.Millisecond)
 }
 
 // Set changes settings of a host.
@@ -240,16 +239,19 @@ func (m *putModel) Sleep(rt *rapid.T) {
 func (m *putModel) Restart(*rapid.T) { m.r.restart() }
 
 // Kill goes on with what the disk has at this moment, as after kill -9.
-func (m *putModel) Kill(rt *rapid.T) {
+func (m *putModel) Kill(*rapid.T) { m.r.kill() }
+
+// kill goes on with what the disk has at this moment.
+func (r *clientRun) kill() {
+	r.t.Helper()
 	synctest.Wait()
-	m.dirs++
-	dir := fmt.Sprintf("%s/killed-%d", m.t.TempDir(), m.dirs)
-	if err := os.CopyFS(dir, os.DirFS(m.r.o.DataDir)); err != nil {
-		rt.Fatal(err)
+	dir := r.t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(r.o.DataDir)); err != nil {
+		r.t.Fatal(err)
 	}
-	m.r.end()
-	m.r.o.DataDir = dir
-	m.r.remoteRun = startRemote(m.t, m.r.o)
+	r.end()
+	r.o.DataDir = dir
+	r.remoteRun = startRemote(r.t, r.o)
 	time.Sleep(time.Millisecond)
 }
 

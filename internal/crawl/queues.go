@@ -197,8 +197,9 @@ func (d *dispatcher) restoreLimits(s store) error {
 }
 
 // SetDefaultDelay sets the delay of all hosts that have none of their own, in place of the option. It
-// is in force and on disk when it returns. The error says what is wrong with the delay, or is one of
-// SetQueue. Any goroutine may call it.
+// is in force when it returns. The engine whose Options.Shared is nil keeps it on disk, and those that
+// are opened later and share with it begin with it. The error says what is wrong with the delay, or is
+// one of SetQueue. Any goroutine may call it.
 func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error {
 	m := e.mailbox.Load()
 	if !m.isOpen() {
@@ -216,7 +217,10 @@ func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error
 	return m.submit(ctx, func(d *dispatcher) error {
 		d.keptDelay = &delay
 		d.change(d.live.Load().Live, overridden)
-		d.pending.setMark(markDelay, strconv.AppendInt(nil, int64(delay), 10))
+		if d.o.Shared == nil {
+			d.share.of.keptDelay.Store(&delay)
+			d.pending.setMark(markDelay, strconv.AppendInt(nil, int64(delay), 10))
+		}
 		return nil
 	})
 }
@@ -245,16 +249,27 @@ func (e *Engine) restoreSettings() error {
 		return err
 	}
 	e.inactive.Store(len(inactive) > 0)
-	mark, err := e.store.Mark(markDelay)
-	if err != nil || len(mark) == 0 {
+	if e.o.Shared != nil {
+		e.keptDelay = e.o.Shared.keptDelay.Load()
+	} else if e.keptDelay, err = storedDelay(e.store); err != nil {
 		return err
+	}
+	if e.keptDelay != nil {
+		e.o.Frontier.Politeness.Delay = *e.keptDelay
+		e.live.Store(newInForce(&e.o, e.o.Live()))
+	}
+	return nil
+}
+
+// storedDelay returns the delay that clients have set for all hosts; nil: none.
+func storedDelay(s store) (*time.Duration, error) {
+	mark, err := s.Mark(markDelay)
+	if err != nil || len(mark) == 0 {
+		return nil, err
 	}
 	delay, err := strconv.ParseInt(string(mark), 10, 64)
 	if err != nil || delay < 0 {
-		return fmt.Errorf("mark %s: %w", markDelay, storage.ErrCorrupt)
+		return nil, fmt.Errorf("mark %s: %w", markDelay, storage.ErrCorrupt)
 	}
-	e.keptDelay = new(time.Duration(delay))
-	e.o.Frontier.Politeness.Delay = *e.keptDelay
-	e.live.Store(newInForce(&e.o, e.o.Live()))
-	return nil
+	return new(time.Duration(delay)), nil
 }

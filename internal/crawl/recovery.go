@@ -101,6 +101,8 @@ func (e *Engine) settleLastProcess() error {
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
 	if l, ok := parseLease(leaseNote, s, offset); ok {
 		r.leases[l.URL] = l
+	} else if l, ok := parseLease(againNote, s, offset); ok {
+		r.leases[l.URL] = l
 	} else if l, ok := parseLease(reportNote, s, offset); ok {
 		if q, ok := l.request(); ok { // its request has ended, and the work on the report may have been fatal
 			delete(r.leases, l.URL)
@@ -343,11 +345,16 @@ func (r *recovery) isOpen(q *requestlog.Request) (bool, error) {
 		answered := !record.Fetched.Before(q.Start.Truncate(time.Millisecond))
 		return !answered && !record.Refresh.After(q.Start), err // a failure is retried later
 	}
-	head, _, err := r.store.Lookup(q.URL)
+	return r.isOpenSince(q.URL, q.Start.Truncate(time.Second))
+}
+
+// isOpenSince reports whether a URL is known, and no outcome of it since a second is committed.
+func (r *recovery) isOpenSince(u weburl.URL, since time.Time) (bool, error) {
+	head, _, err := r.store.Lookup(u)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
-	return head.Last.At.Before(q.Start.Truncate(time.Second)), err
+	return head.Last.At.Before(since), err
 }
 
 // robotsRecord returns the stored record of an origin, or the zero Record if there is none or it

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -151,6 +152,30 @@ func (u uncommitted) encode() (text []byte) {
 		text = fmt.Appendf(text, "%d %s\n", at.UnixMilli(), url)
 	}
 	return text
+}
+
+// HasUncommitted reports whether a crawl that is not open has requests whose results are not committed,
+// in its start ledger or in the mark, so that the request log may not have them.
+func HasUncommitted(dir string) (has bool, err error) {
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	text, err := s.Mark(markUncommitted)
+	if err != nil || len(text) > 0 {
+		return len(text) > 0, err
+	}
+	encoded, err := s.Mark(storage.MarkLedger)
+	if err != nil {
+		return false, err
+	}
+	committed, err := storage.DecodeOffset(encoded)
+	if err != nil {
+		return false, fmt.Errorf("mark %s: %w", storage.MarkLedger, err)
+	}
+	_, err = storage.ReadUncommitted(dir, committed, boot.ID(), func(uint64, storage.Start) { has = true })
+	return has, err
 }
 
 // openUncommitted reads what is left of the mark: URLs without an outcome from after the request.

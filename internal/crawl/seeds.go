@@ -60,7 +60,7 @@ func newInitialScope(s scopeStore, o *Options, seeds []Seed, shared ...weburl.UR
 	if err != nil {
 		return nil, err
 	}
-	optOuts := listOptOuts(o.OptOuts, commanded).InForce(o.Now())
+	optOuts := listOptOuts(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
 	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude, urls...).WithOptOuts(optOuts)
 	return &initialScope{scope, fresh, len(known)}, nil
 }

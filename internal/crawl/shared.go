@@ -3,6 +3,7 @@ package crawl
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -10,6 +11,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 )
@@ -28,6 +31,9 @@ type Shared struct {
 	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
 
+	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
+	optOuts   atomic.Pointer[map[string]optout.Entry] // that commands recorded, by mark; nil: none
+
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
 	used    int        // those that they have
@@ -42,7 +48,7 @@ type Shared struct {
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{
-		parsers: newParsers(), marks: wall.NewMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
 		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
 	if o.Several {
@@ -50,7 +56,11 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		if o.Earlier {
 			since = o.Now()
 		}
-		s.gates = &gates{keeper: frontier.NewKeeper(o.Frontier.Politeness.Delay, since)}
+		usual, hold := o.Frontier.Politeness.Delay, frontier.RestartDelay // a robots.txt may demand it
+		if o.IgnoreRobots {
+			usual, hold = 0, 0 // clients may have set a shorter delay for some hosts
+		}
+		s.gates = &gates{keeper: frontier.NewKeeper(usual, since, hold), now: o.Now}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -65,14 +75,19 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 
 // OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
 // data directory of its own below that of the options. The options of the crawl are those of all of
-// them. They have hosts, or limits, in common. The caller closes it when all engines are closed.
-func OpenShared(o Options) (*Shared, error) {
+// them. They have hosts, or limits, in common, and limits in common with other processes if there are
+// grants; nil: they have not. The caller closes it when all engines are closed.
+func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o.fill()
 	o.Several = true
-	return newShared(&o, newDiskSpace(&o))
+	s, err := newShared(&o, newDiskSpace(&o))
+	if err == nil && grants != nil {
+		s.gates.keeper.Share(grants)
+	}
+	return s, err
 }
 
 // Close closes what the engines have shared, which are closed.
@@ -139,6 +154,7 @@ type share struct {
 	wake chan struct{} // holds one: it may be admitted now
 	gate *gate         // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
+	out  int           // leases that fetchers had at the end of the run
 
 	// Under of.mu.
 	waiting bool // it is in of.waiting

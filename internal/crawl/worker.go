@@ -194,7 +194,7 @@ func (w *worker) request(
 	ctx context.Context, res *result, req fetch.Request,
 ) (resp *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	req.Progress = &res.progress
-	resp, err := w.do(ctx, req)
+	resp, err := w.do(ctx, &res.lease, req)
 	return w.ended(res, req.URL, resp, err)
 }
 

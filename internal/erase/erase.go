@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +24,8 @@ import (
 
 // Options say what is erased, and from where.
 type Options struct {
-	Crawl  crawl.Options // of the crawl that has the data directory and the output
+	Crawl  crawl.Options            // of the crawl that has the data directory and the output
+	Others map[string]crawl.Options // of the other crawls of its process, by their ids
 	Names  weburl.Names
 	Output bool // from the output too
 	DryRun bool // only count
@@ -116,12 +120,12 @@ func (w *work) end(ctx context.Context) (*Report, error) {
 
 func (w *work) steps(ctx context.Context) error {
 	if w.o.DryRun {
-		return w.each(ctx, w.output, w.requests, w.crashes, w.ledger, w.database)
+		return w.each(ctx, w.others, w.output, w.requests, w.crashes, w.ledger, w.database)
 	}
 	if err := w.j.save(); err != nil {
 		return err
 	}
-	return w.each(ctx, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger, w.database,
+	return w.each(ctx, w.others, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger, w.database,
 		w.tombstones,
 		w.mentions, func(context.Context) error { return w.j.remove() })
 }
@@ -132,6 +136,35 @@ func (w *work) each(ctx context.Context, steps ...func(context.Context) error) e
 			return err
 		}
 		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// others erases from the other crawls. An erasure that is interrupted goes through all of them again.
+func (w *work) others(ctx context.Context) error {
+	for _, id := range slices.Sorted(maps.Keys(w.o.Others)) {
+		o := w.o
+		o.Crawl, o.Others, o.Names, o.Output = w.o.Others[id], nil, w.j.names(), w.j.Output != ""
+		if _, err := os.Stat(filepath.Join(o.Crawl.DataDir, storage.FileName)); errors.Is(err, fs.ErrNotExist) {
+			continue // it was never opened
+		}
+		w.o.Step("erasing from crawl " + strconv.Quote(id))
+		r, err := Run(ctx, o)
+		if err != nil {
+			return fmt.Errorf("crawl %q: %w", id, err)
+		}
+		if r.IsEmpty() && len(r.Unreadable) == 0 {
+			continue
+		}
+		if w.j.Report.Crawls == nil {
+			w.j.Report.Crawls = make(map[string]*Report)
+		}
+		if w.j.Report.Crawls[id] = r; w.o.DryRun {
+			continue
+		}
+		if err := w.j.save(); err != nil {
 			return err
 		}
 	}

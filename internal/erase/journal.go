@@ -36,11 +36,13 @@ type Report struct {
 	// Mentions are files of the data directory in which the name still occurs, and how often: in
 	// what is kept of others, or in files that are not the crawl's.
 	Mentions map[string]int `json:"mentions"`
+	// Crawls are the reports of other crawls of the same process, by their ids, that had something.
+	Crawls map[string]*Report `json:"crawls,omitempty"`
 }
 
 // IsEmpty reports whether there was nothing to remove.
 func (r *Report) IsEmpty() bool {
-	return r.Database == storage.Erased{} && r.Ledger+r.Crashes == 0 && len(r.Requests)+len(r.Output) == 0
+	return r.Database == storage.Erased{} && r.Ledger+r.Crashes == 0 && len(r.Requests)+len(r.Output)+len(r.Crawls) == 0
 }
 
 // LoggedRequests returns how many requests went from the request log.

@@ -28,6 +28,7 @@ type Client struct {
 	pool   *pool
 
 	resolver    *net.Resolver
+	sockets     *querySockets
 	hostsFile   *net.Resolver
 	resolutions *resolutions
 	benches     chan *bench // those that decode no body now
@@ -53,7 +54,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := newConnPool(o.MaxIdleConns, o.IdleTimeout)
+	kept, sockets := newConnPool(o.MaxIdleConns, o.IdleTimeout), &querySockets{now: now}
 	return &Client{
 		o:       o,
 		now:     now,
@@ -64,7 +65,8 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		cookies: newCookies(o.CookieHosts),
 		pool:    kept,
 
-		resolver:    newResolver(o, kept.closeIdle),
+		resolver:    newResolver(o, sockets, kept.closeIdle),
+		sockets:     sockets,
 		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
 		benches:     newBenches(),
@@ -75,10 +77,16 @@ func New(o Options, now func() time.Time) (*Client, error) {
 
 // Close closes the idle connections. Requests under way end normally and then close their
 // connections. No goroutine is left after that.
-func (c *Client) Close() { c.pool.close() }
+func (c *Client) Close() {
+	c.pool.close()
+	c.sockets.close()
+}
 
-// CloseIdle closes the idle connections and reports whether there were any.
-func (c *Client) CloseIdle() bool { return c.pool.closeIdle() }
+// CloseIdle closes the idle connections and sockets and reports whether there were any.
+func (c *Client) CloseIdle() bool {
+	sockets := c.sockets.closeIdle()
+	return c.pool.closeIdle() || sockets
+}
 
 // Request is one GET.
 type Request struct {

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,8 +18,8 @@ import (
 // that is empty. net.Resolver does the work (retries, TCP after a truncated response, hosts file)
 // but hides the time to live, so the resolver's connections are read along with. If no descriptor
 // is left for a connection, makeRoom is called; if it reports that there is room now, dialling is
-// tried once more.
-func newResolver(o Options, makeRoom func() bool) *net.Resolver {
+// tried once more. UDP sockets come from sockets and return there.
+func newResolver(o Options, sockets *querySockets, makeRoom func() bool) *net.Resolver {
 	dial := o.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -29,6 +30,11 @@ func newResolver(o Options, makeRoom func() bool) *net.Resolver {
 			if o.Resolver != "" {
 				address = o.Resolver
 			}
+			if strings.HasPrefix(network, "udp") {
+				if socket := sockets.take(address); socket != nil {
+					return readAlong(ctx, socket, sockets), nil
+				}
+			}
 			c, err := dial(ctx, network, address)
 			if OutOfDescriptors(err) && makeRoom() {
 				c, err = dial(ctx, network, address)
@@ -37,7 +43,10 @@ func newResolver(o Options, makeRoom func() bool) *net.Resolver {
 				recordOf(ctx).failed(err)
 				return nil, err
 			}
-			return readAlong(ctx, c), nil
+			if udp, ok := c.(*net.UDPConn); ok {
+				return readAlong(ctx, &querySocket{UDPConn: udp, address: address, made: sockets.now()}, sockets), nil
+			}
+			return readAlong(ctx, c, sockets), nil
 		},
 	}
 }
@@ -209,33 +218,48 @@ func (t *ttlRecord) addAuthority(p *dnsmessage.Parser) {
 
 // readAlong returns c wrapped so that its responses are recorded in the ttlRecord of ctx, and so
 // that it is closed when ctx ends: an abandoned lookup leaves nothing behind.
-func readAlong(ctx context.Context, c net.Conn) net.Conn {
+func readAlong(ctx context.Context, c net.Conn, sockets *querySockets) net.Conn {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	record := recordOf(ctx)
-	if udp, ok := c.(*net.UDPConn); ok {
-		return &udpAlong{UDPConn: udp, record: record, stop: stop}
+	if socket, ok := c.(*querySocket); ok {
+		socket.queries++
+		return &udpAlong{querySocket: socket, sockets: sockets, record: record, stop: stop}
 	}
 	return &tcpAlong{Conn: c, record: record, stop: stop}
 }
 
-// udpAlong remains a net.PacketConn, by which net.Resolver recognises UDP.
+// udpAlong carries one query. It remains a net.PacketConn, by which net.Resolver recognises UDP.
 type udpAlong struct {
-	*net.UDPConn
-	record *ttlRecord
-	stop   func() bool
+	*querySocket
+	sockets  *querySockets
+	record   *ttlRecord
+	stop     func() bool
+	id       [2]byte // of the query
+	answered bool
 }
 
+func (c *udpAlong) Write(p []byte) (int, error) {
+	copy(c.id[:], p)
+	return c.querySocket.Write(p)
+}
+
+// Read records the answer to the query. A late answer to an earlier query is none; net.Resolver
+// ignores it too.
 func (c *udpAlong) Read(p []byte) (int, error) {
-	n, err := c.UDPConn.Read(p)
-	if err == nil {
+	n, err := c.querySocket.Read(p)
+	if err == nil && bytes.HasPrefix(p[:n], c.id[:]) {
+		c.answered = true
 		c.record.addMessage(p[:n])
 	}
 	return n, err
 }
 
+// Close keeps the socket for another query if this one was answered.
 func (c *udpAlong) Close() error {
-	c.stop()
-	return c.UDPConn.Close()
+	if c.stop() && c.answered {
+		return c.sockets.put(c.querySocket)
+	}
+	return c.querySocket.Close()
 }
 
 // tcpAlong gathers a message with its two bytes of length (RFC 1035, section 4.2.2). One connection

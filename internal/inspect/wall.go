@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/wall"
@@ -18,6 +19,12 @@ type Wall struct {
 	Evidence  string    `json:"evidence"`            // for people
 }
 
+// KnownMarks returns the marks of known walls. The search for them is built once, when it is first
+// needed.
+func KnownMarks() *wall.Marks { return knownMarks() }
+
+var knownMarks = sync.OnceValue(wall.NewMarks)
+
 // wallOf returns what is known of the wall of a host; nil: nothing speaks for one.
 func wallOf(h *storage.Host) (*Wall, error) {
 	state, err := wall.DecodeState(h.Wall)
@@ -30,6 +37,6 @@ func wallOf(h *storage.Host) (*Wall, error) {
 	}
 	return &Wall{
 		Kind: v.Kind.String(), Suspected: v.Stand == wall.Suspected, Since: v.Since, Probes: v.Probes, Parked: v.Park,
-		Evidence: v.Evidence(wall.NewMarks()),
+		Evidence: v.Evidence(KnownMarks()),
 	}, nil
 }

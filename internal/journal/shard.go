@@ -220,6 +220,7 @@ func (s *Streams) newReader(
 	defer cancel()
 	c, err := of.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, start),
+		MaxResetAttempts: 1, // otherwise it makes them until the servers answer, and does not heed a context
 	})
 	if err != nil {
 		return nil, downError(err)

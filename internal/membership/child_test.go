@@ -97,4 +97,4 @@ func (e *crawlers) Close(h *Holding, _ bool) {
 	e.stop[h]()
 }
 
-func (e *crawlers) Granted(*Holding, string) {}
+func (e *crawlers) Granted(string) {}

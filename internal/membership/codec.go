@@ -106,23 +106,30 @@ const (
 func beginGrants(process uint64) []byte { return begin(kindGrants, writer{process: process}) }
 
 func appendGrantRequest(b []byte, r cluster.GrantRequest) []byte {
-	b = appendText(append(b, partRequest), r.Key)
-	b = binary.AppendUvarint(b, uint64(r.User))
-	b = binary.AppendUvarint(b, uint64(r.Epoch))
-	b = binary.AppendUvarint(b, r.Number)
-	b = binary.AppendUvarint(b, uint64(min(r.Keep, maxSlots)))
-	return binary.AppendUvarint(b, uint64(min(r.Want, maxSlots)))
+	b = appendGrantHead(append(b, partRequest), r.Key, r.User, r.Number)
+	b = binary.AppendUvarint(b, slotsOf(r.Limit.Slots))
+	b = binary.AppendUvarint(b, uint64(max(0, r.Limit.Delay)))
+	b = binary.AppendUvarint(b, slotsOf(r.Keep))
+	b = append(b, bit(r.Used))
+	return binary.AppendUvarint(b, slotsOf(r.Want))
 }
 
 func appendGrant(b []byte, g cluster.Grant) []byte {
-	b = appendText(append(b, partGrant), g.Key)
-	b = binary.AppendUvarint(b, uint64(g.User))
-	b = binary.AppendUvarint(b, uint64(g.Epoch))
-	b = binary.AppendUvarint(b, g.Number)
-	b = binary.AppendUvarint(b, uint64(min(g.Slots, maxSlots)))
-	b = binary.AppendUvarint(b, uint64(g.After))
-	return binary.AppendUvarint(b, uint64(min(g.Share, maxSlots)))
+	b = appendGrantHead(append(b, partGrant), g.Key, g.User, g.Number)
+	b = binary.AppendUvarint(b, slotsOf(g.Slots))
+	b = binary.AppendUvarint(b, uint64(max(0, g.After)))
+	b = binary.AppendUvarint(b, slotsOf(g.Share))
+	return append(b, bit(g.Confirms))
 }
+
+// appendGrantHead appends what both kinds of parts begin with.
+func appendGrantHead(b []byte, key string, user cluster.Member, number uint64) []byte {
+	b = appendText(appendText(b, key), user.Node)
+	b = binary.AppendUvarint(b, uint64(user.Born))
+	return binary.AppendUvarint(b, number)
+}
+
+func slotsOf(n int) uint64 { return uint64(min(max(n, 0), maxSlots)) }
 
 // decodeGrants returns the requests (cluster.GrantRequest) and grants (cluster.Grant) of a message, in
 // their order.
@@ -134,15 +141,16 @@ func decodeGrants(b []byte) (parts []any, err error) {
 			return nil, wire.ErrRange
 		}
 		kind, key := d.Byte(), readText(&d, maxLimitKey)
-		user, epoch := cluster.Shard(d.UvarintMax(math.MaxInt32)), cluster.Sequence(d.Uvarint())
-		number, slots := d.Uvarint(), int(d.UvarintMax(maxSlots))
+		user := cluster.Member{Node: readText(&d, maxNodeName), Born: cluster.Sequence(d.Uvarint())}
+		number := d.Uvarint()
 		switch kind {
 		case partRequest:
-			parts = append(parts, cluster.GrantRequest{Key: key, User: user, Epoch: epoch, Number: number,
-				Keep: slots, Want: int(d.UvarintMax(maxSlots))})
+			limit := cluster.Limit{Slots: readSlots(&d), Delay: readTime(&d)}
+			parts = append(parts, cluster.GrantRequest{Key: key, Limit: limit, User: user, Number: number,
+				Keep: readSlots(&d), Used: readBit(&d), Want: readSlots(&d)})
 		case partGrant:
-			parts = append(parts, cluster.Grant{Key: key, User: user, Epoch: epoch, Number: number, Slots: slots,
-				After: time.Duration(d.UvarintMax(math.MaxInt64)), Share: int(d.UvarintMax(maxSlots))})
+			parts = append(parts, cluster.Grant{Key: key, User: user, Number: number, Slots: readSlots(&d),
+				After: readTime(&d), Share: readSlots(&d), Confirms: readBit(&d)})
 		default:
 			d.Require(false)
 		}
@@ -152,6 +160,10 @@ func decodeGrants(b []byte) (parts []any, err error) {
 	}
 	return parts, nil
 }
+
+func readSlots(d *wire.Decoder) int { return int(d.UvarintMax(maxSlots)) }
+
+func readTime(d *wire.Decoder) time.Duration { return time.Duration(d.UvarintMax(math.MaxInt64)) }
 
 // setting is one that all nodes of a cluster have to agree on.
 type setting struct{ name, value string }

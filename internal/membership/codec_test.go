@@ -16,9 +16,10 @@ var (
 	goldenWriter  = writer{process: 0x0102030405060708, id: 300}
 	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
 	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}, Released: true}
-	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9, Keep: 1, Want: 3}
-	goldenGrant   = cluster.Grant{Key: "192.0.2.1", User: 63, Epoch: 500, Number: 9,
-		Slots: 2, After: time.Second, Share: 1}
+	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second},
+		User: goldenEpoch.Owner, Number: 9, Keep: 1, Used: true, Want: 3}
+	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, After: time.Second, Share: 1,
+		Confirms: true}
 	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
 
@@ -38,8 +39,9 @@ func TestGolden(t *testing.T) {
 		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d01", encodeEpoch(goldenWriter, goldenEpoch),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenEpoch}},
-		{"grants", "0167010203040506070800" + "00093139322e302e322e31" + "3ff4030901" + "03" +
-			"01093139322e302e322e31" + "3ff4030902" + "8094ebdc0301", grants,
+		{"grants", "0167010203040506070800" +
+			"00093139322e302e322e31" + "03612d31" + "4d09" + "048094ebdc03" + "010103" +
+			"01093139322e302e322e31" + "03612d31" + "4d09" + "028094ebdc03" + "0101", grants,
 			func(b []byte) (any, error) { return decodeGrants(b) }, []any{goldenRequest, goldenGrant}},
 		{"settings", "01730102030405060708ac0202" + "0e636c75737465722e736861726473" + "023634" + "05747261707300",
 			encodeSettings(goldenWriter, goldenList),
@@ -60,7 +62,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, v, err, tt.value)
 		}
 		for n := range b {
-			if _, err := tt.decode(b[:n]); err == nil && !(tt.name == "grants" && (n == 11 || n == 28)) {
+			if _, err := tt.decode(b[:n]); err == nil && !(tt.name == "grants" && (n == 11 || n == 37)) {
 				t.Errorf("%s: the first %d bytes are a message", tt.name, n)
 			}
 		}
@@ -81,13 +83,13 @@ func TestHostile(t *testing.T) {
 	for range maxGrants + 1 {
 		many = appendGrantRequest(many, goldenRequest)
 	}
-	negative := goldenRequest
-	negative.User = -1
+	stranger := goldenRequest
+	stranger.User.Node = long
 	for name, b := range map[string][]byte{
-		"long key":       appendGrantRequest(beginGrants(1), cluster.GrantRequest{Key: long}),
-		"many":           many,
-		"negative shard": appendGrantRequest(beginGrants(1), negative),
-		"kind":           append(beginGrants(1), 2, 0, 0, 0, 0, 0, 0),
+		"long key":  appendGrantRequest(beginGrants(1), cluster.GrantRequest{Key: long}),
+		"many":      many,
+		"long name": appendGrantRequest(beginGrants(1), stranger),
+		"kind":      append(beginGrants(1), 2, 0, 0, 0, 0, 0, 0),
 	} {
 		if parts, err := decodeGrants(b); err == nil || parts != nil {
 			t.Errorf("%s: %v, %v", name, parts, err)

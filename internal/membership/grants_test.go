@@ -15,7 +15,12 @@ type limited struct {
 	mu       sync.Mutex
 	state    *limitState
 	holdings map[*Holding]context.CancelFunc
+	ended    map[string]time.Duration // of the last request of the node under a limit
 	wg       sync.WaitGroup
+}
+
+func newLimited(s *limitState) *limited {
+	return &limited{state: s, holdings: make(map[*Holding]context.CancelFunc), ended: make(map[string]time.Duration)}
 }
 
 // limitState has the requests of all nodes under each limit.
@@ -37,15 +42,12 @@ func (e *limited) Open(h *Holding) {
 	e.holdings[h] = cancel
 	e.mu.Unlock()
 	e.wg.Go(func() {
-		for key := range testLimits {
-			h.Need(key, 1)
+		for key, limit := range testLimits {
+			h.n.Need(key, cluster.Need{Limit: limit, Waiting: 1})
 		}
-		ended := make(map[string]time.Duration)
 		for ctx.Err() == nil {
-			for key, limit := range testLimits {
-				if uptime() >= ended[key]+limit.Delay { // the engine keeps the delay between its own requests
-					ended[key] = max(ended[key], e.request(h, key))
-				}
+			for key := range testLimits {
+				e.request(h, key)
 			}
 			pause(ctx, time.Millisecond)
 		}
@@ -53,16 +55,36 @@ func (e *limited) Open(h *Holding) {
 	})
 }
 
-// request makes a request if it may, and returns when it ended.
-func (e *limited) request(h *Holding, key string) (ended time.Duration) {
+// start takes a slot, if the node has one and has kept the delay after its last request.
+func (e *limited) start(h *Holding, key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return uptime() >= e.ended[key]+testLimits[key].Delay && h.n.Start(key)
+}
+
+func (e *limited) end(h *Holding, key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if testLimits[key].Delay > 0 {
+		e.ended[key] = uptime()
+	}
+	h.n.End(key)
+}
+
+// request makes a request if it may.
+func (e *limited) request(h *Holding, key string) {
+	if !e.start(h, key) {
+		return
+	}
+	defer e.end(h, key)
 	r, err := h.Begin(context.Background(), key)
 	if err != nil {
-		return 0
+		return
 	}
 	defer r.End()
 	from := uptime()
 	if r.Check() != nil {
-		return from
+		return
 	}
 	pause(r.Context(), 5*time.Millisecond)
 	to := uptime()
@@ -77,7 +99,6 @@ func (e *limited) request(h *Holding, key string) (ended time.Duration) {
 		s.served[key] = make(map[cluster.Shard]int)
 	}
 	s.served[key][h.Shard()]++
-	return uptime()
 }
 
 func (e *limited) Close(h *Holding, _ bool) {
@@ -86,7 +107,7 @@ func (e *limited) Close(h *Holding, _ bool) {
 	e.holdings[h]()
 }
 
-func (e *limited) Granted(*Holding, string) {}
+func (e *limited) Granted(string) {}
 
 // TestGrants: shards of two nodes share limits. Their requests stay within them, and each shard has
 // its turns, also after one of the nodes has left.
@@ -96,8 +117,7 @@ func TestGrants(t *testing.T) {
 	s := &limitState{requests: make(map[string][]flight), served: make(map[string]map[cluster.Shard]int)}
 	w.alter = func(o *Options) {
 		o.Cluster.Shards = 6
-		o.Cluster.Limit = func(key string) cluster.Limit { return testLimits[key] }
-		o.Engines = &limited{state: s, holdings: make(map[*Holding]context.CancelFunc)}
+		o.Engines = newLimited(s)
 	}
 	a, b := w.start("a"), w.start("b")
 	turns := func() {

@@ -164,7 +164,7 @@ func (e *engines) Close(h *Holding, orderly bool) {
 	}
 }
 
-func (e *engines) Granted(*Holding, string) {}
+func (e *engines) Granted(string) {}
 
 // owned returns the shards that may make requests now.
 func (e *engines) owned() (shards []cluster.Shard) {

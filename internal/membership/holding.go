@@ -3,7 +3,6 @@ package membership
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 )
@@ -57,37 +56,9 @@ func (h *Holding) Check() error {
 	return ErrNotTrusted
 }
 
-// Need sets how many requests the engine has a use for under a shared limit, those in flight
-// included. The node then gets and keeps as many slots of it as others leave. [Engines.Granted] says
-// when that has changed something.
-func (h *Holding) Need(key string, want int) {
-	if h != nil {
-		h.n.do(func(m *cluster.Node, now cluster.Instant) { m.Need(now, h.shard, key, want) })
-	}
-}
-
-// Turn is what an engine has of a shared limit: so many requests may start, after a time, and the
-// grant lasts for a time, both from now. If none is free, the grant is still awaited.
-type Turn struct {
-	Free        int
-	After, Left time.Duration
-}
-
-// Turn returns what the engine has of a shared limit.
-func (h *Holding) Turn(key string) (t Turn) {
-	if h == nil {
-		return Turn{Free: 1}
-	}
-	h.n.do(func(m *cluster.Node, now cluster.Instant) {
-		have := m.Turn(h.shard, key)
-		t = Turn{have.Free, max(0, have.NotBefore.Sub(now)), max(0, have.Until.Sub(now))}
-	})
-	return t
-}
-
-// Begin begins a request to a host of the shard, under shared limits. If it may start under all of
-// them it takes a slot of each and returns the request, which the caller ends. Else it takes none and
-// returns [ErrNotTrusted]. The context of the request is a child of ctx.
+// Begin begins a request to a host of the shard. The caller has a slot of each of the shared limits:
+// see [Node.Start]. If it may not be made, the error is [ErrNotTrusted]. The caller ends it. The context
+// of the request is a child of ctx.
 func (h *Holding) Begin(ctx context.Context, keys ...string) (*Request, error) {
 	if h == nil {
 		return &Request{ctx: ctx}, nil
@@ -99,15 +70,12 @@ func (h *Holding) Begin(ctx context.Context, keys ...string) (*Request, error) {
 	err := ErrNotTrusted
 	h.n.do(func(m *cluster.Node, now cluster.Instant) {
 		for _, key := range keys {
-			if !m.MayStartUnder(now, h.shard, key) {
+			if !m.MayContinue(now, key) {
 				return
 			}
 		}
 		if h.n.holdings[h.shard] != h || !m.MayStart(now, h.shard) {
 			return
-		}
-		for _, key := range keys {
-			m.Start(now, h.shard, key)
 		}
 		r.ctx, r.cancel = context.WithCancelCause(ctx)
 		h.requests[r] = struct{}{}
@@ -148,7 +116,7 @@ func (r *Request) Check() error {
 	}
 	err := ErrNotTrusted
 	h.n.do(func(m *cluster.Node, now cluster.Instant) {
-		if r.until(m).Sub(now) >= least {
+		if r.until(m).Sub(now) >= least && r.ctx.Err() == nil {
 			err = nil
 		}
 	})
@@ -161,15 +129,7 @@ func (r *Request) End() {
 	if h == nil {
 		return
 	}
-	h.n.do(func(m *cluster.Node, now cluster.Instant) {
-		if _, inFlight := h.requests[r]; !inFlight {
-			return
-		}
-		delete(h.requests, r)
-		for _, key := range r.keys {
-			m.End(now, h.shard, key)
-		}
-	})
+	h.n.do(func(*cluster.Node, cluster.Instant) { delete(h.requests, r) })
 	r.cancel(context.Canceled)
 }
 
@@ -177,7 +137,7 @@ func (r *Request) End() {
 func (r *Request) until(m *cluster.Node) cluster.Instant {
 	until := m.Trust()
 	for _, key := range r.keys {
-		until = min(until, m.Until(r.holding.shard, key))
+		until = min(until, m.Until(key))
 	}
 	return until
 }

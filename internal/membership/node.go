@@ -31,6 +31,7 @@ type Node struct {
 	reg    *registers
 	writes *writes
 	grants *grants
+	state  *stateFile
 	trust  *Trust
 
 	wake    chan struct{} // for the loop: there are actions
@@ -59,7 +60,7 @@ const maxNames = 10_000
 
 // Join looks whether the process can be a node of the cluster: the stream and the settings are those
 // that the other nodes have. It creates them if this is the first node. The node is no member before
-// [Node.Run]. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
+// [Node.Run], and a node that is not run is closed. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
 func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -83,6 +84,9 @@ func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options)
 	}
 	n.writes = newWrites(n)
 	n.grants = newGrants(n, nc)
+	if n.state, err = openState(o.StateFile); err != nil {
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -101,12 +105,9 @@ const tickEvery = 200 * time.Millisecond
 // then wait for a TTL before they take the shards. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
 	o := n.o.Cluster
-	state, err := openState(n.o.StateFile)
-	if err != nil {
-		return err
-	}
-	defer state.close()
-	o.Predecessor = state.predecessor
+	defer n.Close()
+	o.Predecessor = n.state.predecessor
+	var err error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n.mu.Lock()
@@ -128,7 +129,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-synced:
-		err = n.loop(ctx, state)
+		err = n.loop(ctx)
 	}
 	n.breakAll()
 	cancel()
@@ -139,14 +140,14 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // loop lets time pass and carries out actions until the node has left.
-func (n *Node) loop(ctx context.Context, state *stateFile) error {
+func (n *Node) loop(ctx context.Context) error {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	trusted := false
 	for {
 		n.do(func(m *cluster.Node, now cluster.Instant) {
 			m.Tick(now)
-			state.note(m.Born())
+			n.state.note(m.Born())
 			n.checkWatch(now)
 		})
 		if is := n.trust.Left() > 0; is != trusted {
@@ -157,7 +158,7 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 					"look whether the NATS servers can be reached and a majority of them runs")
 			}
 		}
-		if err := state.save(); err != nil {
+		if err := n.state.save(); err != nil {
 			n.log.Warn("cannot note the membership, so a restart takes longer", "error", err)
 		}
 		for ticked := false; !ticked; {
@@ -174,6 +175,9 @@ func (n *Node) loop(ctx context.Context, state *stateFile) error {
 		}
 	}
 }
+
+// Close gives up a node that is not run, so that another process can use its state file.
+func (n *Node) Close() { n.state.close() }
 
 // Leave makes the node hand over its shards and end its membership. [Node.Run] returns when that is
 // done.
@@ -209,7 +213,7 @@ func (n *Node) do(f func(m *cluster.Node, now cluster.Instant)) {
 const maxLocal = 1 << 12
 
 // absorb takes the actions of the state machine. What ends a permission takes effect at once, and
-// messages about grants between shards of this node are delivered. The rest is for the loop.
+// messages about grants of this node to itself are delivered. The rest is for the loop.
 func (n *Node) absorb(now cluster.Instant) {
 	local := 0
 	for actions := append([]cluster.Action(nil), n.machine.Actions()...); len(actions) > 0; actions = actions[1:] {
@@ -231,9 +235,9 @@ func (n *Node) absorb(now cluster.Instant) {
 				continue
 			}
 		case cluster.SendGrant:
-			if h := n.holdings[a.Grant.User]; local < maxLocal && h != nil && h.epoch == a.Grant.Epoch {
+			if local < maxLocal && a.Grant.User == n.machine.Member() {
 				local++
-				n.granted(now, h, a.Grant)
+				n.granted(now, a.Grant)
 				actions = append(actions, n.machine.Actions()...)
 				continue
 			}
@@ -248,7 +252,7 @@ func (n *Node) absorb(now cluster.Instant) {
 	}
 }
 
-// The actions for engines, with the holding that they are about.
+// The actions for engines.
 type (
 	openHolding struct {
 		cluster.Action
@@ -259,18 +263,11 @@ type (
 		holding *Holding
 		orderly bool
 	}
-	engineGranted struct {
+	keyGranted struct {
 		cluster.Action
-		holding *Holding
-		key     string
+		key string
 	}
 )
-
-// granted takes a grant. n.mu is held.
-func (n *Node) granted(now cluster.Instant, h *Holding, g cluster.Grant) {
-	n.machine.Granted(now, g)
-	n.actions = append(n.actions, engineGranted{holding: h, key: g.Key})
-}
 
 // stop takes the permission from an engine that has to end. n.mu is held.
 func (n *Node) stop(a cluster.StopEngine) {
@@ -366,15 +363,13 @@ func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
 			if n.isOpen(a.holding, false) {
 				n.o.Engines.Close(a.holding, a.orderly)
 			}
-		case engineGranted:
-			if n.isOpen(a.holding, false) {
-				n.o.Engines.Granted(a.holding, a.key)
-			}
+		case keyGranted:
+			n.o.Engines.Granted(a.key)
 		case cluster.SendGrantRequest:
-			n.grants.gather(cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards),
+			n.grants.gather(n.grants.ofGranter(a.Request.Key),
 				func(b []byte) []byte { return appendGrantRequest(b, a.Request) })
 		case cluster.SendGrant:
-			n.grants.gather(a.Grant.User, func(b []byte) []byte { return appendGrant(b, a.Grant) })
+			n.grants.gather(n.grants.ofUser(a.Grant.User.Node), func(b []byte) []byte { return appendGrant(b, a.Grant) })
 		case cluster.NameTaken:
 			return false, fmt.Errorf("cluster %s, node %s: %w; give each node a name of its own (cluster.node)",
 				n.o.Names.Cluster, n.o.Cluster.Node, ErrNameTaken)

@@ -45,8 +45,8 @@ type Engines interface {
 	// committed; or at once, so that requests are broken off and nothing more is committed. An
 	// orderly end may be followed by one that is not.
 	Close(h *Holding, orderly bool)
-	// Granted says that what the engine has of a shared limit may have changed: see [Holding.Turn].
-	Granted(h *Holding, key string)
+	// Granted says that what the node has of a shared limit may have changed: see [Node.Turn].
+	Granted(key string)
 }
 
 // validate returns nil, or what cannot be used.

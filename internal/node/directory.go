@@ -157,6 +157,42 @@ func (d *directory) create(id string) error {
 	return syncDir(parent)
 }
 
+// openFile is the name of the file in the directory of a crawl that is open, or was closed while fetchers
+// had leases.
+const openFile = "open"
+
+// setOpen says, durably, that a crawl is open.
+func (d *directory) setOpen(id string) error {
+	f, err := os.OpenFile(filepath.Join(d.path(id), openFile), os.O_CREATE|os.O_EXCL, 0o640)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err == nil {
+		err = syncDir(d.path(id))
+	}
+	return err
+}
+
+// setClosed says that a crawl is closed, and no fetcher has anything of it.
+func (d *directory) setClosed(id string) error {
+	return os.Remove(filepath.Join(d.path(id), openFile))
+}
+
+// wasOpen returns the ids of the crawls that were open at the end of the last process, or of which
+// fetchers had leases.
+func (d *directory) wasOpen() (open []string, err error) {
+	ids, err := d.ids()
+	for _, id := range ids {
+		if _, err := os.Lstat(filepath.Join(d.path(id), openFile)); err == nil {
+			open = append(open, id)
+		}
+	}
+	return open, err
+}
+
 // remove deletes a crawl. Once its directory has another name the crawl is gone, also after a crash; an
 // error behind that is one of tidying up, which the next start repeats.
 func (d *directory) remove(id string) (gone bool, err error) {

@@ -81,13 +81,28 @@ func (n *Node) hold(c *openCrawl) bool {
 	return true
 }
 
-// openAll opens all crawls, one after the other: they have workers, and go on with what they have to
-// do.
+// reopen opens the crawls of which fetchers may have leases, before anybody uses one: no other crawl may
+// hand out URLs of the hosts of these leases.
+func (n *Node) reopen(ctx context.Context) {
+	defer close(n.reopened)
+	ids, err := n.directory.wasOpen()
+	if err != nil {
+		n.log.Error("the crawls of this data directory cannot be listed", "error", err)
+	}
+	n.openEach(ctx, ids)
+}
+
+// openAll opens all crawls: they have workers, and go on with what they have to do.
 func (n *Node) openAll(ctx context.Context) {
 	ids, err := n.directory.ids()
 	if err != nil {
 		n.log.Error("the crawls of this data directory cannot be listed", "error", err)
 	}
+	n.openEach(ctx, ids)
+}
+
+// openEach opens crawls, one after the other.
+func (n *Node) openEach(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		c, err := n.use(ctx, id, false)
 		switch {

@@ -28,7 +28,7 @@ type Node struct {
 	log       *slog.Logger
 	directory directory
 	main      *crawl.Engine // of DEFAULT
-	began     chan struct{} // closed by Run
+	reopened  chan struct{} // closed when the crawls are open of which fetchers may have leases
 	over      chan struct{} // closed when Run takes no more users
 	driving   sync.WaitGroup
 
@@ -58,7 +58,7 @@ func Open(o Options, log *slog.Logger) (*Node, error) {
 	}
 	n := &Node{
 		o: o, log: log, directory: d, main: main,
-		began: make(chan struct{}), over: make(chan struct{}),
+		reopened: make(chan struct{}), over: make(chan struct{}),
 		live: o.Crawl.Live(), crawls: make(map[string]*openCrawl),
 	}
 	if err := n.directory.tidyUp(); err != nil {
@@ -79,13 +79,17 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	n.ctx = running
 	n.mu.Unlock()
-	close(n.began)
 	var own sync.WaitGroup
 	if n.o.MaxCrawls > 0 {
 		own.Go(func() { n.closeIdle(running) })
-		if n.o.Crawl.Workers > 0 {
-			own.Go(func() { n.openAll(running) })
-		}
+		own.Go(func() {
+			n.reopen(running)
+			if n.o.Crawl.Workers > 0 {
+				n.openAll(running)
+			}
+		})
+	} else {
+		close(n.reopened)
 	}
 	summary, err := n.main.Run(running, n.o.Seeds)
 	end()
@@ -126,7 +130,7 @@ func (n *Node) Use(ctx context.Context, id string, create bool) (e *crawl.Engine
 	if err := checkID(id); err != nil {
 		return nil, nil, err
 	}
-	if err := waitFor(ctx, n.began); err != nil {
+	if err := waitFor(ctx, n.reopened); err != nil {
 		return nil, nil, err
 	}
 	if id == Default {
@@ -256,7 +260,7 @@ func (n *Node) Delete(ctx context.Context, id string) (urls uint64, err error) {
 	if err := checkID(id); err != nil {
 		return 0, err
 	}
-	if err := waitFor(ctx, n.began); err != nil {
+	if err := waitFor(ctx, n.reopened); err != nil {
 		return 0, err
 	}
 	c, err := n.use(ctx, id, false)
@@ -323,6 +327,25 @@ func (n *Node) Change(ctx context.Context, l crawl.Live) error {
 	l.ExitWhenDone = false
 	return n.each(ctx, func(id string, e *crawl.Engine) error {
 		if err := e.Change(ctx, l); err != nil && !errors.Is(err, crawl.ErrNotRunning) {
+			return fmt.Errorf("crawl %q: %w", id, err)
+		}
+		return nil
+	})
+}
+
+// SetDefaultDelay sets the delay of the hosts of all crawls, also of those that are opened later. The
+// errors are those of crawl.Engine.SetDefaultDelay.
+func (n *Node) SetDefaultDelay(ctx context.Context, delay time.Duration) error {
+	e, release, err := n.useDefault(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := e.SetDefaultDelay(ctx, delay); err != nil {
+		return err
+	}
+	return n.each(ctx, func(id string, e *crawl.Engine) error {
+		if err := e.SetDefaultDelay(ctx, delay); err != nil && !errors.Is(err, crawl.ErrNotRunning) {
 			return fmt.Errorf("crawl %q: %w", id, err)
 		}
 		return nil

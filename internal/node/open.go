@@ -85,6 +85,9 @@ func (n *Node) openEngine(id string, create bool) (*crawl.Engine, error) {
 			return nil, err
 		}
 	}
+	if err := n.directory.setOpen(id); err != nil {
+		return nil, err
+	}
 	e, err := crawl.Open(n.optionsOf(id), n.log.With("crawl", id))
 	if err == nil && !exists { // the database is in its directory, also after a loss of power
 		if err = syncDir(n.directory.path(id)); err != nil {
@@ -94,13 +97,30 @@ func (n *Node) openEngine(id string, create bool) (*crawl.Engine, error) {
 	return e, err
 }
 
+// Stored returns the options of the crawls besides DEFAULT that are on the disk, by their ids, given
+// those of DEFAULT.
+func Stored(o crawl.Options) (map[string]crawl.Options, error) {
+	d := directory{o.DataDir, 1}
+	ids, err := d.ids()
+	stored := make(map[string]crawl.Options, len(ids))
+	for _, id := range ids {
+		stored[id] = d.optionsOf(id, o)
+	}
+	return stored, err
+}
+
+// optionsOf returns the options of a crawl other than DEFAULT, given those of DEFAULT.
+func (d *directory) optionsOf(id string, o crawl.Options) crawl.Options {
+	o.DataDir = d.path(id)
+	o.Archive.Dir = filepath.Join(o.DataDir, "output")
+	return o
+}
+
 // optionsOf returns the options of a crawl other than DEFAULT.
 func (n *Node) optionsOf(id string) crawl.Options {
 	n.mu.Lock()
-	o := n.o.Crawl.With(n.live)
+	o := n.directory.optionsOf(id, n.o.Crawl.With(n.live))
 	n.mu.Unlock()
-	o.DataDir = n.directory.path(id)
-	o.Archive.Dir = filepath.Join(o.DataDir, "output")
 	o.Shared = n.main.Shared()
 	if o.Spool.Dir == "" {
 		o.Spool.Dir = filepath.Join(n.o.Crawl.DataDir, "spool") // that of the shared spool
@@ -142,7 +162,11 @@ func (n *Node) end(c *openCrawl) {
 	<-c.unused
 	if c.engine != nil {
 		c.urls = c.engine.Counters().URLs
-		if err := c.engine.Close(); err != nil {
+		err := c.engine.Close()
+		if err == nil && c.engine.LeasesOut() == 0 {
+			err = n.directory.setClosed(c.id)
+		}
+		if err != nil {
 			n.log.Warn("a crawl could not be closed in order", "crawl", c.id, "error", err)
 		}
 	}
@@ -153,7 +177,9 @@ func (n *Node) end(c *openCrawl) {
 	}
 	n.mu.Unlock()
 	if removing {
-		c.removed, c.removeErr = n.directory.remove(c.id)
+		if c.removed, c.removeErr = n.directory.remove(c.id); c.removed && c.engine != nil {
+			c.engine.Forget()
+		}
 		n.mu.Lock()
 		delete(n.crawls, c.id)
 		n.mu.Unlock()

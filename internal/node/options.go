@@ -19,9 +19,12 @@ type Options struct {
 	Idle time.Duration
 	// MaxCrawls is the most crawls that there may be besides the DEFAULT crawl; 0: it is the only one,
 	// and others on the disk stay closed. MaxOpen is how many of them may be open at a time. Each takes
-	// about 100 KiB and ten descriptors.
+	// about 100 KiB and CrawlDescriptors.
 	MaxCrawls, MaxOpen int
 }
+
+// CrawlDescriptors is how many files an open crawl besides DEFAULT has open, at most.
+const CrawlDescriptors = 10
 
 // DefaultOptions returns the options of a node, with those of its crawls.
 func DefaultOptions(o crawl.Options) Options {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -257,6 +258,48 @@ func TestSlotsAreShared(t *testing.T) {
 		}
 		if got := log.MaxInFlight(); got != 2 {
 			t.Errorf("%d requests at a time, want 2", got)
+		}
+	})
+}
+
+// TestOptOutOfAll: an opt-out that a command records for the DEFAULT crawl holds for all crawls, those
+// that are opened later and after a restart too, until it is removed.
+func TestOptOutOfAll(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, web *testweb.Web) {
+		o := fetching(t, web)
+		n := start(t, o)
+		defer func() { n.stop() }()
+		add := func(id string) { n.add(t, id, web.URL("a.test", "/"), web.URL("b.test", "/")) }
+		add("x")
+		time.Sleep(5 * time.Second)
+		before := len(web.Requests().Host("b.test"))
+		entry := optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}
+		if err := n.Default().AddOptOut(t.Context(), entry); err != nil {
+			t.Fatal(err)
+		}
+		quiet := func(when string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := len(web.Requests().Host("b.test")); before == 0 || got > before+1 { // one was in flight
+				t.Errorf("%s: %d requests, %d before", when, got, before)
+			}
+		}
+		quiet("a crawl that is open")
+		add("y")
+		quiet("a crawl that is opened later")
+		n.stop()
+		n = start(t, o)
+		add("z")
+		quiet("after a restart")
+		if err := n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
+			t.Fatal(err)
+		}
+		_, release := n.use(t, "x", false) // it had nothing to do, and is closed
+		defer release()
+		time.Sleep(10 * time.Minute)
+		if got := len(web.Requests().Host("b.test").Pages()); got != pages {
+			t.Errorf("%d pages when it is removed, want %d", got, pages)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func Start(nc *nats.Conn, names natsconn.Names, node string) (*Routes, error) {
 	}
 	if err := nc.FlushTimeout(flushTimeout); err != nil {
 		_ = r.sub.Unsubscribe()
-		return nil, fmt.Errorf("subscribe to the requests of other nodes: %w", err)
+		return nil, fmt.Errorf("subscribe to the requests of other nodes: %w: %w", natsconn.ErrDown, err)
 	}
 	r.working.Go(r.receive)
 	r.working.Go(r.watch)

@@ -83,7 +83,7 @@ func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 		return errQuery{err}
 	}
 	defer list.Close()
-	to, err := s.crawl.NewImport(crawl.ImportOptions{Results: q.Each})
+	to, err := s.newImport(ctx, crawl.ImportOptions{Results: q.Each}, q.Again)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (a *adding) commit(ctx context.Context) (err error) {
 // reportProgress reports how far the commit has come, or why it does not go on.
 func (a *adding) reportProgress() error {
 	report := AddReport{Lines: a.report.Lines, Added: a.to.Sum(), Bad: a.report.Bad}
-	if s := a.server.crawl.Status(); s.State == "stalled" {
+	if s := a.server.status(a.stream.r.Context()); s.State == "stalled" {
 		report.Waiting = s.Reason
 	}
 	return errors.Join(a.stream.Lines.Write(&report), a.stream.flush())

@@ -43,7 +43,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 		config.Security = []map[string][]string{{"bearer": {}}, {"basic": {}}}
 	}
 	api := humago.New(mux, config)
-	api.UseMiddleware(refuseEmpty(api))
+	api.UseMiddleware(s.divide(), refuseEmpty(api))
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI,
@@ -52,6 +52,9 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	if s.o.Settings != nil {
 		s.settingsAPI(api)
+	}
+	if s.o.Cluster != nil {
+		s.clusterAPI(api)
 	}
 	if s.o.Crawls != nil {
 		s.crawlsAPI(api)
@@ -234,8 +237,8 @@ func (v *verdict) WriteHeader(status int) { v.status = status }
 // Write implements http.ResponseWriter.
 func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
 
-// handler returns everything that is served, behind the guards.
-func (s *Server) handler() (http.Handler, error) {
+// open returns everything that is served, without the guards.
+func (s *Server) open() (http.Handler, error) {
 	mux := http.NewServeMux()
 	if err := s.registerAPI(mux); err != nil {
 		return nil, err
@@ -246,12 +249,19 @@ func (s *Server) handler() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.o.Metrics != nil {
-		mux.Handle("GET /metrics", s.o.Metrics.handler(s.crawl, s.o.Now))
+		if s.o.Cluster != nil {
+			s.o.Metrics.Register(newClusterCollector(s.o.Cluster))
+		}
+		mux.Handle("GET /metrics", s.o.Metrics.handler(s.here, s.o.Now))
 	}
 	if s.o.Pprof {
 		s.profiles(mux)
 	}
-	open := problems(mux)
+	return problems(mux), nil
+}
+
+// closed puts the guards around everything that is served.
+func (s *Server) closed(open http.Handler) http.Handler {
 	closed := s.authenticate(open)
 	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -260,7 +270,7 @@ func (s *Server) handler() (http.Handler, error) {
 		default:
 			closed.ServeHTTP(w, r)
 		}
-	})), nil
+	}))
 }
 
 // health reports that the process answers.
@@ -271,7 +281,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 // ready reports whether the crawl works: it has begun and can write its results.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	switch state := s.crawl.Status().State; state {
+	switch state := s.here().State; state {
 	case "running", "paused", "draining":
 		s.health(w, nil)
 	default:
@@ -298,5 +308,7 @@ func (s *Server) profiles(mux *http.ServeMux) {
 
 func (s *Server) statusAPI(api huma.API) {
 	handle(api, operation("GET", "/status", "crawl-status", "The status of the crawl"),
-		func(context.Context, *struct{}) (*object[crawl.Status], error) { return answer(s.crawl.Status(), nil) })
+		func(ctx context.Context, _ *struct{}) (*object[CrawlStatus], error) {
+			return answer(s.status(ctx), nil)
+		})
 }

@@ -36,6 +36,8 @@ type Control interface {
 // crawlState is the state of the crawl after a command.
 type crawlState struct {
 	State string `json:"state" doc:"as in the status; requests in flight may still be ending"`
+	// Incomplete are the nodes that have not followed yet. They will: the order is durable.
+	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not follow yet; they will"`
 }
 
 func (s *Server) controlAPI(api huma.API) {
@@ -44,21 +46,22 @@ func (s *Server) controlAPI(api huma.API) {
 		do                         func(context.Context) error
 	}{
 		{"pause", "Pause the crawl", "No request begins. Requests in flight may end. A pause survives the end of " +
-			"the process.", s.crawl.Pause},
+			"the process.", func(ctx context.Context) error { return s.crawl(ctx).Pause(ctx) }},
 		{"resume", "End a pause, or a drain", "", s.resume},
 		{"drain", "End when all is done", "Takes no more URLs from outside, crawls everything that is known and the " +
 			"links found there, and ends then. It leaves out hosts that cannot be fetched from within " +
 			"crawl.give_up_after. With crawl.exit_when_done a crawl always ends like this. Resume undoes it.",
-			func(ctx context.Context) error { return s.crawl.Drain(ctx, true) }},
+			func(ctx context.Context) error { return s.crawl(ctx).Drain(ctx, true) }},
 		{"stop", "End now", "As the signal SIGTERM does: no request begins, requests in flight have " +
 			"crawl.shutdown_grace to end, everything is committed and the process ends. " +
-			"The next run continues the crawl.", s.crawl.Stop},
+			"The next run continues the crawl.",
+			func(ctx context.Context) error { return s.crawl(ctx).Stop(ctx) }},
 	} {
 		op := operation("POST", "/crawl/"+c.name, "crawl-"+c.name, c.summary)
 		op.Description = c.description
 		handle(api, op, func(ctx context.Context, _ *struct{}) (*object[crawlState], error) {
 			err := c.do(ctx)
-			return answer(crawlState{s.crawl.Status().State}, err)
+			return answer(crawlState{State: s.crawl(ctx).Status().State}, err)
 		})
 	}
 	s.hostControlAPI(api)
@@ -66,10 +69,10 @@ func (s *Server) controlAPI(api huma.API) {
 
 // resume undoes a pause and a drain.
 func (s *Server) resume(ctx context.Context) error {
-	if err := s.crawl.Drain(ctx, false); err != nil {
+	if err := s.crawl(ctx).Drain(ctx, false); err != nil {
 		return err
 	}
-	return s.crawl.Resume(ctx)
+	return s.crawl(ctx).Resume(ctx)
 }
 
 // hostPause is the request for a pause.
@@ -135,7 +138,7 @@ func (s *Server) hostControlAPI(api huma.API) {
 	handle(api, op("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
 		"later are queued as usual. "+durable),
 		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
-			n, err := s.crawl.DropQueue(ctx, inspect.CanonicalHost(in.Host))
+			n, err := s.crawl(ctx).DropQueue(ctx, inspect.CanonicalHost(in.Host))
 			return answer(hostDone{in.Host, n}, err)
 		})
 	s.deletionAPI(api)
@@ -174,7 +177,7 @@ func (s *Server) deletionAPI(api huma.API) {
 		}
 		waited, cancel := context.WithTimeout(ctx, deletionWait)
 		defer cancel()
-		n, err := s.crawl.Delete(waited, o)
+		n, err := s.crawl(ctx).Delete(waited, o)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return answer(deleted{}, nil)
 		}
@@ -183,7 +186,7 @@ func (s *Server) deletionAPI(api huma.API) {
 }
 
 func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*object[hostDone], error) {
-	return answer(hostDone{Host: host}, s.crawl.Control(ctx, inspect.CanonicalHost(host), o))
+	return answer(hostDone{Host: host}, s.crawl(ctx).Control(ctx, inspect.CanonicalHost(host), o))
 }
 
 // Settings are the settings of the crawl. Its methods are called by many goroutines at once.
@@ -304,7 +307,7 @@ func (s *Server) backupAPI(api huma.API) {
 	handle(api, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) {
 		return s.stream(func(t *stream) error {
 			t.kind = databaseType
-			_, err := s.crawl.Backup(t.r.Context(), t, func(size int64) {
+			_, err := s.crawl(t.r.Context()).Backup(t.r.Context(), t, func(size int64) {
 				t.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 				t.begin()
 			})

@@ -65,7 +65,7 @@ func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) { // the machine may be busy
 		if time.Now().After(limit) {
-			t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.crawl.Status())
+			t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.only.Status())
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (r *running) inspectsAgain(t *testing.T) {
 	t.Helper()
 	since := time.Now()
 	r.eventually(t, "a newer status", func() bool {
-		at := r.server.crawl.Status()
+		at := r.server.only.Status()
 		return at.At.After(since) && at.InFlight == 0
 	})
 }
@@ -93,7 +93,7 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 	if r.requests("/new") > 0 {
 		t.Error("a page was fetched while the crawl was paused")
 	}
-	r.eventually(t, "the state", func() bool { return r.server.crawl.Status().State == "paused" })
+	r.eventually(t, "the state", func() bool { return r.server.only.Status().State == "paused" })
 	if response, body := r.read(t, "GET", "/readyz", nil); response.StatusCode != 200 {
 		t.Errorf("a paused crawl is not ready: %s", body)
 	}

@@ -73,6 +73,20 @@ type History struct {
 	InFlight []int     `json:"in_flight"`
 }
 
+// newHistory returns a History without rows.
+func newHistory() History {
+	return History{At: []int64{}, Pages: []float64{}, Bytes: []float64{}, Errors: []float64{}, Known: []int{},
+		Waiting: []int{}, Fetched: []int{}, InFlight: []int{}}
+}
+
+// add adds a row.
+func (h *History) add(p *Point) {
+	h.At, h.Pages, h.Bytes, h.Errors = append(h.At, p.At), append(h.Pages, p.Pages), append(h.Bytes, p.Bytes),
+		append(h.Errors, p.Errors)
+	h.Known, h.Waiting, h.Fetched, h.InFlight = append(h.Known, p.Known), append(h.Waiting, p.Waiting),
+		append(h.Fetched, p.Fetched), append(h.InFlight, p.InFlight)
+}
+
 // Point is one row of a History.
 type Point struct {
 	At       int64   `json:"at"`
@@ -172,15 +186,11 @@ func (c *recorder) history(step int) History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &c.rings[step]
-	h := History{At: []int64{}, Pages: []float64{}, Bytes: []float64{}, Errors: []float64{}, Known: []int{},
-		Waiting: []int{}, Fetched: []int{}, InFlight: []int{}}
+	h := newHistory()
 	for i := 1; i < len(r.kept); i++ {
 		before, at := (r.next+i-1)%len(r.kept), (r.next+i)%len(r.kept)
 		p := r.kept[at].since(&r.kept[before])
-		h.At, h.Pages, h.Bytes, h.Errors = append(h.At, p.At), append(h.Pages, p.Pages), append(h.Bytes, p.Bytes),
-			append(h.Errors, p.Errors)
-		h.Known, h.Waiting, h.Fetched, h.InFlight = append(h.Known, p.Known), append(h.Waiting, p.Waiting),
-			append(h.Fetched, p.Fetched), append(h.InFlight, p.InFlight)
+		h.add(&p)
 	}
 	return h
 }
@@ -202,7 +212,7 @@ func (s *Server) keepHistory() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for {
-		status := s.crawl.Status()
+		status := s.here()
 		s.recorder.record(&status)
 		select {
 		case <-s.closing:
@@ -212,6 +222,9 @@ func (s *Server) keepHistory() {
 	}
 }
 
+// windows are the names of the pasts, by step.
+func windows() []string { return []string{"10m", "2h", "24h"} }
+
 // historyQuery has the parameters of the request.
 type historyQuery struct {
 	Window string `query:"window" enum:"10m,2h,24h" default:"10m" doc:"how far back: ten minutes by the second, two hours by 12 seconds, or a day by 144"`
@@ -220,6 +233,6 @@ type historyQuery struct {
 func (s *Server) historyAPI(api huma.API) {
 	handle(api, operation("GET", "/history", "crawl-history", "The past of the crawl, as columns"),
 		func(_ context.Context, q *historyQuery) (*object[History], error) {
-			return answer(s.recorder.history(slices.Index([]string{"10m", "2h", "24h"}, q.Window)), nil)
+			return answer(s.recorder.history(slices.Index(windows(), q.Window)), nil)
 		})
 }

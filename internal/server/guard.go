@@ -22,7 +22,7 @@ func (o *Options) check() error {
 	switch {
 	case o.Now == nil:
 		return errors.New("start the API: Options.Now is missing")
-	case listen.IsLoopback(o.Listen):
+	case listen.IsLoopback(o.Listen), o.Listen == "" && o.Cluster != nil:
 	case o.Token == "":
 		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)
 	case o.TLSCert == "" && !o.BehindProxy:

@@ -40,7 +40,7 @@ func (s *Server) hostsAPI(api huma.API) {
 	handle(api, operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
 	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "Everything known of a host", http.StatusNotFound),
 		func(ctx context.Context, q *HostPath) (*object[inspect.HostStory], error) {
-			return answer(s.crawl.View().Host(ctx, q.Host))
+			return answer(s.crawl(ctx).View().Host(ctx, q.Host))
 		})
 }
 
@@ -51,7 +51,7 @@ func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[inspect.
 			q.Sort = "name"
 		}
 	}
-	return answer(s.crawl.View().HostPage(ctx, inspect.HostQuery{
+	return answer(s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
 		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
 	}))
 }
@@ -106,7 +106,7 @@ func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[inspect.UR
 		return nil, err
 	}
 	query.Limit, query.Examine = q.Limit, maxExamined
-	return answer(s.crawl.View().URLPage(ctx, query))
+	return answer(s.crawl(ctx).View().URLPage(ctx, query))
 }
 
 func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
@@ -114,7 +114,7 @@ func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLS
 	if err != nil {
 		return nil, errQuery{err}
 	}
-	return answer(s.crawl.View().URL(ctx, u))
+	return answer(s.crawl(ctx).View().URL(ctx, u))
 }
 
 // robotsQuery names an origin.
@@ -135,17 +135,17 @@ type robotsChecks struct {
 func (s *Server) robotsAPI(api huma.API) {
 	handle(api, operation("GET", "/robots", "robots-text",
 		"The robots.txt of an origin in force, and its earlier versions"),
-		func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
+		func(ctx context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
 			u, err := weburl.Parse(q.Origin)
 			if err != nil {
 				return nil, errQuery{err}
 			}
-			return answer(s.crawl.View().RobotsText(u.Origin()))
+			return answer(s.crawl(ctx).View().RobotsText(u.Origin()))
 		})
 	check := operation("GET", "/robots/check", "robots-check", "What robots.txt says about URLs")
 	check.Description = "By the stored robots.txt of each origin. Nothing is fetched: if no robots.txt was read " +
 		"yet, nothing is allowed yet."
-	handle(api, check, func(_ context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
+	handle(api, check, func(ctx context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
 		urls := make([]weburl.URL, 0, len(q.URLs))
 		for _, text := range q.URLs {
 			u, err := weburl.Parse(text)
@@ -154,7 +154,7 @@ func (s *Server) robotsAPI(api huma.API) {
 			}
 			urls = append(urls, u)
 		}
-		list, err := s.crawl.View().CheckRobots(urls)
+		list, err := s.crawl(ctx).View().CheckRobots(urls)
 		return answer(robotsChecks{list}, err)
 	})
 }
@@ -167,7 +167,7 @@ type planQuery struct {
 func (s *Server) planAPI(api huma.API) {
 	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
 		func(ctx context.Context, q *planQuery) (*object[inspect.RecrawlPlan], error) {
-			return answer(s.crawl.View().RecrawlPlan(ctx, q.Hosts))
+			return answer(s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts))
 		})
 }
 
@@ -207,7 +207,7 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 		return nil, err
 	}
 	query.Limit = q.Limit
-	view := s.crawl.View()
+	view := s.crawl(ctx).View()
 	if q.Host != "" {
 		if err := view.KnowsHost(q.Host); err != nil {
 			return nil, err
@@ -229,7 +229,7 @@ func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.St
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
 		t.begin()
-		matching, err := s.crawl.View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
+		matching, err := s.crawl(ctx).View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
 		return err
 	}), nil
@@ -269,7 +269,7 @@ func (s *Server) auditAPI(api huma.API) {
 
 func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
-	optOuts, err := s.crawl.OptOuts()
+	optOuts, err := s.crawl(ctx).OptOuts()
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
-	report, err := audit.Run(ctx, filepath.Join(s.o.DataDir, requestlog.DirName), o)
+	report, err := audit.Run(ctx, filepath.Join(s.dataDir(ctx), requestlog.DirName), o)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // no request was made yet, or no log is kept
 	}

@@ -224,7 +224,7 @@ func (s *Server) leasesAPI(api huma.API) {
 	})
 	extend := operation("PATCH", "/leases/{id}", "leases-extend", "Extend a lease", append(bodyErrors(), 404)...)
 	handle(api, extend, func(ctx context.Context, in *oneExtension) (*object[extended], error) {
-		at, err := s.crawl.Extend(ctx, in.Body.Fetcher, []crawl.LeaseID{in.ID}, seconds(in.Body.Seconds))
+		at, err := s.crawl(ctx).Extend(ctx, in.Body.Fetcher, []crawl.LeaseID{in.ID}, seconds(in.Body.Seconds))
 		if err == nil && at[0].IsZero() {
 			err = huma.Error404NotFound("the lease is not out, or not this fetcher's")
 		}
@@ -235,7 +235,7 @@ func (s *Server) leasesAPI(api huma.API) {
 	})
 	all := operation("PATCH", "/leases", "leases-extend-all", "Extend leases", bodyErrors()...)
 	handle(api, all, func(ctx context.Context, in *leaseExtension) (*object[extensions], error) {
-		at, err := s.crawl.Extend(ctx, in.Body.Fetcher, in.Body.IDs, seconds(in.Body.Seconds))
+		at, err := s.crawl(ctx).Extend(ctx, in.Body.Fetcher, in.Body.IDs, seconds(in.Body.Seconds))
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +261,7 @@ func (s *Server) leasesAPI(api huma.API) {
 			}
 			urls[i] = u
 		}
-		list, err := s.crawl.Check(ctx, urls, in.Body.Take)
+		list, err := s.crawl(ctx).Check(ctx, urls, in.Body.Take)
 		return answer(checkList{list}, err)
 	})
 }
@@ -269,7 +269,7 @@ func (s *Server) leasesAPI(api huma.API) {
 // lend writes the leases that a fetcher gets. What cannot be written is given back.
 func (s *Server) lend(t *stream, in *leaseRequest) error {
 	b := &in.Body
-	leases, err := s.crawl.Lease(t.r.Context(), crawl.LeaseRequest{
+	leases, err := s.crawl(t.r.Context()).Lease(t.r.Context(), crawl.LeaseRequest{
 		Fetcher: b.Fetcher, N: b.N, Wait: seconds(b.Wait), Visibility: seconds(b.Seconds), Host: b.Host,
 		PerHost: b.PerHost, Hosts: b.Hosts,
 	})
@@ -287,7 +287,7 @@ func (s *Server) lend(t *stream, in *leaseRequest) error {
 	for i := range leases {
 		back[i] = crawl.LeaseReport{Fetcher: b.Fetcher, ID: leases[i].ID, NotDone: true}
 	}
-	_, again := s.crawl.Report(context.WithoutCancel(t.r.Context()), back)
+	_, again := s.crawl(t.r.Context()).Report(context.WithoutCancel(t.r.Context()), back)
 	return errors.Join(err, again)
 }
 
@@ -313,7 +313,7 @@ func (s *Server) reportsAPI(api huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		results, err := s.crawl.Report(ctx, []crawl.LeaseReport{r})
+		results, err := s.crawl(ctx).Report(ctx, []crawl.LeaseReport{r})
 		if err == nil {
 			err = reportProblem(results[0])
 		}
@@ -410,7 +410,7 @@ func (g *reportGroup) add(line []byte) error {
 
 // send has the reports committed, and writes their results.
 func (g *reportGroup) send() error {
-	results, err := g.server.crawl.Report(g.stream.r.Context(), g.reports)
+	results, err := g.server.crawl(g.stream.r.Context()).Report(g.stream.r.Context(), g.reports)
 	if err != nil {
 		return err
 	}
@@ -429,19 +429,19 @@ func (g *reportGroup) send() error {
 func (s *Server) fetchersAPI(api huma.API) {
 	handle(api, operation("GET", "/fetchers", "fetchers-list", "The fetchers of this run, and what they hold"),
 		func(ctx context.Context, _ *struct{}) (*object[fetcherList], error) {
-			list, err := s.crawl.Fetchers(ctx)
+			list, err := s.crawl(ctx).Fetchers(ctx)
 			return answer(fetcherList{list}, err)
 		})
 	cutOff := operation("DELETE", "/fetchers/{name}", "fetchers-cut-off", "Cut a fetcher off", http.StatusNotFound)
 	cutOff.Description = "Its requests and reports are refused from now on, also after a restart. Its leases run out at " +
 		"their deadlines, since its requests may still be under way."
 	handle(api, cutOff, func(ctx context.Context, in *FetcherPath) (*object[fetcherDone], error) {
-		return answer(fetcherDone{in.Name, true}, s.crawl.CutOff(ctx, in.Name))
+		return answer(fetcherDone{in.Name, true}, s.crawl(ctx).CutOff(ctx, in.Name))
 	})
 	admit := operation("POST", "/fetchers/{name}", "fetchers-admit", "Admit a fetcher that is cut off",
 		http.StatusNotFound)
 	handle(api, admit, func(ctx context.Context, in *FetcherPath) (*object[fetcherDone], error) {
-		return answer(fetcherDone{in.Name, false}, s.crawl.Admit(ctx, in.Name))
+		return answer(fetcherDone{in.Name, false}, s.crawl(ctx).Admit(ctx, in.Name))
 	})
 }
 

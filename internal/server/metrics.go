@@ -115,7 +115,7 @@ func (m *Metrics) Committed(took time.Duration, items int) {
 }
 
 // handler serves the metrics, with the current status of the crawl.
-func (m *Metrics) handler(c Crawl, now func() time.Time) http.Handler {
+func (m *Metrics) handler(c func() crawl.Status, now func() time.Time) http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(newStatusCollector(c, now))
 	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, own}, promhttp.HandlerOpts{
@@ -126,8 +126,8 @@ func (m *Metrics) handler(c Crawl, now func() time.Time) http.Handler {
 
 // statusCollector collects metrics from the status of a crawl.
 type statusCollector struct {
-	crawl Crawl
-	now   func() time.Time
+	status func() crawl.Status
+	now    func() time.Time
 
 	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
@@ -141,12 +141,12 @@ func states() []string {
 	return []string{"opened", "running", "paused", "draining", "stalled", "stopping", "finished"}
 }
 
-func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
+func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusCollector {
 	d := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("amble_"+name, help, labels, nil)
 	}
 	return &statusCollector{
-		crawl: c, now: now,
+		status: c, now: now,
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
 		hosts:      d("hosts", "Known hosts."),
 		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
@@ -190,7 +190,7 @@ func (s *statusCollector) Describe(to chan<- *prometheus.Desc) { prometheus.Desc
 
 // Collect implements prometheus.Collector.
 func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
-	st := s.crawl.Status()
+	st := s.status()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}

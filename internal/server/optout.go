@@ -37,8 +37,8 @@ type optOutList struct {
 
 func (s *Server) optOutAPI(api huma.API) {
 	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
-	handle(api, list, func(context.Context, *struct{}) (*object[optOutList], error) {
-		entries, err := s.crawl.OptOuts()
+	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[optOutList], error) {
+		entries, err := s.crawl(ctx).OptOuts()
 		return answer(optOutList{entries}, err)
 	})
 	add := operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
@@ -53,7 +53,7 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl.AddOptOut(ctx, e))
+		return answer(e, s.crawl(ctx).AddOptOut(ctx, e))
 	})
 	remove := operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
 	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
@@ -62,7 +62,7 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl.RemoveOptOut(ctx, e.Scope, e.Value))
+		return answer(e, s.crawl(ctx).RemoveOptOut(ctx, e.Scope, e.Value))
 	})
 }
 

@@ -124,9 +124,9 @@ func (s *Server) retryAPI(api huma.API) {
 }
 
 func (s *Server) retryURLs(ctx context.Context, t *stream, selection sweep.Selection, dry bool) error {
-	retry := s.crawl.Retry
+	retry := s.crawl(ctx).Retry
 	if dry {
-		retry = s.crawl.CountRetries
+		retry = s.crawl(ctx).CountRetries
 	}
 	last, err := retry(ctx, selection, func(p sweep.Retried) error {
 		return errors.Join(t.Lines.Write(&RetryReport{Retried: p}), t.flush())

@@ -85,6 +85,7 @@ type Options struct {
 	Metrics     *Metrics         // nil: there is no /metrics
 	Settings    Settings         // nil: they can be neither read nor changed
 	Crawls      Crawls           // of a process with several; nil: there is one
+	Cluster     Cluster          // the node of a cluster that this process is; nil: there is none
 	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required
@@ -93,7 +94,7 @@ type Options struct {
 // Server serves until it is closed. Its methods may be called concurrently.
 type Server struct {
 	o        Options
-	crawl    Crawl
+	only     Crawl // the crawl that this process runs; nil: it runs shards of one, see crawl
 	instance string
 	tokens   atomic.Pointer[tokens]
 	address  net.Addr
@@ -116,7 +117,8 @@ type Server struct {
 
 // Start listens and serves in a goroutine until Close. An error means that it does not run; it
 // wraps the system's error, such as syscall.EADDRINUSE. ErrExposed: other machines could reach it
-// without protection.
+// without protection. c is nil on a node of a cluster, which also answers the other nodes; with an
+// empty Listen only these. It is called before the crawl runs.
 func Start(o Options, c Crawl) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -126,37 +128,56 @@ func Start(o Options, c Crawl) (*Server, error) {
 		return nil, fmt.Errorf("start the API: %w", err)
 	}
 	s := &Server{
-		o: o, crawl: c, closing: make(chan struct{}),
+		o: o, only: c, closing: make(chan struct{}),
 		reporting: make(chan struct{}, maxReporting), instance: hex.EncodeToString(instance),
 		requests: listen.NewLimiters(requestBurst, requestsPerSecond, o.Now),
 		failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
+	s.close = sync.OnceFunc(func() { close(s.closing) })
 	s.SetTokens(o.Token, o.ReadToken, o.FetchToken)
+	open, err := s.open()
+	if err != nil {
+		return nil, fmt.Errorf("start the API: %w", err)
+	}
+	if o.Listen != "" {
+		if err := s.listen(open); err != nil {
+			return nil, err
+		}
+		s.serving.Go(s.serve)
+	}
+	if o.Cluster == nil {
+		s.only.Observe(s.observers())
+	} else {
+		o.Cluster.Observe(s.observers())
+		s.serving.Go(func() { s.serveNodes(open) })
+	}
+	s.serving.Go(s.keepHistory)
+	return s, nil
+}
+
+// listen begins to listen for clients. open is everything that is served, without the guards.
+func (s *Server) listen(open http.Handler) error {
 	var err error
-	if o.TLSCert != "" {
-		if s.identity, err = listen.NewIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
-			return nil, fmt.Errorf("server.tls_cert: %w", err)
+	if s.o.TLSCert != "" {
+		if s.identity, err = listen.NewIdentity(s.o.TLSCert, s.o.TLSKey, s.announce); err != nil {
+			return fmt.Errorf("server.tls_cert: %w", err)
 		}
 	}
-	listener, err := net.Listen("tcp", o.Listen)
+	listener, err := net.Listen("tcp", s.o.Listen)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.address = listener.Addr()
 	s.gate = listen.NewGate(listener, maxConnections)
-	handler, err := s.handler()
-	if err == nil {
-		certificate := ""
-		if s.identity != nil {
-			certificate = s.identity.Fingerprint()
-		}
-		err = s.announce(certificate)
+	certificate := ""
+	if s.identity != nil {
+		certificate = s.identity.Fingerprint()
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
+	if err := s.announce(certificate); err != nil {
+		return errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
 	}
 	s.http = &http.Server{
-		Handler:           s.gate.AtWork(handler),
+		Handler:           s.gate.AtWork(s.closed(open)),
 		ConnContext:       s.gate.ConnContext,
 		ConnState:         s.gate.ConnState,
 		ReadHeaderTimeout: headerTimeout,
@@ -166,11 +187,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		MaxHeaderBytes:    mostHeader,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
-	s.close = sync.OnceFunc(func() { close(s.closing) })
-	s.crawl.Observe(s.observers())
-	s.serving.Go(s.serve)
-	s.serving.Go(s.keepHistory)
-	return s, nil
+	return nil
 }
 
 // observers are the receivers of requests and commits.
@@ -197,17 +214,33 @@ func (s *Server) announce(certificate string) error {
 	return writeAddress(s.o.DataDir, s.address.String(), s.instance, certificate)
 }
 
-// Address returns where the server listens, as host:port.
-func (s *Server) Address() string { return s.address.String() }
+// Address returns where the server listens, as host:port; empty if only nodes are answered.
+func (s *Server) Address() string {
+	if s.address == nil {
+		return ""
+	}
+	return s.address.String()
+}
 
 // Close stops listening, lets responses in progress end for as long as ctx allows, and then breaks
 // them off. No goroutine is left.
-func (s *Server) Close(ctx context.Context) error {
-	err := removeAddress(s.o.DataDir)
+func (s *Server) Close(ctx context.Context) (err error) {
 	s.close()
-	if s.http.Shutdown(ctx) != nil {
-		err = errors.Join(err, s.http.Close())
+	if s.http != nil {
+		if err = removeAddress(s.o.DataDir); s.http.Shutdown(ctx) != nil {
+			err = errors.Join(err, s.http.Close())
+		}
 	}
 	s.serving.Wait()
 	return err
+}
+
+type crawlKey struct{}
+
+// crawl returns the crawl that a request is about.
+func (s *Server) crawl(request context.Context) Crawl {
+	if c, ok := request.Value(crawlKey{}).(Crawl); ok {
+		return c
+	}
+	return s.only
 }

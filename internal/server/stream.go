@@ -236,9 +236,10 @@ func (s *Server) sendLive(ctx context.Context, t *stream) error {
 	defer tick.Stop()
 	list, seen := s.feed.since(0, recentFetches)
 	err := event(t, "fetches", list)
+	var before *sample
 	for n := 0; err == nil; n++ {
 		if n%2 == 0 {
-			err = s.tellStatus(t)
+			before, err = s.tellStatus(t, before)
 		}
 		if err = errors.Join(err, t.flush()); err != nil {
 			return err
@@ -257,12 +258,19 @@ func (s *Server) sendLive(ctx context.Context, t *stream) error {
 	return err
 }
 
-func (s *Server) tellStatus(t *stream) error {
-	err := event(t, "status", s.crawl.Status())
-	if p, ok := s.recorder.last(); ok {
+// tellStatus sends the status, and the newest point of the history: of the cluster, that since the sample
+// before. It returns the sample.
+func (s *Server) tellStatus(t *stream, before *sample) (*sample, error) {
+	status := s.status(t.r.Context())
+	err := event(t, "status", status)
+	now := sampleOf(&status.Status)
+	switch p, ok := s.recorder.last(); {
+	case s.o.Cluster != nil && before != nil:
+		err = errors.Join(err, event(t, "point", now.since(before)))
+	case s.o.Cluster == nil && ok:
 		err = errors.Join(err, event(t, "point", p))
 	}
-	return err
+	return &now, err
 }
 
 // event writes one event (HTML Living Standard, section 9.2).

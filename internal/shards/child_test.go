@@ -15,7 +15,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -29,13 +33,14 @@ const childEnv = "AMBLE_TEST_NODE"
 
 // childConfig is what a child is told.
 type childConfig struct {
-	Name, Dir       string
-	URLs            []string // of NATS servers
-	Seeds           []string
-	Resolver        string
-	Delay           time.Duration
-	TTL             time.Duration
-	Shards, Replica int
+	Name, Dir        string
+	Agent            string   // what servers see: a process may have the name of an earlier one
+	URLs             []string // of NATS servers
+	Seeds            []string
+	Resolver         string
+	Delay            time.Duration
+	TTL              time.Duration
+	Shards, Replicas int
 }
 
 // runChild is a node in a process of its own, if this process was started for that. It obeys the lines
@@ -59,10 +64,10 @@ func crawlAsChild(text string) error {
 	}
 	o := crawl.DefaultOptions()
 	o.MinFree, o.DataDir, o.Archive.Dir = 0, c.Dir, c.Dir+"/output"
-	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = c.Name, true, c.Resolver
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = c.Agent, true, c.Resolver
 	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, c.Delay
 	n := nodeOptions(o, c.Name, c.TTL)
-	n.Cluster.Shards, n.Replicas = c.Shards, c.Replica
+	n.Cluster.Shards, n.Replicas = c.Shards, c.Replicas
 	for _, seed := range c.Seeds {
 		u, err := weburl.Parse(seed)
 		if err != nil {
@@ -71,33 +76,36 @@ func crawlAsChild(text string) error {
 		n.Seeds = append(n.Seeds, crawl.Seed{URL: u, Source: "the test"})
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: c.URLs, Node: c.Name, Names: names, IgnoreOthers: true,
-		Events: func(event string, err error) { log.Info(event, "error", err) }})
+	nc, node, err := openNode(&c, n, log)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	node, err := openNode(func(ctx context.Context) (*Node, error) { return Open(ctx, nc, js, n, log) })
-	if err != nil {
-		return err
-	}
 	child := &reporter{node: node, shards: c.Shards}
 	go child.report()
 	go child.obey()
 	return node.Run(context.Background())
 }
 
-// openNode tries for as long as the servers may need to elect a leader.
-func openNode(open func(context.Context) (*Node, error)) (node *Node, err error) {
+// openNode connects to the servers and opens the node. It tries for as long as they may need to start and
+// to elect a leader.
+func openNode(c *childConfig, o Options, log *slog.Logger) (nc *nats.Conn, node *Node, err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		node, err = open(ctx)
+		var js jetstream.JetStream
+		nc, js, err = natsconn.Connect(natsconn.Options{URLs: c.URLs, Node: c.Name, Names: names, IgnoreOthers: true,
+			Events: func(event string, err error) { log.Info(event, "error", err) }})
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a request may be lost in an election
+		node, err = Open(ctx, nc, js, o, log)
 		cancel()
 		if err == nil {
-			break
+			return nc, node, nil
 		}
+		nc.Close()
 	}
-	return node, err
+	return nil, nil, err
 }
 
 // reporter tells the parent what the node owns, and what became of the parent's commands.
@@ -188,7 +196,9 @@ func (r *reporter) add(text string) error {
 type child struct {
 	w       *world
 	name    string
+	agent   string
 	dir     string
+	killed  bool
 	proxies []*natstest.Proxy
 	command *exec.Cmd
 	in      io.WriteCloser
@@ -205,9 +215,10 @@ type child struct {
 // startChild starts a process with the data directory dir. Its way to each server is a proxy.
 func (w *world) startChild(name, dir string) *child {
 	w.t.Helper()
-	c := &child{w: w, name: name, dir: dir, ended: make(chan struct{}), accepted: make(map[string]bool)}
-	config := childConfig{Name: name, Dir: dir, Resolver: w.web.ResolverAddr(), Delay: w.delay, TTL: w.ttl,
-		Shards: shards, Replica: w.replicas}
+	agent := fmt.Sprintf("%s-%d", name, len(w.children))
+	c := &child{w: w, name: name, agent: agent, dir: dir, ended: make(chan struct{}), accepted: make(map[string]bool)}
+	config := childConfig{Name: name, Dir: dir, Agent: agent, Resolver: w.web.ResolverAddr(), Delay: w.delay, TTL: w.ttl,
+		Shards: shards, Replicas: w.replicas}
 	for _, address := range w.servers.Addresses() {
 		proxy := natstest.NewProxy(w.t, address)
 		c.proxies, config.URLs = append(c.proxies, proxy), append(config.URLs, proxy.URL())
@@ -245,6 +256,8 @@ func (w *world) startChild(name, dir string) *child {
 		c.mu.Unlock()
 		close(c.ended)
 	}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.children = append(w.children, c)
 	return c
 }
@@ -293,20 +306,6 @@ func (c *child) note(line string) {
 	}
 }
 
-// logged reports whether the log of the child has a text.
-func (c *child) logged(text string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.log, func(line string) bool { return strings.Contains(line, text) })
-}
-
-// owns returns the shards that the child has said last that it owns.
-func (c *child) owns() []cluster.Shard {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.owned)
-}
-
 // isRunning reports whether the process has not ended.
 func (c *child) isRunning() bool {
 	select {
@@ -322,6 +321,7 @@ func (c *child) say(command string) { _, _ = io.WriteString(c.in, command+"\n") 
 
 // kill ends the process by SIGKILL.
 func (c *child) kill() {
+	c.killed = true
 	_ = c.command.Process.Kill()
 	<-c.ended
 }
@@ -340,53 +340,30 @@ func (c *child) leave() {
 	}
 }
 
-// cut cuts the child off from all servers; mend lets everything pass again.
-func (c *child) cut() {
-	for _, p := range c.proxies {
-		p.Cut()
-	}
-}
-
-func (c *child) mend() {
-	for _, p := range c.proxies {
-		p.Mend()
-	}
-}
-
-// endChildren ends all children, and shows the logs of those that ran if the test has failed.
+// endChildren ends all children. If the test has failed it keeps the logs of those that ran.
 func (w *world) endChildren() {
-	for i, c := range w.children {
-		c.kill()
+	for _, c := range w.running() {
 		if !w.t.Failed() {
+			c.kill()
 			continue
 		}
-		path := filepath.Join(os.TempDir(), fmt.Sprintf("%s-%d-%s.log", strings.ReplaceAll(w.t.Name(), "/", "-"), i, c.name))
+		_ = c.command.Process.Signal(syscall.SIGQUIT) // it writes down what its goroutines do
+		<-c.ended
+		path := filepath.Join(os.TempDir(), fmt.Sprintf("%s-%s.log", strings.ReplaceAll(w.t.Name(), "/", "-"), c.agent))
 		if err := os.WriteFile(path, []byte(strings.Join(c.log, "\n")), 0o600); err == nil {
 			w.t.Logf("the log of %s is in %s", c.name, path)
 		}
 	}
 }
 
-// runningChildren returns the children that have not ended.
-func (w *world) runningChildren() (all []*child) {
+// running returns the children that have not ended.
+func (w *world) running() (all []*child) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, c := range w.children {
 		if c.isRunning() {
 			all = append(all, c)
 		}
 	}
 	return all
-}
-
-// everythingOwned returns nil if each shard belongs to a child.
-func (w *world) everythingOwned() error {
-	owners := make(map[cluster.Shard]string)
-	for _, c := range w.runningChildren() {
-		for _, s := range c.owns() {
-			owners[s] = c.name
-		}
-	}
-	if len(owners) < shards {
-		return fmt.Errorf("%d of %d shards have an owner", len(owners), shards)
-	}
-	return nil
 }

@@ -12,7 +12,8 @@
 //
 // The directory DataDir/shards/NNNNN of the shard stays behind. If the node owns the shard again, it
 // replays what the log has beyond it; if the log does not reach back that far, a snapshot replaces the
-// database. The output files are in the same directory and stay on the node that made the requests.
+// database. The output files are in the same directory and stay on the node that made the requests. The
+// database is removed when another node has owned the shard for Options.KeepDatabases (leftovers).
 //
 // An engine that ends is reported to membership.Node, with an error only if this node cannot run
 // engines: its disk fails, for example. The node then hands over all shards. While the log cannot be
@@ -38,9 +39,10 @@
 //
 // # Goroutines
 //
-// One of a node reads the scope, and two wait for the end of the crawl. One drives each engine from its
-// opening to its end (run.drive), one makes its snapshots, and one answers queries of other nodes. They end
-// with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
+// One of a node reads the scope, one removes databases (leftovers), and two wait for the end of the crawl.
+// One drives each engine from its opening to its end (run.drive), one makes its snapshots, and one answers
+// queries of other nodes. They end with the holding of the shard. Those of the engines are in
+// docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //

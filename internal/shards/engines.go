@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -21,8 +22,13 @@ type engines struct {
 	querier  *querier
 	maxPages *allotment // nil: there is no limit
 	trust    *membership.Trust
-	copying  chan struct{} // holds one: a snapshot is being made
+	copying  chan struct{}  // holds one: a snapshot is being made
+	observer crawl.Observer // of all engines; nil: nobody
+	orders   *orders
+	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
+
+	removing sync.Mutex // held while a database is removed; taken before mu
 
 	mu        sync.Mutex // guards what follows; nothing blocks under it
 	open      map[*membership.Holding]*run
@@ -34,18 +40,20 @@ type engines struct {
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, querier: e.querier, maxPages: e.maxPages, trust: e.trust, copying: e.copying,
-		holding: h, stop: stop,
+		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, orders: e.orders,
+		querier: e.querier, maxPages: e.maxPages, trust: e.trust,
+		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()
 	e.open[h] = r
 	e.mu.Unlock()
 	e.running.Go(func() {
+		e.waitForRemoval()
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
 		e.summaries[h.Shard()] = r.summary
-		e.ended.end(r)
+		e.ended.add(r.summary.Status)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)
@@ -62,5 +70,9 @@ func (e *engines) Close(h *membership.Holding, _ bool) {
 	}
 }
 
-// Granted is part of membership.Engines. No engine uses grants yet.
-func (e *engines) Granted(*membership.Holding, string) {}
+// Granted is part of membership.Engines.
+func (e *engines) Granted(key string) {
+	if k, ok := limitKey(key); ok {
+		e.shared.Granted(k)
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
-	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // TestFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
@@ -35,7 +34,7 @@ func TestFaults(t *testing.T) {
 		{"slow NATS", f.slowServers},
 		{"restart of all NATS servers", f.serversRestart},
 		{"disk of a NATS server full", f.diskFull},
-		{"nodes join and leave", f.joinsAndLeaves},
+		{"nodes join and leave", f.nodesComeAndGo},
 		{"rolling restart", f.rollingRestart},
 	} {
 		start := time.Now()
@@ -82,21 +81,6 @@ func newFaults(t *testing.T) *faults {
 	return f
 }
 
-// goesOn waits until so many pages of each host are requested.
-func (w *world) goesOn(what string, pages int) {
-	w.t.Helper()
-	before := len(w.web.Requests())
-	w.eventually(what+": the crawl goes on", func() error {
-		later := w.web.Requests()[before:].Pages()
-		for _, host := range w.web.Sites() {
-			if len(later.Host(host)) < pages {
-				return errors.New(host + " waits")
-			}
-		}
-		return nil
-	})
-}
-
 // standsStill waits until no node may make a request.
 func (f *faults) standsStill() {
 	f.t.Helper()
@@ -108,17 +92,6 @@ func (f *faults) standsStill() {
 		}
 		return nil
 	})
-}
-
-// checkStill checks that the web has received nothing since a time, but for what was on its way.
-func (f *faults) checkStill(t *testing.T, since time.Time) {
-	t.Helper()
-	late := f.web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(since) })
-	for _, host := range late.Hosts() {
-		if n := len(late.Host(host)); n > 1 {
-			t.Errorf("%d requests to %s while the crawl stands still", n, host)
-		}
-	}
 }
 
 // tryOpen opens and runs a node that the cluster refuses.
@@ -152,7 +125,9 @@ func (f *faults) otherSettings(t *testing.T) {
 	err := f.tryOpen(t, "third", func(o *Options) {
 		o.Seeds, o.Cluster.Shards = []crawl.Seed{o.Seeds[0]}, 2*shards
 	})
-	for _, want := range []string{"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name"} {
+	for _, want := range []string{
+		"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -250,7 +225,7 @@ func fill(path string) error {
 	return file.Close()
 }
 
-func (f *faults) joinsAndLeaves(t *testing.T) {
+func (f *faults) nodesComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	f.alter = func(o *Options) { o.Cluster.Weight = 9 } // so that it takes shards with hosts
 	defer func() { f.alter = nil }()

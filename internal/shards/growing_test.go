@@ -3,7 +3,7 @@ package shards
 import (
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -95,25 +95,42 @@ func (g *growing) size() (n int) {
 	return n
 }
 
+// missing returns the pages of the web that are not among some.
+func (g *growing) missing(found []string) (missing []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	check := func(page string) {
+		if _, is := slices.BinarySearch(found, page); !is {
+			missing = append(missing, page)
+		}
+	}
+	for n, linked := range g.linked {
+		check(g.sites[n].Host + "/")
+		for i := range linked {
+			check(fmt.Sprintf("%s/page/%d", g.sites[n].Host, i))
+			check(fmt.Sprintf("%s/from-another/%d", g.sites[(n+1)%len(g.sites)].Host, i))
+		}
+	}
+	return missing
+}
+
 // finish ends the growth, waits until the nodes have requested all of the web, and returns what one
 // machine requests of it.
 func (w *world) finish(g *growing) (want []string) {
 	w.t.Helper()
 	g.end()
 	start := time.Now()
-	for left := -1; left != 0; time.Sleep(50 * time.Millisecond) {
-		found := 0
-		for _, page := range pages(w.web) {
-			if !strings.Contains(page, "/added/") {
-				found++
-			}
+	for most := -1; ; time.Sleep(50 * time.Millisecond) {
+		missing := g.missing(pages(w.web))
+		if len(missing) == 0 {
+			break
 		}
-		if before := left; before < 0 || g.size()-found < before {
-			start = time.Now() // something is requested
+		if found := g.size() - len(missing); found > most {
+			most, start = found, time.Now() // something is requested
 		}
-		left = max(0, g.size()-found)
 		if time.Since(start) > patience {
-			w.t.Fatalf("the crawl: %d of %d pages are missing, and none of them was requested for %v", left, g.size(), patience)
+			w.t.Fatalf("the crawl: %d of %d pages are missing, and none of them was requested for %v: %v",
+				len(missing), g.size(), patience, missing[:min(len(missing), 30)])
 		}
 	}
 	want = aloneAt(w.t, g.sites)

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,8 +24,10 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // shards is how many the clusters of the tests have.
 const shards = 4
@@ -57,8 +61,11 @@ type world struct {
 	stalled atomic.Int64 // the longest time for which this process did nothing
 
 	replicas int
-	alter    func(*Options) // changes the options of the nodes that start; nil: nothing
-	children []*child       // all that were started
+	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
+	api      bool             // the nodes that start have an API
+
+	mu       sync.Mutex // guards children
+	children []*child   // all that were started
 }
 
 // newWorld makes a world whose crawl has a delay, and whose members have a TTL.
@@ -77,7 +84,8 @@ func newWorldOf(
 	w.replicas = len(servers.Addresses())
 	watched, end := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { w.watch(watched) })
+	path := filepath.Join(t.TempDir(), "synced")
+	watch.Go(func() { w.watch(watched, path) })
 	t.Cleanup(func() {
 		w.endChildren()
 		for _, p := range w.nodes {
@@ -89,14 +97,28 @@ func newWorldOf(
 	return w
 }
 
-// watch measures for how long this process does nothing, because the machine is slow.
-func (w *world) watch(ctx context.Context) {
+// watch measures for how long this process does nothing, or waits for its disk, because the machine is
+// slow.
+func (w *world) watch(ctx context.Context, path string) {
 	const every = 20 * time.Millisecond
-	for ctx.Err() == nil {
+	for i := 0; ctx.Err() == nil; i++ {
 		before := time.Now()
 		time.Sleep(every)
+		if i%10 == 0 {
+			if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), syncFile(path)); err != nil {
+				w.t.Error(err)
+			}
+		}
 		w.stalled.Store(max(w.stalled.Load(), int64(time.Since(before)-every)))
 	}
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
@@ -138,6 +160,7 @@ type process struct {
 	proxy  *natstest.Proxy
 	nc     *nats.Conn
 	node   *Node
+	api    *server.Server // nil: it has none
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run; set before done is closed
@@ -163,19 +186,43 @@ func (w *world) start(name, dir string) *process {
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err != nil {
-		p.nc.Close()
-		w.t.Fatal(err)
+	for {
+		if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err == nil {
+			break
+		}
+		isSlow := errors.Is(err, storage.ErrLogDown) || errors.Is(err, natsconn.ErrDown)
+		if !isSlow || ctx.Err() != nil {
+			p.nc.Close()
+			w.t.Fatal(err)
+		}
 	}
 	w.nodes = append(w.nodes, p)
+	if w.api {
+		p.api = serveAPI(w.t, p.node, dir)
+	}
 	run, stop := context.WithCancel(context.Background())
 	p.cancel = stop
 	go func() {
 		defer close(p.done)
 		p.err = p.node.Run(run)
+		if p.api != nil {
+			p.err = errors.Join(p.err, p.api.Close(run))
+		}
 		p.nc.Close()
 	}()
 	return p
+}
+
+// serveAPI starts the API of a node.
+func serveAPI(t *testing.T, n *Node, dir string) *server.Server {
+	t.Helper()
+	s, err := server.Start(server.Options{
+		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // nodeOptions are those of a node with four shards.
@@ -191,6 +238,9 @@ func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options
 	c.Node, c.Shards = name, shards
 	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond
 	c.Heartbeat, c.Retry, c.Settle = 300*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond
+	if ttl >= serversTTL {
+		c.Heartbeat, c.Retry, c.Settle = 2*time.Second, 2*time.Second, 2*time.Second
+	}
 	return o
 }
 

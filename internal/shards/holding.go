@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -19,8 +20,8 @@ type permits struct{ holding *membership.Holding }
 func (p permits) Check() error { return p.holding.Check() }
 
 // Begin is part of crawl.Permits.
-func (p permits) Begin(ctx context.Context) (crawl.Permit, error) {
-	r, err := p.holding.Begin(ctx)
+func (p permits) Begin(ctx context.Context, admitted *frontier.GateRequest) (crawl.Permit, error) {
+	r, err := p.holding.Begin(ctx, grantKeys(admitted)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,10 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -87,5 +89,31 @@ func (w *world) sample(p *process) func() []interval {
 		end()
 		sampling.Wait()
 		return slices.Clone(all)
+	}
+}
+
+// goesOn waits until so many pages of each host are requested.
+func (w *world) goesOn(what string, pages int) {
+	w.t.Helper()
+	before := len(w.web.Requests())
+	w.eventually(what+": the crawl goes on", func() error {
+		later := w.web.Requests()[before:].Pages()
+		for _, host := range w.web.Sites() {
+			if len(later.Host(host)) < pages {
+				return errors.New(host + " waits")
+			}
+		}
+		return nil
+	})
+}
+
+// checkStill checks that the web has received nothing since a time, but for what was on its way.
+func (w *world) checkStill(t *testing.T, since time.Time) {
+	t.Helper()
+	late := w.web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(since) })
+	for _, host := range late.Hosts() {
+		if n := len(late.Host(host)); n > 1 {
+			t.Errorf("%d requests to %s while the crawl stands still", n, host)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +19,8 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/routes"
 )
 
 // stateFile is the name of the file with which a node has its shards back at once after a restart.
@@ -27,12 +30,13 @@ const stateFile = "member"
 type Node struct {
 	member   *membership.Node
 	engines  *engines
+	routes   *routes.Routes
 	finished atomic.Bool
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
-// connection belongs to the caller, who closes it after Run. While the servers elect a leader, Open may
-// fail; it can be called again. After an Open without an error the caller calls Run.
+// connection belongs to the caller, who closes it after Run. While the servers elect a leader, the error
+// is natsconn.ErrDown or storage.ErrLogDown, and Open can be called again. After an Open without an error the caller calls Run.
 func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -41,7 +45,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
 	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1),
-		summaries: make(map[cluster.Shard]crawl.Summary), querier: &querier{nc, o.Names}}
+		summaries: make(map[cluster.Shard]crawl.Summary)}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -49,18 +53,35 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	if e.streams, err = journal.Open(ctx, nc, o.journal()); err != nil {
+	n := &Node{member: member, engines: e}
+	if err := n.open(ctx, nc, js, log); err != nil {
+		member.Close()
 		return nil, err
 	}
-	e.trust = member.Trust()
-	if o.Crawl.MaxPages > 0 {
-		e.maxPages = newAllotment(e.streams.Register("pages"), o.Cluster.Shards, log)
+	return n, nil
+}
+
+// open opens what the engines share.
+func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, log *slog.Logger) (err error) {
+	e := n.engines
+	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
+		return err
 	}
-	e.scope = newScope(e.streams, o.Seeds, log)
-	if e.shared, err = crawl.OpenShared(o.Crawl); err != nil {
-		return nil, err
+	e.trust, e.querier = n.member.Trust(), &querier{nc, e.o.Names}
+	if e.o.Crawl.MaxPages > 0 {
+		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
 	}
-	return &Node{member: member, engines: e}, nil
+	e.scope = newScope(e.streams, e.o.Seeds, log)
+	if e.orders, err = openOrders(ctx, js, e.o, log); err != nil {
+		return natsconn.Down(err)
+	}
+	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
+		return natsconn.Down(err)
+	}
+	if e.shared, err = crawl.OpenShared(e.o.Crawl, grants{n.member}); err != nil {
+		n.routes.Close()
+	}
+	return err
 }
 
 // Run crawls until the node has left: see Leave. With Options.Crawl.ExitWhenDone or MaxPages it leaves
@@ -77,10 +98,14 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
 		readers.Go(func() { n.leaveAtEnd(reading) })
 	}
+	readers.Go(func() { n.engines.orders.follow(reading) })
+	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
+	readers.Go(func() { old.run(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
 	readers.Wait()
+	n.routes.Close()
 	n.engines.shared.Close()
 	return err
 }

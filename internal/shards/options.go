@@ -35,6 +35,8 @@ type Options struct {
 	SnapshotEvery time.Duration
 	// EndEvery is how often a node looks whether the crawl is over, if it is to end when it is.
 	EndEvery time.Duration
+	// KeepDatabases is for how long the database of a shard stays that another node owns.
+	KeepDatabases time.Duration
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -45,9 +47,12 @@ func DefaultOptions(o crawl.Options) Options {
 	j := journal.DefaultOptions()
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute, EndEvery: time.Second,
+		SnapshotEvery: time.Minute, KeepDatabases: time.Hour, EndEvery: time.Second,
 	}
 }
+
+// maxGroupName bounds the name of a group, which is the key of a grant.
+const maxGroupName = 512
 
 // Validate says what is wrong with the options, all of it, except for those that membership checks.
 func (o *Options) Validate() error {
@@ -64,8 +69,13 @@ func (o *Options) Validate() error {
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
 		"shards: the node sets Journal, Permits and Shared itself")
+	for _, g := range c.Frontier.Groups {
+		refuse(len(g.Name) > maxGroupName,
+			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
+	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
 	refuse(o.EndEvery <= 0, fmt.Sprintf("shards: EndEvery is %v, should be more than 0", o.EndEvery))
+	refuse(o.KeepDatabases < 10, fmt.Sprintf("shards: KeepDatabases is %v, should be more than 0", o.KeepDatabases))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
 }

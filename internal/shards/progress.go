@@ -1,5 +1,7 @@
 package shards
 
+import "github.com/amble-crawler/amble/internal/crawl"
+
 // Progress is what the engines of a node do, all of them together.
 type Progress struct {
 	Open        int // engines
@@ -20,20 +22,17 @@ func (n *Node) Progress() Progress { return n.engines.progress() }
 func (e *engines) progress() Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := e.ended
+	p := Progress{Pages: e.ended.Pages, Bytes: e.ended.Bytes}
 	for _, r := range e.open {
-		p.add(r)
+		if engine := r.engine.Load(); engine != nil {
+			p.add(engine.Status())
+		}
 	}
 	return p
 }
 
-// add counts an engine.
-func (p *Progress) add(r *run) {
-	engine := r.engine.Load()
-	if engine == nil {
-		return
-	}
-	s := engine.Status()
+// add counts an open engine.
+func (p *Progress) add(s crawl.Status) {
 	p.Open++
 	p.Pages += s.Run.Pages
 	p.Bytes += s.Run.Bytes
@@ -44,12 +43,4 @@ func (p *Progress) add(r *run) {
 		p.Stalled++
 		p.Reason = s.Reason
 	}
-}
-
-// end counts an engine that has ended.
-func (p *Progress) end(r *run) {
-	var last Progress
-	last.add(r)
-	p.Pages += last.Pages
-	p.Bytes += last.Bytes
 }

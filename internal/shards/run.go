@@ -35,8 +35,12 @@ type run struct {
 	stop     context.CancelFunc
 	pages    *pageBlocks                  // nil: there is no limit
 	held     *heldLog                     // set when the engine opens
-	summary  crawl.Summary                // of the engine, when it has ended
-	engine   atomic.Pointer[crawl.Engine] // nil: it is not open yet
+	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
+	summary  crawl.Summary                // of an engine that has ended
+	observer crawl.Observer
+	serving  serving
+	orders   *orders
+	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -45,6 +49,8 @@ const retryDown = time.Second
 // drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error says
 // why this node cannot run engines.
 func (r *run) drive(ctx context.Context) error {
+	r.orders.note(r, 0)
+	defer r.orders.forget(r)
 	err := r.crawl(ctx)
 	switch {
 	case err == nil:
@@ -52,6 +58,7 @@ func (r *run) drive(ctx context.Context) error {
 	case errors.Is(err, storage.ErrLost):
 		if r.holding.Context().Err() == nil {
 			r.log.Warn("the shard belongs to another node", "error", err)
+			r.refused.Add(1)
 			r.holding.Refused()
 		}
 		return nil
@@ -77,22 +84,31 @@ func pause(ctx context.Context, d time.Duration) {
 // crawl runs the engine until ctx ends.
 func (r *run) crawl(ctx context.Context) error {
 	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
-	e, err := r.open(ctx, shard)
+	now, err := r.orders.read(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := r.open(ctx, shard, now.Orders)
 	if err != nil {
 		return err
 	}
 	r.engine.Store(e)
 	defer r.engine.Store(nil)
-	beside, stop := context.WithCancel(ctx)
-	var helpers sync.WaitGroup
-	helpers.Go(func() { r.makeSnapshots(beside, e, shard) })
-	helpers.Go(func() { r.answer(beside, e) })
+	running, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { r.makeSnapshots(running, e, shard) })
+	beside.Go(func() { r.followOrders(running, e, now.sequence) })
+	beside.Go(func() { r.answer(running, e) })
 	if r.pages != nil {
-		helpers.Go(func() { r.pages.run(beside, e) })
+		beside.Go(func() { r.pages.run(running, e) })
 	}
+	e.Observe(r.observer)
+	finished := r.serving.begin(e)
 	r.summary, err = e.Run(ctx, r.o.Seeds)
+	finished()
+	r.summary.Status = e.Status()
 	stop()
-	helpers.Wait()
+	beside.Wait()
 	if r.pages != nil && err == nil {
 		r.returnPages(e.Fetched())
 	}
@@ -120,9 +136,9 @@ func (r *run) mayWrite() error {
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
 // of the newest snapshot.
-func (r *run) open(ctx context.Context, shard *journal.Shard) (*crawl.Engine, error) {
+func (r *run) open(ctx context.Context, shard *journal.Shard, now Orders) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
-	o.Shared, o.Permits = r.shared, permits{r.holding}
+	o.Shared, o.Permits, o.Paused = r.shared, permits{r.holding}, &now.Paused
 	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
 	o.Journal = r.held
 	if r.maxPages != nil {
@@ -166,6 +182,36 @@ func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Op
 	}
 	r.log.Info("the log does not reach back to the database of the shard; a snapshot replaces it", "record", at.Number)
 	return crawl.Open(o, r.log)
+}
+
+// followOrders makes the engine follow the orders of the operator, until ctx ends. It follows those with a
+// sequence already.
+func (r *run) followOrders(ctx context.Context, e *crawl.Engine, follows uint64) {
+	r.orders.note(r, follows)
+	select {
+	case <-e.Ready():
+	case <-ctx.Done():
+		return
+	}
+	for {
+		now, changed := r.orders.latest()
+		if now.sequence > follows {
+			command := e.Resume
+			if now.Paused {
+				command = e.Pause
+			}
+			if command(ctx) != nil { // the engine is ending
+				return
+			}
+			follows = now.sequence
+			r.orders.note(r, follows)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // makeDir makes the directory of a shard, durably.

@@ -33,7 +33,7 @@ func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	}
 	stopped.stops = true
 	owned := w.sample(other)
-	requests := func() int { return len(w.by(stopped.name)) }
+	requests := func() int { return len(w.by(stopped.agent)) }
 	for range rounds {
 		before := requests()
 		w.eventually("the child crawls, and the other node", func() error {
@@ -63,9 +63,9 @@ func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	intervals := owned()
 	stopped.leave()
 	other.leave()
-	excused := func(first, again testweb.Request) bool { return first.UserAgent == stopped.name }
+	excused := func(first, _ testweb.Request) bool { return first.UserAgent == stopped.agent }
 	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want, excused))
-	for _, q := range w.by(stopped.name) {
+	for _, q := range w.by(stopped.agent) {
 		for _, o := range intervals {
 			if o.shard == shardOf(q.Host) && q.Start.After(o.from) && q.Start.Before(o.to) {
 				t.Errorf("%s%s was requested by the process that was stopped, while the other owned the shard", q.Host, q.Path)

@@ -17,8 +17,16 @@ const demoSlowness = 150 * time.Millisecond
 // Its calendar is a trap: every month links to the next for ever. Robots rules disallow the earlier
 // months; only a limit of depth bounds the later ones. The demo runs with crawl.max_depth set to
 // Facts.MaxDepth, which takes a dozen months.
-func Demo() ([]Site, Facts) {
-	d := &demo{facts: Facts{CrawlDelay: make(map[string]time.Duration), MaxDepth: 12}}
+func Demo() ([]Site, Facts) { return newDemo(strings.NewReplacer()) }
+
+// DemoDomains is Demo with a registrable domain for each site, news.test instead of news.amble.test, since
+// a cluster divides a web by these domains. The mirror has that of the forum, whose robots.txt it has.
+func DemoDomains() ([]Site, Facts) {
+	return newDemo(strings.NewReplacer("mirror.amble.test", "mirror.forum.test", ".amble.test", ".test"))
+}
+
+func newDemo(names *strings.Replacer) ([]Site, Facts) {
+	d := &demo{names: names, facts: Facts{CrawlDelay: make(map[string]time.Duration), MaxDepth: 12}}
 	d.portal()
 	d.news()
 	d.docs()
@@ -43,9 +51,13 @@ func Demo() ([]Site, Facts) {
 
 // demo collects the sites and, page by page, the facts about them.
 type demo struct {
+	names *strings.Replacer
 	sites []Site
 	facts Facts
 }
+
+// text returns a text with the names of the sites in place of those that are written here.
+func (d *demo) text(s string) string { return d.names.Replace(s) }
 
 // demoSite is one site being built.
 type demoSite struct {
@@ -56,6 +68,7 @@ type demoSite struct {
 
 // site begins a site whose root is a seed. If robots is nil, the site has no robots.txt.
 func (d *demo) site(host, name string, robots http.Handler) *demoSite {
+	host = d.text(host)
 	s := &demoSite{demo: d, host: host, name: name, routes: Routes{}}
 	if robots != nil {
 		s.routes["/robots.txt"] = robots
@@ -119,14 +132,15 @@ func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 			"– %s</title>\n"+
 			"<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a "+
 			"href=\"/\">%s</a></header>\n<main>\n<h1>%s</h1>\n",
-			html.EscapeString(title), s.name, strings.ReplaceAll(head, ":PORT", port), s.name, html.EscapeString(title))
+			html.EscapeString(title), s.name, strings.ReplaceAll(s.text(head), ":PORT", port), s.name, html.EscapeString(title))
 		for range 3 {
 			fmt.Fprintf(&b, "<p>%s</p>\n", text.paragraph())
 		}
 		b.WriteString("<ul>\n")
 		for _, l := range links {
-			href := onPort(l.href, r)
-			if href != l.href {
+			linked := s.text(l.href)
+			href := onPort(linked, r)
+			if href != linked {
 				href = "http:" + href
 			}
 			fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(href), l.attributes,
@@ -140,7 +154,8 @@ func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 }
 
 // withPort is content in which :PORT is replaced by the port of the web.
-func withPort(contentType, text string) http.Handler {
+func (d *demo) withPort(contentType, text string) http.Handler {
+	text = d.text(text)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, port := splitPort(r.Host)
 		Content(contentType, []byte(strings.ReplaceAll(text, ":PORT", port))).ServeHTTP(w, r)

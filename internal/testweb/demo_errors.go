@@ -34,7 +34,7 @@ func (d *demo) moved() {
 		{"/away", 301, "//outside.test/"},
 		{"/nowhere", 302, ""}, // a redirect without a target
 	} {
-		s.must(r.path, r.status, Redirect(r.status, r.target))
+		s.must(r.path, r.status, Redirect(r.status, d.text(r.target)))
 	}
 	s.page("/chain/end", "The end of the chain")
 	s.page("/relative/new", "Next door")
@@ -50,7 +50,7 @@ func (d *demo) moved() {
 // old is a host with a redirect at its root and nothing else.
 func (d *demo) old() {
 	s := d.site("old.amble.test", "Old", Status(http.StatusGone))
-	s.must("/", http.StatusMovedPermanently, Redirect(http.StatusMovedPermanently, "//www.amble.test/"))
+	s.must("/", http.StatusMovedPermanently, Redirect(http.StatusMovedPermanently, d.text("//www.amble.test/")))
 }
 
 // errors has missing pages, and some pages that recover.

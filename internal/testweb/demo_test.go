@@ -164,7 +164,13 @@ func (w *walker) links(response *http.Response, body string) []string {
 }
 
 func TestDemoFactsAreTrue(t *testing.T) {
-	sites, facts := Demo()
+	for name, demo := range map[string]func() ([]Site, Facts){"one domain": Demo, "domains": DemoDomains} {
+		t.Run(name, func(t *testing.T) { checkFacts(t, demo) })
+	}
+}
+
+func checkFacts(t *testing.T, demo func() ([]Site, Facts)) {
+	sites, facts := demo()
 	web := start(t, Config{Sites: sites})
 	w := &walker{
 		t: t, web: web, client: newClient(t, web),

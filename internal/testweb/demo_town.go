@@ -50,7 +50,7 @@ func (d *demo) portal() {
 // news is a newspaper: lists of ten articles, a feed, and a sitemap that its robots.txt names.
 func (d *demo) news() {
 	s := d.site("news.amble.test", "The Amble Gazette",
-		withPort("text/plain", "User-agent: *\nAllow: /\n\nSitemap: http://news.amble.test:PORT/sitemap.xml\n"))
+		d.withPort("text/plain", "User-agent: *\nAllow: /\n\nSitemap: http://news.amble.test:PORT/sitemap.xml\n"))
 	const lists, each = 5, 10
 	var paths, titles []string
 	for i := range lists * each {
@@ -84,10 +84,10 @@ func (d *demo) news() {
 		fmt.Fprintf(&feed, "<item><title>%s</title><link>http://news.amble.test:PORT%s</link></item>\n",
 			titles[i], path)
 	}
-	s.may("/sitemap.xml", withPort("application/xml",
+	s.may("/sitemap.xml", d.withPort("application/xml",
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset "+
 			"xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"+sitemap.String()+"</urlset>\n"))
-	s.may("/feed.xml", withPort("application/rss+xml",
+	s.may("/feed.xml", d.withPort("application/rss+xml",
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rss version=\"2.0\"><channel><title>The Amble "+
 			"Gazette</title>\n"+feed.String()+"</channel></rss>\n"))
 }

@@ -19,6 +19,7 @@ type meshServer struct {
 	web     *Web
 	numbers map[string]int // host name: number
 	text    []byte
+	rooms   sync.Pool // of *meshRoom
 
 	running sync.WaitGroup
 	mu      sync.Mutex // guards what follows
@@ -94,11 +95,27 @@ func (s *meshServer) leave(c net.Conn) {
 	}
 }
 
+// meshRoom is memory for an answer. An idle connection has none.
+type meshRoom struct{ body, response []byte }
+
+// write sends the response to q.
+func (s *meshServer) write(c net.Conn, q meshRequest) error {
+	room, ok := s.rooms.Get().(*meshRoom)
+	if !ok {
+		room = &meshRoom{}
+	}
+	defer s.rooms.Put(room)
+	answer := s.answer(room.body[:0], q)
+	room.body = answer.body
+	room.response = answer.append(room.response[:0])
+	_, err := c.Write(room.response)
+	return err
+}
+
 func (s *meshServer) serveConn(c net.Conn) {
 	defer s.leave(c)
 	recorded, _ := c.(*conn)
-	reader := bufio.NewReader(c)
-	var body, response []byte // reused
+	reader := bufio.NewReaderSize(c, meshReader)
 	for {
 		q, ok := readMeshRequest(reader)
 		if !ok {
@@ -107,10 +124,7 @@ func (s *meshServer) serveConn(c net.Conn) {
 		if recorded != nil {
 			recorded.begin(s.web.recorder.begin(recorded, q.requestInfo))
 		}
-		answer := s.answer(body[:0], q)
-		body = answer.body
-		response = answer.append(response[:0])
-		if _, err := c.Write(response); err != nil {
+		if s.write(c, q) != nil {
 			return
 		}
 		if recorded != nil {
@@ -129,7 +143,11 @@ type meshRequest struct {
 	last bool   // the client wants the connection closed
 }
 
-const maxMeshHeaders = 100
+// Bounds of a request: the bytes of a line, and the number of header fields.
+const (
+	meshReader     = 1 << 10
+	maxMeshHeaders = 100
+)
 
 // readMeshRequest reads a request. It returns false at the end of the connection, and if a line is
 // longer than the buffer or not HTTP.

@@ -64,18 +64,43 @@ func NewPacker(c Compression) (*Packer, error) {
 type gzipCompressor struct{ *gzip.Writer }
 
 func newGzip(c Compression, store bool) (compressor, error) {
-	level := c.Level
 	if store {
-		level = gzip.NoCompression
+		return &storedMember{}, nil
 	}
-	z, err := gzip.NewWriterLevel(io.Discard, level)
-	if err == nil && level == 1 {
+	z, err := gzip.NewWriterLevel(io.Discard, c.Level)
+	if err == nil && c.Level == 1 {
 		return newQuickGzip(gzipCompressor{z}), nil
 	}
 	return gzipCompressor{z}, err
 }
 
 func (z gzipCompressor) begin(w io.Writer, _ int64) { z.Reset(w) }
+
+// storedMember writes records below packFrom to gzip members with one block that is not compressed.
+type storedMember struct {
+	w     io.Writer
+	bytes []byte
+	start int // of the content in bytes
+}
+
+func (m *storedMember) begin(w io.Writer, size int64) {
+	m.w, m.bytes = w, append(m.bytes[:0], gzipHeader...)
+	m.bytes = append(m.bytes, 1) // of type 0, the last one
+	m.bytes = binary.LittleEndian.AppendUint16(m.bytes, uint16(size))
+	m.bytes = binary.LittleEndian.AppendUint16(m.bytes, ^uint16(size))
+	m.start = len(m.bytes)
+}
+
+func (m *storedMember) Write(p []byte) (int, error) {
+	m.bytes = append(m.bytes, p...)
+	return len(p), nil
+}
+
+func (m *storedMember) Close() error {
+	m.bytes = appendGzipEnd(m.bytes, m.bytes[m.start:])
+	_, err := m.w.Write(m.bytes)
+	return err
+}
 
 // zstdCompressor compresses records to Zstandard frames. The IIPC demands that each has its content
 // size and a checksum.

@@ -31,7 +31,7 @@ const hashBits = 13
 
 func newQuickGzip(behind gzipCompressor) *quickGzip {
 	q := &quickGzip{gzipCompressor: behind, code: newQuickCode()}
-	q.head.bytes = append(q.head.bytes, 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255) // RFC 1952: no time, fastest, unknown system
+	q.head.bytes = append(q.head.bytes, gzipHeader...)
 	q.code.appendTo(&q.head)
 	return q
 }
@@ -66,10 +66,18 @@ func (q *quickGzip) Close() error {
 	q.out.pending, q.out.n = q.head.pending, q.head.n
 	q.deflate()
 	q.out.flush()
-	q.out.bytes = binary.LittleEndian.AppendUint32(q.out.bytes, crc32.ChecksumIEEE(q.in))
-	q.out.bytes = binary.LittleEndian.AppendUint32(q.out.bytes, uint32(len(q.in)))
+	q.out.bytes = appendGzipEnd(q.out.bytes, q.in)
 	_, err := q.w.Write(q.out.bytes)
 	return err
+}
+
+// gzipHeader is what a gzip member begins with (RFC 1952): no time, fastest, unknown system.
+const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
+
+// appendGzipEnd appends what a gzip member ends with: the checksum and the length of its content.
+func appendGzipEnd(b, content []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(content))
+	return binary.LittleEndian.AppendUint32(b, uint32(len(content)))
 }
 
 // isLatin reports whether the code suits a record, by one byte of 32: few of them are beyond ASCII.

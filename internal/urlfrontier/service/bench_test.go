@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,11 +21,17 @@ import (
 )
 
 // BenchmarkURLFrontier measures URLs a second through gRPC on a loopback address, with engines that
-// sync. AMBLE_BENCH_URLS=5000000 makes restart a long form; by default it has 100,000 URLs.
+// sync, or of the service at the address URLFRONTIER, whose crawls it deletes. AMBLE_BENCH_URLS=5000000
+// makes restart a long form; by default it has 100,000 URLs.
 func BenchmarkURLFrontier(b *testing.B) {
 	const queues = 10_000
 	synced := func(o *crawl.Options) { o.Storage.NoSync = false }
 	begin := func(b *testing.B) *client {
+		if address := os.Getenv("URLFRONTIER"); address != "" {
+			c := dial(b, address)
+			c.deleteAll()
+			return c
+		}
 		crawls, _ := startNode(b, b.TempDir(), synced)
 		return dial(b, start(b, Options{}, crawls).Address())
 	}
@@ -77,32 +84,53 @@ func BenchmarkURLFrontier(b *testing.B) {
 		b.ResetTimer()
 		measureLatency(b, c, queues)
 	})
-	b.Run("restart/"+name, func(b *testing.B) {
-		urls := 100_000
-		if text := os.Getenv("AMBLE_BENCH_URLS"); text != "" {
-			urls, _ = strconv.Atoi(text)
+	b.Run("restart/"+name, func(b *testing.B) { benchRestart(b, queues, synced, false) })
+	b.Run("kill/"+name, func(b *testing.B) { benchRestart(b, queues, synced, true) })
+}
+
+// benchRestart measures the time from the start of a process until a client has its first URL. The
+// process before has ended in order, or by kill -9 amid GetURLs and puts of many of the queues.
+func benchRestart(b *testing.B, queues int, synced func(*crawl.Options), killed bool) {
+	urls := 100_000
+	if text := os.Getenv("AMBLE_BENCH_URLS"); text != "" {
+		urls, _ = strconv.Atoi(text)
+	}
+	dir := b.TempDir()
+	crawls, stop := startNode(b, dir, synced)
+	s := start(b, Options{}, crawls)
+	begun := time.Now()
+	dial(b, s.Address()).fill(b, urls, queues)
+	b.Logf("%d URLs in %v", urls, time.Since(begun))
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		if killed {
+			dir = useAndKill(b, dial(b, s.Address()), dir)
 		}
-		dir := b.TempDir()
-		crawls, stop := startNode(b, dir, synced)
-		s := start(b, Options{}, crawls)
-		begun := time.Now()
-		dial(b, s.Address()).fill(b, urls, queues)
-		b.Logf("%d URLs in %v", urls, time.Since(begun))
-		b.ResetTimer()
-		for range b.N {
-			b.StopTimer()
-			_ = s.Close(context.Background())
-			stop()
-			b.StartTimer()
-			crawls, stop = startNode(b, dir, synced)
-			s = start(b, Options{}, crawls)
-			c := dial(b, s.Address())
-			for len(c.get(&urlfrontierpb.GetParams{MaxQueues: 1, MaxUrlsPerQueue: 1, DelayRequestable: 1})) == 0 {
-				time.Sleep(time.Millisecond) // the crawl may not be open yet
-			}
+		_ = s.Close(context.Background())
+		stop()
+		b.StartTimer()
+		crawls, stop = startNode(b, dir, synced)
+		s = start(b, Options{}, crawls)
+		c := dial(b, s.Address())
+		for len(c.get(&urlfrontierpb.GetParams{MaxQueues: 1, MaxUrlsPerQueue: 1, DelayRequestable: 1})) == 0 {
+			time.Sleep(time.Millisecond) // the crawl may not be open yet
 		}
-		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/restart")
-	})
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/restart")
+}
+
+// useAndKill has a client get a URL of each of 5,000 queues and put most of them, and copies the files as
+// they are then. It returns the directory of the copy.
+func useAndKill(b *testing.B, c *client, dir string) string {
+	urls := c.get(&urlfrontierpb.GetParams{MaxQueues: 5000, MaxUrlsPerQueue: 1, DelayRequestable: 3600})
+	c.pump(b, "PutURLs", len(urls)*3/4, func(n int) any { return known(info(urls[n]), 0) },
+		func() any { return new(urlfrontierpb.AckMessage) })
+	killed := filepath.Join(b.TempDir(), "killed")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		b.Fatal(err)
+	}
+	return killed
 }
 
 // measureLatency has four crawlers get b.N URLs, at most 10 of 10 queues at a time, put them as completed,

@@ -120,6 +120,7 @@ var conformance = map[string]func(*testing.T, *client){
 		}
 	},
 	"any crawl": func(t *testing.T, c *client) {
+		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{}) // else a host has one for all crawls
 		for _, id := range []string{"A", "B", "DEFAULT"} {
 			c.put(discovered(&urlfrontierpb.URLInfo{Url: "http://one.test/", CrawlID: id}))
 		}

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/amble-crawler/amble/internal/urlfrontier"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
-
-// isBlank reports whether a crawl id names no crawl.
-func isBlank(id string) bool { return strings.TrimSpace(id) == "" }
 
 // ListNodes implements the RPC. There is one node.
 func (s *Service) ListNodes(context.Context, *urlfrontierpb.Empty) (*urlfrontierpb.StringList, error) {

@@ -25,6 +25,9 @@ type Crawls interface {
 	// Delete deletes a crawl, and returns how many URLs it had. The error is ErrNoCrawl for one that
 	// does not exist.
 	Delete(ctx context.Context, id string) (urls uint64, err error)
+	// SetDefaultDelay sets the delay of all queues of all crawls, also of later ones, that have none of
+	// their own.
+	SetDefaultDelay(ctx context.Context, delay time.Duration) error
 }
 
 // Crawl is what the service needs of a crawl. *crawl.Engine has these methods and documents them.
@@ -35,7 +38,6 @@ type Crawl interface {
 	Delete(ctx context.Context, d crawl.Deletion) (urls uint64, err error)
 
 	SetQueue(ctx context.Context, host string, change func(*crawl.QueueSettings)) error
-	SetDefaultDelay(ctx context.Context, d time.Duration) error
 	SetActive(ctx context.Context, on bool) error
 	Active() bool
 

@@ -21,11 +21,14 @@ import (
 type fakeCrawls struct {
 	mu     sync.Mutex
 	crawls map[string]*fakeCrawl
+	delay  time.Duration
 	uses   int // that are not released
 	batch  func(n int)
 }
 
-func newFakeCrawls() *fakeCrawls { return &fakeCrawls{crawls: make(map[string]*fakeCrawl)} }
+func newFakeCrawls() *fakeCrawls {
+	return &fakeCrawls{crawls: make(map[string]*fakeCrawl), delay: time.Second}
+}
 
 // Use implements Crawls.
 func (f *fakeCrawls) Use(_ context.Context, id string, create bool) (Crawl, func(), error) {
@@ -41,7 +44,7 @@ func (f *fakeCrawls) Use(_ context.Context, id string, create bool) (Crawl, func
 	if c == nil {
 		c = &fakeCrawl{
 			of: f, urls: map[weburl.URL]*fakeURL{}, byHost: map[string][]*fakeURL{}, queues: map[string]*fakeQueue{},
-			delay: time.Second, active: true,
+			active: true,
 		}
 		f.crawls[id] = c
 	}
@@ -91,7 +94,6 @@ type fakeCrawl struct {
 	urls     map[weburl.URL]*fakeURL
 	byHost   map[string][]*fakeURL // deleted ones too
 	queues   map[string]*fakeQueue
-	delay    time.Duration
 	active   bool
 	requests []crawl.LeaseRequest
 	back     int
@@ -194,7 +196,7 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 			q.Limit > 0 && s.Completed >= q.Limit || int(s.InProcess) >= r.PerHost {
 			continue
 		}
-		delay := f.delay
+		delay := f.of.delay
 		if q.Delay != nil {
 			delay = *q.Delay
 		}
@@ -263,8 +265,8 @@ func (f *fakeCrawl) SetQueue(_ context.Context, host string, change func(*crawl.
 	return nil
 }
 
-// SetDefaultDelay implements Crawl.
-func (f *fakeCrawl) SetDefaultDelay(_ context.Context, d time.Duration) error {
+// SetDefaultDelay implements Crawls.
+func (f *fakeCrawls) SetDefaultDelay(_ context.Context, d time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.delay = d

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 
@@ -148,5 +152,69 @@ func TestRestart(t *testing.T) {
 	}
 	if q := do[pbStats](c, "GetStats", &pbQueue{Key: "held.test"}); q.GetInProcess() != 1 || q.GetSize() != 2 {
 		t.Errorf("%v", q)
+	}
+}
+
+// TestPurge: PurgeURLs deletes what was created too long ago, whatever its state, and nothing younger.
+// What it has deleted is new when it is found again, also after a restart.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	crawls, stop := startNode(t, dir, nil)
+	c := dial(t, start(t, Options{}, crawls).Address())
+	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+	c.put(discovered(info("http://one.test/held")))
+	if urls := c.get(ofQueue("one.test", 1, 3600)); len(urls) != 1 {
+		t.Fatalf("%q", urls)
+	}
+	later := time.Now().Add(time.Hour).Unix()
+	c.put(known(info("http://one.test/done"), 0), known(info("http://one.test/later"), later),
+		discovered(info("http://one.test/waits")), discovered(info("http://two.test/waits")))
+	young := time.Now().Truncate(time.Second).Add(time.Second)
+	time.Sleep(time.Until(young)) // times of creation are in seconds
+	c.put(discovered(info("http://one.test/young")), known(info("http://one.test/young-done"), 0),
+		discovered(info("http://three.test/young")))
+
+	tomorrow := Options{Now: func() time.Time { return young.Add(24 * time.Hour) }}
+	c = dial(t, start(t, tomorrow, crawls).Address())
+	for _, x := range []struct {
+		r    *urlfrontierpb.PurgeUrlParams
+		want uint64
+	}{
+		{&urlfrontierpb.PurgeUrlParams{Days: 2}, 0}, {&urlfrontierpb.PurgeUrlParams{Days: 1, CrawlID: "OTHER"}, 0},
+		{&urlfrontierpb.PurgeUrlParams{Days: 1, Key: "three.test"}, 0},
+		{&urlfrontierpb.PurgeUrlParams{Days: 1, Key: "one.test"}, 4}, {&urlfrontierpb.PurgeUrlParams{Days: 1}, 1},
+		{&urlfrontierpb.PurgeUrlParams{Days: 1}, 0},
+	} {
+		if n := do[pbLong](c, "PurgeURLs", x.r); n.GetValue() != x.want {
+			t.Errorf("%v: %d purged, want %d", x.r, n.GetValue(), x.want)
+		}
+	}
+	check := func(c *client) {
+		t.Helper()
+		s := do[pbStats](c, "GetStats", &pbQueue{})
+		if s.GetSize() != 2 || s.GetCounts()["completed"] != 1 || s.GetInProcess() != 0 {
+			t.Errorf("%v", s)
+		}
+		for _, u := range []string{"held", "done", "later", "waits"} {
+			if _, err := try[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://one.test/" + u}); status.Code(err) != codes.NotFound {
+				t.Errorf("%s: %v", u, err)
+			}
+		}
+	}
+	check(c)
+	stop()
+	crawls, _ = startNode(t, dir, nil)
+	c = dial(t, start(t, Options{}, crawls).Address())
+	eventually(t, func() bool { return do[pbStats](c, "GetStats", &pbQueue{}).GetNumberOfQueues() > 0 })
+	check(c)
+	if acks := c.put(discovered(info("http://one.test/done"))); acks[0].GetStatus() != urlfrontierpb.AckMessage_OK {
+		t.Errorf("what was purged is found again: %v", acks)
+	}
+	got := c.get(&urlfrontierpb.GetParams{})
+	slices.Sort(got)
+	want := []string{"http://one.test/done", "http://one.test/young", "http://three.test/young"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q are handed out, want %q", got, want)
 	}
 }

@@ -108,18 +108,14 @@ func (s *Service) BlockQueueUntil(ctx context.Context, r *urlfrontierpb.BlockQue
 }
 
 // SetDelay implements the RPC. An unknown queue is no error. Without a key it sets the delay of all
-// queues that have none of their own: of a crawl, or without a crawl id of all crawls.
+// queues that have none of their own, of all crawls, whatever crawl it names.
 func (s *Service) SetDelay(ctx context.Context, r *urlfrontierpb.QueueDelayParams) (*urlfrontierpb.Empty, error) {
 	delay := time.Duration(r.GetDelayRequestable()) * time.Second
 	var err error
-	switch {
-	case r.GetKey() != "":
+	if r.GetKey() == "" {
+		err = s.crawls.SetDefaultDelay(ctx, delay)
+	} else {
 		err = s.setQueue(ctx, r.GetCrawlID(), r.GetKey(), func(q *crawl.QueueSettings) { q.Delay = &delay })
-	default:
-		set := func(c Crawl) error { return c.SetDefaultDelay(ctx, delay) }
-		if err = s.with(ctx, r.GetCrawlID(), true, set); err == nil && isBlank(r.GetCrawlID()) {
-			err = s.each(ctx, set)
-		}
 	}
 	if err != nil && !isUnknown(err) {
 		return nil, rpcError(err)

@@ -2,7 +2,6 @@
 package tally
 
 import (
-	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,9 +20,9 @@ type Tally struct {
 
 	requests, errors, bytes, added atomic.Uint64
 
-	traps   traps
-	answers answers
-	gaveUp  gaveUp
+	traps   counts[storage.Trap]  // refused URLs
+	answers counts[storage.Cause] // responses, requests without a usable one, lookups that failed
+	gaveUp  counts[storage.Cause] // URLs that were given up
 	pace    pace
 }
 
@@ -42,8 +41,13 @@ type Rates struct {
 
 // Request counts a request that ended. What never left is none.
 func (t *Tally) Request(q *requestlog.Request) {
-	t.answers.count(q)
 	t.pace.count(q)
+	switch {
+	case q.Status <= 0:
+		t.NameFailed(q.Failure)
+	case q.Status <= maxStatus:
+		t.answers.add(storage.StatusCause(q.Status), 1)
+	}
 	switch {
 	case q.Status > 0:
 		t.bytes.Add(uint64(q.BodyBytes))
@@ -59,10 +63,12 @@ func (t *Tally) Request(q *requestlog.Request) {
 }
 
 // NameFailed counts a lookup of a name that failed.
-func (t *Tally) NameFailed(k fetch.Kind) { t.answers.fail(k) }
+func (t *Tally) NameFailed(k fetch.Kind) {
+	t.answers.add(storage.ReasonCause(storage.ReasonFetch+storage.Reason(k)), 1)
+}
 
 // Crash counts a lease whose work ended in a panic.
-func (t *Tally) Crash() { t.answers.crashes.Add(1) }
+func (t *Tally) Crash() { t.answers.add(storage.ReasonCause(storage.ReasonCrash), 1) }
 
 // LostRequest counts a request that may have been sent, before a panic took its result.
 func (t *Tally) LostRequest() {
@@ -73,9 +79,13 @@ func (t *Tally) LostRequest() {
 // Committed counts what a commit did.
 func (t *Tally) Committed(done []storage.Done, r *storage.Result) {
 	t.added.Add(uint64(r.Added))
-	t.gaveUp.count(done)
+	for i := range done {
+		if o := &done[i].Outcome; o.State == storage.Failed {
+			t.gaveUp.add(causeOf(o), 1)
+		}
+	}
 	for reason, n := range r.TrappedBy {
-		t.traps.count(reason, n)
+		t.traps.add(reason, uint64(n))
 	}
 }
 
@@ -88,17 +98,17 @@ func (t *Tally) Rates() Rates {
 	}
 }
 
-// Traps returns the refused URLs by reason; nil if nothing was refused.
-func (t *Tally) Traps() map[string]uint64 { return t.traps.load() }
+// Traps returns the refused URLs by reason.
+func (t *Tally) Traps() map[string]uint64 { return t.traps.by(storage.Trap.String) }
 
-// Failed returns the URLs that were given up, by reason.
-func (t *Tally) Failed() map[string]uint64 { return t.gaveUp.load() }
+// Failed returns the URLs that were given up, by reason, those of recrawls too.
+func (t *Tally) Failed() map[string]uint64 { return t.gaveUp.by(inspect.CauseName) }
 
 // Statuses returns the responses by status.
-func (t *Tally) Statuses() map[string]uint64 { return t.answers.load() }
+func (t *Tally) Statuses() map[string]uint64 { return t.answers.by(statusName) }
 
 // Errors returns the failures by the name of their kind, and the error statuses by their class.
-func (t *Tally) Errors() map[string]uint64 { return t.answers.errors() }
+func (t *Tally) Errors() map[string]uint64 { return t.answers.by(errorName) }
 
 // Pace returns how the gaps between requests compare with the delays.
 func (t *Tally) Pace() Pace { return t.pace.load() }
@@ -132,60 +142,65 @@ func (m *Meter) Rates(now time.Time, r Rates) (pages, bytes float64) {
 	return float64(r.Pages-m.seen[oldest].Pages) / seconds, float64(r.Bytes-m.seen[oldest].Bytes) / seconds
 }
 
-// gaveUp counts URLs that were given up.
-type gaveUp struct {
-	statuses [600]atomic.Uint64
-	reasons  [256]atomic.Uint64 // by storage.Reason
+// maxStatus is the highest HTTP status with a count of its own.
+const maxStatus = 599
+
+// causeOf returns why a URL was given up.
+func causeOf(o *storage.Outcome) storage.Cause {
+	if o.Reason == storage.ReasonStatus && o.Status <= maxStatus {
+		return storage.StatusCause(int(o.Status))
+	}
+	return storage.ReasonCause(o.Reason)
 }
 
-// count counts the outcomes of a commit that are failures, those of recrawls too.
-func (t *gaveUp) count(done []storage.Done) {
-	for i := range done {
-		switch o := &done[i].Outcome; {
-		case o.State != storage.Failed:
-		case o.Reason == storage.ReasonStatus && int(o.Status) < len(t.statuses):
-			t.statuses[o.Status].Add(1)
-		default:
-			t.reasons[o.Reason].Add(1)
+// statusName is the name of the status of a response; empty: there was none.
+func statusName(c storage.Cause) string {
+	if status := c.Status(); status > 0 {
+		return strconv.Itoa(status)
+	}
+	return ""
+}
+
+// errorName is the name of a failure, or the class of an error status; empty: it is no error.
+func errorName(c storage.Cause) string {
+	switch status := c.Status(); {
+	case status == 0:
+		return inspect.ReasonName(c.Reason())
+	case status >= 400:
+		return "status_" + strconv.Itoa(status/100) + "xx"
+	}
+	return ""
+}
+
+// counts counts things by what they are. The zero value counts from zero. It is safe for concurrent
+// use.
+type counts[K comparable] struct {
+	mu sync.Mutex
+	of map[K]uint64
+}
+
+func (c *counts[K]) add(k K, n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[K]uint64)
+	}
+	c.of[k] += n
+}
+
+// by returns the counts by name; nil: nothing was counted. What has no name is left out.
+func (c *counts[K]) by(name func(K) string) (byName map[string]uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, n := range c.of {
+		if of := name(k); of != "" {
+			if byName == nil {
+				byName = make(map[string]uint64)
+			}
+			byName[of] += n
 		}
 	}
-}
-
-func (t *gaveUp) load() map[string]uint64 {
-	m := make(map[string]uint64)
-	for status := range t.statuses {
-		if n := t.statuses[status].Load(); n > 0 {
-			m[inspect.CauseName(storage.StatusCause(status))] = n
-		}
-	}
-	for reason := range t.reasons {
-		if n := t.reasons[reason].Load(); n > 0 {
-			m[inspect.ReasonName(storage.Reason(reason))] = n
-		}
-	}
-	return m
-}
-
-// traps counts refused URLs by reason. It is safe for any number of goroutines.
-type traps struct {
-	mu     sync.Mutex
-	counts map[string]uint64
-}
-
-func (t *traps) count(reason storage.Trap, n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts == nil {
-		t.counts = make(map[string]uint64)
-	}
-	t.counts[reason.String()] += uint64(n)
-}
-
-// load is a copy of the counts; nil if nothing was refused.
-func (t *traps) load() map[string]uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.counts)
+	return byName
 }
 
 // Pace is how the gaps between the requests of this run to the same host compare with the delay in
@@ -255,50 +270,21 @@ func (t *pace) load() Pace {
 
 func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×" }
 
-// answers counts responses by status, and requests without a usable one by the kind of failure.
-// Lookups of names count too.
-type answers struct {
-	statuses [600]atomic.Uint64
-	failures [256]atomic.Uint64 // by fetch.Kind
-	crashes  atomic.Uint64
+// Add adds the counts of another crawl.
+func (r *Rates) Add(more Rates) {
+	r.Pages, r.Recrawls, r.Requests = r.Pages+more.Pages, r.Recrawls+more.Recrawls, r.Requests+more.Requests
+	r.Errors, r.Bytes, r.Robots = r.Errors+more.Errors, r.Bytes+more.Bytes, r.Robots+more.Robots
+	r.Added, r.Outside, r.Commits = r.Added+more.Added, r.Outside+more.Outside, r.Commits+more.Commits
 }
 
-func (t *answers) count(q *requestlog.Request) {
-	switch {
-	case q.Status <= 0:
-		t.fail(q.Failure)
-	case q.Status < len(t.statuses):
-		t.statuses[q.Status].Add(1)
+// Add adds the gaps of another crawl.
+func (p *Pace) Add(more *Pace) {
+	p.Gaps, p.Violations = p.Gaps+more.Gaps, p.Violations+more.Violations
+	buckets := make([]PaceBucket, max(len(p.Buckets), len(more.Buckets)))
+	copy(buckets, p.Buckets)
+	for i, b := range more.Buckets {
+		b.Count += buckets[i].Count
+		buckets[i] = b
 	}
-}
-
-func (t *answers) fail(k fetch.Kind) { t.failures[k].Add(1) }
-
-// errors returns the failures by the name of their kind, and the error statuses by their class.
-func (t *answers) errors() map[string]uint64 {
-	m := make(map[string]uint64)
-	for k := range t.failures {
-		if n := t.failures[k].Load(); n > 0 {
-			m[fetch.Kind(k).String()] = n
-		}
-	}
-	if n := t.crashes.Load(); n > 0 {
-		m[inspect.ReasonName(storage.ReasonCrash)] = n
-	}
-	for status := 400; status < len(t.statuses); status++ {
-		if n := t.statuses[status].Load(); n > 0 {
-			m["status_"+strconv.Itoa(status/100)+"xx"] += n
-		}
-	}
-	return m
-}
-
-func (t *answers) load() map[string]uint64 {
-	m := make(map[string]uint64)
-	for status := range t.statuses {
-		if n := t.statuses[status].Load(); n > 0 {
-			m[strconv.Itoa(status)] = n
-		}
-	}
-	return m
+	p.Buckets = buckets
 }

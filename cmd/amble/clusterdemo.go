@@ -1,0 +1,476 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// clusterDemo is a run of the demonstration with several nodes, each a process of this program with a
+// NATS server inside. One of them is killed in the middle.
+type clusterDemo struct {
+	*demo
+	web     *testweb.Web
+	facts   testweb.Facts
+	out     io.Writer
+	servers []string // their NATS servers
+	started time.Time
+	nodes   []*demoNode
+	victim  *demoNode // nil: it was not killed yet
+	killed  time.Time
+}
+
+// demoNode is a node of the demonstration.
+type demoNode struct {
+	name, dir string
+	command   *exec.Cmd
+	ended     chan struct{} // is closed when the process has ended
+}
+
+// The bounds of the demonstration.
+const (
+	demoNodes      = 3
+	demoShards     = 16
+	demoPatience   = 2 * time.Minute // after which it reports what is missing
+	demoQuiet      = 3 * time.Second // without a request for a page: it is done
+	demoLook       = 500 * time.Millisecond
+	demoAnswer     = 2 * time.Second // for the NATS servers
+	demoSay        = 5 * time.Second // between two lines
+	demoKillWhen   = 0.3             // of the pages
+	demoLeaveAfter = 30 * time.Second
+)
+
+// demoNodeConfig is the config file of a node.
+const demoNodeConfig = `# The settings of a node of a cluster by "amble demo --nodes 3". The web is gone with the demo.
+data_dir: ./data
+crawl:
+  exit_when_done: false
+  max_depth: %[2]d            # bounds the calendar, which has no end
+  shutdown_grace: 5s
+  seeds:
+%[3]s
+politeness:
+  delay: %[4]s
+retry:
+  delay: 500ms
+recrawl:
+  budget: 0
+fetch:
+  user_agent: amble-%[1]s # so that the web can tell the nodes from each other
+  contact: https://example.org/amble-demo
+  allow_private: true      # the demo's web has loopback addresses only
+  resolver: %[5]s # the demo's own DNS
+server:
+  listen: 127.0.0.1:0      # any free port
+cluster:
+  name: demo
+  node: %[1]s
+  shards: %[6]d
+  embed:                   # each node has a NATS server; all three keep everything
+    listen: %[7]s
+    listen_routes: %[8]s
+    routes: [%[9]s]
+`
+
+// runCluster crawls the web with several nodes, and reports what the web saw.
+func (d *demo) runCluster(command *cobra.Command) (err error) {
+	sites, facts := testweb.DemoDomains()
+	web, err := testweb.New(testweb.Config{Sites: sites})
+	if err != nil {
+		return err
+	}
+	c := &clusterDemo{demo: d, web: web, facts: facts, out: command.ErrOrStderr(), started: time.Now()}
+	ctx, stop := untilInterrupted(command.Context())
+	defer stop()
+	err = c.run(ctx)
+	for _, n := range c.nodes {
+		n.kill()
+	}
+	if err == nil {
+		err = c.report(command.OutOrStdout())
+	}
+	return errors.Join(err, web.Close())
+}
+
+func (c *clusterDemo) run(ctx context.Context) error {
+	fmt.Fprintf(c.out, "Three nodes crawl a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
+		"host, whichever node makes them. Each node is a process with a NATS server inside.\nEverything goes to %s\n\n",
+		plural(len(c.web.Sites()), "host"), plural(c.facts.Pages(), "page"), c.delay, c.dir)
+	if err := c.start(); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, demoPatience)
+	defer cancel()
+	err := c.watch(limited)
+	if ctx.Err() == nil && limited.Err() != nil && c.victim != nil {
+		c.say("this takes too long")
+		return nil // the report says what is missing
+	}
+	if err != nil {
+		return exit(exitProblem, fmt.Errorf("%w; the logs of the nodes are in %s", err, filepath.Join(c.dir, "*", "log.txt")))
+	}
+	return c.leave()
+}
+
+// say prints a line with the time since the start.
+func (c *clusterDemo) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "%5.1fs  %s\n", time.Since(c.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// start starts the nodes.
+func (c *clusterDemo) start() error {
+	addresses, err := freeAddresses(2 * demoNodes)
+	if err != nil {
+		return err
+	}
+	for _, address := range addresses[:demoNodes] {
+		c.servers = append(c.servers, "nats://"+address)
+	}
+	var seeds []string
+	for _, s := range c.facts.Seeds {
+		seeds = append(seeds, "    - "+c.web.URL(s.Host, s.Path))
+	}
+	for i := range demoNodes {
+		n := &demoNode{name: fmt.Sprintf("node%d", i+1), ended: make(chan struct{})}
+		n.dir = filepath.Join(c.dir, n.name)
+		text := fmt.Sprintf(demoNodeConfig, n.name, c.facts.MaxDepth, strings.Join(seeds, "\n"), c.delay, c.web.ResolverAddr(),
+			demoShards, addresses[i], addresses[demoNodes+i], strings.Join(addresses[demoNodes:], ", "))
+		if err := os.Mkdir(n.dir, 0o750); err != nil {
+			return err
+		}
+		if err := os.WriteFile(n.config(), []byte(text), 0o640); err != nil {
+			return err
+		}
+		settings, err := config.Load(n.config(), c.settings.sets, nil)
+		if err != nil {
+			return err
+		}
+		c.delay = settings.Politeness.Delay
+		if err := n.start(c.settings.sets); err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, n)
+		c.say("%s is process %d", n.name, n.command.Process.Pid)
+	}
+	return nil
+}
+
+// freeAddresses returns loopback addresses at which nothing listens now.
+func freeAddresses(count int) (addresses []string, err error) {
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
+
+func (n *demoNode) config() string { return filepath.Join(n.dir, "config.yaml") }
+
+func (n *demoNode) start(sets []string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(n.dir, "log.txt"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own
+	n.command = exec.Command(program, "run", "-c", n.config())
+	n.command.Args[0] = os.Args[0]
+	for _, set := range sets {
+		n.command.Args = append(n.command.Args, "--set", set)
+	}
+	n.command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AMBLE_") })
+	n.command.Stdout, n.command.Stderr = log, log
+	if err := n.command.Start(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(n.ended)
+		_ = n.command.Wait() // its log says it
+	}()
+	return nil
+}
+
+// kill ends the process by SIGKILL, if it runs.
+func (n *demoNode) kill() {
+	_ = n.command.Process.Kill()
+	<-n.ended
+}
+
+// runs reports whether the process has not ended.
+func (n *demoNode) runs() bool {
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// watch shows how the nodes get on, kills one in the middle, and returns when the crawl is done.
+func (c *clusterDemo) watch(ctx context.Context) error {
+	servers := demoServers{close: func() {}}
+	defer func() { servers.close() }()
+	var reported time.Time
+	over := false // the shards of the dead node have new owners
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(demoLook):
+		}
+		for _, n := range c.nodes {
+			if n != c.victim && !n.runs() {
+				return fmt.Errorf("%s has ended", n.name)
+			}
+		}
+		log := c.web.Requests()
+		s := servers.survey(ctx, c)
+		if time.Since(reported) > demoSay {
+			reported = time.Now()
+			c.say("%s", c.state(log, s))
+		}
+		switch {
+		case c.victim == nil:
+			c.killOne(log, s)
+		case !over && s != nil && owned(s, c.victim.name) == 0:
+			over = true
+			c.say("%s is certainly gone: the others have its shards, and wait for the delay of each host", c.victim.name)
+		case over && c.isDone(log):
+			c.say("all pages are fetched")
+			return nil
+		}
+	}
+}
+
+// state says how many pages each node has requested, and how many shards it owns.
+func (c *clusterDemo) state(log testweb.Log, s *membership.Survey) string {
+	if s == nil && len(log) == 0 {
+		return "the NATS servers find each other and elect a leader"
+	}
+	var parts []string
+	for _, n := range c.nodes {
+		part := n.name + " " + grouped(len(n.pages(log)))
+		if s != nil {
+			part += " (" + plural(owned(s, n.name), "shard") + ")"
+		}
+		parts = append(parts, part)
+	}
+	return "pages requested: " + strings.Join(parts, ", ")
+}
+
+// requests returns the requests of a node.
+func (n *demoNode) requests(log testweb.Log) testweb.Log {
+	return log.Filter(func(q testweb.Request) bool { return q.UserAgent == "amble-"+n.name })
+}
+
+// pages returns the requests of a node for pages.
+func (n *demoNode) pages(log testweb.Log) testweb.Log { return n.requests(log).Pages() }
+
+func owned(s *membership.Survey, node string) (count int) {
+	for _, shard := range s.Shards {
+		if shard.Node == node {
+			count++
+		}
+	}
+	return count
+}
+
+// killOne kills the node with the most requests when the crawl is well under way and all nodes have
+// shards.
+func (c *clusterDemo) killOne(log testweb.Log, s *membership.Survey) {
+	if s == nil || float64(len(log.Pages())) < demoKillWhen*float64(len(c.facts.Must)) {
+		return
+	}
+	busiest := c.nodes[0]
+	for _, n := range c.nodes {
+		if owned(s, n.name) == 0 {
+			return
+		}
+		if len(n.pages(log)) > len(busiest.pages(log)) {
+			busiest = n
+		}
+	}
+	c.victim = busiest
+	busiest.kill()
+	c.killed = time.Now()
+	c.say("kill -9 %d: %s is dead, in the middle of its work, and its NATS server too. It had %s, which\n        "+
+		"nobody touches for 20 seconds: it could be alive and only cut off", busiest.command.Process.Pid, busiest.name,
+		plural(owned(s, busiest.name), "shard"))
+}
+
+// isDone reports whether each page was requested as often as it should, and nothing else is.
+func (c *clusterDemo) isDone(log testweb.Log) bool {
+	count := log.CountByPath()
+	for _, page := range c.facts.Must {
+		if count[page.String()] < page.Tries {
+			return false
+		}
+	}
+	pages := log.Pages()
+	return time.Since(pages[len(pages)-1].Start) > demoQuiet
+}
+
+// leave makes a node leave in an orderly way. The last one then has no majority of the servers any more,
+// and nobody to hand its shards to: it is killed.
+func (c *clusterDemo) leave() error {
+	i := slices.IndexFunc(c.nodes, func(n *demoNode) bool { return n != c.victim })
+	n, began := c.nodes[i], time.Now()
+	if err := n.command.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	select {
+	case <-n.ended:
+	case <-time.After(demoLeaveAfter):
+		return exit(exitProblem, fmt.Errorf("%s does not end", n.name))
+	}
+	c.say("%s was told to leave, and has handed its shards over in %.1f s", n.name, time.Since(began).Seconds())
+	return nil
+}
+
+// demoServers is a connection to the NATS servers of the nodes.
+type demoServers struct {
+	js    jetstream.JetStream // nil: there is none yet
+	close func()
+}
+
+// survey reads the registers; nil: the servers cannot answer now.
+func (d *demoServers) survey(ctx context.Context, c *clusterDemo) *membership.Survey {
+	ctx, cancel := context.WithTimeout(ctx, demoAnswer)
+	defer cancel()
+	o := natsconn.Options{URLs: c.servers, Node: "demo", Names: natsconn.Names{Cluster: "demo"}}
+	if d.js == nil {
+		nc, js, err := natsconn.Connect(o)
+		if err != nil {
+			return nil
+		}
+		d.js, d.close = js, nc.Close
+	}
+	s, err := membership.ReadSurvey(ctx, d.js, o.Names)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// report prints what the web saw, and whether the nodes behaved as one crawler.
+func (c *clusterDemo) report(w io.Writer) error {
+	settling, cancel := context.WithTimeout(context.Background(), demoLeaveAfter)
+	defer cancel()
+	if err := c.web.Settle(settling); err != nil {
+		return exit(exitProblem, err)
+	}
+	log := c.web.Requests()
+	if err := log.Save(filepath.Join(c.dir, "requests.jsonl")); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nWhat the web itself saw, in %s of %d nodes. The least gap is the shortest time from\nthe end of one "+
+		"request to the start of the next, whichever node made them:\n", plural(len(log), "request"), len(c.nodes))
+	tooShort := c.writeHosts(&b, log)
+	again, wrong := c.repeats(log)
+	wrong = append(c.facts.Check(log), wrong...)
+	early := len(log.BeforeRobots())
+	writeVerdict(&b, wrong, tooShort, early)
+	fmt.Fprintf(&b, "\n%s fetched again: %s had fetched them when it was killed, and had not reported it.\n", were(again, "page"),
+		c.victim.name)
+	c.writeNext(&b)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	if len(wrong)+tooShort+early > 0 {
+		return exit(exitProblem, errors.New("the nodes did not behave as a correct crawler does, see above"))
+	}
+	return nil
+}
+
+// writeHosts writes a row for each host, and returns the number of gaps that were too short.
+func (c *clusterDemo) writeHosts(b *strings.Builder, log testweb.Log) (tooShort int) {
+	titles := []string{"host"}
+	for _, n := range c.nodes {
+		if n == c.victim {
+			titles = append(titles, n.name+", killed")
+		} else {
+			titles = append(titles, n.name)
+		}
+	}
+	rows := [][]string{append(titles, "least gap", "delay in force")}
+	for _, host := range log.Hosts() {
+		own := log.Host(host)
+		row := []string{host}
+		for _, n := range c.nodes {
+			row = append(row, dash(len(n.requests(own))))
+		}
+		delay, why := c.delay, ""
+		if crawlDelay := c.facts.CrawlDelay[host]; crawlDelay > delay {
+			delay, why = crawlDelay, ", its Crawl-delay"
+		}
+		if short := len(own.ShortGaps(delay)); short > 0 {
+			tooShort += short
+			why += ": TOO SHORT " + plural(short, "time")
+		}
+		rows = append(rows, append(row, leastGap(own), delay.String()+why))
+	}
+	writeTable(b, rows)
+	return tooShort
+}
+
+// repeats returns how many pages were fetched again because of the death, and those that were fetched
+// again for no reason.
+func (c *clusterDemo) repeats(log testweb.Log) (again int, wrong []string) {
+	tries := make(map[string]int)
+	for _, page := range c.facts.Must {
+		tries[page.String()] = page.Tries
+	}
+	byPath := make(map[string]testweb.Log)
+	for _, q := range log.Pages() {
+		byPath[q.Host+q.Path] = append(byPath[q.Host+q.Path], q)
+	}
+	for path, requests := range byPath {
+		more := len(requests) - max(tries[path], 1)
+		if more <= 0 || tries[path] == 0 {
+			continue
+		}
+		if of := len(c.victim.requests(requests)); more > of {
+			wrong = append(wrong, fmt.Sprintf("%s: fetched %d times, must be %d", path, len(requests), tries[path]))
+			continue
+		}
+		again++
+	}
+	slices.Sort(wrong)
+	return again, wrong
+}
+
+// writeNext says where the files are.
+func (c *clusterDemo) writeNext(b *strings.Builder) {
+	b.WriteString("\nLook into:\n")
+	writeTable(b, [][]string{
+		{filepath.Join(c.dir, "node1", "config.yaml"), "the settings of a node"},
+		{filepath.Join(c.dir, "node1", "log.txt"), "what it said: the shards that it took and gave up"},
+		{filepath.Join(c.dir, "node1", "data", "shards"), "its shards, each with a database and the output"},
+		{filepath.Join(c.dir, "requests.jsonl"), "what the web saw"},
+	})
+	fmt.Fprintf(b, "All files are in %s, which can be deleted.\n", c.dir)
+}

@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// portedServer is a name server that notes from which port each query comes. Before each answer it
+// repeats its last one to that port.
+type portedServer struct {
+	*nameServer
+	ports map[uint16]int // queries from each; valid after stop
+	stop  func()
+}
+
+func servePorts(t *testing.T, z zone) *portedServer {
+	t.Helper()
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &portedServer{nameServer: &nameServer{zone: z, address: udp.LocalAddr().String()}, ports: make(map[uint16]int)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		last := make(map[netip.AddrPort][]byte)
+		b := make([]byte, 4096)
+		for {
+			n, from, err := udp.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			s.ports[from.Port()]++
+			if again := last[from]; again != nil {
+				_, _ = udp.WriteToUDPAddrPort(again, from)
+			}
+			last[from] = s.reply(b[:n], "udp")
+			_, _ = udp.WriteToUDPAddrPort(last[from], from)
+		}
+	})
+	s.stop = func() { udp.Close(); wg.Wait() }
+	t.Cleanup(s.stop)
+	return s
+}
+
+// Lookups use the sockets of earlier ones, each for a bounded number of queries. An answer that comes
+// twice says nothing about the next lookup.
+func TestQuerySockets(t *testing.T) {
+	const names = 100
+	z := zone{}
+	for i := range names {
+		z[fmt.Sprintf("n%d.test", i)] = record{addrs: []string{"93.184.216.34"}, ttl: uint32(3000 - 20*i), alias: fmt.Sprintf("a%d.test", i)}
+	}
+	ns := servePorts(t, z)
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
+	for i := range names {
+		res, err := c.Resolve(context.Background(), fmt.Sprintf("n%d.test", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := time.Duration(3000-20*i) * time.Second; res.TTL != want || !slices.Equal(res.Aliases, []string{fmt.Sprintf("a%d.test", i)}) {
+			t.Errorf("n%d.test: %v, aliases %q, want %v and its own alias", i, res.TTL, res.Aliases, want)
+		}
+	}
+	c.Close()
+	ns.stop()
+	if n := len(c.sockets.idle); n > 0 {
+		t.Errorf("%d sockets are left", n)
+	}
+	if len(ns.ports) > 2*names/4 {
+		t.Errorf("%d queries came from %d ports", 2*names, len(ns.ports))
+	}
+	for port, n := range ns.ports {
+		if n > maxSocketQueries {
+			t.Errorf("%d queries came from port %d", n, port)
+		}
+	}
+}
+
+// A socket is not used for longer than maxSocketAge.
+func TestQuerySocketsAge(t *testing.T) {
+	now := time.Now()
+	s := &querySockets{now: func() time.Time { return now }}
+	dial := func(address string) *querySocket {
+		conn, err := net.Dial("udp", "127.0.0.1:9")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &querySocket{UDPConn: conn.(*net.UDPConn), address: address, made: now}
+	}
+	c := dial("a")
+	if err := s.put(c); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.take("b"); got != nil {
+		t.Error("a socket to another address")
+	}
+	if got := s.take("a"); got != c {
+		t.Error("the socket was not kept")
+	}
+	if err := s.put(c); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(maxSocketAge)
+	if got := s.take("a"); got != nil || c.SetDeadline(time.Time{}) == nil {
+		t.Error("an old socket is used, or not closed")
+	}
+	if !s.closeIdle() && len(s.idle) > 0 {
+		t.Error("idle sockets are left")
+	}
+}

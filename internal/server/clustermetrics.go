@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// clusterCollector collects metrics of this process as a node of a cluster.
+type clusterCollector struct {
+	c Cluster
+
+	connected, joined, trust, owned, free, members, refused *prometheus.Desc
+	records, bytes, incoming, snapshot                      *prometheus.Desc
+}
+
+func newClusterCollector(c Cluster) *clusterCollector {
+	d := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("amble_cluster_"+name, help, labels, nil)
+	}
+	return &clusterCollector{
+		c:         c,
+		connected: d("connected", "1 if this node is connected to a NATS server."),
+		joined:    d("joined", "1 if this node is a member."),
+		trust:     d("trust_seconds", "Time for which this node may make requests without another heartbeat."),
+		owned:     d("shards_owned", "Shards of this node."),
+		free:      d("shards_without_owner", "Shards that nobody crawls, as this node knows it."),
+		members:   d("members", "Members by state, as this node knows them: live, silent, left.", "state"),
+		refused: d("refused_publishes_total", "Times that the log of a shard refused this node, because another one owns "+
+			"the shard."),
+		records: d("log_records", "Messages in the logs of this node's shards that a new owner would have to replay. "+
+			"Absent while the NATS servers do not answer."),
+		bytes:    d("log_bytes", "Bytes of these messages, estimated."),
+		incoming: d("incoming_messages", "Messages with URLs of other shards, since the snapshots of this node's shards."),
+		snapshot: d("snapshot_age_seconds", "Age of the oldest snapshot of this node's shards; of those that have one."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused,
+		c.records, c.bytes, c.incoming, c.snapshot} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	is := func(b bool) float64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	st := c.c.Status()
+	members := map[string]int{"live": 0, "silent": 0, "left": 0}
+	for _, m := range st.Members {
+		members[m.State]++
+	}
+	for state, n := range members {
+		gauge(c.members, float64(n), state)
+	}
+	owned, free := 0, 0
+	for _, s := range st.Shards {
+		switch s.Owner {
+		case st.Node:
+			owned++
+		case "":
+			free++
+		}
+	}
+	gauge(c.connected, is(st.Connected))
+	gauge(c.joined, is(st.Joined))
+	gauge(c.trust, st.Trust.Seconds())
+	gauge(c.owned, float64(owned))
+	gauge(c.free, float64(free))
+	to <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.c.Refused()))
+	c.collectLogs(gauge, st.Node)
+}
+
+// collectLogs collects what the NATS servers hold of the shards of this node.
+func (c *clusterCollector) collectLogs(gauge func(*prometheus.Desc, float64, ...string), node string) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	survey, logs, err := c.c.Survey(ctx)
+	if err != nil {
+		return
+	}
+	var records, bytes, incoming uint64
+	oldest := 0.0
+	for i := range min(len(logs), len(survey.Shards)) {
+		if survey.Shards[i].Node != node {
+			continue
+		}
+		log := &logs[i]
+		records, bytes, incoming = records+log.Records, bytes+log.Bytes, incoming+log.Incoming
+		if !log.At.IsZero() {
+			oldest = max(oldest, survey.At.Sub(log.At).Seconds())
+		}
+	}
+	gauge(c.records, float64(records))
+	gauge(c.bytes, float64(bytes))
+	gauge(c.incoming, float64(incoming))
+	gauge(c.snapshot, oldest)
+}
