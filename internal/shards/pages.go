@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -14,6 +15,9 @@ import (
 
 // maxBlock is the largest block.
 const maxBlock = 1000
+
+// retryReserve is how long to wait for pages that others give back, before it is tried again.
+const retryReserve = time.Second
 
 // blockOf returns how many pages a shard takes of those that are left: so few at the end that they are not
 // all in the blocks of some shards.
@@ -85,6 +89,7 @@ func (p *pageBlocks) run(ctx context.Context, e *crawl.Engine) {
 			if !p.reserve(ctx, e.Fetched()) {
 				select {
 				case <-changed:
+				case <-time.After(retryReserve): // the node may have been without trust for a moment
 				case <-ctx.Done():
 				}
 			}

@@ -34,11 +34,10 @@ const (
 func (o *others) FetchRobots(ctx context.Context, q crawl.RobotsQuery) (robots.Outcome, error) {
 	query := appendRobotsQuery(nil, rand.Uint64(), &q)
 	s := cluster.ShardOf(q.URL.Host(), o.shards)
-	for end := time.Now().Add(robotsWait); time.Now().Before(end); {
-		d, err := o.querier.query(ctx, s, queryRobots, query)
-		if ctx.Err() != nil {
-			return robots.Outcome{}, ctx.Err()
-		}
+	limited, cancel := context.WithTimeout(ctx, robotsWait)
+	defer cancel()
+	for limited.Err() == nil {
+		d, err := o.querier.query(limited, s, queryRobots, query)
 		if err == nil {
 			out, done, err := decodeRobotsAnswer(d)
 			if err == nil && done {
@@ -48,9 +47,9 @@ func (o *others) FetchRobots(ctx context.Context, q crawl.RobotsQuery) (robots.O
 				continue
 			}
 		}
-		pause(ctx, robotsAgain)
+		pause(limited, robotsAgain)
 	}
-	return robots.Outcome{Failure: robots.FailureTimeout}, nil
+	return robots.Outcome{Failure: robots.FailureTimeout}, ctx.Err()
 }
 
 // robotsRequests are those that the engine of a shard makes for others.
@@ -64,9 +63,8 @@ type robotsRequests struct {
 
 // robotsRequest is one query of another shard.
 type robotsRequest struct {
-	done  chan struct{} // closed with what follows
-	out   robots.Outcome
-	ended time.Time
+	done chan struct{} // closed when out is set
+	out  robots.Outcome
 }
 
 // answer begins what a query wants, if it has not, and waits a while for it. ctx is that of the engine.
@@ -98,11 +96,6 @@ func (r *robotsRequests) begin(ctx context.Context, id uint64, q crawl.RobotsQue
 	if one := r.all[id]; one != nil {
 		return one
 	}
-	for id, one := range r.all {
-		if !one.ended.IsZero() && time.Since(one.ended) > robotsKeep {
-			delete(r.all, id)
-		}
-	}
 	if len(r.all) >= maxRobots {
 		return nil
 	}
@@ -110,16 +103,21 @@ func (r *robotsRequests) begin(ctx context.Context, id uint64, q crawl.RobotsQue
 	r.all[id] = one
 	r.working.Go(func() {
 		out, err := r.fetch(ctx, q)
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		if err != nil { // the engine ends: its successor begins again
-			delete(r.all, id)
+			r.forget(id)
 			return
 		}
-		one.out, one.ended = out, time.Now()
+		one.out = out
 		close(one.done)
+		time.AfterFunc(robotsKeep, func() { r.forget(id) })
 	})
 	return one
+}
+
+func (r *robotsRequests) forget(id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, id)
 }
 
 // The states of an answer.
