@@ -51,6 +51,7 @@ type Frontier struct {
 	pendingCommands map[storage.HostID]*pendingCommands
 	dormantJobs     map[storage.HostID][]pendingJob // of hosts that are dormant
 	jobsByName      map[string][]pendingJob         // of hosts that have no id yet
+	queries         queries
 
 	domains   []domain          // budgets; the first one stands for none
 	domainIDs map[string]uint32 // index in domains by registrable domain
@@ -88,6 +89,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		pendingCommands: make(map[storage.HostID]*pendingCommands),
 		dormantJobs:     make(map[storage.HostID][]pendingJob),
 		jobsByName:      make(map[string][]pendingJob),
+		queries:         queries{waiting: make(map[uint64]pendingJob)},
 		domains:         make([]domain, 1),
 		domainIDs:       make(map[string]uint32),
 		matchWork:       matchWork,
@@ -271,7 +273,7 @@ func (f *Frontier) nextWake(isOpen func(lane) bool) time.Time {
 // Finished reports whether nothing can be fetched soon: no lease is in flight, and every host with
 // work may not be fetched from for the time within, or has been failing for that long.
 func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
-	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
+	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName)+len(f.queries.waiting) > 0 {
 		return false
 	}
 	// The hosts that are due first usually decide it.

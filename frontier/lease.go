@@ -70,6 +70,7 @@ type RobotsJob struct {
 	Previous robots.Record
 	// HostAnswers says that another origin of the host answers; see robots.Outcome.
 	HostAnswers bool
+	query       uint64 // of another shard; 0: it is a job of this one
 }
 
 // outstanding is what the frontier keeps of a lease in flight.

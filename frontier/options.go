@@ -47,6 +47,9 @@ type Options struct {
 	// has to be looked up.
 	Known func(name string) (ResolveReport, bool)
 
+	// Owns reports whether the requests to a host are for this frontier to lease. Nil: all are.
+	Owns func(host string) bool
+
 	// Gate decides about requests together with other frontiers; nil: there are no others.
 	Gate Gate
 

@@ -12,9 +12,10 @@ import (
 )
 
 // RobotsReport is the Report of a robots.txt, with the result. If Redirect is set, the job goes on
-// there; else Record and Rules are the result.
+// there; else Record and Rules are the result. The result of a job of another shard is Outcome.
 type RobotsReport struct {
 	Report
+	Outcome  robots.Outcome
 	Redirect weburl.URL
 	Record   robots.Record
 	Rules    *robots.Rules
@@ -33,6 +34,8 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	switch {
 	case !r.answered():
 		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
+	case job.IsQuery():
+		f.answer(&job, r.Outcome)
 	case !r.Redirect.IsZero():
 		job.Hops++
 		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
@@ -249,11 +252,14 @@ func (f *Frontier) leaseJob(t *turn, idle bool) *outstanding {
 	return f.leaseRobots(t, e.url, &e.job)
 }
 
-// forwardJob passes a job on to the host that a redirect leads to.
+// forwardJob passes a job on to the host that a redirect leads to. from is the host that has served it
+// before; nil: another shard has.
 func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
 	name := e.url.Host()
 	switch {
-	case name == from.active.name:
+	case f.o.Owns != nil && !f.o.Owns(name):
+		f.query(e)
+	case from != nil && name == from.active.name:
 		f.addJobs(from, []pendingJob{e}, now)
 	case len(f.jobsByName[name]) >= maxJobs:
 		f.failJob(from, &e, robots.FailureTargetBusy, now)
@@ -284,6 +290,10 @@ func (f *Frontier) failJobs(h *host, end time.Time) {
 // failJob fails a job: for its owner robots.txt is unreachable.
 func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
 	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: f.jitter()}
+	if e.job.IsQuery() {
+		f.answer(&e.job, out)
+		return
+	}
 	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
 	f.jobDone(f.setRecord(e.job, record, f.copyRules(e.job, &record), end), server, end)
 }

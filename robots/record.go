@@ -56,6 +56,9 @@ const (
 	failureEnd
 )
 
+// IsKnown reports whether f is one of the failures above.
+func (f Failure) IsKnown() bool { return f < failureEnd }
+
 // String returns the name used in reports.
 func (f Failure) String() string {
 	switch f {

@@ -1,9 +1,13 @@
 package crawl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Cluster is what the engine of a shard needs of the other shards, besides its journal. It is safe for
@@ -14,6 +18,53 @@ type Cluster interface {
 	ScopeSeeds(from int) (seeds []weburl.URL, more <-chan struct{})
 	// Widen makes scope seeds known to all shards. It returns when that is certain.
 	Widen(seeds []weburl.URL) error
+	// FetchRobots has the owner of a host make a request, and returns what it has brought. If that takes too
+	// long, it is a timeout. The error is that of the context.
+	FetchRobots(context.Context, RobotsQuery) (robots.Outcome, error)
+}
+
+// Pages is how many pages a shard may fetch of those that all shards may fetch together. Its methods do not
+// block. The dispatcher calls them.
+type Pages interface {
+	// Allowed returns how many pages of the shard may be fetched in all, over all runs.
+	Allowed() uint64
+	// Want says that the shard could fetch more than it may.
+	Want()
+	// Unused reports whether the shard has more than so many pages.
+	Unused(fetched uint64) bool
+	// Release says that the shard has nothing to fetch beyond so many pages: Allowed is no more than that,
+	// until Want.
+	Release(fetched uint64)
+}
+
+// hasAllPages reports whether the pages that are allowed are fetched or in flight.
+func (d *dispatcher) hasAllPages() bool {
+	return d.o.Pages != nil && d.fetchedPages() >= d.o.Pages.Allowed()
+}
+
+// wantPages says whether the shard needs more pages than are allowed.
+func (d *dispatcher) wantPages() {
+	if !d.hasAllPages() {
+		return
+	}
+	if at, waits := d.f.NextWake(); waits && !at.After(d.o.Now()) || d.f.WantsNames() {
+		d.o.Pages.Want()
+	}
+}
+
+// releasePages gives back pages that are allowed and not needed.
+func (d *dispatcher) releasePages() {
+	if p := d.o.Pages; p != nil && p.Unused(d.fetchedPages()) && d.isAtRest() {
+		p.Release(d.fetchedPages())
+	}
+}
+
+// Fetched returns how many pages are fetched, over all runs, as committed.
+func (e *Engine) Fetched() uint64 { return e.store.Counters().Of(storage.Fetched) }
+
+// Wake has the dispatcher look what it may do now. The errors are those of Control.
+func (e *Engine) Wake(ctx context.Context) error {
+	return e.mailbox.Load().call(ctx, func(*dispatcher) {})
 }
 
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
@@ -42,6 +93,40 @@ func (d *dispatcher) widenScope() {
 	if len(seeds) > 0 {
 		d.setScope(d.f.Scope().With(seeds...))
 	}
+}
+
+// Rest is whether the engine of a shard has anything to do.
+type Rest struct {
+	// Quiet: nothing is under way or uncommitted.
+	Quiet bool
+	// Done: nothing can be fetched soon, nothing is under way or uncommitted. Only URLs from elsewhere can
+	// change that.
+	Done bool
+	// Number is that of the last commit. As long as it stays the same, and Quiet, nothing was done.
+	Number  uint64
+	Fetched uint64 // pages, over all runs
+}
+
+// Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users from
+// now on, if nothing is under way: they get ErrDraining. Without closed it takes them again. The errors are
+// those of Control. Any goroutine may call it.
+func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
+	logged, ok := e.store.(*loggedStore)
+	if !ok {
+		return r, errors.New("a crawl without a journal rests when it has ended")
+	}
+	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+		var at storage.LogPosition
+		at, err = logged.LogPosition()
+		r = Rest{d.goesOn() && d.isQuiet(), d.isAtRest(), at.Number, d.fetchedPages()}
+		d.mailbox.draining.Store(d.draining || closed && r.Quiet && err == nil)
+	})
+	return r, errors.Join(callErr, err)
+}
+
+// isAtRest reports whether a crawl of one machine would be over.
+func (d *dispatcher) isAtRest() bool {
+	return d.goesOn() && d.isQuiet() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)
 }
 
 // widen makes the scope seeds of a batch known to other shards.

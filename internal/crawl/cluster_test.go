@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -43,6 +46,11 @@ func (c *memoryCluster) add(seeds ...weburl.URL) {
 	c.seeds = append(c.seeds, seeds...)
 	close(c.more)
 	c.more = make(chan struct{})
+}
+
+func (c *memoryCluster) FetchRobots(ctx context.Context, _ RobotsQuery) (robots.Outcome, error) {
+	<-ctx.Done()
+	return robots.Outcome{}, ctx.Err()
 }
 
 // TestScopeOfAllShards: where a seed redirects to is known to the other shards before the commit that
@@ -96,5 +104,44 @@ func TestScopeOfAllShards(t *testing.T) {
 		if !slices.Contains(published, "b.test") || len(j.sent) != 1 {
 			t.Errorf("published: scope seeds of %v, %d URLs", published, len(j.sent))
 		}
+	})
+}
+
+// TestRest: an engine of a shard that has nothing to do says so. It takes no URLs from users while others
+// find out whether the crawl is over, and takes them again when it is not.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/p/", 3), nil))
+		o := testOptions(t, web)
+		o.Journal = &memoryJournal{taken: -1}
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		if r, err := e.Rest(t.Context(), true); err != nil || r.Done {
+			t.Errorf("at the start: %+v, %v", r, err)
+		}
+		var last Rest
+		rests := func() bool {
+			r, err := e.Rest(t.Context(), true)
+			last = r
+			return err == nil && r.Done
+		}
+		eventually(t, "it rests", rests)
+		if n := len(pagesOf(web, "a.test")); n != 4 {
+			t.Errorf("it rests after %d pages", n)
+		}
+		more := additions(t, web.URL("a.test", "/more"))
+		if _, _, err := e.addWithResults(t.Context(), more); !errors.Is(err, ErrDraining) {
+			t.Errorf("URLs of a user at the end: %v", err)
+		}
+		if r, err := e.Rest(t.Context(), false); err != nil || r != last {
+			t.Errorf("%+v, %v, want %+v", r, err, last)
+		}
+		if _, _, err := e.addWithResults(t.Context(), more); err != nil {
+			t.Errorf("URLs of a user: %v", err)
+		}
+		if r, err := e.Rest(t.Context(), true); err != nil || r.Number <= last.Number {
+			t.Errorf("after more URLs: %+v, %v, before %+v", r, err, last)
+		}
+		stop()
 	})
 }

@@ -62,16 +62,17 @@ type dispatcher struct {
 	sharedScope sharedScope
 	suspects    bool // the database has a mark of URLs that were in flight at deaths
 
-	phase            // how far the run has come
-	batching         // what gathers for the next commit
-	flights  flights // leases that workers have
-	remote   remoteLeases
-	share    *share  // of what engines may have in flight together
-	maxRate  maxRate // of the requests of the whole crawl
-	stall    stall   // why nothing can be dispatched
-	loads    loadQueue
-	sweeps   sweepQueue
-	reporter // the status, and the survey of all hosts
+	phase                 // how far the run has come
+	batching              // what gathers for the next commit
+	flights       flights // leases that workers have
+	remote        remoteLeases
+	share         *share  // of what engines may have in flight together
+	maxRate       maxRate // of the requests of the whole crawl
+	stall         stall   // why nothing can be dispatched
+	loads         loadQueue
+	sweeps        sweepQueue
+	robotsQueries robotsQueries
+	reporter      // the status, and the survey of all hosts
 }
 
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,
@@ -113,7 +114,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.sweeps.handedOver()
 		case step := <-d.sweepSteps():
 			d.takeStep(step)
-		case d.addition = <-d.additions(d.mailbox):
+		case a := <-d.additions(d.mailbox):
+			d.takeAddition(a)
 		case puts := <-d.putsFrom(d.mailbox):
 			d.takePuts(puts)
 		case call := <-d.mailbox.calls:
@@ -214,6 +216,15 @@ func (d *dispatcher) timeIs(now time.Time) {
 	}
 }
 
+// takeAddition takes an addition for the next commit, unless the crawl takes no URLs any more.
+func (d *dispatcher) takeAddition(a *addition) {
+	if a.user && d.mailbox.draining.Load() {
+		a.answer <- added{err: ErrDraining}
+		return
+	}
+	d.addition = a
+}
+
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
@@ -221,6 +232,7 @@ func (d *dispatcher) everySecond() {
 	d.takeOptOuts()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
+	d.releasePages()
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
 		d.f.Sweep(now)
@@ -235,18 +247,24 @@ func (d *dispatcher) collect() {
 		d.sweeps.addRecheck(r, d.pending)
 	}
 	d.addWalls(d.f.TakeWalls())
+	d.crossShards()
 }
 
 // isPaused reports whether nothing may be given out at the moment.
 func (d *dispatcher) isPaused() bool {
 	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages() ||
-		!d.isPermitted()
+		d.hasAllPages() || !d.isPermitted()
 }
 
 // hasMaxPages reports whether max_pages is reached, counting the pages in flight.
 func (d *dispatcher) hasMaxPages() bool {
 	most := d.live.Load().MaxPages
-	return most > 0 && d.store.Counters().Of(storage.Fetched)+uint64(d.flights.pages+d.uncommitted) >= most
+	return most > 0 && d.fetchedPages() >= most
+}
+
+// fetchedPages counts the pages that are fetched, over all runs, and those in flight.
+func (d *dispatcher) fetchedPages() uint64 {
+	return d.store.Counters().Of(storage.Fetched) + uint64(d.flights.pages+d.uncommitted)
 }
 
 // isDone reports whether the crawl is over.

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -303,6 +304,9 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
 	fo := e.o.Frontier
+	if e.o.Journal != nil && e.o.Cluster != nil {
+		fo.Owns = e.o.Journal.Owns
+	}
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
 	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
@@ -347,13 +351,14 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		results: results, toCommit: batches, committed: committed,
 		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
 		suspects: e.suspects, inactive: &e.inactive, keptDelay: e.keptDelay,
-		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
-		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
-		remote:   newRemoteLeases(),
-		share:    e.share,
-		maxRate:  maxRate{share: e.share},
-		stall:    stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
-		loads:    loadQueue{toLoad: requests, loaded: loads},
+		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
+		flights:       flights{leases: leases, all: make(map[uint64]*flight)},
+		remote:        newRemoteLeases(),
+		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
+		share:         e.share,
+		maxRate:       maxRate{share: e.share},
+		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
+		loads:         loadQueue{toLoad: requests, loaded: loads},
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,
@@ -386,6 +391,13 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	d.flights.working, d.flights.naming = work, walk
 	d.flights.startWorker = func() { wg.Go(c.worker.run) }
 	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
+	d.robotsQueries.start = func(q frontier.RobotsQuery) {
+		wg.Go(func() {
+			if res, ok := c.worker.queryRobots(walk, &q); ok {
+				_ = d.mailbox.call(walk, func(d *dispatcher) { d.completeQuery(q.ID, res) }) // else the crawl ends
+			}
+		})
+	}
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.Run)
 	wg.Go(func() { c.sweeper.Run(walk) })

@@ -102,6 +102,7 @@ func (e *Engine) commitAddition(ctx context.Context, a *addition) (added, error)
 	if err != nil {
 		return added{}, err
 	}
+	a.user = true
 	return m.add(ctx, a)
 }
 

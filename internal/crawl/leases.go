@@ -242,6 +242,7 @@ func (d *dispatcher) handOut() {
 	}
 	d.share.leave()
 	d.maxRate.idle(d.o.Now())
+	d.wantPages()
 }
 
 // enter writes the start of a request into the ledger, and returns its offset there. A match makes

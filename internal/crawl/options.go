@@ -80,6 +80,8 @@ type Options struct {
 	Journal Journal
 	// Cluster is what the engine needs of the other shards; nil: there are none.
 	Cluster Cluster
+	// Pages is how many pages the shard may fetch; nil: as many as MaxPages says.
+	Pages Pages
 	// Permits say whether requests may be made; nil: they may at any time.
 	Permits Permits
 	// Taken says that another process, or an earlier run with another data directory, may have made

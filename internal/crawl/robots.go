@@ -15,10 +15,7 @@ import (
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
 func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	job, u := res.lease.Robots, res.lease.URL
-	etag, modified := "", ""
-	if !w.o.capturesExchanges() { // an archive is to have each version whole
-		etag, modified = job.Previous.Validators(u.String())
-	}
+	etag, modified := w.robotsValidators(job, u)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified,
 		MaxBody: robots.MaxBody + 1, AnyType: true,
@@ -31,32 +28,40 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	if w.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return
 	}
-	out := robots.Outcome{
-		URL: u.String(), Redirects: job.Hops, Jitter: w.o.Frontier.Jitter(), HostAnswers: job.HostAnswers,
+	out := w.robotsOutcome(u, resp, failure)
+	out.Body = bytes.Clone(out.Body)
+	if job.IsQuery() {
+		res.robots.Outcome = out
+		return
 	}
-	if failure != nil {
-		out.Failure = robotsFailure(failure.Kind)
-	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
-		out.Failure = robots.FailureConnect
-		w.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
-	} else {
-		out.Status, out.Body, out.Truncated = resp.Status, bytes.Clone(body), resp.Truncated
-		out.Header = robotsHeader(resp.Header)
+	w.judgeRobots(res, out)
+}
+
+// robotsValidators returns the validators of the copy of a robots.txt. An archive is to have each version
+// whole.
+func (w *worker) robotsValidators(job *frontier.RobotsJob, u weburl.URL) (etag, modified string) {
+	if w.o.capturesExchanges() {
+		return "", ""
 	}
-	record, action := w.o.Frontier.Robots.Next(job.Previous, out, report.End)
+	return job.Previous.Validators(u.String())
+}
+
+// judgeRobots decides what the request of a robots job has come to.
+func (w *worker) judgeRobots(res *result, out robots.Outcome) {
+	job := res.lease.Robots
+	out.Redirects, out.Jitter, out.HostAnswers = job.Hops, w.o.Frontier.Jitter(), job.HostAnswers
+	record, action := w.o.Frontier.Robots.Next(job.Previous, out, res.robots.End)
 	if action.Kind == robots.ActionRedirect {
 		target, err := weburl.Parse(action.URL)
-		if err == nil && w.o.owns(target.Host()) {
+		if err == nil && (w.o.Cluster != nil || w.o.owns(target.Host())) {
 			res.robots.Redirect = target
 			return
 		}
 		out.Failure = robots.FailureProtocol
 		if err == nil { // only the owner of that host may make requests to it
 			out.Failure = robots.FailureConnect
-			w.log.Warn("a robots.txt redirects to a host of another shard, so it counts as unreachable",
-				"origin", job.Origin.String(), "target", target.String())
 		}
-		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, report.End)
+		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, res.robots.End)
 	}
 	rules, sitemaps := record.Read(w.o.Frontier.Tokens...)
 	res.robots.Record, res.robots.Rules = record, rules

@@ -338,6 +338,7 @@ type addition struct {
 	found  []storage.Found
 	again  []storage.Done // known URLs that are put back
 	marks  map[string][]byte
+	user   bool       // somebody gives it to the crawl, which did not find it itself
 	answer chan added // holds one
 }
 

@@ -152,15 +152,37 @@ func (s *Shard) PublishBy(scope, number uint64, all []storage.Discovery) error {
 // Incoming gives the URLs of Messages to take.
 func (s *Shard) Incoming(ctx context.Context, after uint64,
 	take func(sequence uint64, all []storage.Discovery) error) error {
-	return s.Messages(ctx, after, func(m *Message) error { return take(m.Sequence, m.URLs) })
+	return s.Messages(ctx, after, func(m *Message) error {
+		if m.IsMark {
+			return nil
+		}
+		return take(m.Sequence, m.URLs)
+	})
 }
 
 // Message is what other shards have published for one.
 type Message struct {
 	Sequence uint64
+	IsMark   bool   // it comes from [Streams.Mark], and has nothing else
 	Scope    uint64 // the sequence of the newest scope seeds that the URLs were judged by; 0: none
 	URLs     []storage.Discovery
 }
+
+// Mark publishes a mark for all shards. Whoever has read it has read all that was published before. Only
+// the newest is kept.
+func (s *Streams) Mark(ctx context.Context) (sequence uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: s.markSubject(), Header: nats.Header{
+		jetstream.MsgRollup: {jetstream.MsgRollupSubject},
+	}}, jetstream.WithExpectStream(s.o.Prefix+"_in"))
+	if err != nil {
+		return 0, fmt.Errorf("publish a mark: %w", downError(err))
+	}
+	return ack.Sequence, nil
+}
+
+func (s *Streams) markSubject() string { return s.o.Prefix + ".in.mark" }
 
 // Messages gives the messages that other shards have published for this one to take, behind a sequence,
 // until the context or the run ends. It returns the first error of take, or ErrNewer, ErrRecord,
@@ -170,13 +192,16 @@ func (s *Shard) Messages(ctx context.Context, after uint64, take func(*Message) 
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	subject := s.subject("in", s.n)
-	return s.follow(ctx, s.in, subject, after, func(m *message) (err error) {
-		in := Message{Sequence: m.sequence}
-		if in.Scope, in.URLs, err = decodeDiscoveries(m.data); err != nil {
+	return s.follow(ctx, s.in, after, func(m *message) (err error) {
+		in := Message{Sequence: m.sequence, IsMark: m.subject == s.markSubject()}
+		if !in.IsMark {
+			in.Scope, in.URLs, err = decodeDiscoveries(m.data)
+		}
+		if err != nil {
 			return fmt.Errorf("message %d of %s: %w", m.sequence, subject, err)
 		}
 		return take(&in)
-	})
+	}, subject, s.markSubject())
 }
 
 // forgetIncoming deletes the messages for this shard up to a sequence.

@@ -91,7 +91,7 @@ type TakeScope func(sequence uint64, urls []weburl.URL, unreadable error)
 // ScopeSeeds gives take the scope seeds behind a sequence, until the context ends. The error is that of
 // the context, ErrNewer or ErrLogDown.
 func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) error {
-	return s.follow(ctx, s.log, s.scopeSubject(), after, func(m *message) error { return takeScope(m, take) })
+	return s.follow(ctx, s.log, after, func(m *message) error { return takeScope(m, take) }, s.scopeSubject())
 }
 
 func takeScope(m *message, take TakeScope) error {

@@ -122,7 +122,7 @@ func (s *Streams) openLog(ctx context.Context) (err error) {
 func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (jetstream.Stream, error) {
 	c := jetstream.StreamConfig{
 		Name: s.o.Prefix + name, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
-		Storage: jetstream.FileStorage, Replicas: s.o.Replicas, Duplicates: repeats,
+		Storage: jetstream.FileStorage, Replicas: s.o.Replicas, Duplicates: repeats, AllowRollup: true,
 		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
 	}
 	for _, subject := range subjects {
@@ -155,6 +155,7 @@ func differences(want, is *jetstream.StreamConfig) (names []string) {
 	compare("discard", want.Discard, is.Discard)
 	compare("storage", want.Storage, is.Storage)
 	compare("replicas", want.Replicas, is.Replicas)
+	compare("allow_rollup_hdrs", want.AllowRollup, is.AllowRollup)
 	compare("max_age", want.MaxAge, is.MaxAge)
 	compare("max_msgs", want.MaxMsgs, is.MaxMsgs)
 	compare("max_bytes", want.MaxBytes, is.MaxBytes)

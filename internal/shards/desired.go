@@ -55,8 +55,8 @@ type desiredAt struct {
 	sequence uint64
 }
 
-// register is the register of the desired state, and what is known of it. Its methods may be called concurrently.
-type register struct {
+// desiredRegister is the register of the desired state, and what is known of it. Its methods may be called concurrently.
+type desiredRegister struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	names  natsconn.Names
@@ -70,21 +70,21 @@ type register struct {
 	moved   chan struct{} // closed when applied changes
 }
 
-func openDesired(ctx context.Context, js jetstream.JetStream, o *Options, log *slog.Logger) (*register, error) {
+func openDesired(ctx context.Context, js jetstream.JetStream, o *Options, log *slog.Logger) (*desiredRegister, error) {
 	stream, err := js.Stream(ctx, o.Names.Stream())
 	if err != nil {
 		return nil, fmt.Errorf("open the desired state of the cluster: %w: %w", storage.ErrLogDown, err)
 	}
-	return &register{
+	return &desiredRegister{
 		js: js, stream: stream, names: o.Names, log: log, limit: o.Timeout, changed: make(chan struct{}),
 		applied: make(map[*run]uint64), moved: make(chan struct{}),
 	}, nil
 }
 
-func (o *register) subject() string { return o.names.Subject("desired") }
+func (o *desiredRegister) subject() string { return o.names.Subject("desired") }
 
 // read reads the register from the servers. The error is storage.ErrLogDown if they do not answer.
-func (o *register) read(ctx context.Context) (desiredAt, error) {
+func (o *desiredRegister) read(ctx context.Context) (desiredAt, error) {
 	limited, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	m, err := o.stream.GetLastMsgForSubject(limited, o.subject())
@@ -102,7 +102,7 @@ func (o *register) read(ctx context.Context) (desiredAt, error) {
 }
 
 // see takes a state that was read or delivered.
-func (o *register) see(seen desiredAt) {
+func (o *desiredRegister) see(seen desiredAt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seen.sequence > o.newest.sequence {
@@ -113,7 +113,7 @@ func (o *register) see(seen desiredAt) {
 }
 
 // latest returns the newest state that is known, and a channel that is closed when there is another.
-func (o *register) latest() (desiredAt, <-chan struct{}) {
+func (o *desiredRegister) latest() (desiredAt, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.newest, o.changed
@@ -124,7 +124,7 @@ const writeAttempts = 10
 
 // change changes the state, and returns the sequence of the new one. If nothing changes, it is that of
 // those in force.
-func (o *register) change(ctx context.Context, change func(*Desired)) (uint64, error) {
+func (o *desiredRegister) change(ctx context.Context, change func(*Desired)) (uint64, error) {
 	var err error
 	for range writeAttempts {
 		var now desiredAt
@@ -147,7 +147,7 @@ func (o *register) change(ctx context.Context, change func(*Desired)) (uint64, e
 	return 0, fmt.Errorf("write the desired state of the cluster: %w", err)
 }
 
-func (o *register) write(ctx context.Context, next Desired, expected uint64) (uint64, error) {
+func (o *desiredRegister) write(ctx context.Context, next Desired, expected uint64) (uint64, error) {
 	data, err := json.Marshal(next)
 	if err != nil {
 		return 0, err
@@ -169,7 +169,7 @@ func (o *register) write(ctx context.Context, next Desired, expected uint64) (ui
 const followDesiredAgain = 500 * time.Millisecond
 
 // follow follows the register until the context ends.
-func (o *register) follow(ctx context.Context) {
+func (o *desiredRegister) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := o.followOnce(ctx); ctx.Err() == nil {
 			o.log.Debug("the desired state is followed again", "error", err)
@@ -178,7 +178,7 @@ func (o *register) follow(ctx context.Context) {
 	}
 }
 
-func (o *register) followOnce(ctx context.Context) error {
+func (o *desiredRegister) followOnce(ctx context.Context) error {
 	c, err := o.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{o.subject()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 		MaxResetAttempts: 1,
@@ -211,27 +211,27 @@ func (o *register) followOnce(ctx context.Context) error {
 }
 
 // note notes which state the engine of a run has; forget, that there is no engine any more.
-func (o *register) note(r *run, sequence uint64) {
+func (o *desiredRegister) note(r *run, sequence uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.applied[r] = sequence
 	o.wake()
 }
 
-func (o *register) forget(r *run) {
+func (o *desiredRegister) forget(r *run) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.applied, r)
 	o.wake()
 }
 
-func (o *register) wake() {
+func (o *desiredRegister) wake() {
 	close(o.moved)
 	o.moved = make(chan struct{})
 }
 
 // wait waits until all engines of this node have the state with a sequence, or a newer one.
-func (o *register) wait(ctx context.Context, sequence uint64) error {
+func (o *desiredRegister) wait(ctx context.Context, sequence uint64) error {
 	for {
 		o.mu.Lock()
 		behind := o.newest.sequence < sequence

@@ -27,6 +27,16 @@
 // claim of its shard has the scope of the engine before. Messages with URLs name the scope that the URLs
 // were judged by.
 //
+// A robots.txt that redirects to a host of another shard is fetched there by the owner of that shard, under
+// the limits of the host, and judged where it belongs (robotsRequests). A query is sent again until it is
+// answered, so it outlives the owner.
+//
+// With MaxPages a register divides the pages among the shards (allotment, pageBlocks).
+//
+// With ExitWhenDone, or when MaxPages is reached, the crawl is over when all shards are at rest and have
+// read all that was published for them (census). The owner of shard 0 finds out, and all nodes leave. A
+// node that does not hear of it takes the shards over, finds out itself and leaves too.
+//
 // # Limits that shards share
 //
 // The engines of a node share a frontier.Keeper, which keeps the limits of addresses, ranges and groups
@@ -43,18 +53,17 @@
 //
 // # Goroutines
 //
-// One of a node reads the scope, one the desired state of the crawl, one removes databases (leftovers), and
-// one follows the weights of the members. One drives each engine from its opening to its end (run.drive),
-// one makes its snapshots, and one pauses and resumes it. All three end with the holding of the shard.
-// Those of the engines are in docs/ARCHITECTURE.md.
+// One of a node reads the scope, one the desired state of the crawl, one removes databases (leftovers),
+// one follows the weights of the members, and two wait for the end of the crawl. One drives each engine
+// from its opening to its end (run.drive), one makes its snapshots, one pauses and resumes it, and one
+// answers queries of other nodes. They end with the holding of the shard. Those of the engines are in
+// docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //
 //   - After a restart of all nodes, or of the only one, nothing is requested for a TTL: the granters
 //     cannot know that nobody has an earlier grant.
-//   - A robots.txt that redirects to a host of another shard counts as unreachable, so nothing of its
-//     origin is fetched.
 //   - Requests a second are more than the limit for as long as nodes that start together do not see each
 //     other.
-//   - crawl.max_pages, recrawl.budget and an end of the crawl are refused: Options.Validate names them.
+//   - recrawl.budget is refused: Options.Validate names it.
 package shards

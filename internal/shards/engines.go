@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -18,17 +19,21 @@ type engines struct {
 	streams  *journal.Streams
 	shared   *crawl.Shared
 	scope    *scope
+	querier  *querier
+	maxPages *allotment // nil: there is no limit
+	trust    *membership.Trust
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
-	desired  *register
+	desired  *desiredRegister
 	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
 
 	removing sync.Mutex // held while a database is removed; taken before mu
 
-	mu    sync.Mutex // guards what follows; nothing blocks under it
-	open  map[*membership.Holding]*run
-	ended Progress // of the engines that are not open any more
+	mu        sync.Mutex // guards what follows; nothing blocks under it
+	open      map[*membership.Holding]*run
+	summaries map[cluster.Shard]crawl.Summary // of the last run of each shard
+	ended     Progress                        // of the engines that are not open any more
 }
 
 // Open is part of membership.Engines.
@@ -36,6 +41,7 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, desired: e.desired,
+		querier: e.querier, maxPages: e.maxPages, trust: e.trust,
 		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()
@@ -46,7 +52,8 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.ended.add(r.last)
+		e.summaries[h.Shard()] = r.summary
+		e.ended.add(r.summary.Status)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)

@@ -233,6 +233,7 @@ func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options
 		_, uptime := boot.Clock()
 		return uptime
 	}
+	o.Crawl.ExitWhenDone = false
 	c := &o.Cluster
 	c.Node, c.Shards = name, shards
 	c.TTL, c.Margin, c.LastStart = ttl, ttl/8, 200*time.Millisecond

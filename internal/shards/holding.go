@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -34,6 +35,7 @@ type heldLog struct {
 	held  context.Context
 	scope *scope
 	wait  time.Duration // for scope seeds that URLs were judged by
+	read  atomic.Uint64 // the sequence up to which all is committed that others have published
 }
 
 // lost returns the error of a call, or ErrLost if the shard is not held any more.
@@ -65,9 +67,13 @@ func (l *heldLog) Incoming(
 	ctx context.Context, after uint64, take func(sequence uint64, urls []storage.Discovery) error,
 ) error {
 	return l.lost(l.Messages(ctx, after, func(m *journal.Message) error {
-		if err := l.scope.reached(ctx, m.Scope, l.wait); err != nil {
-			return err
+		err := l.scope.reached(ctx, m.Scope, l.wait)
+		if err == nil && !m.IsMark {
+			err = take(m.Sequence, m.URLs)
 		}
-		return take(m.Sequence, m.URLs)
+		if err == nil {
+			l.read.Store(max(l.read.Load(), m.Sequence))
+		}
+		return err
 	}))
 }

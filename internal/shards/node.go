@@ -1,12 +1,15 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,9 +28,10 @@ const stateFile = "member"
 
 // Node is a process that crawls the shards that it owns. Its methods may be called concurrently.
 type Node struct {
-	member  *membership.Node
-	engines *engines
-	routes  *routes.Routes
+	member   *membership.Node
+	engines  *engines
+	routes   *routes.Routes
+	finished atomic.Bool
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
@@ -40,7 +44,8 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
-	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
+	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1),
+		summaries: make(map[cluster.Shard]crawl.Summary)}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -62,6 +67,10 @@ func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, 
 	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
 		return err
 	}
+	e.trust, e.querier = n.member.Trust(), &querier{nc, e.o.Names}
+	if e.o.Crawl.MaxPages > 0 {
+		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
+	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
 	if e.desired, err = openDesired(ctx, js, e.o, log); err != nil {
 		return natsconn.Down(err)
@@ -75,13 +84,20 @@ func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, 
 	return err
 }
 
-// Run crawls until the node has left: see Leave. If the context ends before that, all requests are
+// Run crawls until the node has left: see Leave. With Options.Crawl.ExitWhenDone or MaxPages it leaves
+// when the crawl is over on all nodes. If the context ends before that, all requests are
 // broken off, nothing more is committed, and others take the shards when the trust of this node is
 // certainly over. The errors are those of membership.Node.Run. Run is called once.
 func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
+	if n.engines.maxPages != nil {
+		readers.Go(func() { n.engines.maxPages.run(reading) })
+	}
+	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
+		readers.Go(func() { n.leaveAtEnd(reading) })
+	}
 	readers.Go(func() { n.engines.desired.follow(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
@@ -100,3 +116,23 @@ func (n *Node) Leave() { n.member.Leave() }
 
 // Status returns what the node knows of its cluster.
 func (n *Node) Status() membership.Status { return n.member.Status() }
+
+// Summary is what the engines of a node came to, as far as their shards were its own at the end.
+type Summary struct {
+	Finished  bool              // the crawl was over on all nodes, and nobody has stopped it
+	Fresh     bool              // at least one request was made or one URL added
+	Postponed []crawl.Postponed // hosts with URLs that could not be fetched, most first
+}
+
+// Summary returns what the engines came to. It is complete after Run.
+func (n *Node) Summary() Summary {
+	s := Summary{Finished: n.finished.Load()}
+	n.engines.mu.Lock()
+	defer n.engines.mu.Unlock()
+	for _, one := range n.engines.summaries {
+		s.Fresh = s.Fresh || one.Fresh
+		s.Postponed = append(s.Postponed, one.Postponed...)
+	}
+	slices.SortFunc(s.Postponed, func(a, b crawl.Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
+	return s
+}

@@ -193,13 +193,13 @@ func TestValidate(t *testing.T) {
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	o.Crawl.ExitWhenDone, o.Crawl.MaxPages, o.Crawl.Recrawl = true, 1, &recrawl.Options{Budget: 1}
+	o.Crawl.Recrawl = &recrawl.Options{Budget: 1}
 	o.Crawl.Workers, o.Crawl.Shared = 0, new(crawl.Shared)
 	err := o.Validate()
 	if err == nil {
 		t.Fatal("nothing is refused")
 	}
-	for _, name := range []string{"crawl.exit_when_done", "crawl.max_pages", "recrawl.budget", "crawl.workers", "Shared"} {
+	for _, name := range []string{"recrawl.budget", "crawl.workers", "Shared"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
 		}

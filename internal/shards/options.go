@@ -33,6 +33,8 @@ type Options struct {
 	Timeout time.Duration
 	// SnapshotEvery is how often an engine looks whether a snapshot is due.
 	SnapshotEvery time.Duration
+	// EndEvery is how often a node looks whether the crawl is over, if it is to end when it is.
+	EndEvery time.Duration
 	// KeepDatabases is for how long the database of a shard stays that another node owns.
 	KeepDatabases time.Duration
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
@@ -43,10 +45,9 @@ type Options struct {
 // Cluster.Node, Names and Uptime.
 func DefaultOptions(o crawl.Options) Options {
 	j := journal.DefaultOptions()
-	o.ExitWhenDone = false
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute, KeepDatabases: time.Hour,
+		SnapshotEvery: time.Minute, KeepDatabases: time.Hour, EndEvery: time.Second,
 	}
 }
 
@@ -62,8 +63,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	c := &o.Crawl
-	refuse(c.ExitWhenDone, "crawl.exit_when_done cannot be used in a cluster yet: set it to false")
-	refuse(c.MaxPages > 0, "crawl.max_pages cannot be used in a cluster yet: remove it")
+	refuse(c.MaxPages > maxPart, fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
 	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
 	refuse(c.Workers == 0 || c.IgnoreRobots,
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
@@ -74,6 +74,7 @@ func (o *Options) Validate() error {
 			fmt.Sprintf("the name of group %.20q is longer than %d bytes: shorten it", g.Name, maxGroupName))
 	}
 	refuse(o.SnapshotEvery <= 0, fmt.Sprintf("shards: SnapshotEvery is %v, should be more than 0", o.SnapshotEvery))
+	refuse(o.EndEvery <= 0, fmt.Sprintf("shards: EndEvery is %v, should be more than 0", o.EndEvery))
 	refuse(o.KeepDatabases < 10, fmt.Sprintf("shards: KeepDatabases is %v, should be more than 0", o.KeepDatabases))
 	j := o.journal()
 	return errors.Join(append(errs, j.Validate(), c.Validate())...)
@@ -95,6 +96,7 @@ func (o *Options) directory(s cluster.Shard) string {
 func (o *Options) engine(s cluster.Shard) crawl.Options {
 	c := o.Crawl
 	c.DataDir, c.Taken = o.directory(s), true
+	c.ExitWhenDone, c.MaxPages = false, 0 // the nodes decide that together
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)
@@ -121,6 +123,7 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
+		"crawl.max_pages":      fmt.Sprint(c.MaxPages),
 		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/wire"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -26,14 +27,19 @@ type run struct {
 	streams  *journal.Streams
 	shared   *crawl.Shared
 	scope    *scope
+	querier  *querier
+	maxPages *allotment // nil: there is no limit
+	trust    *membership.Trust
 	copying  chan struct{} // taken while a snapshot is made: one at a time
 	holding  *membership.Holding
 	stop     context.CancelFunc
+	pages    *pageBlocks                  // nil: there is no limit
+	held     *heldLog                     // set when the engine opens
 	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
-	last     crawl.Status                 // of an engine that has ended
+	summary  crawl.Summary                // of an engine that has ended
 	observer crawl.Observer
 	serving  serving
-	desired  *register
+	desired  *desiredRegister
 	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
@@ -88,18 +94,44 @@ func (r *run) crawl(ctx context.Context) error {
 	}
 	r.engine.Store(e)
 	defer r.engine.Store(nil)
-	copying, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { r.makeSnapshots(copying, e, shard) })
-	beside.Go(func() { r.followDesired(copying, e, now.sequence) })
+	beside.Go(func() { r.makeSnapshots(running, e, shard) })
+	beside.Go(func() { r.followDesired(running, e, now.sequence) })
+	beside.Go(func() { r.answer(running, e) })
+	if r.pages != nil {
+		beside.Go(func() { r.pages.run(running, e) })
+	}
 	e.Observe(r.observer)
 	finished := r.serving.begin(e)
-	_, err = e.Run(ctx, r.o.Seeds)
+	r.summary, err = e.Run(ctx, r.o.Seeds)
 	finished()
-	r.last = e.Status()
+	r.summary.Status = e.Status()
 	stop()
 	beside.Wait()
+	if r.pages != nil && err == nil {
+		r.returnPages(e.Fetched())
+	}
 	return errors.Join(err, e.Close())
+}
+
+// returnPages gives back the pages that an engine that has ended has not used. If that fails, the next owner
+// uses them.
+func (r *run) returnPages(fetched uint64) {
+	ctx, cancel := context.WithTimeout(r.holding.Context(), r.o.Timeout)
+	defer cancel()
+	r.pages.Release(fetched)
+	if err := r.pages.returnUnused(ctx, fetched); err != nil && !errors.Is(err, errUnchanged) {
+		r.log.Info("pages that were not used stay with the shard", "error", err)
+	}
+}
+
+// mayWrite returns nil if no other node can own the shard.
+func (r *run) mayWrite() error {
+	if r.trust.Left() < r.o.Cluster.LastStart {
+		return membership.ErrNotTrusted
+	}
+	return r.holding.Context().Err()
 }
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
@@ -107,8 +139,13 @@ func (r *run) crawl(ctx context.Context) error {
 func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*crawl.Engine, error) {
 	o := r.o.engine(r.holding.Shard())
 	o.Shared, o.Permits, o.Paused = r.shared, permits{r.holding}, &now.Paused
-	o.Journal = &heldLog{shard, r.holding.Context(), r.scope, r.o.Timeout}
-	o.Cluster = &others{r.scope, r.holding.Context()}
+	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
+	o.Journal = r.held
+	if r.maxPages != nil {
+		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
+		o.Pages = r.pages
+	}
+	o.Cluster = &others{r.scope, r.querier, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
 		return nil, err
 	}
@@ -225,4 +262,42 @@ func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.
 		backup func(func(int64) (io.Writer, error)) (int64, error)) error {
 		return shard.WriteSnapshot(ctx, r.o.directory(r.holding.Shard()), at, incoming, backup)
 	})
+}
+
+// answer answers queries of other nodes about the shard, until the context ends.
+func (r *run) answer(ctx context.Context, e *crawl.Engine) {
+	forOthers := robotsRequests{fetch: e.FetchRobots, all: make(map[uint64]*robotsRequest)}
+	err := r.querier.answer(ctx, r.holding.Shard(), func(ctx context.Context, kind byte, d *wire.Decoder) ([]byte, bool) {
+		switch kind {
+		case queryRest:
+			return r.answerRest(ctx, e, d)
+		case queryRobots:
+			return forOthers.answer(ctx, d)
+		}
+		return nil, false
+	})
+	forOthers.working.Wait()
+	if err != nil {
+		r.log.Error("queries of other nodes are not answered; restart this node", "error", err)
+	}
+}
+
+// answerRest answers whether the shard is at rest. What was read before it was at rest is committed.
+func (r *run) answerRest(ctx context.Context, e *crawl.Engine, d *wire.Decoder) ([]byte, bool) {
+	closed := d.Byte()
+	if d.End() != nil || closed > 1 {
+		return nil, false
+	}
+	answer := rest{epoch: uint64(r.holding.Epoch()), read: r.held.read.Load()}
+	is, err := e.Rest(ctx, closed == 1)
+	if err != nil {
+		return nil, false
+	}
+	answer.number, answer.done = is.Number, is.Done
+	if p := r.pages; p != nil {
+		var used, all bool
+		used, all, answer.pages = p.isUsed(is.Fetched)
+		answer.done = is.Quiet && used && (all || r.o.Crawl.ExitWhenDone && is.Done)
+	}
+	return answer.append(nil), true
 }

@@ -37,15 +37,15 @@ func newScope(streams *journal.Streams, seeds []crawl.Seed, log *slog.Logger) *s
 	return s
 }
 
-// retryFollow is how long to wait before the scope is read again after an error.
-const retryFollow = time.Second
+// retryRead is how long to wait before the scope is read again after an error.
+const retryRead = time.Second
 
 // run reads what is published until the context ends.
 func (s *scope) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.streams.ScopeSeeds(ctx, s.position(), s.take); ctx.Err() == nil {
 			s.log.Warn("the scope seeds of the cluster cannot be read; it is tried again", "error", err)
-			pause(ctx, retryFollow)
+			pause(ctx, retryRead)
 		}
 	}
 }
@@ -142,7 +142,9 @@ func (s *scope) widen(ctx context.Context, seeds []weburl.URL) error {
 // others are what the engine of a shard has of the others: it implements crawl.Cluster.
 type others struct {
 	*scope
-	held context.Context // of the holding of the shard
+	querier *querier
+	shards  int             // of the cluster
+	held    context.Context // of the holding of the shard
 }
 
 // Widen is part of crawl.Cluster.

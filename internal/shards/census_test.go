@@ -1,0 +1,138 @@
+package shards
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"github.com/amble-crawler/amble/internal/cluster"
+)
+
+// simulated is a cluster whose shards fetch, publish and read in random order, while one of its nodes finds
+// out whether that is over.
+type simulated struct {
+	rng    *rand.Rand
+	stream []int // of each message the shard that it is for; -1: a mark
+	shards []simulatedShard
+	left   int // messages that may still be published
+}
+
+type simulatedShard struct {
+	work   int    // URLs to fetch
+	read   uint64 // sequence up to which it has read
+	number uint64 // commits
+	epoch  uint64
+}
+
+// step lets a shard do something: commit what it has fetched, or take a message.
+func (c *simulated) step() {
+	s := &c.shards[c.rng.IntN(len(c.shards))]
+	switch c.rng.IntN(3) {
+	case 0: // fetched: what is found is published before the commit
+		if s.work == 0 {
+			return
+		}
+		for range c.rng.IntN(3) {
+			if c.left > 0 {
+				c.left--
+				c.stream = append(c.stream, c.rng.IntN(len(c.shards)))
+			}
+		}
+		s.work--
+		s.number++
+	case 1:
+		c.readOne(s)
+	default:
+		if c.rng.IntN(100) == 0 { // another owner: it reads again from the last commit on, which is no later
+			s.epoch++
+		}
+	}
+}
+
+func (c *simulated) readOne(s *simulatedShard) {
+	for i := s.read; i < uint64(len(c.stream)); i++ {
+		switch to := c.stream[i]; {
+		case to < 0:
+			s.read = i + 1
+		case &c.shards[to] == s:
+			s.read, s.work, s.number = i+1, s.work+1, s.number+1
+		default:
+			continue
+		}
+		return
+	}
+}
+
+// isOver reports whether it really is over.
+func (c *simulated) isOver() bool {
+	for i := range c.shards {
+		if c.shards[i].work > 0 {
+			return false
+		}
+		for at, to := range c.stream {
+			if to == i && uint64(at) >= c.shards[i].read {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TestCensus: whatever the shards do meanwhile, nobody takes the crawl for over before it is, and
+// somebody does when it is.
+func TestCensus(t *testing.T) {
+	synctest.Test(t, testCensus)
+}
+
+func testCensus(t *testing.T) {
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 19))
+		c := &simulated{rng: rng, shards: make([]simulatedShard, 2+rng.IntN(4)), left: 30}
+		c.shards[0].work = 1
+		quick := rng.IntN(30) // how much is done meanwhile
+		work := func() {
+			for range rng.IntN(quick + 1) {
+				c.step()
+			}
+		}
+		all := census{
+			shards: len(c.shards),
+			mark: func(context.Context) (uint64, error) {
+				work()
+				c.stream = append(c.stream, -1)
+				return uint64(len(c.stream)), nil
+			},
+			rest: func(_ context.Context, n cluster.Shard, _ bool) (rest, error) {
+				work()
+				s := &c.shards[n]
+				read := s.read // before it is known that it is at rest
+				if rng.IntN(2) == 0 {
+					work()
+				}
+				if quick == 0 { // else nothing would ever be read
+					c.readOne(s)
+				}
+				return rest{epoch: s.epoch, read: read, done: s.work == 0, number: s.number}, nil
+			},
+		}
+		for round := 0; ; round++ {
+			_, over, err := all.isOver(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if over != c.isOver() && over {
+				t.Fatalf("seed %d: taken for over at round %d: %+v, %v", seed, round, c.shards, c.stream)
+			}
+			if over {
+				break
+			}
+			if round > 10_000 {
+				t.Fatalf("seed %d: nobody sees that it is over: %+v", seed, c.shards)
+			}
+			if quick == 0 {
+				c.step()
+			}
+		}
+	}
+}
