@@ -43,9 +43,9 @@
 //
 // # Goroutines
 //
-// One of a node follows the weights of the members, one reads the scope, and one removes databases
-// (leftovers). One drives each engine from its opening to its end (run.drive), and one makes its
-// snapshots. Both end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
+// One of a node reads the scope, one removes databases (leftovers), and one follows the weights of the
+// members. One drives each engine from its opening to its end (run.drive), and one makes its snapshots.
+// Both end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //

@@ -83,9 +83,9 @@ func (n *Node) Run(ctx context.Context) error {
 	var readers sync.WaitGroup
 	readers.Go(func() { n.engines.scope.run(reading) })
 	readers.Go(func() { n.engines.orders.follow(reading) })
-	readers.Go(func() { n.follow(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
+	readers.Go(func() { n.follow(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
