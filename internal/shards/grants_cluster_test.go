@@ -16,3 +16,29 @@ func TestClusterSharedLimits(t *testing.T) {
 		}
 	}
 }
+
+// cutOff cuts a node off, until the others have requested most of the pages.
+func cutOff(w *world, want []string) {
+	victim := w.victim(want)
+	victim.proxy.Cut()
+	w.eventually("the others go on", func() error {
+		if len(pages(w.web)) < len(want)*3/4 {
+			return errNotYet
+		}
+		return nil
+	})
+	victim.proxy.Mend()
+}
+
+// joinAndLeave has another node join, and one leave.
+func joinAndLeave(w *world, want []string) {
+	victim := w.victim(want)
+	p := w.start("late", w.t.TempDir())
+	w.eventually("the new node has shards", func() error {
+		if len(p.owned()) == 0 {
+			return errNotYet
+		}
+		return nil
+	})
+	victim.leave()
+}

@@ -156,43 +156,11 @@ func (w *world) granter() *process {
 	return granter
 }
 
-// cutOff cuts a node off, until the others have requested most of the pages.
-func cutOff(w *world, want []string) {
-	victim := w.victim(want)
-	victim.proxy.Cut()
-	w.eventually("the others go on", func() error {
-		if len(pages(w.web)) < len(want)*3/4 {
-			return errNotYet
-		}
-		return nil
-	})
-	victim.proxy.Mend()
-}
-
-// joinAndLeave has another node join, and one leave.
-func joinAndLeave(w *world, want []string) {
-	victim := w.victim(want)
-	p := w.start("late", w.t.TempDir())
-	w.eventually("the new node has shards", func() error {
-		if len(p.owned()) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
-	victim.leave()
-}
-
 // TestSharedAddress: hosts of several shards and nodes share an address with a delay. The node that grants
 // it is killed.
 func TestSharedAddress(t *testing.T) {
 	t.Parallel()
 	share(t, sharedLimits["delay"], shortTTL, kill)
-}
-
-// TestSharedGroups: requests need grants for a group and for an address. Nodes join and leave.
-func TestSharedGroups(t *testing.T) {
-	t.Parallel()
-	share(t, sharedLimits["groups"], shortTTL, joinAndLeave)
 }
 
 // countGrants counts the messages about grants from now on.
