@@ -20,6 +20,8 @@ MIXED    := ./internal/archive ./internal/simulate ./robots ./storage
 LONG     := ./internal/crawl ./cmd/amble ./internal/server
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.
 RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
+# Tests that are too slow with the race detector, and whose goroutines others run with it.
+HEAVY    := ^TestHeavy
 BENCH    ?= .
 FUZZTIME ?= 30s
 
@@ -51,12 +53,13 @@ test: ## run the tests
 
 .PHONY: race
 race: ## run the tests of what starts goroutines, with the race detector; needs a C compiler
-	$(RACE) $(LONG) $$(go list ./... | grep -vxF "$$(go list $(LONG) $(MIXED) $(PURE))")
+	$(RACE) -skip '$(HEAVY)' $(LONG) $$(go list ./... | grep -vxF "$$(go list $(LONG) $(MIXED) $(PURE))")
 	$(RACE) -run '^TestConcurrent' $(MIXED)
 
 .PHONY: pure
-pure: ## run the tests of what starts no goroutine, without the race detector
+pure: ## run the tests of what starts no goroutine, and the heavy ones, without the race detector
 	go test -vet=off $(MIXED) $(PURE)
+	go test -vet=off -run '$(HEAVY)' $$(grep -rl '^func TestHeavy' --include='*_test.go' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern

@@ -382,6 +382,9 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
 	if f.o.Batches && c.URLs == 0 {
 		h.forgetRequests()
+		if h.active != nil && h.active.name != "" { // it may have told the gate once more meanwhile
+			f.ForgetRequests(h.id, h.active.name)
+		}
 	}
 	if l := f.completedLimits[h.id]; l != nil {
 		l.completed = c.Completed

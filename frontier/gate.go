@@ -67,6 +67,7 @@ type Knowledge struct {
 	Default  bool          // nobody has set Delay for this host: only requests of this frontier keep it
 	Until    time.Time     // no request before; zero: no such hold
 	InFlight int           // the most requests in flight
+	LastEnd  time.Time     // of a request; zero: unknown, or the gate has seen it
 }
 
 // Admission is the answer to a request.
@@ -98,7 +99,10 @@ func (f *Frontier) knowledge(h *host) Knowledge {
 // all: a client sets it because the host wants to be left alone.
 func (f *Frontier) knowledgeOf(polite *politeness.Host) Knowledge {
 	if f.o.Batches {
-		return Knowledge{Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock)}
+		return Knowledge{
+			Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock),
+			LastEnd: polite.LastEnd(),
+		}
 	}
 	return Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
 }

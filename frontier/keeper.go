@@ -20,9 +20,8 @@ import (
 type Keeper struct {
 	grants  Grants        // of limits that others share; nil: nobody else does
 	usual   time.Duration // delay that all know
-	since   time.Time     // of earlier requests to any host; zero: there were none
-	hold    time.Duration // from since on, that frontiers of before may have known of
-	earlier *Member       // stands for the frontiers of before
+	before  Before
+	earlier *Member // stands for the frontiers of before
 	entries map[gateKey]*gateEntry
 	tickets uint64
 	begun   uint64 // for sweep
@@ -30,7 +29,7 @@ type Keeper struct {
 
 const (
 	// gateGrace is for how long a ticket is kept behind the instant at which its owner should come. Clients
-	// of URLFrontier ask every two seconds.
+	// of URLFrontier come every two seconds.
 	gateGrace = 3 * time.Second
 	// gateRecheck is after how long one who waits to be woken looks on its own.
 	gateRecheck = 30 * time.Second
@@ -57,10 +56,10 @@ type gateEntry struct {
 	granted  *grantedLimit   // of a limit; nil: it needs no grants
 }
 
-// gateKnowledge is what one frontier knows of a host.
+// gateKnowledge is what one frontier knows of a host. LastEnd is that of its requests, or the beginning
+// of its last batch.
 type gateKnowledge struct {
-	of      *Member
-	lastEnd time.Time // of its requests, and the beginning of its last batch; zero: none is known
+	of *Member
 	Knowledge
 }
 
@@ -86,13 +85,15 @@ type Member struct {
 	deleted bool // and nothing that it has done counts any more
 }
 
-// NewKeeper returns a Keeper without members. usual is a delay that all frontiers know. Frontiers that
-// have ended before may have made requests until since, and may have known that hosts are to be left
-// alone for hold from then on; zero: there were none.
-func NewKeeper(usual time.Duration, since time.Time, hold time.Duration) *Keeper {
-	return &Keeper{
-		usual: usual, since: since, hold: hold, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry),
-	}
+// Before is what frontiers that have ended before may have done and known. The zero value is nothing.
+type Before struct {
+	LastEnd time.Time // of a request to any host; zero: all that counts is in Until
+	Until   time.Time // no request to any host before; zero: there is no such hold
+}
+
+// NewKeeper returns a Keeper without members. usual is a delay that all frontiers know.
+func NewKeeper(usual time.Duration, before Before) *Keeper {
+	return &Keeper{usual: usual, before: before, earlier: &Member{left: true}, entries: make(map[gateKey]*gateEntry)}
 }
 
 // Join returns the Gate of one more frontier. wake is called when Woken has something to return.
@@ -201,7 +202,8 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 // Know is part of Gate.
 func (u *Member) Know(host string, k Knowledge, now time.Time) {
 	key := gateKey{host: host}
-	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) {
+	if u.of.entries[key] == nil && (k.Default || k.Delay <= u.of.usual) && !k.Until.After(now.Add(u.of.usual)) &&
+		now.Sub(k.LastEnd) > gateKeep {
 		return // all know as much
 	}
 	e := u.of.entry(key)
@@ -229,14 +231,14 @@ func (g *Keeper) entriesOf(r *GateRequest) (all gateEntries) {
 	return all
 }
 
-// entry returns an entry. A new one counts as used at since, because frontiers of before may have
-// used it. They may have known more of a host than anybody does now.
+// entry returns an entry. A new one counts as used by the frontiers of before. They may have known more
+// of a host than anybody does now.
 func (g *Keeper) entry(key gateKey) *gateEntry {
 	e := g.entries[key]
 	if e == nil {
-		e = &gateEntry{lastEnd: g.since}
-		if key.host != "" && !g.since.IsZero() {
-			e.known = []gateKnowledge{{of: g.earlier, Knowledge: Knowledge{Until: g.since.Add(g.hold)}}}
+		e = &gateEntry{lastEnd: g.before.LastEnd}
+		if key.host != "" && !g.before.Until.IsZero() {
+			e.known = []gateKnowledge{{of: g.earlier, Knowledge: Knowledge{Until: g.before.Until}}}
 		}
 		g.entries[key] = e
 	}
@@ -249,14 +251,16 @@ func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {
 	if i < 0 {
 		i, e.known = len(e.known), append(e.known, gateKnowledge{of: u})
 	}
+	before := e.known[i].LastEnd
 	e.known[i].Knowledge = k
+	e.known[i].end(before)
 	return &e.known[i]
 }
 
 // end takes note of the end of a request.
 func (k *gateKnowledge) end(at time.Time) {
-	if at.After(k.lastEnd) {
-		k.lastEnd = at
+	if at.After(k.LastEnd) {
+		k.LastEnd = at
 	}
 }
 
@@ -330,8 +334,8 @@ func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
 		if k.of.deleted {
 			continue
 		}
-		if k.lastEnd.After(lastEnd) {
-			lastEnd = k.lastEnd
+		if k.LastEnd.After(lastEnd) {
+			lastEnd = k.LastEnd
 		}
 		if k.of == u {
 			continue // it has looked at the rest itself
@@ -489,13 +493,13 @@ func (g *Keeper) sweep(now time.Time) {
 func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
 	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool {
 		over := k.of.left && !k.Until.After(now) || k.of.deleted
-		if over && !k.of.deleted && k.lastEnd.After(e.lastEnd) {
-			e.lastEnd = k.lastEnd
+		if over && !k.of.deleted && k.LastEnd.After(e.lastEnd) {
+			e.lastEnd = k.LastEnd
 		}
 		return over
 	})
 	matters := func(k gateKnowledge) bool {
-		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.lastEnd) <= gateKeep
+		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.LastEnd) <= gateKeep
 	}
 	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
 		!slices.ContainsFunc(e.known, matters)

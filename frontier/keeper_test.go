@@ -36,8 +36,12 @@ type plainHost struct {
 }
 
 func newWorlds(t *testing.T, since time.Time) *worlds {
+	before := Before{}
+	if !since.IsZero() {
+		before = Before{LastEnd: since, Until: since.Add(RestartDelay)}
+	}
 	return &worlds{
-		t: t, keeper: NewKeeper(time.Second, since, RestartDelay), now: epoch, hosts: map[string]*plainHost{},
+		t: t, keeper: NewKeeper(time.Second, before), now: epoch, hosts: map[string]*plainHost{},
 		addrs: map[netip.Prefix]*plainHost{}, begun: map[string][]int{},
 	}
 }
@@ -365,7 +369,7 @@ func TestKeeperKnows(t *testing.T) {
 // TestTicketKeepsWhatIsFree: a request that waits for its host keeps nothing from others at its address;
 // one that waits for the address only keeps the host.
 func TestTicketKeepsWhatIsFree(t *testing.T) {
-	keeper, now := NewKeeper(0, time.Time{}, 0), epoch
+	keeper, now := NewKeeper(0, Before{}), epoch
 	a, b, c := keeper.Join(func() {}), keeper.Join(func() {}), keeper.Join(func() {})
 	request := func(host string) *GateRequest {
 		r := &GateRequest{ID: 1, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
@@ -376,7 +380,7 @@ func TestTicketKeepsWhatIsFree(t *testing.T) {
 	}
 	b.Know("slow.test", Knowledge{Delay: time.Minute, Until: now.Add(time.Minute)}, now)
 	if got := a.Begin(request("slow.test")); got.OK || !got.OfHost || !got.Again.Equal(now.Add(time.Minute)) {
-		t.Errorf("slow.test is to be left alone for a minute: %+v", got)
+		t.Errorf("slow.test has a hold of a minute: %+v", got)
 	}
 	if got := c.Begin(request("fast.test")); !got.OK {
 		t.Errorf("nobody uses the address of fast.test: %+v", got)

@@ -394,8 +394,8 @@ func (c *clusterDemo) report(w io.Writer) error {
 	wrong = append(c.facts.Check(log), wrong...)
 	early := len(log.BeforeRobots())
 	writeVerdict(&b, wrong, tooShort, early)
-	fmt.Fprintf(&b, "\n%s fetched again: %s had fetched them when it was killed, and had not reported it.\n", were(again, "page"),
-		c.victim.name)
+	fmt.Fprintf(&b, "\nFetched again: %s that %s had fetched, but not committed, when it was killed.\n",
+		plural(again, "page"), c.victim.name)
 	c.writeNext(&b)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,15 +37,40 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs amble as a user would: one script for each command, failures and exit codes
-// included. $WEB is a web server on loopback, and $NATS a NATS server.
+// besideRun are the scripts in which something else happens while a crawl runs: commands, signals,
+// imports, a cluster. They need the race detector.
+var besideRun = []string{"cluster_run", "control", "daemon", "import_running", "run_signals"}
+
+// TestScripts runs amble as a user would, with what happens while a crawl runs.
 func TestScripts(t *testing.T) {
+	runScripts(t, func(name string) bool { return slices.Contains(besideRun, name) })
+}
+
+// TestHeavyScripts runs all other scripts: one for each command, failures and exit codes included.
+func TestHeavyScripts(t *testing.T) {
+	runScripts(t, func(name string) bool { return !slices.Contains(besideRun, name) })
+}
+
+// runScripts runs the wanted ones of the scripts. $WEB is a web server on loopback, and $NATS a
+// NATS server.
+func runScripts(t *testing.T, wanted func(name string) bool) {
+	const suffix = ".txtar"
+	files, err := filepath.Glob("testdata/script/*" + suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(file string) bool {
+		return !wanted(strings.TrimSuffix(filepath.Base(file), suffix))
+	})
+	if len(files) < len(besideRun) {
+		t.Fatalf("%d scripts", len(files))
+	}
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
 	t.Cleanup(web.Close) // the scripts run in parallel, behind the end of this function
 	nats := natstest.Start(t, natsconn.Names{Cluster: "scripts"}, 1, nil)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

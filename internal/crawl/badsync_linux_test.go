@@ -15,11 +15,11 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestBadSync lets one sync of the database fail, as a failing disk does. The crawl ends with a
+// TestHeavyBadSync lets one sync of the database fail, as a failing disk does. The crawl ends with a
 // message that is true; and the next one goes on from what is there, whether the system kept the
 // meta page that could not be synced, or a restart of the machine brings back the one before. In real
 // time: processes and their syncs fail.
-func TestBadSync(t *testing.T) {
+func TestHeavyBadSync(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []int{8, 9, 11, 13, 15, 17} { // the odd ones are of meta pages
 		for _, forgotten := range []bool{false, true} {

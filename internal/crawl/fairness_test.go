@@ -116,10 +116,10 @@ func virtualCompany(t *testing.T, c company) (out *outing) {
 	return out
 }
 
-// TestGoodHostsBesideTarpits: good hosts keep four fifths of the pages that they would have alone,
+// TestHeavyGoodHostsBesideTarpits: good hosts keep four fifths of the pages that they would have alone,
 // whatever so many others do to keep the workers, though nobody knows in the beginning which they
 // are; and none of the others is requested more often for that.
-func TestGoodHostsBesideTarpits(t *testing.T) {
+func TestHeavyGoodHostsBesideTarpits(t *testing.T) {
 	t.Parallel()
 	c := company{good: 5, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, lasts: 2 * time.Minute}
 	alone := virtualCompany(t, c)

@@ -61,9 +61,9 @@ func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.R
 	return room.NewSorter(false), room
 }
 
-// TestHostOrder: a list of any length is committed once, host by host, in the order of the list
+// TestHeavyHostOrder: a list of any length is committed once, host by host, in the order of the list
 // within a host, in batches of bounded size; memory and files are given back.
-func TestHostOrder(t *testing.T) {
+func TestHeavyHostOrder(t *testing.T) {
 	t.Parallel()
 	const urls, hosts = 60_000, 400
 	sorter, room := testSorter(t, hostsort.Options{Memory: 256 << 10, Disk: 1 << 30})

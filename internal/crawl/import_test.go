@@ -114,9 +114,9 @@ func importSeeds(t *testing.T) (seeds []Seed) {
 	return seeds
 }
 
-// TestImportLikeAMap: the results of lists, one after the other, are those of a plain set, line by
+// TestHeavyImportLikeAMap: the results of lists, one after the other, are those of a plain set, line by
 // line; in windows with and without results.
-func TestImportLikeAMap(t *testing.T) {
+func TestHeavyImportLikeAMap(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
 	i, err := OpenImporter(o, importSeeds(t))
@@ -321,10 +321,10 @@ func importAsChild(dir string) error {
 	return i.Close()
 }
 
-// TestKillImport kills an import at random moments and begins it again: what it reported is in the
+// TestHeavyKillImport kills an import at random moments and begins it again: what it reported is in the
 // store, no file is left, and in the end each URL is there once. In real time: processes are
 // killed.
-func TestKillImport(t *testing.T) {
+func TestHeavyKillImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	exe, err := os.Executable()

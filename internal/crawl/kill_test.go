@@ -23,10 +23,10 @@ type chaos struct {
 	life         time.Duration // at most, of a process that is killed
 }
 
-// TestKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay
+// TestHeavyKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay
 // to keep, so that commits, output and discoveries are under way at every moment. In real time:
 // processes are killed.
-func TestKillInHaste(t *testing.T) {
+func TestHeavyKillInHaste(t *testing.T) {
 	t.Parallel()
 	chaos{hosts: 3, pages: 120, delay: 5 * time.Millisecond, kills: 4, life: 400 * time.Millisecond}.run(t)
 }

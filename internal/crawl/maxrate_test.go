@@ -114,9 +114,9 @@ func TestMaxRate(t *testing.T) {
 	}
 }
 
-// TestMaxRateIsFair: where requests are scarce and workers are not, hosts get them in the order in
+// TestHeavyMaxRateIsFair: where requests are scarce and workers are not, hosts get them in the order in
 // which they are due, whether they are quick, slow or new.
-func TestMaxRateIsFair(t *testing.T) {
+func TestHeavyMaxRateIsFair(t *testing.T) {
 	t.Parallel()
 	const each, lasts = 10, 10 * time.Minute
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {

@@ -11,10 +11,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestMemory: what a crawl keeps in memory does not grow with the URLs it knows.
+// TestHeavyMemory: what a crawl keeps in memory does not grow with the URLs it knows.
 // It is not parallel, because it weighs the heap of the whole process. In real
 // time: nothing in it waits but for the disk.
-func TestMemory(t *testing.T) {
+func TestHeavyMemory(t *testing.T) {
 	mesh := testweb.Mesh{Hosts: 4, Pages: 20_000, Links: 10, PageBytes: 1 << 10}
 	web, err := testweb.NewMesh(mesh, testweb.Config{CountOnly: true})
 	if err != nil {

@@ -300,9 +300,9 @@ func (m *putModel) finish(rt *rapid.T) {
 	}
 }
 
-// TestPutModel puts, leases and sets at random, with restarts and kills between, and compares all of
+// TestHeavyPutModel puts, leases and sets at random, with restarts and kills between, and compares all of
 // it with plain maps. TestSoakPutModel does the same for longer.
-func TestPutModel(t *testing.T) { checkPutModel(t, 12) }
+func TestHeavyPutModel(t *testing.T) { checkPutModel(t, 12) }
 
 func checkPutModel(t *testing.T, n int) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {

@@ -31,9 +31,9 @@ func (r *clientRun) restart() {
 
 func duration(d time.Duration) *time.Duration { return &d }
 
-// TestQueueSettings: settings of a host are in force at once, whether the host is in memory or not,
+// TestHeavyQueueSettings: settings of a host are in force at once, whether the host is in memory or not,
 // and over restarts.
-func TestQueueSettings(t *testing.T) {
+func TestHeavyQueueSettings(t *testing.T) {
 	t.Parallel()
 	urls := []string{"http://a.test/0", "http://a.test/1", "http://a.test/2"}
 	one := LeaseRequest{Host: "a.test", PerHost: 1, Visibility: time.Hour}

@@ -15,9 +15,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are
+// TestHeavyKillKeepsTheSchedule is the short form of TestSoakKillRecrawls. In real time: processes are
 // killed.
-func TestKillKeepsTheSchedule(t *testing.T) {
+func TestHeavyKillKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	killRecrawls(t, 6)
 }

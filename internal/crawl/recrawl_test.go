@@ -232,10 +232,10 @@ func TestNotice(t *testing.T) {
 	})
 }
 
-// TestGonePagesAreFetchedWhenListed: a page that was not there once is fetched again as soon as its
+// TestHeavyGonePagesAreFetchedWhenListed: a page that was not there once is fetched again as soon as its
 // sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
 // first time after it was requested, and one that is said to change every hour.
-func TestGonePagesAreFetchedWhenListed(t *testing.T) {
+func TestHeavyGonePagesAreFetchedWhenListed(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
 		began := time.Now()

@@ -228,9 +228,9 @@ func (m *leaseModel) finish() {
 	}
 }
 
-// TestLeaseModel takes, extends, reports and loses leases at random, with restarts and kills between,
+// TestHeavyLeaseModel takes, extends, reports and loses leases at random, with restarts and kills between,
 // and compares all of it with a plain map. TestSoakLeaseModel does the same for longer.
-func TestLeaseModel(t *testing.T) {
+func TestHeavyLeaseModel(t *testing.T) {
 	t.Parallel()
 	checkLeaseModel(t, 12)
 }

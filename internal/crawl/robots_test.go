@@ -301,11 +301,11 @@ func deflated(b []byte) []byte {
 	return packed.Bytes()
 }
 
-// TestRobotsBomb serves a robots.txt of a few hundred kilobytes that grows to
+// TestHeavyRobotsBomb serves a robots.txt of a few hundred kilobytes that grows to
 // 64 MB. What stands in front of the limit counts, and the rest never comes
 // to memory. It does not run next to other tests, because it counts allocations, and in real time,
 // because a network in memory allocates too.
-func TestRobotsBomb(t *testing.T) {
+func TestHeavyRobotsBomb(t *testing.T) {
 	line := []byte("Disallow: /open/" + strings.Repeat("x", 1<<20-17) + "\n")
 	pieces := [][]byte{[]byte(closePrivate)}
 	for range 32 {

@@ -70,9 +70,9 @@ func TestImportNeedsRoom(t *testing.T) {
 	})
 }
 
-// TestMaxSize: a crawl whose database is as large as it may be stands still and says so; what was
+// TestHeavyMaxSize: a crawl whose database is as large as it may be stands still and says so; what was
 // acknowledged is there, and with a higher limit it goes on.
-func TestMaxSize(t *testing.T) {
+func TestHeavyMaxSize(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/", 5), nil))

@@ -55,15 +55,7 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
 	if o.Several {
-		var since time.Time
-		if o.Earlier {
-			since = o.Now()
-		}
-		usual, hold := o.Frontier.Politeness.Delay, frontier.RestartDelay // a robots.txt may demand it
-		if o.IgnoreRobots {
-			usual, hold = 0, 0 // clients may have set a shorter delay for some hosts
-		}
-		s.gates = &gates{keeper: frontier.NewKeeper(usual, since, hold), now: o.Now}
+		s.gates = &gates{keeper: newKeeper(o), now: o.Now}
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -74,6 +66,23 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	fo.Spool = s.spool
 	s.client, err = fetch.New(fo, o.Now)
 	return s, err
+}
+
+// newKeeper returns the keeper of the engines of a process. A crawl that is not open may have known of a
+// robots.txt, and its last request may just have ended.
+func newKeeper(o *Options) *frontier.Keeper {
+	usual, before := o.Frontier.Politeness.Delay, frontier.Before{}
+	switch {
+	case o.IgnoreRobots && o.Earlier:
+		before.Until = o.Now().Add(usual)
+	case o.Earlier:
+		before.LastEnd = o.Now()
+		before.Until = before.LastEnd.Add(frontier.RestartDelay)
+	}
+	if o.IgnoreRobots {
+		usual = 0 // clients may have set less for some hosts
+	}
+	return frontier.NewKeeper(usual, before)
 }
 
 // OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a

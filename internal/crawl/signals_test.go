@@ -71,10 +71,10 @@ func TestSignalsHoldTheHost(t *testing.T) {
 	}
 }
 
-// TestQuietHours: outside of its hours nothing reaches a host, robots.txt included, seen at the
+// TestHeavyQuietHours: outside of its hours nothing reaches a host, robots.txt included, seen at the
 // server and over a restart. Virtual time begins at midnight UTC, on a Saturday. The hours are 06:15
 // to 06:30 and 07:15 to 07:30 UTC.
-func TestQuietHours(t *testing.T) {
+func TestHeavyQuietHours(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{

@@ -31,20 +31,16 @@ func TestSoakKill(t *testing.T) {
 // TestSoakKillRecrawls kills a daemon that recrawls pages 100 times.
 func TestSoakKillRecrawls(t *testing.T) { killRecrawls(t, 100) }
 
-// TestSoakZoo is TestZoo with hostile pages of full size, which TestZoo has without the race
-// detector alone.
-func TestSoakZoo(t *testing.T) { TestZoo(t) }
-
 // TestSoakParkedWall: a wall that does not end parks its host, which is then probed once a day,
 // also after restarts.
 func TestSoakParkedWall(t *testing.T) {
 	crawlThroughWall(t, 20*time.Hour, 1, 90*time.Second, 10*time.Minute, 30*time.Minute, 2*time.Hour)
 }
 
-// TestSoakLeaseModel is TestLeaseModel with more cases.
+// TestSoakLeaseModel is TestHeavyLeaseModel with more cases.
 func TestSoakLeaseModel(t *testing.T) { checkLeaseModel(t, 300) }
 
-// TestSoakPutModel is TestPutModel with more cases.
+// TestSoakPutModel is TestHeavyPutModel with more cases.
 func TestSoakPutModel(t *testing.T) { checkPutModel(t, 300) }
 
 // TestSoakFetcherChaos is TestFetcherChaos with more hosts and pages.

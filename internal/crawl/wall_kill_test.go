@@ -40,9 +40,9 @@ func storedWall(t *testing.T, dir, host string) (v wall.Verdict) {
 	return v
 }
 
-// TestWallSurvivesKill: after kill -9 a host behind a wall is left alone for the rest of its backoff,
+// TestHeavyWallSurvivesKill: after kill -9 a host behind a wall is left alone for the rest of its backoff,
 // and the URLs that the wall refused are in their queue. In real time: a process is killed.
-func TestWallSurvivesKill(t *testing.T) {
+func TestHeavyWallSurvivesKill(t *testing.T) {
 	t.Parallel()
 	walled := &walling{pages: site("walled.test", "", paths("/", 60), nil).Handler, open: 15}
 	web := startWeb(t, testweb.Site{Host: "walled.test", Handler: walled}, site("good.test", "", paths("/", 500), nil))
@@ -89,10 +89,10 @@ func waitFor(t *testing.T, deadline time.Time, holds func() bool) {
 	}
 }
 
-// TestHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill
+// TestHeavyHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill
 // -9: their servers see no request of the next process, which crawls the others. In real time: a
 // process is killed.
-func TestHoldsSurviveKill(t *testing.T) {
+func TestHeavyHoldsSurviveKill(t *testing.T) {
 	t.Parallel()
 	tired := site("tired.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.Status(429)})
 	parked := site("parked.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.RetryAfter(429, "700000")})

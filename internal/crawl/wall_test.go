@@ -99,10 +99,10 @@ func checkAudit(t *testing.T, o Options) {
 	}
 }
 
-// TestWalls: of each kind of wall the crawl sees few refusals, then probes it once in each period, and
+// TestHeavyWalls: of each kind of wall the crawl sees few refusals, then probes it once in each period, and
 // when the wall ends it fetches every page. What the wall sent is no page, and its links are not
 // followed once it was seen.
-func TestWalls(t *testing.T) {
+func TestHeavyWalls(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		w := newWallWeb(t, network)
@@ -157,9 +157,9 @@ func TestWalls(t *testing.T) {
 	})
 }
 
-// TestWallsCostOthersNothing: hosts without a wall are crawled as fast as they were where a third of
+// TestHeavyWallsCostOthersNothing: hosts without a wall are crawled as fast as they were where a third of
 // the hosts put one up midway.
-func TestWallsCostOthersNothing(t *testing.T) {
+func TestHeavyWallsCostOthersNothing(t *testing.T) {
 	t.Parallel()
 	finished := func(kind string) (last time.Duration, requests int) {
 		virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {

@@ -223,17 +223,17 @@ func newZoo(t testing.TB, network *memnet.Network) *zoo.Zoo {
 // stalls reports whether the end of an animal is a timeout.
 func stalls(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_timeout") }
 
-// TestZooOfStalls is TestZoo with the servers that wait, in virtual time.
+// TestZooOfStalls is TestHeavyZoo with the servers that wait, in virtual time.
 func TestZooOfStalls(t *testing.T) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		visitZoo(t, newZoo(t, network), network, time.Second, stalls)
 	})
 }
 
-// TestZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in
+// TestHeavyZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in
 // the state that says what happened. The test runs alone, because the memory is that of the process.
 // In real time, over the real network: what the kernel makes of broken connections counts.
-func TestZoo(t *testing.T) {
+func TestHeavyZoo(t *testing.T) {
 	z := newZoo(t, nil)
 	if n := len(z.Names()); n < 100 {
 		t.Errorf("%d animals, want at least 100", n)

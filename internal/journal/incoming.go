@@ -170,27 +170,13 @@ func (s *Shard) Messages(ctx context.Context, after uint64, take func(*Message) 
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	subject := s.subject("in", s.n)
-	reader, err := s.newReader(ctx, s.in, after+1, subject)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", subject, err)
-	}
-	defer reader.close()
-	for {
-		m, err := reader.next(ctx, 0)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", subject, err)
-		}
+	return s.follow(ctx, s.in, subject, after, func(m *message) (err error) {
 		in := Message{Sequence: m.sequence}
 		if in.Scope, in.URLs, err = decodeDiscoveries(m.data); err != nil {
 			return fmt.Errorf("message %d of %s: %w", m.sequence, subject, err)
 		}
-		if err := take(&in); err != nil {
-			return err
-		}
-	}
+		return take(&in)
+	})
 }
 
 // forgetIncoming deletes the messages for this shard up to a sequence.

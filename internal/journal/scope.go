@@ -91,23 +91,7 @@ type TakeScope func(sequence uint64, urls []weburl.URL, unreadable error)
 // ScopeSeeds gives take the scope seeds behind a sequence, until the context ends. The error is that of
 // the context, ErrNewer or ErrLogDown.
 func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) error {
-	reader, err := s.newReader(ctx, s.log, after+1, s.scopeSubject())
-	if err != nil {
-		return fmt.Errorf("read %s: %w", s.scopeSubject(), err)
-	}
-	defer reader.close()
-	for {
-		m, err := reader.next(ctx, 0)
-		if err == nil {
-			err = takeScope(&m, take)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", s.scopeSubject(), err)
-		}
-	}
+	return s.follow(ctx, s.log, s.scopeSubject(), after, func(m *message) error { return takeScope(m, take) })
 }
 
 func takeScope(m *message, take TakeScope) error {

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -252,3 +253,53 @@ func (r *reader) next(ctx context.Context, wait time.Duration) (message, error) 
 }
 
 func (r *reader) close() { r.messages.Stop() }
+
+// follow gives take the messages of a subject behind a sequence as they come, until the context ends or
+// take fails. The errors are theirs and ErrLogDown.
+//
+// After servers were away, a reader may wait for ever for messages that the stream has: the server goes
+// on to say that it has nothing to deliver. So after a silence the last message is compared.
+func (s *Streams) follow(
+	ctx context.Context, of jetstream.Stream, subject string, after uint64, take func(*message) error,
+) error {
+	reader, err := s.newReader(ctx, of, after+1, subject)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", subject, err)
+	}
+	defer reader.close()
+	for {
+		m, err := reader.next(ctx, s.messageWait())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			if err = s.checkDelivered(ctx, of, subject, after); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", subject, err)
+		}
+		if err := take(&m); err != nil {
+			return err
+		}
+		after = m.sequence
+	}
+}
+
+// checkDelivered returns an error if a subject has messages behind the last one that was delivered.
+func (s *Streams) checkDelivered(ctx context.Context, of jetstream.Stream, subject string, delivered uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	m, err := of.GetLastMsgForSubject(ctx, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil
+	case err != nil:
+		return downError(err)
+	case m.Sequence > delivered:
+		return fmt.Errorf("%w: message %d is in the stream and was not delivered; the last one was %d",
+			storage.ErrLogDown, m.Sequence, delivered)
+	}
+	return nil
+}

@@ -11,9 +11,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -402,4 +404,43 @@ func (l *measuredLog) Append(number uint64, record []byte) (uint64, error) {
 		l.bytes += len(f.append(nil)) + 300 // headers
 	}
 	return number, nil
+}
+
+// TestSilentReader: a server that says that it has nothing to deliver, while it has, does not keep a
+// message from its shard: reading fails, and whoever reads again has it.
+func TestSilentReader(t *testing.T) {
+	o := testOptions()
+	o.Timeout = 500 * time.Millisecond
+	s := openStreams(t, connect(t, startServer(t, t.TempDir(), nil).ClientURL()), o)
+	u := parse(t, "https://host.example/")
+	from, shard := s.claim(t, 0), s.claim(t, int(cluster.ShardOf(u.Host(), o.Shards)))
+	var got atomic.Uint64
+	read := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	take := func(sequence uint64, _ []storage.Discovery) error {
+		got.Store(sequence)
+		return nil
+	}
+	go func() { read <- shard.Incoming(ctx, 0, take) }()
+	var reader string
+	for reader == "" && ctx.Err() == nil {
+		for c := range s.in.ListConsumers(ctx).Info() {
+			reader = c.Name
+		}
+	}
+	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+"_in", reader, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; !errors.Is(err, storage.ErrLogDown) || got.Load() != 0 {
+		t.Fatalf("reading ended with %v, message %d was read", err, got.Load())
+	}
+	ended := errors.New("it is there")
+	err := shard.Incoming(ctx, 0, func(uint64, []storage.Discovery) error { return ended })
+	if !errors.Is(err, ended) {
+		t.Errorf("reading again: %v", err)
+	}
 }

@@ -181,8 +181,8 @@ func (d *directory) setClosed(id string) error {
 	return os.Remove(filepath.Join(d.path(id), openFile))
 }
 
-// wasOpen returns the ids of the crawls that were open at the end of the last process, or of which
-// fetchers had leases.
+// wasOpen returns the ids of the crawls that were open at the end of the last process, or whose
+// leases fetchers had.
 func (d *directory) wasOpen() (open []string, err error) {
 	ids, err := d.ids()
 	for _, id := range ids {

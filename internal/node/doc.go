@@ -6,7 +6,7 @@
 //
 //	create  Use makes the directory, durably, before it opens the engine
 //	open    Use opens the engine and runs it; whoever uses it has a reference. So does the start of the
-//	        node for those that were open at the end of the last process, or of which fetchers had leases:
+//	        node for those that were open at the end of the last process, or whose leases fetchers had:
 //	        a file "open" in the directory says so
 //	idle    without references and without work for Options.Idle: its run ends, and it is closed
 //	delete  its run ends; its directory gets another name, durably, and is then removed. A directory

@@ -81,7 +81,7 @@ func (n *Node) hold(c *openCrawl) bool {
 	return true
 }
 
-// reopen opens the crawls of which fetchers may have leases, before anybody uses one: no other crawl may
+// reopen opens the crawls whose leases fetchers may have, before anybody uses one: no other crawl may
 // hand out URLs of the hosts of these leases.
 func (n *Node) reopen(ctx context.Context) {
 	defer close(n.reopened)

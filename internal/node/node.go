@@ -28,7 +28,7 @@ type Node struct {
 	log       *slog.Logger
 	directory directory
 	main      *crawl.Engine // of DEFAULT
-	reopened  chan struct{} // closed when the crawls are open of which fetchers may have leases
+	reopened  chan struct{} // closed when the crawls are open whose leases fetchers may have
 	over      chan struct{} // closed when Run takes no more users
 	driving   sync.WaitGroup
 

@@ -35,8 +35,8 @@
 // it only each half of a TTL. A request has a permit with its limits, and is broken off when a grant of
 // one ends.
 //
-// For a TTL after a shard has changed its owner, no more slots of limits that hash to it are granted; nodes that
-// have them keep them. So hosts of a shard that moves may wait for that long.
+// For a TTL after a shard has changed its owner, no more slots of limits that hash to it are granted;
+// nodes that have them keep them. So hosts of a shard that moves may wait for that long.
 //
 // Requests and received bytes a second are limited for all nodes together: each has its part by its
 // weight (part). A node that joins others uses nothing of these limits for a TTL.

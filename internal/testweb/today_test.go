@@ -17,9 +17,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// TestToday fetches all pages of some hosts: their sizes, their parts, their encodings, protocols
+// TestHeavyToday fetches all pages of some hosts: their sizes, their parts, their encodings, protocols
 // and connections are those of the description.
-func TestToday(t *testing.T) {
+func TestHeavyToday(t *testing.T) {
 	today := Today{Hosts: 16, Pages: 4, PerConnection: 2}
 	w, err := NewToday(today)
 	if err != nil {

@@ -1,0 +1,87 @@
+package frontier
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// testGrants are grants that a test gives.
+type testGrants struct {
+	free map[LimitKey]int
+	need map[LimitKey]GrantNeed
+}
+
+func (g *testGrants) Turn(k LimitKey) GrantTurn { return GrantTurn{Free: g.free[k]} }
+
+func (g *testGrants) Begin(k LimitKey) bool {
+	if g.free[k] == 0 {
+		return false
+	}
+	g.free[k]--
+	return true
+}
+
+func (g *testGrants) End(k LimitKey) { g.free[k]++ }
+
+func (g *testGrants) Need(n GrantNeed) { g.need[n.Key] = n }
+
+// TestGrants: a request begins when the process has a grant of its group and of its address. It needs that of
+// the address when it has that of the group, which it holds meanwhile. That of a domain needs none.
+func TestGrants(t *testing.T) {
+	group, domain := LimitKey{Group: "a group"}, LimitKey{Domain: "example.com"}
+	address := LimitKey{Network: netip.MustParsePrefix("192.0.2.1/32")}
+	grants := &testGrants{free: map[LimitKey]int{}, need: map[LimitKey]GrantNeed{}}
+	keeper := NewKeeper(0, time.Time{}, 0)
+	keeper.Share(grants)
+	member := keeper.Join(func() {})
+	now := epoch
+	one := politeness.LimitOptions{InFlight: 1}
+	request := func(id storage.HostID, host string) *GateRequest {
+		r := &GateRequest{ID: id, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
+		r.Limits = [limitClasses]GateLimit{byDomain: {domain, politeness.LimitOptions{}}, byGroup: {group, one}, byAddress: {address, one}}
+		return r
+	}
+	state := func(what string, admitted bool, inGroup, atAddress int, hold bool) {
+		t.Helper()
+		if ok := member.Begin(request(1, "a.example.com")).OK; ok != admitted {
+			t.Errorf("%s: admitted: %v", what, ok)
+		}
+		g, a := grants.need[group], grants.need[address]
+		if g.Waiting != inGroup || a.Waiting != atAddress || g.Hold != hold || a.Hold {
+			t.Errorf("%s: needs %+v of the group and %+v of the address", what, g, a)
+		}
+	}
+	state("no grant", false, 1, 0, false)
+	grants.free[address] = 1
+	state("a grant of the address alone", false, 1, 0, false)
+	grants.free[address], grants.free[group] = 0, 1
+	state("a grant of the group", false, 1, 1, true)
+	grants.free[address] = 1
+	if keeper.Granted(address, now); len(member.Woken()) != 1 {
+		t.Error("the request is not woken")
+	}
+	state("both grants", true, 0, 0, false)
+	if grants.free[group]+grants.free[address] != 0 {
+		t.Errorf("%v is free", grants.free)
+	}
+	if _, needs := grants.need[domain]; needs {
+		t.Error("the limit of a domain needs a grant")
+	}
+	if member.Begin(request(2, "b.example.com")).OK || grants.need[group].Waiting != 1 {
+		t.Errorf("a second request begins, or does not wait: %+v", grants.need)
+	}
+	now = now.Add(time.Second)
+	member.End(request(1, "a.example.com"), GateEnd{At: now, Made: true, Knowledge: Knowledge{InFlight: 1}})
+	if grants.free[group]+grants.free[address] != 2 {
+		t.Errorf("%v is free", grants.free)
+	}
+	now = now.Add(time.Minute) // the second does not come
+	keeper.Granted(group, now)
+	if grants.need[group].Waiting != 0 {
+		t.Errorf("a request that does not come needs %+v", grants.need[group])
+	}
+}
