@@ -27,8 +27,14 @@ func (w *world) by(agent string) testweb.Log {
 func (w *world) checkRepeats(want []string, excused func(first, again testweb.Request) bool) (repeats int) {
 	w.t.Helper()
 	slow := w.slow()
+	log := w.check(want)
+	for _, address := range log.Addresses() {
+		if n := log.Address(address).MaxInFlight(); n > 1 {
+			w.t.Errorf("%d requests to the address %s at a time", n, address)
+		}
+	}
 	first := make(map[string]testweb.Request)
-	for _, q := range w.check(want).Pages() {
+	for _, q := range log.Pages() {
 		before, again := first[q.Host+q.Path]
 		if !again {
 			first[q.Host+q.Path] = q

@@ -16,10 +16,11 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// newLong makes a world with NATS servers that are processes, and children as nodes.
+// newLong makes a world with NATS servers that are processes, and children as nodes. Each address has two
+// hosts, and one request at a time.
 func newLong(t *testing.T, servers int, ttl time.Duration) (*world, *growing) {
 	t.Helper()
-	g := newGrowing(12, 1)
+	g := newGrowing(12, 2)
 	web := serve(t, g.sites)
 	return newWorldOf(t, web, seeds(t, web), natstest.StartProcesses(t, names, servers, nil), 250*time.Millisecond, ttl), g
 }
