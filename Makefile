@@ -145,7 +145,7 @@ dist: ## build releases for all platforms, with checksums, into dist/
 		name=amble-$(DIST_VERSION)-$$(echo $$platform | tr / -); mkdir -p $(DIST)/$$name; echo $$name; \
 		CGO_ENABLED=0 GOFLAGS= GOOS=$${platform%/*} GOARCH=$${platform#*/} \
 			go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(DIST_VERSION)' -o $(DIST)/$$name/amble ./cmd/amble; \
-		cp LICENSE README.md config.yaml docs/service/amble.service $(DIST)/$$name/; \
+		cp LICENSE README.md config.yaml docs/service/amble.service docs/service/cluster.conf $(DIST)/$$name/; \
 		chmod 644 $(DIST)/$$name/*; chmod 755 $(DIST)/$$name/amble; \
 		tar --sort=name --mtime=@$(DIST_EPOCH) --owner=0 --group=0 --numeric-owner --format=ustar -C $(DIST) -cf - $$name | gzip -n9 >$(DIST)/$$name.tar.gz; \
 		rm -rf $(DIST)/$$name; \

@@ -50,11 +50,19 @@ func (g *Keeper) Granted(k LimitKey, now time.Time) {
 		}
 	}
 	e.wakeAll(now)
-	g.need(e, now)
+	g.needOf(e, now)
+}
+
+// grantedLimit is a limit that needs grants.
+type grantedLimit struct {
+	GateLimit
+	needs GrantNeed // as Grants knows it
 }
 
 // isVoid reports whether the owner of a ticket has not come when its time had come.
-func (w *gateWaiter) isVoid(now time.Time) bool { return !w.at.IsZero() && now.After(w.at.Add(gateGrace)) }
+func (w *gateWaiter) isVoid(now time.Time) bool {
+	return !w.at.IsZero() && now.After(w.at.Add(gateGrace))
+}
 
 // needGrants has the limits of a request granted, as far as they need it.
 func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
@@ -66,7 +74,7 @@ func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
 			continue
 		}
 		if e.granted == nil {
-			e.granted = new(GrantNeed)
+			e.granted = new(grantedLimit)
 		}
 		e.granted.GateLimit = r.Limits[i]
 	}
@@ -110,6 +118,23 @@ func (g *Keeper) endGranted(all *gateEntries) {
 	}
 }
 
+// needOf says what is needed of the limits of all requests that wait for an entry which has changed.
+func (g *Keeper) needOf(changed *gateEntry, now time.Time) {
+	if g.grants == nil {
+		return
+	}
+	g.need(changed, now)
+	var done []*gateEntry
+	for _, w := range changed.waiters {
+		for _, e := range w.entries {
+			if e != nil && e != changed && !slices.Contains(done, e) {
+				done = append(done, e)
+				g.need(e, now)
+			}
+		}
+	}
+}
+
 // need says what is needed of a limit. A request needs it when all that comes before it is free.
 func (g *Keeper) need(e *gateEntry, now time.Time) {
 	if e.granted == nil {
@@ -126,7 +151,10 @@ func (g *Keeper) need(e *gateEntry, now time.Time) {
 		}
 		need.Waiting++
 	}
-	g.grants.Need(need)
+	if need != e.granted.needs {
+		e.granted.needs = need
+		g.grants.Need(need)
+	}
 }
 
 // freeUpTo returns the first entry of a ticket that is not free; one more than the last: all are.

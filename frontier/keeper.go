@@ -54,7 +54,7 @@ type gateEntry struct {
 	lastEnd  time.Time       // of a request to a limit, or of frontiers that are not in known; zero: none is known
 	known    []gateKnowledge // of a host
 	waiters  []*gateWaiter   // the oldest ticket first
-	granted  *GrantNeed      // of a limit; nil: it needs no grants
+	granted  *grantedLimit   // of a limit; nil: it needs no grants
 }
 
 // gateKnowledge is what one frontier knows of a host.
@@ -141,6 +141,11 @@ func (u *Member) Begin(r *GateRequest) Admission {
 		if w := u.waiting[r.ID]; w != nil {
 			g.drop(w, r.Now)
 		}
+		for _, e := range entries {
+			if e != nil {
+				g.needOf(e, r.Now)
+			}
+		}
 		return Admission{OK: true}
 	}
 	g.enqueue(u, r, &entries, b.at)
@@ -188,6 +193,7 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 	for _, e := range entries {
 		if e != nil {
 			e.wakeAll(r.Now)
+			u.of.needOf(e, r.Now)
 		}
 	}
 }
@@ -286,10 +292,14 @@ func (b *barrier) add(more barrier, now time.Time) {
 	}
 }
 
-// check returns what keeps a request from beginning, besides older requests.
+// check returns what keeps a request from beginning, besides older requests. With grants, that is the first
+// thing of all: it needs no grant for what comes behind it yet, so nobody would wake it for that.
 func (all *gateEntries) check(u *Member, r *GateRequest, now time.Time) (b barrier) {
 	for i := range all {
 		b.add(all.checkOne(i, u, r, now), now)
+		if u.of.grants != nil && !b.isFree(now) {
+			break
+		}
 	}
 	return b
 }
@@ -440,7 +450,7 @@ func (g *Keeper) drop(w *gateWaiter, now time.Time) {
 	for _, e := range w.entries {
 		if e != nil {
 			e.wakeAll(now)
-			g.need(e, now)
+			g.needOf(e, now)
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 	demoShards     = 16
 	demoPatience   = 2 * time.Minute // after which it reports what is missing
 	demoQuiet      = 3 * time.Second // without a request for a page: it is done
-	demoLook       = 500 * time.Millisecond
+	demoInterval   = 500 * time.Millisecond
 	demoAnswer     = 2 * time.Second // for the NATS servers
 	demoSay        = 5 * time.Second // between two lines
 	demoKillWhen   = 0.3             // of the pages
@@ -239,7 +239,7 @@ func (c *clusterDemo) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(demoLook):
+		case <-time.After(demoInterval):
 		}
 		for _, n := range c.nodes {
 			if n != c.victim && !n.runs() {

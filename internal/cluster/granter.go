@@ -58,11 +58,32 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
 	}
 	l.expire(now, g)
 	u := l.find(r)
-	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number <= u.number {
-		return out // repeated, or late
+	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number < u.number {
+		return out // late
 	}
 	u.limit = r.Limit
 	l.updateLimit()
+	waited := u.waits(now, g.o)
+	if r.User.Born > u.Born || r.Number > u.number {
+		g.take(now, l, u, r)
+	}
+	u.want, u.heard = min(max(r.Want, 0), l.limit.Slots), now
+	if u.waits(now, g.o) && !waited {
+		l.moveLast(u)
+	}
+	if now >= g.ready {
+		return l.serve(now, g.o, r.Key, u, out)
+	}
+	if u.slots > 0 {
+		confirmed := l.grant(now, g.o, r.Key, u, l.limit.Slots)
+		confirmed.Grant.Confirms = true
+		out = append(out, confirmed)
+	}
+	return out
+}
+
+// take takes what a request says for the first time. If it is repeated, it is the same.
+func (g *granter) take(now Instant, l *sharedLimit, u *user, r GrantRequest) {
 	kept := min(max(r.Keep, 0), u.slots)
 	switch {
 	case now < g.ready:
@@ -73,21 +94,7 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
 	if kept < u.slots && (r.Used || r.User.Born > u.Born) {
 		l.freed(now)
 	}
-	waited := u.waits(now, g.o)
-	u.Member, u.slots, u.number, u.heard = r.User, kept, r.Number, now
-	u.want, u.until = min(max(r.Want, 0), l.limit.Slots), now.Add(g.o.TTL)
-	if u.waits(now, g.o) && !waited {
-		l.moveLast(u)
-	}
-	if now >= g.ready {
-		return l.serve(now, g.o, r.Key, u, out)
-	}
-	if kept > 0 {
-		confirmed := l.grant(now, g.o, r.Key, u, l.limit.Slots)
-		confirmed.Grant.Confirms = true
-		out = append(out, confirmed)
-	}
-	return out
+	u.Member, u.slots, u.number, u.until = r.User, kept, r.Number, now.Add(g.o.TTL)
 }
 
 // sweep forgets limits that nobody uses.
@@ -243,7 +250,8 @@ type allowance struct {
 	share     int     // what the granter lets it keep
 	number    uint64  // of the newest request
 	requested int     // what it wanted
-	sent      Instant // when it was sent
+	sent      Instant // when it was sent first
+	repeated  Instant // when it was sent last
 	answered  bool    // there is an answer to it
 }
 
@@ -280,18 +288,24 @@ func (a *allowance) isDue(now Instant, o *Options) bool {
 		return true
 	}
 	more := a.answered && a.want() > a.requested
-	if a.number != 0 && now.Sub(a.sent) < o.Retry && !more || a.want() == 0 {
+	if a.number != 0 && now.Sub(a.repeated) < o.Retry && !more || a.want() == 0 {
 		return false
 	}
-	return a.slots == 0 || !a.answered || a.want() > a.slots && a.slots < a.share ||
-		a.until.Sub(now) < (o.TTL-o.Margin)/2
+	return a.slots == 0 || !a.answered || a.want() > a.slots && a.slots < a.share || a.isOld(now, o)
 }
 
-// request returns the request that tells the granter what the node keeps and wants.
+// isOld reports whether half of the time is over for which the answer to the newest request is valid.
+func (a *allowance) isOld(now Instant, o *Options) bool { return now.Sub(a.sent) >= (o.TTL-o.Margin)/2 }
+
+// request returns the request that tells the granter what the node keeps and wants. It is the newest one
+// again unless something is given back or that one is old: an answer to an earlier request is of no use,
+// and may be under way for longer than Retry.
 func (a *allowance) request(now Instant, o *Options, user Member, number uint64) GrantRequest {
-	a.slots = a.keep(now, o)
-	a.number, a.requested, a.sent, a.answered = number, a.want(), now, false
-	return GrantRequest{Key: a.key, Limit: a.limit, User: user, Number: number, Keep: a.slots, Used: a.used,
+	if kept := a.keep(now, o); a.number == 0 || kept < a.slots || a.isOld(now, o) {
+		a.slots, a.number, a.sent, a.answered = kept, number, now, false
+	}
+	a.requested, a.repeated = a.want(), now
+	return GrantRequest{Key: a.key, Limit: a.limit, User: user, Number: a.number, Keep: a.slots, Used: a.used,
 		Want: a.requested}
 }
 

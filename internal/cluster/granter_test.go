@@ -125,14 +125,18 @@ func TestGranterIsStrict(t *testing.T) {
 	}
 }
 
-// TestGranterCounts: a request that is repeated or late changes nothing, and slots that have expired
+// TestGranterCounts: a request that is late changes nothing, one that is repeated takes nothing away, and slots that have expired
 // are not kept.
 func TestGranterCounts(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
 	b.request(0, "a", 5, 0, 4)
+	repeated := GrantRequest{Key: "key", Limit: b.limit, User: Member{"a", 5}, Number: 1, Want: 4}
+	if g := b.handle(0, repeated)["a"]; g.Slots != 4 {
+		t.Errorf("repeated: %+v", g)
+	}
 	for _, r := range []GrantRequest{
-		{Key: "key", User: Member{"a", 5}, Number: 1, Want: 4}, // repeated
-		{Key: "key", User: Member{"a", 4}, Number: 9, Want: 4}, // of an earlier membership
+		{Key: "key", User: Member{"a", 5}, Number: 0, Want: 4},
+		{Key: "key", User: Member{"a", 4}, Number: 9, Want: 4},
 	} {
 		if grants := b.handle(time.Second, r); len(grants) > 0 {
 			t.Errorf("%+v: %v", r, grants)
@@ -288,5 +292,25 @@ func TestRendezvous(t *testing.T) {
 		if owner != before[s] && owner != 3 {
 			t.Fatalf("shard %d moves from %d to %d", s, before[s], owner)
 		}
+	}
+}
+
+// TestSlowAnswer: a request that is repeated is the same one, so an answer that takes longer than Retry is one to it. Half
+// of the time later it is another.
+func TestSlowAnswer(t *testing.T) {
+	o := testOptions()
+	a := &allowance{key: "key", waiting: 1}
+	first := a.request(at(0), &o, Member{}, 1)
+	if a.isDue(at(o.Retry-1), &o) || !a.isDue(at(o.Retry), &o) {
+		t.Error("a request is repeated after Retry")
+	}
+	if again := a.request(at(o.Retry), &o, Member{}, 2); again != first {
+		t.Errorf("%+v is repeated as %+v", first, again)
+	}
+	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, Share: 1}); a.slots != 1 || a.until != at(18*time.Second) {
+		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
+	}
+	if next := a.request(at(9*time.Second), &o, Member{}, 3); next.Number != 3 || next.Keep != 1 {
+		t.Errorf("the next request is %+v", next)
 	}
 }

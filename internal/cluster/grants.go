@@ -140,6 +140,6 @@ func (n *Node) tickGranter(now Instant, h *holding) {
 // dropSlots gives up all slots: the membership that has them is over, and so are its requests.
 func (n *Node) dropSlots() {
 	for _, a := range n.allowances {
-		a.slots = 0
+		a.slots, a.number = 0, 0
 	}
 }

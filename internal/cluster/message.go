@@ -43,7 +43,7 @@ type GrantRequest struct {
 	Key    string // of the limit
 	Limit  Limit  // by the settings of the user
 	User   Member // the node that makes the requests
-	Number uint64 // grows with each request of the user
+	Number uint64 // grows with each request of the user. One that is repeated has the same
 	Keep   int    // slots that the user still has. It has given up all others before it sent this
 	Used   bool   // requests were made with the slots that it has had last
 	Want   int    // slots that it has a use for

@@ -257,7 +257,7 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 	}
 	force := newInForce(d.o, l)
 	d.live.Store(force)
-	force.limitBandwidth(d.connections)
+	force.limitBandwidth(d.share.of)
 	d.maxRate.set(&l, d.o.Now())
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
 	d.refreshOptOuts()

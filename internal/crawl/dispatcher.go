@@ -27,12 +27,6 @@ type dispatcherStore interface {
 	Marks(prefix string) (map[string][]byte, error)
 }
 
-// connections is what the dispatcher needs of the client.
-type connections interface {
-	slowRequests
-	bandwidthLimits
-}
-
 // dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
 // mailbox. It consists of what it owns: the frontier, and a part for each thing that it keeps track
 // of. Run's goroutine drives it and is the only one that touches it.
@@ -44,7 +38,7 @@ type dispatcher struct {
 	live        *atomic.Pointer[inForce]
 	scope       *atomic.Pointer[frontier.Scope]
 	tally       *tally.Tally
-	connections connections
+	connections slowRequests
 	bodies      *bodies
 	space       *diskSpace
 	plan        *recrawl.Plan // of recrawls; nil: there are none

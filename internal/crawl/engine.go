@@ -137,7 +137,7 @@ func (e *Engine) openShared() (err error) {
 		e.shared.shareOptOuts(commanded)
 	}
 	e.share = newShare(e.shared)
-	e.live.Load().limitBandwidth(e.shared.client)
+	e.live.Load().limitBandwidth(e.shared)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
 }

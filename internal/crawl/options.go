@@ -253,17 +253,12 @@ func newInForce(o *Options, l Live) *inForce {
 	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
-// bandwidthLimits is where limits of the bytes that are received are put in force.
-type bandwidthLimits interface {
-	SetBandwidth(all int64, ofHost func(host string) int64)
-}
-
 // limitBandwidth puts the limits of the bytes that are received in force.
-func (f *inForce) limitBandwidth(c bandwidthLimits) {
+func (f *inForce) limitBandwidth(s *Shared) {
 	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
 	var ofHost func(string) int64
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {
 		ofHost = func(host string) int64 { return f.politeness(host).Bandwidth }
 	}
-	c.SetBandwidth(f.Bandwidth, ofHost)
+	s.setBandwidth(f.Bandwidth, ofHost)
 }

@@ -30,6 +30,7 @@ type Shared struct {
 	parsers parsers
 	marks   *wall.Marks
 	gates   *gates // nil: there is one engine
+	now     func() time.Time
 
 	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
 	optOuts   atomic.Pointer[map[string]optout.Entry] // that commands recorded, by mark; nil: none
@@ -37,6 +38,7 @@ type Shared struct {
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	workers int        // requests that workers may have in flight
 	used    int        // those that they have
+	limits  processLimits
 	rate    rateLimit
 	names   int      // lookups that may be in flight
 	lookups int      // those that are
@@ -48,6 +50,7 @@ type Shared struct {
 // newShared opens what engines share, in the data directory of the first of them.
 func newShared(o *Options, space *diskSpace) (*Shared, error) {
 	s := &Shared{
+		now: o.Now, limits: processLimits{part: 1, perSecond: o.MaxRate},
 		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
 		names: o.Frontier.Resolvers, heap: newHeapPace(),
 	}
@@ -264,7 +267,8 @@ func (s *share) change(l *Live, now time.Time) {
 	s.lock()
 	defer s.unlock()
 	s.of.workers, s.of.names = l.Workers, l.Resolvers
-	s.of.rate.set(l.MaxRate, now)
+	s.of.limits.perSecond = l.MaxRate
+	s.of.rate.set(s.of.limits.ratePart(), now)
 	s.of.wakeUp(0)
 }
 

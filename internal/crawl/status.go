@@ -83,10 +83,11 @@ type Limits struct {
 // limits are the limits in force.
 func (e *Engine) limits(rateWait float64) Limits {
 	force := e.live.Load()
+	perSecond, bandwidth := e.shared.inForce()
 	received, waited := e.shared.client.Received()
 	return Limits{
-		MaxRate: force.MaxRate, RateWait: rateWait,
-		Bandwidth: force.Bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
+		MaxRate: perSecond, RateWait: rateWait,
+		Bandwidth: bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
 		Received: uint64(received),
 	}
 }
@@ -247,7 +248,8 @@ func (d *dispatcher) report(state string) {
 	}
 	now := d.o.Now()
 	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
-	s.Limits = Limits{MaxRate: d.live.Load().MaxRate, RateWait: d.maxRate.total(now).Seconds()}
+	perSecond, _ := d.share.of.inForce()
+	s.Limits = Limits{MaxRate: perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
 	case d.stall.why() != nil:

@@ -9,15 +9,15 @@ import (
 // Bounds of the sockets of DNS queries. A name server's answer counts if it comes to the port of the
 // query and has its identifier. Somebody who can learn the port has only the identifier left to
 // guess (RFC 5452, section 9.2), so no port is in use for long, and no two queries under way share
-// one.
+// one. A port on a network serves one query.
 const (
 	maxSocketQueries = 32
 	maxSocketAge     = 10 * time.Second
 	maxIdleSockets   = 64
 )
 
-// querySockets keeps UDP sockets to name servers for later queries: to make and to close one takes
-// longer than a query of a name server near by. It is safe for concurrent use.
+// querySockets keeps UDP sockets to name servers of this machine for later queries: to make and to
+// close one takes longer than the query. It is safe for concurrent use.
 type querySockets struct {
 	now func() time.Time
 
@@ -57,11 +57,18 @@ func (s *querySockets) take(address string) *querySocket {
 func (s *querySockets) put(c *querySocket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || c.queries >= maxSocketQueries || len(s.idle) >= maxIdleSockets || c.SetDeadline(time.Time{}) != nil {
+	full := s.closed || c.queries >= maxSocketQueries || len(s.idle) >= maxIdleSockets
+	if full || !isLocal(c.RemoteAddr()) || c.SetDeadline(time.Time{}) != nil {
 		return c.Close()
 	}
 	s.idle = append(s.idle, c)
 	return nil
+}
+
+// isLocal reports whether an address is one of loopback, which no other machine can send from.
+func isLocal(a net.Addr) bool {
+	udp, ok := a.(*net.UDPAddr)
+	return ok && udp.IP.IsLoopback()
 }
 
 // closeIdle closes the idle sockets and reports whether there was one.

@@ -82,6 +82,21 @@ func TestQuerySockets(t *testing.T) {
 	}
 }
 
+// A socket to another machine serves one query: who can send packets there may find out its port.
+func TestQuerySocketsOfLoopback(t *testing.T) {
+	for address, want := range map[net.Addr]bool{
+		&net.UDPAddr{IP: net.IPv4(127, 0, 0, 53), Port: 53}:    true,
+		&net.UDPAddr{IP: net.IPv6loopback, Port: 53}:           true,
+		&net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 53}:     false,
+		&net.UDPAddr{IP: net.ParseIP("2001:db8::1"), Port: 53}: false,
+		&net.UnixAddr{Name: "/run/resolver", Net: "unixgram"}:  false,
+	} {
+		if isLocal(address) != want {
+			t.Errorf("%v: %v", address, !want)
+		}
+	}
+}
+
 // A socket is not used for longer than maxSocketAge.
 func TestQuerySocketsAge(t *testing.T) {
 	now := time.Now()

@@ -25,8 +25,9 @@
 // # Goroutines
 //
 // [Node.Run] is the loop: it lets time pass for the state machine and carries out its actions. It
-// starts five goroutines and waits for them: one follows the registers, one sends messages about
-// grants and one takes them, one breaks off requests, and one watches over the copies on the servers.
+// starts six goroutines and waits for them: one follows the registers, one sends messages about
+// grants and one takes them, one takes commands of an operator, one breaks off requests, and one watches
+// over the copies on the servers.
 // Each write and read of a register is a goroutine of its own, with a bound on their number and on
 // their time. The state machine is behind a lock under which nothing blocks.
 package membership

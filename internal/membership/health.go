@@ -52,18 +52,17 @@ func (n *Node) watchReplicas(ctx context.Context) {
 	defer ticker.Stop()
 	var before map[string]bool
 	for {
+		limited, cancel := context.WithTimeout(ctx, healthEvery/2)
+		list, err := n.Replicas(limited)
+		cancel()
+		if err == nil { // the loss of trust is reported already
+			before = n.reportBehind(list, before)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		limited, cancel := context.WithTimeout(ctx, healthEvery/2)
-		list, err := n.Replicas(limited)
-		cancel()
-		if err != nil {
-			continue // the loss of trust is reported already
-		}
-		before = n.reportBehind(list, before)
 	}
 }
 

@@ -43,6 +43,7 @@ type Cluster interface {
 // CrawlStatus is the status of the crawl, as the API sends it.
 type CrawlStatus struct {
 	crawl.Status
+	Cluster string `json:"cluster,omitempty"` // the name of the cluster; the numbers are those of all its nodes
 	// Incomplete says what is not in the numbers: in a cluster, when not all have answered.
 	Incomplete *Incomplete `json:"incomplete,omitempty"`
 }

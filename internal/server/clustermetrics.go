@@ -11,7 +11,7 @@ type clusterCollector struct {
 	c Cluster
 
 	connected, joined, trust, owned, free, members, refused *prometheus.Desc
-	records, bytes, incoming, snapshot                      *prometheus.Desc
+	records, bytes, incoming, snapshot, lag, offline        *prometheus.Desc
 }
 
 func newClusterCollector(c Cluster) *clusterCollector {
@@ -33,13 +33,16 @@ func newClusterCollector(c Cluster) *clusterCollector {
 		bytes:    d("log_bytes", "Bytes of these messages, estimated."),
 		incoming: d("incoming_messages", "Messages with URLs of other shards, since the snapshots of this node's shards."),
 		snapshot: d("snapshot_age_seconds", "Age of the oldest snapshot of this node's shards; of those that have one."),
+		lag: d("server_lag_messages", "Messages of the registers and logs that a NATS server does not have yet.",
+			"server"),
+		offline: d("server_offline", "1 if a NATS server with a copy of the registers and logs is not there.", "server"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused,
-		c.records, c.bytes, c.incoming, c.snapshot} {
+		c.records, c.bytes, c.incoming, c.snapshot, c.lag, c.offline} {
 		to <- d
 	}
 }
@@ -48,12 +51,6 @@ func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
 func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	is := func(b bool) float64 {
-		if b {
-			return 1
-		}
-		return 0
 	}
 	st := c.c.Status()
 	members := map[string]int{"live": 0, "silent": 0, "left": 0}
@@ -72,13 +69,20 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 			free++
 		}
 	}
-	gauge(c.connected, is(st.Connected))
-	gauge(c.joined, is(st.Joined))
+	gauge(c.connected, toFloat(st.Connected))
+	gauge(c.joined, toFloat(st.Joined))
 	gauge(c.trust, st.Trust.Seconds())
 	gauge(c.owned, float64(owned))
 	gauge(c.free, float64(free))
 	to <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.c.Refused()))
 	c.collectLogs(gauge, st.Node)
+}
+
+func toFloat(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // collectLogs collects what the NATS servers hold of the shards of this node.
@@ -105,4 +109,8 @@ func (c *clusterCollector) collectLogs(gauge func(*prometheus.Desc, float64, ...
 	gauge(c.bytes, float64(bytes))
 	gauge(c.incoming, float64(incoming))
 	gauge(c.snapshot, oldest)
+	for _, r := range survey.Replicas {
+		gauge(c.lag, float64(r.Lag), r.Server)
+		gauge(c.offline, toFloat(r.Offline), r.Server)
+	}
 }

@@ -26,7 +26,7 @@ func (s *Server) clusterStatus(ctx context.Context) CrawlStatus {
 		sum.Reason = "no node crawls a shard now"
 	}
 	sum.DataDir, sum.OutputDir = s.o.DataDir, ""
-	sum.Incomplete = s.unknown(known, failed)
+	sum.Cluster, sum.Incomplete = s.o.Cluster.Status().Cluster, s.unknown(known, failed)
 	return sum
 }
 

@@ -20,7 +20,9 @@ type planOfAll struct {
 // planAll sums up the plans of all shards.
 func (s *Server) planAll(w http.ResponseWriter, r *http.Request) {
 	parts, lacking, err := fromShards[inspect.RecrawlPlan](r.Context(), s, 2*answerTimeout, partOf(r, nil))
-	all := planOfAll{Incomplete: lacking}
+	all := planOfAll{Incomplete: lacking, RecrawlPlan: inspect.RecrawlPlan{
+		Budgets: []inspect.BudgetForecast{}, Largest: []inspect.HostRecrawls{}, Next: []inspect.Recrawl{},
+	}}
 	for _, shard := range s.allShards() {
 		if one, ok := parts[shard]; ok {
 			addPlan(&all.RecrawlPlan, &one)

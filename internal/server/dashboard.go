@@ -232,7 +232,7 @@ type historyQuery struct {
 
 func (s *Server) historyAPI(api huma.API) {
 	handle(api, operation("GET", "/history", "crawl-history", "The past of the crawl, as columns"),
-		func(_ context.Context, q *historyQuery) (*object[History], error) {
-			return answer(s.recorder.history(slices.Index(windows(), q.Window)), nil)
+		func(_ context.Context, q *historyQuery) (*object[historySum], error) {
+			return answer(historySum{History: s.recorder.history(slices.Index(windows(), q.Window))}, nil)
 		})
 }

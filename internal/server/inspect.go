@@ -26,7 +26,7 @@ type hostsQuery struct {
 	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
 	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers largest first, next soonest first, name by the labels from the right, found in the order of discovery; default: waiting, or name with under and contains"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
-	After    string `query:"after" maxLength:"512" doc:"next of the previous page"`
+	After    string `query:"after" maxLength:"24576" doc:"next of the previous page"`
 	Under    string `query:"under" maxLength:"512" doc:"only this domain and the hosts below it, by name"`
 	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was inspected, and may be empty"`
 }
@@ -44,16 +44,17 @@ func (s *Server) hostsAPI(api huma.API) {
 		})
 }
 
-func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[inspect.HostPage], error) {
+func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[hostsOfAll], error) {
 	if q.Sort == "" {
 		q.Sort = "waiting"
 		if q.Under != "" || q.Contains != "" {
 			q.Sort = "name"
 		}
 	}
-	return answer(s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
+	page, err := s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
 		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
-	}))
+	})
+	return answer(hostsOfAll{HostPage: page}, err)
 }
 
 // URLFilter selects URLs. It is exported because huma reads only fields of exported types.
@@ -61,7 +62,7 @@ type URLFilter struct {
 	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
-	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
+	From   string     `query:"from" maxLength:"32" pattern:"^(([0-9]{1,9}[.])?[1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
@@ -100,13 +101,14 @@ func (s *Server) urlsAPI(api huma.API) {
 	s.retryAPI(api)
 }
 
-func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[inspect.URLPage], error) {
+func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[urlsOfAll], error) {
 	query, err := q.query()
 	if err != nil {
 		return nil, err
 	}
 	query.Limit, query.Examine = q.Limit, maxExamined
-	return answer(s.crawl(ctx).View().URLPage(ctx, query))
+	page, err := s.crawl(ctx).View().URLPage(ctx, query)
+	return answer(urlsOfAll{URLPage: page}, err)
 }
 
 func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
@@ -166,8 +168,9 @@ type planQuery struct {
 
 func (s *Server) planAPI(api huma.API) {
 	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
-		func(ctx context.Context, q *planQuery) (*object[inspect.RecrawlPlan], error) {
-			return answer(s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts))
+		func(ctx context.Context, q *planQuery) (*object[planOfAll], error) {
+			plan, err := s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts)
+			return answer(planOfAll{RecrawlPlan: plan}, err)
 		})
 }
 

@@ -32,14 +32,15 @@ type optOutName struct {
 
 // optOutList is all opt-outs.
 type optOutList struct {
-	OptOuts []crawl.OptOut `json:"opt_outs"`
+	OptOuts    []crawl.OptOut `json:"opt_outs"`
+	Incomplete *Incomplete    `json:"incomplete,omitempty"`
 }
 
 func (s *Server) optOutAPI(api huma.API) {
 	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
 	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[optOutList], error) {
 		entries, err := s.crawl(ctx).OptOuts()
-		return answer(optOutList{entries}, err)
+		return answer(optOutList{OptOuts: entries}, err)
 	})
 	add := operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
 	add.Description = "Nothing that it covers is requested from now on, robots.txt files included; a request in " +

@@ -82,6 +82,9 @@ func (r *refused) Error() string {
 	return p.Detail
 }
 
+// GetStatus implements huma.StatusError.
+func (r *refused) GetStatus() int { return r.status }
+
 // isWrong reports whether an error is one that every shard gives to the request.
 func isWrong(err error) bool {
 	var r *refused

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -199,18 +200,12 @@ func wholly(lacking *Incomplete, err error) error {
 	return err
 }
 
-// optOutsOfAll is all opt-outs.
-type optOutsOfAll struct {
-	optOutList
-	Incomplete *Incomplete `json:"incomplete,omitempty"`
-}
-
 // listAllOptOuts lists the opt-outs of all shards. All have the same, unless a command has not reached
 // one.
 func (s *Server) listAllOptOuts(w http.ResponseWriter, r *http.Request) {
 	parts, lacking, err := fromShards[optOutList](r.Context(), s, answerTimeout, partOf(r, nil))
-	all := optOutsOfAll{Incomplete: lacking}
-	all.OptOuts = all.OptOuts[:0]
+	all := optOutList{Incomplete: lacking}
+	all.OptOuts = []crawl.OptOut{}
 	known := make(map[[2]string]bool)
 	for _, shard := range s.allShards() {
 		for _, o := range parts[shard].OptOuts {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -251,6 +253,7 @@ func TestAPI(t *testing.T) {
 				t.Errorf("%q is not in the metrics", line)
 			}
 		}
+		checkAlerts(t, text)
 	})
 	t.Run("refused", func(t *testing.T) {
 		for _, q := range [][2]string{{"POST", "/api/v1/leases"}, {"GET", "/api/v1/backup"}, {"POST", "/api/v1/crawl/drain"}} {
@@ -309,4 +312,24 @@ func TestPauseHolds(t *testing.T) {
 		t.Errorf("%+v", resumed)
 	}
 	w.crawled(alone(t))
+}
+
+// checkAlerts: each series of an alert of docs/CLUSTER.md is in the metrics of a node.
+func checkAlerts(t *testing.T, metrics string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/CLUSTER.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
+	alerts, _, _ = strings.Cut(alerts, "\n## ")
+	found := regexp.MustCompile("amble_[a-z_]+(\\{[^}]*\\})?").FindAllString(alerts, -1)
+	for _, series := range found {
+		if !strings.Contains(metrics, "\n"+series+" ") && !strings.Contains(metrics, "\n"+series+"{") {
+			t.Errorf("%s is not in the metrics", series)
+		}
+	}
+	if len(found) < 9 {
+		t.Errorf("only %d series were found", len(found))
+	}
 }

@@ -172,6 +172,30 @@ func (w *world) leader() (leader int) {
 	return leader
 }
 
+// TestClusterSlowServers: a round trip to the servers takes half a second. The crawl goes on, when nodes
+// leave and come back too.
+func TestClusterSlowServers(t *testing.T) {
+	t.Parallel()
+	w, g := newLong(t, 1, longTTL)
+	slow := func(c *child) {
+		for _, p := range c.proxies {
+			p.Delay(250 * time.Millisecond) // each way
+		}
+	}
+	all := w.startChildren("a", "b", "c")
+	for _, c := range all {
+		slow(c)
+	}
+	w.goesOn("with slow servers", 12)
+	all[0].leave()
+	w.goesOn("with two nodes", 12)
+	slow(w.startChild(all[0].name, all[0].dir))
+	w.goesOn("with three nodes", 12)
+	want := w.finish(g)
+	w.leaveAll()
+	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want, never))
+}
+
 // TestClusterChurn: for five minutes a node joins or leaves each ten seconds. No shard is without an owner
 // for longer than a minute, and no page is requested twice.
 func TestClusterChurn(t *testing.T) {

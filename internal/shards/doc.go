@@ -37,18 +37,33 @@
 // read all that was published for them (census). The owner of shard 0 finds out, and all nodes leave. A
 // node that does not hear of it takes the shards over, finds out itself and leaves too.
 //
+// # Limits that shards share
+//
+// The engines of a node share a frontier.Keeper, which keeps the limits of addresses, ranges and groups
+// over its shards. It uses what the node has of each limit by grants from another shard's owner, or its
+// own (grants). So the node is one user of a limit, and a node that needs it alone sends a message about
+// it only each half of a TTL. A request has a permit with its limits, and is broken off when a grant of
+// one ends.
+//
+// For a TTL after a shard has changed its owner, no more slots of limits that hash to it are granted; nodes that
+// have them keep them. So hosts of a shard that moves may wait for that long.
+//
+// Requests and received bytes a second are limited for all nodes together: each has its part by its
+// weight (part). A node that joins others uses nothing of these limits for a TTL.
+//
 // # Goroutines
 //
-// One of a node reads the scope, one removes databases (leftovers), and two wait for the end of the crawl.
-// One drives each engine from its opening to its end (run.drive), one makes its snapshots, and one answers
+// One of a node reads the scope, one removes databases (leftovers), one follows the weights of the members,
+// one reads the register of pages, and two wait for the end of the crawl. One drives each engine from its
+// opening to its end (run.drive), one makes its snapshots, one takes and returns its pages, and one answers
 // queries of other nodes. They end with the holding of the shard. Those of the engines are in
 // docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //
-//   - Limits of addresses, ranges and groups are kept between the shards of one node, and not between
-//     nodes. Hosts of several nodes that share an address may receive more requests together than
-//     the limit allows.
-//   - Limits of the whole process, such as requests a second, are those of each node.
+//   - After a restart of all nodes, or of the only one, nothing is requested for a TTL: the granters
+//     cannot know that nobody has an earlier grant.
+//   - Requests a second are more than the limit for as long as nodes that start together do not see each
+//     other.
 //   - recrawl.budget is refused: Options.Validate names it.
 package shards

@@ -170,9 +170,10 @@ func (f *faults) clockSteps(*testing.T) {
 	}
 }
 
+// slowServers: a round trip takes a fortieth of the TTL, as half a second is of the TTL of 20 s.
 func (f *faults) slowServers(*testing.T) {
 	for _, p := range f.pair {
-		p.proxy.Delay(250 * time.Millisecond) // each way
+		p.proxy.Delay(f.ttl / 80) // each way
 	}
 	f.goesOn("with slow servers", 12)
 	for _, p := range f.pair {

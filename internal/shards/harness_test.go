@@ -336,6 +336,19 @@ func ring() (all []testweb.Site) {
 	return all
 }
 
+// sharing is the ring with addresses that hosts share, and pages that take some time.
+func sharing(address func(host int) string, slow time.Duration) []testweb.Site {
+	all := ring()
+	for i := range all {
+		all[i].Group = address(i)
+		routes := all[i].Handler.(testweb.Routes)
+		for path, page := range routes {
+			routes[path] = testweb.Slow(slow, page)
+		}
+	}
+	return all
+}
+
 func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
 	for _, host := range web.Sites() {

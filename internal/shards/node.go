@@ -101,6 +101,7 @@ func (n *Node) Run(ctx context.Context) error {
 	readers.Go(func() { n.engines.orders.follow(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
+	readers.Go(func() { n.follow(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()

@@ -16,8 +16,8 @@ import (
 )
 
 // The TTLs of members: one that no slow machine exceeds, one that elections of three servers do not, and
-// one for tests that wait for its end.
-const longTTL, serversTTL, shortTTL = 20 * time.Second, 15 * time.Second, 2 * time.Second
+// one for tests that wait for its end. A new granter waits for it.
+const longTTL, serversTTL, shortTTL = 10 * time.Second, 15 * time.Second, 2 * time.Second
 
 // TestOneNode: a node with four shards requests the pages that one machine requests, each once.
 func TestOneNode(t *testing.T) {

@@ -5,11 +5,12 @@ import { overview } from "./overview.js";
 import { fetches } from "./fetches.js";
 import { hosts } from "./hosts.js";
 import { optouts } from "./optouts.js";
+import { cluster } from "./cluster.js";
 import { host } from "./host.js";
 import { url } from "./url.js";
 
 // A page is a function (argument, shared) that returns {title, node, on} where on has a function for each kind of event it wants.
-const pages = { "": overview, hosts: (name, shared) => (name ? host(name, shared) : hosts(name, shared)), fetches, optouts, url };
+const pages = { "": overview, hosts: (name, shared) => (name ? host(name, shared) : hosts(name, shared)), fetches, optouts, cluster, url };
 
 const main = document.getElementById("main");
 const badge = document.getElementById("state");
@@ -18,6 +19,7 @@ const notice = document.getElementById("notice");
 // shared is what all pages know: the last status and the fetches that were seen, and a signal that ends with the page.
 const shared = { status: null, recent: [], signal: null, refresh: show, say };
 let page = { on: {} };
+let incomplete = false; // the last status was
 let leave = new AbortController();
 
 function say(text) {
@@ -65,6 +67,10 @@ const on = {
     badge.className = `badge ${status.state}`;
     if (badge.textContent !== status.state) badge.textContent = status.state;
     badge.title = status.reason ?? "";
+    document.getElementById("cluster").hidden = !status.cluster;
+    if (status.incomplete) say(`Not all of the cluster has answered: ${status.incomplete.why.join("; ")}`);
+    else if (incomplete) say();
+    incomplete = Boolean(status.incomplete);
   },
   fetches(list) {
     shared.recent = [...list.reverse(), ...shared.recent].slice(0, 200);

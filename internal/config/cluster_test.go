@@ -1,0 +1,95 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/amble-crawler/amble/internal/natsconn"
+)
+
+// TestClusterPage: the config files of docs/CLUSTER.md are correct, and each is that of a node.
+func TestClusterPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/CLUSTER.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d config files", len(blocks))
+	}
+	for i, block := range blocks {
+		c, err := inFile(t, string(block[1]), []string{"cluster.node=machine"}, nil)
+		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i == 0) {
+			t.Errorf("file %d: %v", i+1, err)
+		}
+	}
+}
+
+// TestCompose: the environment of each container of docs/service/compose.yaml is correct, and each node
+// has a name of its own.
+func TestCompose(t *testing.T) {
+	text, err := os.ReadFile("../../docs/service/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct {
+			Hostname    string            `yaml:"hostname"`
+			Environment map[string]string `yaml:"environment"`
+		} `yaml:"services"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Services) != 3 {
+		t.Fatal(err, file)
+	}
+	names := make(map[string]bool)
+	for name, service := range file.Services {
+		var environ []string
+		for _, key := range slices.Sorted(maps.Keys(service.Environment)) {
+			environ = append(environ, key+"="+service.Environment[key])
+		}
+		c, err := inFile(t, "", []string{"cluster.node=" + service.Hostname}, environ)
+		if err != nil || !c.InCluster() {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		names[c.NodeName()] = true
+		if o := c.EmbeddedServer(); len(o.Routes) != 3 || o.Credentials == "" || o.Names != (natsconn.Names{Cluster: "crawl"}) {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	if len(names) != 3 {
+		t.Errorf("the nodes are %v", names)
+	}
+}
+
+// TestClient: a command connects to the servers of the settings, or to the one inside the node.
+func TestClient(t *testing.T) {
+	for _, tt := range []struct{ set, want string }{
+		{"cluster.urls=nats://a:1,tls://b:2", "nats://a:1"},
+		{"cluster.embed.listen=127.0.0.7:4222", "nats://127.0.0.7:4222"},
+		{"cluster.embed.listen=localhost:4222", "nats://localhost:4222"},
+		{"cluster.embed.listen=127.0.0.1:0", ""},
+		{"log.level=info", ""},
+	} {
+		c, err := inFile(t, "", []string{"cluster.replicas=1", tt.set}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := c.Client()
+		if tt.want == "" && err == nil || tt.want != "" && (err != nil || o.URLs[0] != tt.want) {
+			t.Errorf("%s: %v, %v", tt.set, o.URLs, err)
+		}
+	}
+	c, err := inFile(t, "cluster:\n  credentials: x\n  replicas: 1\n  embed:\n    listen: '[::]:4222'\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := c.Client(); err != nil || o.URLs[0] != "nats://127.0.0.1:4222" {
+		t.Errorf("%v, %v", o.URLs, err)
+	}
+}
