@@ -53,10 +53,11 @@
 //
 // # Goroutines
 //
-// One of a node reads the scope, one the desired state of the crawl, one removes databases (leftovers),
-// one follows the weights of the members, and two wait for the end of the crawl. One drives each engine
-// from its opening to its end (run.drive), one makes its snapshots, one pauses and resumes it, and one
-// answers queries of other nodes. They end with the holding of the shard. Those of the engines are in
+// One of a node reads the scope, one the desired state of the crawl, one removes databases (leftovers), one
+// follows the weights of the members, one reads the register of pages, and two wait for the end of the
+// crawl. One drives each engine from its opening to its end (run.drive), one makes its snapshots, one
+// pauses and resumes it, one takes and returns its pages, and one answers queries of other nodes. They end
+// with the holding of the shard. Those of the engines are in
 // docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
