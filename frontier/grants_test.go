@@ -35,7 +35,7 @@ func TestGrants(t *testing.T) {
 	group, domain := LimitKey{Group: "a group"}, LimitKey{Domain: "example.com"}
 	address := LimitKey{Network: netip.MustParsePrefix("192.0.2.1/32")}
 	grants := &testGrants{free: map[LimitKey]int{}, need: map[LimitKey]GrantNeed{}}
-	keeper := NewKeeper(0, time.Time{}, 0)
+	keeper := NewKeeper(0, Before{})
 	keeper.Share(grants)
 	member := keeper.Join(func() {})
 	now := epoch

@@ -114,7 +114,7 @@ func TestMergeHosts(t *testing.T) {
 	var all hostsOfAll
 	taken := all.merge(map[cluster.Shard]inspect.HostPage{
 		0: page(3, 9, 3, 1), 1: page(0), 2: page(2, 8, 7),
-	}, hostOrder("waiting"), 4)
+	}, compareHosts("waiting"), 4)
 	var waiting []uint32
 	for i := range all.Hosts {
 		waiting = append(waiting, all.Hosts[i].Waiting)
@@ -123,7 +123,7 @@ func TestMergeHosts(t *testing.T) {
 		t.Errorf("%v, %v, %d", waiting, taken, all.Matching)
 	}
 	for _, sort := range inspect.HostSorts() {
-		if (hostOrder(sort) == nil) != (sort == inspect.SortFound) {
+		if (compareHosts(sort) == nil) != (sort == inspect.SortFound) {
 			t.Errorf("%s has no order", sort)
 		}
 	}

@@ -64,8 +64,8 @@ func parseHostCursor(text string, shards []cluster.Shard) (hostCursor, error) {
 	return c, nil
 }
 
-// hostOrder compares hosts as a list is sorted; nil: as each shard has found them.
-func hostOrder(sort string) func(a, b *inspect.Host) int {
+// compareHosts compares hosts as a list is sorted; nil: as each shard has found them.
+func compareHosts(sort string) func(a, b *inspect.Host) int {
 	most := func(f func(*inspect.Host) float64) func(a, b *inspect.Host) int {
 		return func(a, b *inspect.Host) int { return cmp.Compare(f(b), f(a)) }
 	}
@@ -127,7 +127,7 @@ func (s *Server) pageOfHosts(ctx context.Context, query url.Values) (all hostsOf
 	if err != nil {
 		return all, err
 	}
-	taken := all.merge(pages, hostOrder(sort), limit)
+	taken := all.merge(pages, compareHosts(sort), limit)
 	all.Incomplete = missing(failed)
 	next := make(hostCursor)
 	partly := make(hostCursor) // shards whose page is on this one in part
