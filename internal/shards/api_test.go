@@ -321,7 +321,7 @@ func checkAlerts(t *testing.T, metrics string) {
 	}
 	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
 	alerts, _, _ = strings.Cut(alerts, "\n## ")
-	found := regexp.MustCompile("amble_[a-z_]+(\\{[^}]*\\})?").FindAllString(alerts, -1)
+	found := regexp.MustCompile(`amble_[a-z_]+(\{[^}]*\})?`).FindAllString(alerts, -1)
 	for _, series := range found {
 		if !strings.Contains(metrics, "\n"+series+" ") && !strings.Contains(metrics, "\n"+series+"{") {
 			t.Errorf("%s is not in the metrics", series)
