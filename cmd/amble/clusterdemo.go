@@ -33,7 +33,6 @@ type clusterDemo struct {
 	started time.Time
 	nodes   []*demoNode
 	victim  *demoNode // nil: it was not killed yet
-	killed  time.Time
 }
 
 // demoNode is a node of the demonstration.
@@ -48,20 +47,19 @@ const (
 	demoNodes      = 3
 	demoShards     = 16
 	demoPatience   = 2 * time.Minute // after which it reports what is missing
-	demoQuiet      = 3 * time.Second // without a request for a page: it is done
 	demoInterval   = 500 * time.Millisecond
 	demoAnswer     = 2 * time.Second // for the NATS servers
 	demoSay        = 5 * time.Second // between two lines
 	demoKillWhen   = 0.3             // of the pages
-	demoLeaveAfter = 30 * time.Second
+	demoSettleTime = 30 * time.Second
 )
 
 // demoNodeConfig is the config file of a node.
 const demoNodeConfig = `# The settings of a node of a cluster by "amble demo --nodes 3". The web is gone with the demo.
 data_dir: ./data
 crawl:
-  exit_when_done: false
   max_depth: %[2]d            # bounds the calendar, which has no end
+  give_up_after: 32s         # a little more than the others wait with a host that a dead node may have requested
   shutdown_grace: 5s
   seeds:
 %[3]s
@@ -69,8 +67,6 @@ politeness:
   delay: %[4]s
 retry:
   delay: 500ms
-recrawl:
-  budget: 0
 fetch:
   user_agent: amble-%[1]s # so that the web can tell the nodes from each other
   contact: https://example.org/amble-demo
@@ -125,7 +121,7 @@ func (c *clusterDemo) run(ctx context.Context) error {
 	if err != nil {
 		return exit(exitProblem, fmt.Errorf("%w; the logs of the nodes are in %s", err, filepath.Join(c.dir, "*", "log.txt")))
 	}
-	return c.leave()
+	return nil
 }
 
 // say prints a line with the time since the start.
@@ -229,7 +225,22 @@ func (n *demoNode) runs() bool {
 	}
 }
 
-// watch shows how the nodes get on, kills one in the middle, and returns when the crawl is done.
+// haveEnded reports whether the crawl is over: all nodes but the dead one have ended by themselves.
+func (c *clusterDemo) haveEnded() (bool, error) {
+	running := false
+	for _, n := range c.nodes {
+		switch {
+		case n == c.victim:
+		case n.runs():
+			running = true
+		case c.victim == nil || !n.command.ProcessState.Success():
+			return false, fmt.Errorf("%s has ended too soon: %s", n.name, n.command.ProcessState)
+		}
+	}
+	return !running, nil
+}
+
+// watch shows how the nodes get on, kills one in the middle, and returns when the crawl is over.
 func (c *clusterDemo) watch(ctx context.Context) error {
 	servers := demoServers{close: func() {}}
 	defer func() { servers.close() }()
@@ -241,10 +252,11 @@ func (c *clusterDemo) watch(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(demoInterval):
 		}
-		for _, n := range c.nodes {
-			if n != c.victim && !n.runs() {
-				return fmt.Errorf("%s has ended", n.name)
-			}
+		if ended, err := c.haveEnded(); err != nil {
+			return err
+		} else if ended {
+			c.say("all pages are fetched: the crawl is over, and the nodes have ended")
+			return nil
 		}
 		log := c.web.Requests()
 		s := servers.survey(ctx, c)
@@ -258,9 +270,6 @@ func (c *clusterDemo) watch(ctx context.Context) error {
 		case !over && s != nil && owned(s, c.victim.name) == 0:
 			over = true
 			c.say("%s is certainly gone: the others have its shards, and wait for the delay of each host", c.victim.name)
-		case over && c.isDone(log):
-			c.say("all pages are fetched")
-			return nil
 		}
 	}
 }
@@ -315,39 +324,9 @@ func (c *clusterDemo) killOne(log testweb.Log, s *membership.Survey) {
 	}
 	c.victim = busiest
 	busiest.kill()
-	c.killed = time.Now()
 	c.say("kill -9 %d: %s is dead, in the middle of its work, and its NATS server too. It had %s, which\n        "+
 		"nobody touches for 20 seconds: it could be alive and only cut off", busiest.command.Process.Pid, busiest.name,
 		plural(owned(s, busiest.name), "shard"))
-}
-
-// isDone reports whether each page was requested as often as it should, and nothing else is.
-func (c *clusterDemo) isDone(log testweb.Log) bool {
-	count := log.CountByPath()
-	for _, page := range c.facts.Must {
-		if count[page.String()] < page.Tries {
-			return false
-		}
-	}
-	pages := log.Pages()
-	return time.Since(pages[len(pages)-1].Start) > demoQuiet
-}
-
-// leave makes a node leave in an orderly way. The last one then has no majority of the servers any more,
-// and nobody to hand its shards to: it is killed.
-func (c *clusterDemo) leave() error {
-	i := slices.IndexFunc(c.nodes, func(n *demoNode) bool { return n != c.victim })
-	n, began := c.nodes[i], time.Now()
-	if err := n.command.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
-	select {
-	case <-n.ended:
-	case <-time.After(demoLeaveAfter):
-		return exit(exitProblem, fmt.Errorf("%s does not end", n.name))
-	}
-	c.say("%s was told to leave, and has handed its shards over in %.1f s", n.name, time.Since(began).Seconds())
-	return nil
 }
 
 // demoServers is a connection to the NATS servers of the nodes.
@@ -377,7 +356,7 @@ func (d *demoServers) survey(ctx context.Context, c *clusterDemo) *membership.Su
 
 // report prints what the web saw, and whether the nodes behaved as one crawler.
 func (c *clusterDemo) report(w io.Writer) error {
-	settling, cancel := context.WithTimeout(context.Background(), demoLeaveAfter)
+	settling, cancel := context.WithTimeout(context.Background(), demoSettleTime)
 	defer cancel()
 	if err := c.web.Settle(settling); err != nil {
 		return exit(exitProblem, err)

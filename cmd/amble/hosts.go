@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -39,8 +40,8 @@ Orders (numbers: largest first): ` +
 			strings.Join(inspect.HostSorts(), ", ") + `.
 A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts; --sort found --limit 0 lists all.
 
-Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or
-settings. 3: another process has the database and no API answers.`,
+Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or not all of a cluster
+has answered: the hosts are those of the others. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble hosts
   amble hosts --state trouble --sort urls --limit 20
   amble hosts --sort found --limit 0 --jsonl
@@ -123,14 +124,26 @@ func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) 
 		before = ","
 		return writeJSON(w, h)
 	})
-	if err != nil {
+	var lacking *server.Incomplete
+	if err != nil && !errors.As(err, &lacking) {
 		return err
 	}
 	if before == "," {
 		before = ""
 	}
-	_, err = fmt.Fprintf(w, "%s],\"matching\":%d}\n", before, matching)
-	return err
+	if _, err := fmt.Fprintf(w, `%s],"matching":%d`, before, matching); err != nil {
+		return err
+	}
+	if lacking != nil {
+		if _, err := io.WriteString(w, `,"incomplete":`); err != nil {
+			return err
+		}
+		if err := writeJSON(w, lacking); err != nil {
+			return err
+		}
+	}
+	_, werr := io.WriteString(w, "}\n")
+	return errors.Join(err, werr)
 }
 
 func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) error {

@@ -6,7 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -21,11 +26,13 @@ import (
 type member struct {
 	*crawling
 	node *shards.Node
+	js   jetstream.JetStream // of its connection
 }
 
 // memberOutcome is what a node has done.
 type memberOutcome struct {
 	shards.Progress
+	shards.Summary
 	took time.Duration
 	left bool // its shards were handed over
 }
@@ -37,10 +44,12 @@ const (
 	openAgain      = 500 * time.Millisecond // between two attempts
 	reportAgain    = 10 * time.Second       // between two lines that say why it does not join
 	leaveTime      = 10 * time.Second       // to hand over, besides crawl.shutdown_grace
+	othersTime     = leaveTime              // for the others to leave at the end of the crawl
+	othersAgain    = 100 * time.Millisecond // between two looks at that
 )
 
-// run crawls the shards that fall to this node until a signal arrives. The first one makes it hand them
-// over. Its errors have an exit code.
+// run crawls the shards that fall to this node until the crawl is over or a signal arrives. The first one
+// makes it hand them over. Its errors have an exit code.
 func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	options, err := m.options()
 	if err != nil {
@@ -78,6 +87,9 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, err
 	}
 	out, err = m.crawl(ctx)
+	if nats != nil && out.Finished {
+		m.waitForOthers(ctx)
+	}
 	return out, errors.Join(err, closeServer(server))
 }
 
@@ -171,6 +183,7 @@ func (m *member) open(ctx context.Context, connection natsconn.Options, o shards
 		nc.Close()
 		return nil, err
 	}
+	m.js = js
 	return nc.Close, nil
 }
 
@@ -186,31 +199,67 @@ func refusedError(ctx context.Context, m *member, err error) error {
 	return exit(exitRefused, err)
 }
 
-// crawl runs the node until a signal has made it leave.
+// crawl runs the node until the end of the crawl or a signal has made it leave.
 func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	running, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
-	defer context.AfterFunc(ctx, func() {
-		m.node.Leave()
-		time.AfterFunc(m.config.Crawl.ShutdownGrace+leaveTime, breakOff)
-	})()
+	go func() {
+		within := leaveTime
+		select {
+		case <-m.node.Over(): // nothing is in flight
+		case <-ctx.Done():
+			m.node.Leave()
+			within += m.config.Crawl.ShutdownGrace
+		case <-running.Done():
+		}
+		select {
+		case <-time.After(within):
+			breakOff()
+		case <-running.Done():
+		}
+	}()
 	started := time.Now()
 	unwatch := watch(m.show(), m.screen)
 	stopping := findSupervisor(os.Getenv).watch(m.vital)
 	err = m.node.Run(running)
 	stopping()
 	unwatch()
-	out.Progress, out.took, out.left = m.node.Progress(), time.Since(started), err == nil
+	out.Progress, out.Summary, out.took, out.left = m.node.Progress(), m.node.Summary(), time.Since(started), err == nil
 	switch {
 	case err == nil:
 		return out, nil
 	case errors.Is(err, membership.ErrNameTaken):
 		return out, exit(exitRefused, err)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case (ctx.Err() != nil || out.Finished) && errors.Is(err, context.Canceled):
 		return out, nil
 	}
 	return out, exit(exitProblem, fmt.Errorf("the node had to stop: %w. What was committed is safe; the same command "+
 		"continues", err))
+}
+
+// waitForOthers waits until the other nodes have left too, or cannot: as long as their server and that of this
+// node are a majority, each of them can say that it leaves.
+func (m *member) waitForOthers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	for {
+		limited, cancel := context.WithTimeout(ctx, openTimeout)
+		s, err := membership.ReadSurvey(limited, m.js, m.config.ClusterNames())
+		cancel()
+		if err != nil || !slices.ContainsFunc(s.Members, mayAct) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(othersAgain):
+		}
+	}
+}
+
+// mayAct reports whether a node has not left and may still run.
+func mayAct(n membership.Member) bool {
+	return n.State != membership.Left && n.State != membership.Dead
 }
 
 // vital is what a supervisor wants to know of the node.
@@ -229,17 +278,41 @@ func (m *member) show() progress {
 }
 
 // print prints what the node has done, and how to go on.
-func (m *member) print(w io.Writer, out memberOutcome) error {
-	text := fmt.Sprintf("Node %s fetched %s (%s received) in %s", m.config.NodeName(), plural(out.Pages, "page"),
-		size(out.Bytes), span(out.took))
+func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
+	var b strings.Builder
+	b.WriteString(m.happened(out))
+	switch {
+	case out.MaxPages:
+		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued in the shards of this node.\n",
+			grouped(uint64(m.config.Crawl.MaxPages)), are(out.Summary.Queued, "URL"))
+	case out.Finished:
+		writePostponed(&b, out.Postponed, time.Now())
+	}
+	if len(out.Failed) > 0 {
+		fmt.Fprintf(&b, "Given up for: %s.\n", countsText(out.Failed))
+	}
+	writeBadSeeds(&b, badSeeds)
+	writeTable(&b, [][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// happened says what the node did, and why it does not run any more.
+func (m *member) happened(out memberOutcome) string {
+	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.NodeName(), plural(out.Pages, "page"), size(out.Bytes))
+	if out.Finished {
+		if !out.Fresh {
+			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.NodeName())
+		}
+		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n", span(out.took),
+			m.config.Cluster.Name, fetched)
+	}
+	fetched = "N" + fetched[1:] + " in " + span(out.took)
 	if out.left {
-		text += fmt.Sprintf(" and has left cluster %s. Other nodes take its shards; the same command joins again.\n",
-			m.config.Cluster.Name)
-	} else {
-		text += fmt.Sprintf(". It could not tell cluster %s that it leaves, because the NATS servers did not answer: the "+
-			"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n",
+		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n", fetched,
 			m.config.Cluster.Name)
 	}
-	_, err := io.WriteString(w, text)
-	return err
+	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the other "+
+		"nodes take its shards when they have not heard from it for a while. The same command joins again.\n", fetched,
+		m.config.Cluster.Name)
 }

@@ -51,7 +51,9 @@ stopped at once by a second signal.
 
 With cluster.urls or cluster.embed.listen the process is a node of a cluster: it crawls the shards that fall
 to it. It waits for the NATS servers if they are down. The first signal makes it hand its shards over and
-leave.`,
+leave. When the crawl is over on all nodes, each of them ends with exit code 0 and lists the postponed hosts of
+its shards. No node knows what became of all seeds, so exit code 4 is that of one machine alone, and a crawl
+without seeds is not refused: their summaries say what was fetched.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
@@ -86,7 +88,7 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 		if err != nil {
 			return err
 		}
-		return m.print(command.OutOrStdout(), out)
+		return m.print(command.OutOrStdout(), out, seeds.bad)
 	}
 	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
 		return err // before any directory is made

@@ -28,8 +28,8 @@ settings have the token. Otherwise the figures come from the database, which is 
 
 With --json the output is one object, that of GET /api/v1/status.
 
-Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running
-crawl does not accept the token. 3: another process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or not all of a cluster has answered: the
+figures are those of the others. 2: wrong usage or settings, or the running crawl does not accept the token. 3: another process has the database and no API answers.`,
 		Example: `  amble status
   amble status -c site.yaml --json
   amble status --set data_dir=/srv/crawl`,
@@ -44,9 +44,14 @@ crawl does not accept the token. 3: another process has the database and no API 
 				return err
 			}
 			if asJSON {
-				return writeJSON(command.OutOrStdout(), s)
+				err = writeJSON(command.OutOrStdout(), s)
+			} else {
+				err = printStatus(command.OutOrStdout(), s.Status)
 			}
-			return printStatus(command.OutOrStdout(), s)
+			if err == nil && s.Incomplete != nil {
+				err = s.Incomplete
+			}
+			return err
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -54,7 +59,7 @@ crawl does not accept the token. 3: another process has the database and no API 
 }
 
 // readStatus gets the status from the running crawl, or else from the database.
-func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
+func readStatus(ctx context.Context, c *config.Config) (server.CrawlStatus, error) {
 	s, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
@@ -65,7 +70,7 @@ func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
 	case !errors.Is(err, server.ErrNotRunning):
 		return s, exit(exitProblem, err)
 	}
-	if s, err = stored(c); err != nil {
+	if s.Status, err = stored(c); err != nil {
 		return s, databaseError(ctx, c, err)
 	}
 	return s, nil

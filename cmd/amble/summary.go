@@ -27,13 +27,16 @@ func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) erro
 		writePostponed(&b, out.Postponed, time.Now())
 	}
 	writeFailures(&b, out)
-	if badSeeds > 0 {
-		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n",
-			were(badSeeds, "seed"))
-	}
+	writeBadSeeds(&b, badSeeds)
 	writeFiles(&b, c)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeBadSeeds(b *strings.Builder, count int) {
+	if count > 0 {
+		fmt.Fprintf(b, "%s bad and left out; amble config check lists those of the settings.\n", were(count, "seed"))
+	}
 }
 
 func reachedMaxPages(c *config.Config, out outcome) bool {

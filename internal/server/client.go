@@ -54,12 +54,14 @@ func (c *Client) Close() error {
 }
 
 // Hosts is [inspect.View.Hosts] of the running crawl. If the crawl did not count the hosts,
-// matching says only whether there are more.
+// matching says only whether there are more. If a part of a cluster has not answered, each is called for the
+// hosts of the others, and then the error is an *Incomplete.
 func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int,
 	err error) {
 	if q.Sort == inspect.SortFound {
 		return c.hostsFound(ctx, q, each)
 	}
+	var lacking *Incomplete
 	for taken := 0; taken < q.Limit; {
 		page, err := c.hostPage(ctx, q, min(q.Limit-taken, maxPage))
 		if err != nil {
@@ -71,6 +73,7 @@ func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*insp
 			}
 		}
 		taken += len(page.Hosts)
+		lacking = lacking.and(page.Incomplete)
 		q.After, matching = page.Next, page.Matching
 		if matching < 0 {
 			matching = taken + min(len(page.Next), 1)
@@ -79,10 +82,13 @@ func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*insp
 			break
 		}
 	}
+	if lacking != nil {
+		return matching, lacking
+	}
 	return matching, nil
 }
 
-func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (page inspect.HostPage, err error) {
+func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (page hostsOfAll, err error) {
 	v := url.Values{"limit": {strconv.Itoa(limit)}}
 	set(v, "state", q.State)
 	set(v, "sort", q.Sort)

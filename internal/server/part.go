@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -255,13 +257,38 @@ func missing(failed map[cluster.Shard]error) *Incomplete {
 	return m
 }
 
-// Error describes what is missing, for an answer that has to be complete.
+// maxNamed is how many shards the error names.
+const maxNamed = 20
+
+// Error describes what is missing.
 func (m *Incomplete) Error() string {
 	text := "not all of the cluster has answered"
+	if len(m.Shards) > 0 {
+		text += "; missing are shards " + strings.Trim(fmt.Sprint(m.Shards[:min(len(m.Shards), maxNamed)]), "[]")
+		if more := len(m.Shards) - maxNamed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if len(m.Nodes) > 0 {
+		text += "; no answer from " + strings.Join(m.Nodes, ", ")
+	}
 	for _, why := range m.Why {
 		text += "; " + why
 	}
 	return text
+}
+
+// and returns what either of two lacks; each may be nil.
+func (m *Incomplete) and(more *Incomplete) *Incomplete {
+	if m == nil || more == nil {
+		return cmp.Or(m, more)
+	}
+	why := union(m.Why, more.Why)
+	return &Incomplete{union(m.Nodes, more.Nodes), union(m.Shards, more.Shards), why[:min(len(why), maxWhy)]}
+}
+
+func union[T cmp.Ordered](a, b []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // writeError writes the problem of an error.

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/listen"
 )
 
@@ -104,8 +103,8 @@ const (
 
 // FetchStatus fetches the status of the crawl that works on a data directory, and says which crawl
 // that is. It returns ErrNotRunning if none answers, and ErrToken if it does not accept the token.
-func FetchStatus(ctx context.Context, dataDir, token string) (crawl.Status, Running, error) {
-	var s crawl.Status
+func FetchStatus(ctx context.Context, dataDir, token string) (CrawlStatus, Running, error) {
+	var s CrawlStatus
 	running, err := readAddress(dataDir)
 	if err != nil {
 		return s, running, err

@@ -260,7 +260,8 @@ func (n *Node) leaveAtEnd(ctx context.Context) {
 	wg.Go(func() { e.run(ctx) })
 	switch err := e.wait(ctx); {
 	case err == nil:
-		n.finished.Store(true)
+		n.engines.finish()
+		close(n.over)
 		n.member.Leave()
 		<-ctx.Done() // the decider tells the others again until it has given up its shard
 	case !errors.Is(err, context.Canceled):

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -30,10 +29,10 @@ type engines struct {
 
 	removing sync.Mutex // held while a database is removed; taken before mu
 
-	mu        sync.Mutex // guards what follows; nothing blocks under it
-	open      map[*membership.Holding]*run
-	summaries map[cluster.Shard]crawl.Summary // of the last run of each shard
-	ended     Progress                        // of the engines that are not open any more
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	open    map[*membership.Holding]*run
+	summary Summary  // of the engines that are not open any more
+	ended   Progress // of the same
 }
 
 // Open is part of membership.Engines.
@@ -52,12 +51,23 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.summaries[h.Shard()] = r.summary
+		e.summary.add(&r.summary)
 		e.ended.add(r.summary.Status)
 		e.mu.Unlock()
 		stop()
 		h.Ended(err)
 	})
+}
+
+// finish notes that the crawl is over.
+func (e *engines) finish() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.summary.Finished = true
+	if e.maxPages != nil {
+		all, _, _ := e.maxPages.latest()
+		e.summary.MaxPages = all.sum() >= uint64(e.o.Crawl.MaxPages)
+	}
 }
 
 // Close is part of membership.Engines. If the end is not orderly, the context of the holding has

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,10 +28,10 @@ const stateFile = "member"
 
 // Node is a process that crawls the shards that it owns. Its methods may be called concurrently.
 type Node struct {
-	member   *membership.Node
-	engines  *engines
-	routes   *routes.Routes
-	finished atomic.Bool
+	member  *membership.Node
+	engines *engines
+	routes  *routes.Routes
+	over    chan struct{} // is closed when the crawl is over
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
@@ -44,8 +44,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
-	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1),
-		summaries: make(map[cluster.Shard]crawl.Summary)}
+	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -53,7 +52,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{member: member, engines: e}
+	n := &Node{member: member, engines: e, over: make(chan struct{})}
 	if err := n.open(ctx, nc, js, log); err != nil {
 		member.Close()
 		return nil, err
@@ -117,22 +116,40 @@ func (n *Node) Leave() { n.member.Leave() }
 // Status returns what the node knows of its cluster.
 func (n *Node) Status() membership.Status { return n.member.Status() }
 
-// Summary is what the engines of a node came to, as far as their shards were its own at the end.
+// Over returns a channel that is closed when the crawl is over on all nodes. The node leaves then.
+func (n *Node) Over() <-chan struct{} { return n.over }
+
+// Summary is what the engines of a node came to.
 type Summary struct {
-	Finished  bool              // the crawl was over on all nodes, and nobody has stopped it
+	Finished  bool              // the crawl was over on all nodes
+	MaxPages  bool              // it was, since all pages of Options.Crawl.MaxPages were fetched
 	Fresh     bool              // at least one request was made or one URL added
-	Postponed []crawl.Postponed // hosts with URLs that could not be fetched, most first
+	Failed    map[string]uint64 // URLs given up, by kind of failure
+	Queued    int               // URLs left in the shards that the node owned when the crawl was over
+	Postponed []crawl.Postponed // hosts of these shards with URLs that could not be fetched, most first
+}
+
+// add counts an engine that has ended.
+func (s *Summary) add(one *crawl.Summary) {
+	s.Fresh = s.Fresh || one.Fresh
+	for kind, n := range one.Status.Failed {
+		if s.Failed == nil {
+			s.Failed = make(map[string]uint64)
+		}
+		s.Failed[kind] += n
+	}
+	if s.Finished { // before that, another node goes on with what is left
+		s.Queued += one.Status.URLs["queued"] + one.Status.URLs["retrying"]
+		s.Postponed = append(s.Postponed, one.Postponed...)
+	}
 }
 
 // Summary returns what the engines came to. It is complete after Run.
 func (n *Node) Summary() Summary {
-	s := Summary{Finished: n.finished.Load()}
 	n.engines.mu.Lock()
 	defer n.engines.mu.Unlock()
-	for _, one := range n.engines.summaries {
-		s.Fresh = s.Fresh || one.Fresh
-		s.Postponed = append(s.Postponed, one.Postponed...)
-	}
+	s := n.engines.summary
+	s.Failed, s.Postponed = maps.Clone(s.Failed), slices.Clone(s.Postponed)
 	slices.SortFunc(s.Postponed, func(a, b crawl.Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
 	return s
 }

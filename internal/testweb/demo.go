@@ -20,9 +20,9 @@ const demoSlowness = 150 * time.Millisecond
 func Demo() ([]Site, Facts) { return newDemo(strings.NewReplacer()) }
 
 // DemoDomains is Demo with a registrable domain for each site, news.test instead of news.amble.test, since
-// a cluster divides a web by these domains. The mirror has that of the forum, whose robots.txt it has.
+// a cluster divides a web by these domains.
 func DemoDomains() ([]Site, Facts) {
-	return newDemo(strings.NewReplacer("mirror.amble.test", "mirror.forum.test", ".amble.test", ".test"))
+	return newDemo(strings.NewReplacer(".amble.test", ".test"))
 }
 
 func newDemo(names *strings.Replacer) ([]Site, Facts) {
