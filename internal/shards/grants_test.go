@@ -100,7 +100,7 @@ func checkGaps(t *testing.T, what string, log testweb.Log, least time.Duration) 
 // share crawls the ring with three nodes and a shared limit. In the middle of the crawl something happens.
 // All pages are requested, and the servers see the limit kept.
 func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *world, want []string)) {
-	want := alone(t)
+	want := ringPages()
 	web := serve(t, sharing(limit.address, limit.slow))
 	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
 	w.alter = func(o *Options) { limit.limit(&o.Crawl) }
@@ -188,7 +188,7 @@ func (w *world) countGrants() func() int {
 // many requests there are; and a node alone sends none.
 func TestSoleUsers(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
 	w := newWorld(t, time.Millisecond, longTTL)
 	messages := w.countGrants()
 	w.start("first", t.TempDir())

@@ -48,7 +48,7 @@ func TestLeftovers(t *testing.T) {
 	w.goesOn("with the first node again", 3)
 	want := w.finish(g)
 	first.leave()
-	w.checkRepeats(want, never)
+	w.checkRepeats(want)
 	for s := range cluster.Shard(shards) {
 		w.checkRequestLog(first.dir, s)
 	}
