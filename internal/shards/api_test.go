@@ -285,9 +285,9 @@ func TestAPI(t *testing.T) {
 	})
 }
 
-// TestPauseHolds: a pause reaches the shards of a node that is cut off too, when others take them over. The
+// TestHeavyPauseHolds: a pause reaches the shards of a node that is cut off too, when others take them over. The
 // answer names the node.
-func TestPauseHolds(t *testing.T) {
+func TestHeavyPauseHolds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5*time.Millisecond, shortTTL)
 	threeNodes(w)

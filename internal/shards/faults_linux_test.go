@@ -18,9 +18,9 @@ import (
 	"github.com/amble-crawler/amble/internal/natstest"
 )
 
-// TestFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
+// TestHeavyFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
 // twice, and each host has its delay.
-func TestFaults(t *testing.T) {
+func TestHeavyFaults(t *testing.T) {
 	t.Parallel()
 	f := newFaults(t)
 	for _, fault := range []struct {
@@ -230,7 +230,7 @@ func (f *faults) nodesComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	f.alter = func(o *Options) { o.Cluster.Weight = 9 } // so that it takes shards with hosts
 	defer func() { f.alter = nil }()
-	for range 3 {
+	for range 2 {
 		p := f.start("visitor", dir)
 		f.eventually("the visitor has shards", func() error {
 			owned := p.owned()

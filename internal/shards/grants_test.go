@@ -184,9 +184,9 @@ func (w *world) countGrants() func() int {
 	return func() int { return int(n.Load()) }
 }
 
-// TestSoleUsers: while no two nodes need the same address, there are few messages about grants, however
+// TestHeavySoleUsers: while no two nodes need the same address, there are few messages about grants, however
 // many requests there are; and a node alone sends none.
-func TestSoleUsers(t *testing.T) {
+func TestHeavySoleUsers(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
 	w := newWorld(t, time.Millisecond, longTTL)

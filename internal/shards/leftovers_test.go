@@ -12,9 +12,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestLeftovers: a node removes the databases of shards that another node owns for long, and keeps their
+// TestHeavyLeftovers: a node removes the databases of shards that another node owns for long, and keeps their
 // output. When it has the shards again, it knows all that was committed, and requests no page twice.
-func TestLeftovers(t *testing.T) {
+func TestHeavyLeftovers(t *testing.T) {
 	t.Parallel()
 	g := newGrowing(4, 1)
 	web := serve(t, g.sites)

@@ -19,8 +19,8 @@ import (
 // one for tests that wait for its end. A new granter waits for it.
 const longTTL, serversTTL, shortTTL = 10 * time.Second, 15 * time.Second, 2 * time.Second
 
-// TestOneNode: a node with four shards requests the pages that one machine requests, each once.
-func TestOneNode(t *testing.T) {
+// TestHeavyOneNode: a node with four shards requests the pages that one machine requests, each once.
+func TestHeavyOneNode(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
 	if alone := aloneAt(t, ring()); !slices.Equal(alone, want) {
@@ -72,9 +72,9 @@ func TestKilledNode(t *testing.T) {
 	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
 }
 
-// TestCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
+// TestHeavyCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
 // begins. When it is back it is a node like others.
-func TestCutOff(t *testing.T) {
+func TestHeavyCutOff(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
 	w := newWorld(t, 100*time.Millisecond, shortTTL)

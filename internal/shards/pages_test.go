@@ -13,10 +13,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestMaxPages: all nodes together fetch as many pages as crawl.max_pages says, and no more, and then leave:
+// TestHeavyMaxPages: all nodes together fetch as many pages as crawl.max_pages says, and no more, and then leave:
 // also if a node is killed in the middle, with a part of its block unused, and if most shards have nothing
 // to do any more.
-func TestMaxPages(t *testing.T) {
+func TestHeavyMaxPages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

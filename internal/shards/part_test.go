@@ -47,8 +47,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestMaxRate: crawl.max_rate is that of all nodes together, also when a node joins.
-func TestMaxRate(t *testing.T) {
+// TestHeavyMaxRate: crawl.max_rate is that of all nodes together, also when a node joins.
+func TestHeavyMaxRate(t *testing.T) {
 	t.Parallel()
 	const rate, burst = 60, 6
 	want := ringPages()

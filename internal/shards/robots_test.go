@@ -49,10 +49,10 @@ func elsewhere(open <-chan struct{}, rules http.Handler) (first, second string, 
 	return first, second, []testweb.Site{{Host: first, Handler: own}, {Host: second, Handler: theirs}}
 }
 
-// TestRobotsOfAnotherShard: a robots.txt that redirects to a host of another shard counts as on one machine.
+// TestHeavyRobotsOfAnotherShard: a robots.txt that redirects to a host of another shard counts as on one machine.
 // The owner of that shard makes the request, within the limits of the host; if its node is killed meanwhile,
 // the next owner makes it again.
-func TestRobotsOfAnotherShard(t *testing.T) {
+func TestHeavyRobotsOfAnotherShard(t *testing.T) {
 	t.Parallel()
 	rules := testweb.Robots("User-agent: *\nDisallow: /no/\n")
 	open := make(chan struct{})

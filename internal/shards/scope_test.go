@@ -24,10 +24,10 @@ func inShards(n int) (all []string) {
 	return all
 }
 
-// TestScopeSeedOfAnotherShard: a seed redirects to a host of another shard, which is no seed. Its pages and those of a
+// TestHeavyScopeSeedOfAnotherShard: a seed redirects to a host of another shard, which is no seed. Its pages and those of a
 // third shard lead to each other, in turns, so every shard has to know that the host belongs to the crawl:
 // also the engines that take over when a node is killed in the middle.
-func TestScopeSeedOfAnotherShard(t *testing.T) {
+func TestHeavyScopeSeedOfAnotherShard(t *testing.T) {
 	t.Parallel()
 	apart := inShards(3)
 	seeded, target, third := apart[0], apart[1], apart[2]

@@ -17,9 +17,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSnapshots: when the log has only what is behind a snapshot, a node without a database, and one whose
+// TestHeavySnapshots: when the log has only what is behind a snapshot, a node without a database, and one whose
 // database is older than that, go on from the snapshot: they know all pages, and request none again.
-func TestSnapshots(t *testing.T) {
+func TestHeavySnapshots(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
 	w := newWorld(t, 10*time.Millisecond, longTTL)

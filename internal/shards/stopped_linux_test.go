@@ -8,10 +8,10 @@ import (
 	"github.com/amble-crawler/amble/internal/natstest"
 )
 
-// TestStoppedOwner: a process is stopped by SIGSTOP for longer than its TTL. After SIGCONT it makes no
+// TestHeavyStoppedOwner: a process is stopped by SIGSTOP for longer than its TTL. After SIGCONT it makes no
 // request before it has claimed its shards again, and what it has fetched and not committed is not
 // committed any more: another node has requested it.
-func TestStoppedOwner(t *testing.T) {
+func TestHeavyStoppedOwner(t *testing.T) {
 	t.Parallel()
 	stopOwner(t, 1, shortTTL, 0)
 }
