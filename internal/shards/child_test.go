@@ -62,10 +62,7 @@ func crawlAsChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	o := crawl.DefaultOptions()
-	o.MinFree, o.DataDir, o.Archive.Dir = 0, c.Dir, c.Dir+"/output"
-	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = c.Agent, true, c.Resolver
-	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, c.Delay
+	o := crawlOptionsWith(c.Resolver, c.Dir, c.Agent, c.Delay)
 	o.Frontier.Politeness.PerIP = 1
 	n := nodeOptions(o, c.Name, c.TTL)
 	n.Cluster.Shards, n.Replicas = c.Shards, c.Replicas

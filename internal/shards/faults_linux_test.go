@@ -248,12 +248,7 @@ func (f *faults) rollingRestart(t *testing.T) {
 	for i, p := range f.pair {
 		p.leave()
 		f.pair[i] = f.start(p.name, p.dir)
-		f.eventually("the node is back", func() error {
-			if len(f.pair[i].owned()) == 0 {
-				return errNotYet
-			}
-			return nil
-		})
+		f.pair[i].takes(1)
 	}
 	f.goesOn("after the restarts", 3)
 }

@@ -192,12 +192,7 @@ func TestHeavySoleUsers(t *testing.T) {
 	w := newWorld(t, time.Millisecond, longTTL)
 	messages := w.countGrants()
 	w.start("first", t.TempDir())
-	w.eventually("the first half", func() error {
-		if len(pages(w.web)) < len(want)/2 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(len(want) / 2)
 	if n := messages(); n > 0 {
 		t.Errorf("%d messages about grants of one node", n)
 	}

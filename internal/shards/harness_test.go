@@ -138,9 +138,14 @@ func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
 
 // crawlOptions are those of a crawl of a web.
 func crawlOptions(web *testweb.Web, dir, agent string, delay time.Duration) crawl.Options {
+	return crawlOptionsWith(web.ResolverAddr(), dir, agent, delay)
+}
+
+// crawlOptionsWith are those of a crawl of the web of a resolver.
+func crawlOptionsWith(resolver, dir, agent string, delay time.Duration) crawl.Options {
 	o := crawl.DefaultOptions()
 	o.MinFree, o.DataDir, o.Archive.Dir = 0, dir, dir+"/output"
-	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = agent, true, web.ResolverAddr()
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = agent, true, resolver
 	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, delay
 	return o
 }
@@ -304,6 +309,17 @@ func holdings(n *Node) (all []*membership.Holding) {
 	return all
 }
 
+// takes waits until the node owns so many shards at least.
+func (p *process) takes(count int) {
+	p.w.t.Helper()
+	p.w.eventually(p.name+" has shards", func() error {
+		if owned := p.owned(); len(owned) < count {
+			return fmt.Errorf("it has %v", owned)
+		}
+		return nil
+	})
+}
+
 // eventually waits until something holds. It has patience again whenever the error is another one: that is
 // how far it has come.
 func (w *world) eventually(what string, holds func() error) {
@@ -420,9 +436,15 @@ func ringPages() (all []string) {
 // crawled waits until all pages were requested.
 func (w *world) crawled(want []string) {
 	w.t.Helper()
+	w.requested(len(want))
+}
+
+// requested waits until so many pages were requested.
+func (w *world) requested(count int) {
+	w.t.Helper()
 	w.eventually("the crawl", func() error {
-		if got := pages(w.web); len(got) < len(want) {
-			return fmt.Errorf("%d of %d pages were requested", len(got), len(want))
+		if got := len(pages(w.web)); got < count {
+			return fmt.Errorf("%d of %d pages were requested", got, count)
 		}
 		return nil
 	})

@@ -21,12 +21,7 @@ func TestHeavyLeftovers(t *testing.T) {
 	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 50*time.Millisecond, longTTL)
 	w.alter = func(o *Options) { o.KeepDatabases = 300 * time.Millisecond }
 	first := w.start("first", t.TempDir())
-	w.eventually("the first node has all shards", func() error {
-		if len(first.owned()) < shards {
-			return errNotYet
-		}
-		return nil
-	})
+	first.takes(shards)
 	w.goesOn("with one node", 3)
 	w.alter = func(o *Options) { o.Cluster.Weight = 1000 }
 	second := w.start("second", t.TempDir())

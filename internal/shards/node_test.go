@@ -85,12 +85,7 @@ func TestHeavyCutOff(t *testing.T) {
 	victim.proxy.Cut()
 	w.crawled(want)
 	victim.proxy.Mend()
-	w.eventually("the node is back", func() error {
-		if len(victim.owned()) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
+	victim.takes(1)
 	for _, p := range w.nodes {
 		p.leave()
 	}
@@ -120,7 +115,7 @@ func (w *world) victim(want []string) (victim *process) {
 // hasHosts reports whether hosts of the web are in a shard.
 func hasHosts(s cluster.Shard) bool {
 	for i := range hosts {
-		if cluster.ShardOf(host(i), shards) == s {
+		if shardOf(host(i)) == s {
 			return true
 		}
 	}
@@ -134,19 +129,9 @@ func TestMoves(t *testing.T) {
 	want := ringPages()
 	w := newWorld(t, 20*time.Millisecond, longTTL)
 	first := w.start("first", t.TempDir())
-	w.eventually("the first node crawls", func() error {
-		if len(pages(w.web)) < len(want)/8 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(len(want) / 8)
 	second := w.start("second", t.TempDir())
-	w.eventually("the second node crawls", func() error {
-		if len(w.web.Requests().Pages()) == 0 || len(second.owned()) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
+	second.takes(1)
 	first.leave()
 	w.crawled(want)
 	second.leave()

@@ -55,12 +55,7 @@ func TestHeavyMaxRate(t *testing.T) {
 	w := newWorld(t, time.Millisecond, shortTTL)
 	w.alter = func(o *Options) { o.Crawl.MaxRate = rate }
 	w.start("first", t.TempDir())
-	w.eventually("the first node crawls", func() error {
-		if len(pages(w.web)) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(1)
 	w.start("second", t.TempDir())
 	w.crawled(want)
 	w.leaveRest()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -93,7 +92,7 @@ func TestHeavyRobotsOfAnotherShard(t *testing.T) {
 		w.start(name, t.TempDir())
 	}
 	w.eventually("each node has one of the shards", func() error {
-		has := func(p *process, host string) bool { return slices.Contains(p.owned(), cluster.ShardOf(host, shards)) }
+		has := func(p *process, host string) bool { return slices.Contains(p.owned(), shardOf(host)) }
 		if a, b := w.nodes[0], w.nodes[1]; has(a, first) && has(b, second) || has(a, second) && has(b, first) {
 			return nil
 		}

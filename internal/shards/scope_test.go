@@ -16,7 +16,7 @@ func inShards(n int) (all []string) {
 	taken := make(map[cluster.Shard]bool)
 	for i := 0; len(all) < n; i++ {
 		name := fmt.Sprintf("site%d.test", i)
-		if s := cluster.ShardOf(name, shards); !taken[s] {
+		if s := shardOf(name); !taken[s] {
 			taken[s] = true
 			all = append(all, name)
 		}
@@ -53,12 +53,7 @@ func TestHeavyScopeSeedOfAnotherShard(t *testing.T) {
 		t.Fatalf("one machine has requested %d pages", len(want))
 	}
 	victim := w.start("first", t.TempDir())
-	w.eventually("half of the pages", func() error {
-		if len(pages(web)) < turns {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(turns)
 	victim.kill()
 	second := w.start("second", t.TempDir())
 	w.eventually("the crawl", func() error {

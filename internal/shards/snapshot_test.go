@@ -25,12 +25,7 @@ func TestHeavySnapshots(t *testing.T) {
 	w := newWorld(t, 10*time.Millisecond, longTTL)
 	older, newer := t.TempDir(), t.TempDir()
 	first := w.start("first", older)
-	w.eventually("the first node has a part of the crawl", func() error {
-		if len(pages(w.web)) < len(want)/4 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(len(want) / 4)
 	first.leave()
 	second := w.start("second", newer)
 	w.eventually("all pages are committed", func() error { // not only requested
