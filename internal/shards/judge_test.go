@@ -87,8 +87,8 @@ func (w *world) goesOn(what string, pages int) {
 	w.eventually(what+": the crawl goes on", func() error {
 		later := w.web.Requests()[before:].Pages()
 		for _, host := range w.web.Sites() {
-			if len(later.Host(host)) < pages {
-				return fmt.Errorf("%s waits, %d pages", host, len(later))
+			if n := len(later.Host(host)); n < pages {
+				return fmt.Errorf("%s waits after %d of %d pages", host, n, pages)
 			}
 		}
 		return nil

@@ -53,7 +53,7 @@ func (l *losses) isLost(q testweb.Request) bool {
 
 // note takes a line of the log of a node.
 func (l *losses) note(agent, line string) {
-	found := givenUp.FindStringSubmatch(line)
+	found := brokenOff.FindStringSubmatch(line)
 	if found == nil || strings.Contains(line, " orderly=true") {
 		return
 	}
@@ -62,8 +62,8 @@ func (l *losses) note(agent, line string) {
 	l.add(agent, s, "")
 }
 
-// givenUp matches what a node logs of a shard whose engine it ends.
-var givenUp = regexp.MustCompile(`msg="(?:shard given up|the log of the shard cannot be reached[^"]*)" .*\bshard=(\d+)`)
+// brokenOff matches what a node logs of a shard whose engine it ends.
+var brokenOff = regexp.MustCompile(`msg="(?:shard given up|the log of the shard cannot be reached[^"]*)" .*\bshard=(\d+)`)
 
 // unanswered is an observer of engines that takes the pages whose requests had no answer.
 type unanswered func(page string)
