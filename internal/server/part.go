@@ -257,15 +257,15 @@ func missing(failed map[cluster.Shard]error) *Incomplete {
 	return m
 }
 
-// maxNamed is how many shards the error names.
-const maxNamed = 20
+// maxListed is how many shards the error names.
+const maxListed = 20
 
 // Error describes what is missing.
 func (m *Incomplete) Error() string {
 	text := "not all of the cluster has answered"
 	if len(m.Shards) > 0 {
-		text += "; missing are shards " + strings.Trim(fmt.Sprint(m.Shards[:min(len(m.Shards), maxNamed)]), "[]")
-		if more := len(m.Shards) - maxNamed; more > 0 {
+		text += "; missing are shards " + strings.Trim(fmt.Sprint(m.Shards[:min(len(m.Shards), maxListed)]), "[]")
+		if more := len(m.Shards) - maxListed; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 	}
