@@ -22,6 +22,10 @@ LONG     := ./internal/crawl ./cmd/amble ./internal/server
 RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
 # Tests that are too slow with the race detector, and whose goroutines others run with it.
 HEAVY    := ^TestHeavy
+# Without the path of the clone in it, what was compiled is the same for build, tests and lint, and for all clones.
+ifeq (,$(findstring -trimpath,$(GOFLAGS)))
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+endif
 BENCH    ?= .
 FUZZTIME ?= 30s
 
@@ -33,7 +37,7 @@ help: ## say what each target does
 
 .PHONY: build
 build: ## build bin/amble
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/amble ./cmd/amble
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/amble ./cmd/amble
 
 .PHONY: run
 run: build ## crawl with config.yaml; ARGS='--set key=value https://example.com/'

@@ -106,11 +106,18 @@ const (
 // payloadDigest says that the digest is not the start of the payload's SHA-256.
 const payloadDigest = 1
 
-// isLocal reports whether a mark describes files of one data directory: the start ledger, the
-// output and the request log. Such marks mean nothing anywhere else.
+// Names of marks of the engine that describe files of one data directory: the lengths of the output
+// files, and the requests that the request log has to name as uncommitted.
+const (
+	MarkOutput      = "output"
+	MarkUncommitted = "unsaid"
+)
+
+// isLocal reports whether a mark describes files of one data directory. Such marks mean nothing
+// anywhere else.
 func isLocal(mark string) bool {
 	switch mark {
-	case MarkLedger, "output", "unsaid", markView:
+	case MarkLedger, MarkOutput, MarkUncommitted, markView:
 		return true
 	}
 	return false

@@ -47,11 +47,7 @@ type remains struct {
 // run crawls and kills, and then holds what the servers saw against what a polite and lossless
 // crawler does.
 func (c *chaos) run(t *testing.T) {
-	web, err := testweb.New(testweb.Config{Sites: c.sites()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer web.Close()
+	web := testweb.Serve(t, testweb.Config{Sites: c.sites()})
 	c.web, c.dir = web, t.TempDir()
 	c.configure(t)
 	var killed []remains

@@ -170,15 +170,7 @@ type program struct {
 // top, by section and name.
 func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[string]any) *program {
 	t.Helper()
-	web, err := testweb.New(testweb.Config{Sites: sites})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	web := testweb.Serve(t, testweb.Config{Sites: sites})
 	p := &program{t: t, web: web, dir: t.TempDir()}
 	var seeds []string
 	for _, host := range web.Sites() {

@@ -46,16 +46,12 @@ func TestRealDescription(t *testing.T) {
 	bin := python(t, schemathesis)
 	binary := build(t)
 	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
+	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{
 		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"),
 			"/": page, "/1": page, "/2": page}},
 		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"),
 			"/": page}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer web.Close()
 	settings := fmt.Sprintf(`
 data_dir: ./data
 crawl:

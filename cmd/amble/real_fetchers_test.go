@@ -70,13 +70,9 @@ func testFetcher(t *testing.T, binary, interpreter, script string) {
 	for _, path := range pages {
 		handler[path] = testweb.Page("page")
 	}
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
+	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{
 		{Host: "127.0.0.1", Handler: handler}, {Host: "other.test", Handler: testweb.Routes{}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer web.Close()
 	links := append(pages, "/secret/a", "/old", "/missing")
 	html := "<html><body><img src=/picture.png><img src=http://localhost:" + fmt.Sprint(web.Port()) + "/tracker.png>"
 	for _, path := range links {

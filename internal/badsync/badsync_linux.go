@@ -32,8 +32,16 @@ func Install(fails func(c Call, n int) bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
-	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
-		uintptr(unsafe.Pointer(&program)))
+	install := func(flags uintptr) (listener uintptr, errno syscall.Errno) {
+		listener, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+			uintptr(unsafe.Pointer(&program)))
+		return listener, errno
+	}
+	// Without the flag a signal may void a reply that was sent, so that the sync counts twice.
+	listener, errno := install(flags | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if errno == syscall.EINVAL { // before Linux 5.19
+		listener, errno = install(flags)
+	}
 	if errno != 0 {
 		return fmt.Errorf("install a seccomp filter: %w", errno)
 	}

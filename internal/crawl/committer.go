@@ -14,9 +14,6 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// MarkOutput is the name of the store's mark with the lengths of the output files.
-const MarkOutput = "output"
-
 // output is what the engine needs of the archive package.
 type output interface {
 	Append(*archive.Item, time.Time) error
@@ -65,7 +62,7 @@ func decodeMarks(b []byte) (marks []archive.Mark, err error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(b, &marks); err != nil {
-		return nil, fmt.Errorf("mark %s: %w", MarkOutput, err)
+		return nil, fmt.Errorf("mark %s: %w", storage.MarkOutput, err)
 	}
 	return marks, nil
 }
@@ -130,7 +127,7 @@ func (c *committer) commit(b *batch) error {
 		if marks, err = c.files.write(b.items, started); err != nil {
 			return err
 		}
-		b.setMark(MarkOutput, encodeMarks(marks))
+		b.setMark(storage.MarkOutput, encodeMarks(marks))
 		b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
 	}
 	b.result, err = c.store.Commit(&b.rows)
@@ -199,7 +196,7 @@ func (c *committer) expire() {
 
 // commitMarks commits marks of the output alone.
 func (c *committer) commitMarks(marks []archive.Mark) error {
-	_, err := c.store.Commit(&storage.Batch{Marks: map[string][]byte{MarkOutput: encodeMarks(marks)}})
+	_, err := c.store.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: encodeMarks(marks)}})
 	if err == nil {
 		c.files.marks = marks
 	}

@@ -12,11 +12,7 @@ import (
 func TestDemoWeb(t *testing.T) {
 	t.Parallel()
 	sites, facts := testweb.Demo()
-	web, err := testweb.New(testweb.Config{Sites: sites})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer web.Close()
+	web := testweb.Serve(t, testweb.Config{Sites: sites})
 	o := testOptions(t, web)
 	o.Frontier.MaxDepth = uint16(facts.MaxDepth)
 	o.Fetch.MaxIdleConns = 0 // on a busy machine, connections that are lost on reuse add to a host's backoff

@@ -146,7 +146,7 @@ func (e *Engine) openOutput() error {
 	if err := e.o.Archive.Load(); err != nil {
 		return err
 	}
-	encoded, err := e.store.Mark(MarkOutput)
+	encoded, err := e.store.Mark(storage.MarkOutput)
 	if err != nil {
 		return err
 	}

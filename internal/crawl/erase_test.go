@@ -83,7 +83,7 @@ func TestNewErasure(t *testing.T) {
 	}
 	b.Marks = map[string][]byte{
 		MarkPlan: encoded, markPaused: []byte("x"),
-		markUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
+		storage.MarkUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
 		sweep.RetryMark(1): selection(sweep.Selection{Host: "B.test"}), sweep.RetryMark(2): selection(sweep.Selection{Host: "a.test"}),
 		sweep.MarkRecheck + "2/0": []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"), sweep.MarkDrop + "2": []byte("1"),
 		sweep.CrashMark(2): []byte("1"),
@@ -112,11 +112,11 @@ func TestNewErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{sweep.CrashMark(1), markDeaths, markHeld, markPaused, MarkPlan, sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
-		markTDM + "http://a.test", markUncommitted}
+		markTDM + "http://a.test", storage.MarkUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}
-	if got := fmt.Sprintf("%s|%s", marks[markUncommitted], marks[markDeaths]); got != "1 http://a.test/\n|" {
+	if got := fmt.Sprintf("%s|%s", marks[storage.MarkUncommitted], marks[markDeaths]); got != "1 http://a.test/\n|" {
 		t.Errorf("uncommitted requests and deaths are %q", got)
 	}
 	var held time.Time

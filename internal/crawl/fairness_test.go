@@ -69,7 +69,7 @@ func (o *outing) pages(by time.Duration) int {
 // crawl crawls for a while.
 func (c company) crawl(t *testing.T) *outing {
 	t.Helper()
-	web := serveWeb(t, testweb.Config{Network: c.network, Sites: endlessSites(c.good, c.takes)})
+	web := testweb.Serve(t, testweb.Config{Network: c.network, Sites: endlessSites(c.good, c.takes)})
 	z := newZoo(t, c.network)
 	out := &outing{zoo: z}
 	var err error

@@ -99,22 +99,7 @@ func seedList(t testing.TB, texts ...string) (list []Seed) {
 // startWeb serves sites until the test ends.
 func startWeb(t testing.TB, sites ...testweb.Site) *testweb.Web {
 	t.Helper()
-	return serveWeb(t, testweb.Config{Sites: sites})
-}
-
-// serveWeb serves a web until the test ends.
-func serveWeb(t testing.TB, c testweb.Config) *testweb.Web {
-	t.Helper()
-	web, err := testweb.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return web
+	return testweb.Serve(t, testweb.Config{Sites: sites})
 }
 
 // site is a host whose root links to all its other pages. Routes that are given

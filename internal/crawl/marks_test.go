@@ -36,7 +36,7 @@ func TestGoldenLeaseMark(t *testing.T) {
 func TestGoldenQueueMarks(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		r := &clientRun{o: clientOptions(t, web)}
 		r.remoteRun = startRemote(t, r.o)
 		r.discover("http://a.test/", "http://b.test/")

@@ -84,7 +84,7 @@ func TestMaxRate(t *testing.T) {
 				for i := range hosts {
 					sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths("/", pages), nil))
 				}
-				web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 				o := testOptions(t, web)
 				o.MaxRate, o.Frontier.Politeness.Delay = perSecond, 100*time.Millisecond
 				o.GiveUpAfter = time.Hour
@@ -126,7 +126,7 @@ func TestHeavyMaxRateIsFair(t *testing.T) {
 			sites = append(sites, endlessSite(fmt.Sprintf("quick%d.test", i), 10*time.Millisecond),
 				endlessSite(fmt.Sprintf("slow%d.test", i), 8*time.Second))
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		for _, s := range sites {
 			seeds = append(seeds, web.URL(s.Host, "/"))
 		}
@@ -153,7 +153,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 		for i := range 20 {
 			sites = append(sites, endlessSite(fmt.Sprintf("h%d.test", i), 0))
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		for _, s := range sites {
 			seeds = append(seeds, web.URL(s.Host, "/"))
 		}
@@ -233,7 +233,7 @@ func TestBandwidthOfCrawl(t *testing.T) {
 		for _, path := range paths("/", pages) {
 			routes[path] = large
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "", paths("/", pages), routes), site("b.test", "", paths("/", pages), routes),
 		}})
 		o := testOptions(t, web)
@@ -270,7 +270,7 @@ func TestBandwidthOfCrawl(t *testing.T) {
 func TestChangeOfBandwidth(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/large"},
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/large"},
 			testweb.Routes{"/large": testweb.Content("text/plain", make([]byte, 1<<20))})}})
 		o := testOptions(t, web)
 		o.ExitWhenDone = false

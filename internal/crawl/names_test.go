@@ -32,7 +32,7 @@ func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (lo
 	t.Helper()
 	virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		sites := endlessSites(live, 100*time.Millisecond)
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites, AbsenceTakes: 2 * time.Second})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites, AbsenceTakes: 2 * time.Second})
 		var seeds []string
 		for i := range dead {
 			seeds = append(seeds, web.URL(fmt.Sprintf("dead-%d.test", i), "/"))
@@ -86,7 +86,7 @@ func TestNamesAreLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
 		pages := paths("/", 100)
-		web := serveWeb(t, testweb.Config{
+		web := testweb.Serve(t, testweb.Config{
 			Network: network, Sites: []testweb.Site{site("a.test", "", pages, nil), site("127.0.0.1", "", pages, nil)},
 			AbsenceTakes: 4 * time.Second, AbsenceLasts: 4 * time.Minute,
 		})
@@ -131,7 +131,7 @@ func TestNamesAreLookedUpOnce(t *testing.T) {
 func TestLookupsEndWithTheCrawl(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, AbsenceTakes: 4 * time.Second})
+		web := testweb.Serve(t, testweb.Config{Network: network, AbsenceTakes: 4 * time.Second})
 		o := testOptions(t, web)
 		began := time.Now()
 		sum, err := crawlFor(t, o, time.Second, web.URL("dead.test", "/"))

@@ -285,7 +285,7 @@ func (m *markEraser) erase(marks map[string][]byte) {
 		switch {
 		case strings.HasPrefix(name, markLease) && m.names.In(value):
 			delete(marks, name)
-		case name == markUncommitted || name == markDeaths:
+		case name == storage.MarkUncommitted || name == markDeaths:
 			if kept := m.lines(value); len(kept) < len(value) {
 				marks[name] = kept
 			}
@@ -344,7 +344,7 @@ func FinishOutput(o Options, s *storage.Store) (err error) {
 	if _, err := os.Stat(o.Archive.Dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	encoded, err := s.Mark(MarkOutput)
+	encoded, err := s.Mark(storage.MarkOutput)
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func FinishOutput(o Options, s *storage.Store) (err error) {
 	if len(marks) == 0 {
 		return nil
 	}
-	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{MarkOutput: encodeMarks(marks)}}); err != nil {
+	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: encodeMarks(marks)}}); err != nil {
 		return err
 	}
 	return w.Committed()

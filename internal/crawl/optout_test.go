@@ -154,7 +154,7 @@ func TestOptOutOfSettings(t *testing.T) {
 func TestOptOutThatEnds(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "", []string{"/p"}, nil), site("never.test", "", []string{"/p"}, nil),
 			{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("")}},
 		}})

@@ -31,7 +31,7 @@ func clientOptions(t testing.TB, web *testweb.Web) Options {
 // withClient runs a test with such a crawl in virtual time.
 func withClient(t *testing.T, test func(t *testing.T, r *clientRun)) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		r := &clientRun{o: clientOptions(t, web)}
 		r.remoteRun = startRemote(t, r.o)
 		time.Sleep(time.Millisecond)

@@ -306,7 +306,7 @@ func TestHeavyPutModel(t *testing.T) { checkPutModel(t, 12) }
 
 func checkPutModel(t *testing.T, n int) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		checkTimes(t, n, func(rt *rapid.T) {
 			o := clientOptions(t, web)
 			o.Frontier.Politeness.Delay = modelDelay

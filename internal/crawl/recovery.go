@@ -130,8 +130,8 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 		r.heldSince = r.opened
 	}
 	b := storage.Batch{Marks: map[string][]byte{
-		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), markUncommitted: uncommitted.encode(),
-		MarkOutput: encodeMarks(r.files.marks),
+		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), storage.MarkUncommitted: uncommitted.encode(),
+		storage.MarkOutput: encodeMarks(r.files.marks),
 	}}
 	r.markLeases(&b)
 	if r.ledger.Everyone || r.o.Taken && r.store.Counters().URLs > 0 {
@@ -160,7 +160,7 @@ func (r *recovery) commitItems(b *storage.Batch, items []*archive.Item) error {
 		return err
 	}
 	if len(items) > 0 {
-		b.Marks[MarkOutput] = encodeMarks(marks)
+		b.Marks[storage.MarkOutput] = encodeMarks(marks)
 	}
 	if _, err = r.store.Commit(b); err == nil { // else the next start cuts the output where its marks are
 		r.files.marks = marks

@@ -96,7 +96,7 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 func TestRecrawls(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
 		o := recrawling(t, web)
 		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
 		const seconds = 6
@@ -133,7 +133,7 @@ func TestRecrawls(t *testing.T) {
 func TestRestartKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
 		o := recrawling(t, web)
 		o.Recrawl.Max = 90 * 24 * time.Hour
 		planned := func(all map[string]storage.Outcome) (n int) {
@@ -174,7 +174,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
 		o := recrawling(t, web)
 		plan := o.Recrawl
 		o.Recrawl, o.ExitWhenDone = nil, true
@@ -215,7 +215,7 @@ func TestNotice(t *testing.T) {
 					r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
 			}),
 		}}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site}})
 		o := recrawling(t, web)
 		o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
 		o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
@@ -271,7 +271,7 @@ func TestHeavyGonePagesAreFetchedWhenListed(t *testing.T) {
 				fmt.Fprint(w, "</urlset>")
 			}),
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
 		o := recrawling(t, web)
 		fixed := func(pattern string, every time.Duration) recrawl.Rule {
 			r := recrawl.Rule{Policy: recrawl.Fixed, Interval: every, Min: time.Hour, Max: every}

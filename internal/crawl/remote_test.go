@@ -206,7 +206,7 @@ func (f *testFetcher) work(r *remoteRun, request LeaseRequest) {
 func TestRemoteFetchers(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "User-agent: *\nDisallow: /secret\n", append(paths("/", 20), "/secret/a"), nil),
 			site("b.test", "User-agent: *\nCrawl-delay: 3\n", paths("/", 10), testweb.Routes{
 				"/aa": testweb.Redirect(301, "/moved"), "/moved": testweb.Page("moved"), "/ab": testweb.Status(404)}),
@@ -260,7 +260,7 @@ func TestRemoteFetchers(t *testing.T) {
 func TestLeaseRunsOut(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 1), nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 1), nil)}})
 		o := testOptions(t, web)
 		o.Workers, o.ExitWhenDone = 0, false
 		o.Frontier.Politeness.Delay = 5 * time.Second
@@ -320,7 +320,7 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-				web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 					site("a.test", "", paths("/", 3), nil), site("b.test", "", paths("/", 60), nil),
 				}})
 				o := testOptions(t, web)
@@ -362,7 +362,7 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 func TestLeasesWithoutLookups(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		o := testOptions(t, web)
 		o.Workers, o.ExitWhenDone = 0, false
 		o.Frontier.NoRobots, o.Frontier.NoLookups = true, true

@@ -256,7 +256,7 @@ func checkLeaseModel(t *testing.T, n int) {
 		for _, host := range []string{"a.test", "b.test", "c.test"} {
 			sites = append(sites, site(host, "", nil, nil))
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		checkTimes(t, n, func(rt *rapid.T) {
 			m := &leaseModel{t: t, rt: rt, web: web, o: testOptions(t, web), urls: make(map[string]*modelURL)}
 			m.o.Workers, m.o.ExitWhenDone, m.o.Frontier.MaxAttempts = 0, false, 255
@@ -307,7 +307,7 @@ func checkFetcherChaos(t *testing.T, hosts, pages int) {
 			sites = append(sites, site(fmt.Sprintf("h%d.test", i), "User-agent: *\nCrawl-delay: 2\nDisallow: /secret\n",
 				append(paths("/", pages), "/secret/a", "/secret/b"), nil))
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		o := testOptions(t, web)
 		o.GiveUpAfter, o.Frontier.MaxAttempts, o.Frontier.Walls = 1000*time.Hour, 255, false
 		o.Workers, o.Frontier.RetryDelay = 2, time.Second

@@ -17,7 +17,7 @@ import (
 // returns what the crawl has of the page at the end.
 func withFetcher(t *testing.T, set func(*Options), test func(r *remoteRun)) (o storage.Outcome) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		options := testOptions(t, web)
 		options.Workers, options.ExitWhenDone = 0, false
 		set(&options)

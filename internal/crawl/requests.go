@@ -123,13 +123,9 @@ func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
 // the next process may be killed as well before it comes to them.
 type uncommitted map[string]time.Time
 
-const (
-	// markUncommitted is the name of that mark.
-	markUncommitted = "unsaid"
-	// maxUncommitted bounds it. Only on a full disk are there many more requests without a commit
-	// than there are workers.
-	maxUncommitted = 10_000
-)
+// maxUncommitted bounds that mark. Only on a full disk are there many more requests without a commit
+// than there are workers.
+const maxUncommitted = 10_000
 
 // take removes a URL, and reports whether it was there and has no outcome from after that request;
 // committed is when its last outcome is from, to the second.
@@ -162,7 +158,7 @@ func HasUncommitted(dir string) (has bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	text, err := s.Mark(markUncommitted)
+	text, err := s.Mark(storage.MarkUncommitted)
 	if err != nil || len(text) > 0 {
 		return len(text) > 0, err
 	}
@@ -180,7 +176,7 @@ func HasUncommitted(dir string) (has bool, err error) {
 
 // openUncommitted reads what is left of the mark: URLs without an outcome from after the request.
 func (r *recovery) openUncommitted() (uncommitted, error) {
-	text, err := r.store.Mark(markUncommitted)
+	text, err := r.store.Mark(storage.MarkUncommitted)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +185,7 @@ func (r *recovery) openUncommitted() (uncommitted, error) {
 		since, text, found := strings.Cut(strings.TrimSpace(line), " ")
 		ms, err := strconv.ParseInt(since, 10, 64)
 		if !found || err != nil {
-			return nil, fmt.Errorf("mark %s: %w", markUncommitted, storage.ErrCorrupt)
+			return nil, fmt.Errorf("mark %s: %w", storage.MarkUncommitted, storage.ErrCorrupt)
 		}
 		url, err := weburl.Parse(text)
 		if err != nil {

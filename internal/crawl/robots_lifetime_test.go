@@ -300,7 +300,7 @@ func TestRobotsClosedSite(t *testing.T) {
 func testRobotsClosedSite(t *testing.T, network *memnet.Network) {
 	const lifetime = 500 * time.Millisecond
 	closed := testweb.Robots("User-agent: *\nDisallow: /\n")
-	web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+	web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 		robotsSite("opens.test", testweb.Flaky(2, closed, testweb.Robots(closePrivate))),
 		robotsSite("closed.test", closed),
 		robotsSite("forbidden.test", testweb.Status(403)),

@@ -39,7 +39,7 @@ func TestSignalsHoldTheHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-				web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 					site("a.test", "", paths("/", 4), testweb.Routes{c.path: testweb.Flaky(1, c.answer, page)}),
 				}})
 				o := testOptions(t, web)
@@ -77,7 +77,7 @@ func TestSignalsHoldTheHost(t *testing.T) {
 func TestHeavyQuietHours(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 2), nil),
 			site("c.test", "User-agent: *\nVisit-time: 0620-0625\n", paths("/", 2), nil),
 		}})
@@ -141,7 +141,7 @@ func TestGroupOfHosts(t *testing.T) {
 	const delay = 5 * time.Second
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		sites, group := groupSites(4)
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		o := testOptions(t, web)
 		o.GiveUpAfter = time.Hour
 		o.Frontier.Politeness.Delay = time.Second
@@ -211,7 +211,7 @@ func TestFreshPagesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		page := testweb.Page("x")
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/a", "/b", "/c"},
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/a", "/b", "/c"},
 			testweb.Routes{
 				"/a": withFields(page, "Cache-Control", "max-age=1800", "Age", "300"),
 				"/b": withFields(page, "Cache-Control", "no-cache, max-age=1800"),

@@ -41,7 +41,7 @@ func TestSlowdownIsReported(t *testing.T) {
 			}
 			sites, hosts = append(sites, s), append(hosts, s.Host)
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay, o.GiveUpAfter = 2*time.Second, time.Hour
 		e, err := Open(o, testLog(t))

@@ -108,7 +108,7 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 func TestOneAnswerIsNoSecond(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, AbsenceLasts: time.Minute})
+		web := testweb.Serve(t, testweb.Config{Network: network, AbsenceLasts: time.Minute})
 		o := testOptions(t, web)
 		o.Frontier.MaxAttempts = 2
 		o.GiveUpAfter = 20 * time.Second

@@ -12,7 +12,7 @@ import (
 func TestStatusNamesSlowHosts(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "User-agent: *\nCrawl-delay: 6\n", paths("/", 20), nil),
 			site("b.test", "User-agent: *\nCrawl-delay: 3\n", paths("/", 20), nil),
 			site("c.test", "", paths("/", 3), nil),

@@ -28,7 +28,7 @@ func tdmFile(text string) http.Handler {
 
 // tdmWeb is a site with a TDM file, one whose robots.txt forbids it, and one whose file is none.
 func tdmWeb(t *testing.T, network *memnet.Network) *testweb.Web {
-	return serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+	return testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 		site("a.test", "", []string{"/art/x", "/free/x", "/other"}, testweb.Routes{
 			consent.TDMFilePath: tdmFile(`[{"location": "/art/", "tdm-reservation": 1},
 			{"location": "/free/*", "tdm-reservation": 0}]`),

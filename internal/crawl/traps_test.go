@@ -185,7 +185,7 @@ func TestTrapIsNoWall(t *testing.T) {
 				}
 			}
 			pages := slices.Concat(months[:1], paths("/", 5), paths("/p/", 5), paths("/q/r/", 5))
-			web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", pages, routes)}})
+			web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", pages, routes)}})
 			o := trapOptions(t, web)
 			o.Storage.MaxSameDigest = 0
 			began := time.Now()

@@ -29,7 +29,7 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, serve func(...testweb.S
 	t.Helper()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		test(t, func(sites ...testweb.Site) *testweb.Web {
-			return serveWeb(t, testweb.Config{Network: network, Sites: sites})
+			return testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 		})
 	})
 }
@@ -40,7 +40,7 @@ func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	const latency = 50 * time.Millisecond
 	virtually(t, memnet.Options{Latency: latency}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
 			site("a.test", "", paths("/", 20), nil),
 			site("b.test", "User-agent: *\nCrawl-delay: 60\n", paths("/", 20), nil),
 		}})

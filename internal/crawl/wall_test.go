@@ -30,7 +30,7 @@ type wallWeb struct {
 
 func newWallWeb(t *testing.T, network *memnet.Network) *wallWeb {
 	return &wallWeb{
-		zoo: newZoo(t, network), web: serveWeb(t, testweb.Config{Network: network}),
+		zoo: newZoo(t, network), web: testweb.Serve(t, testweb.Config{Network: network}),
 		visits: make(map[string]func() []zoo.Visit),
 	}
 }
@@ -246,7 +246,7 @@ func TestNoWall(t *testing.T) {
 			routes[path] = answerWith(403)
 		}
 		all := append(append(slices.Clone(closed), "/challenged"), open...)
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
 		o := testOptions(t, web)
 		o.GiveUpAfter = 24 * time.Hour
 		o.Frontier.Politeness.Delay = time.Second

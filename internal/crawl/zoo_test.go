@@ -101,7 +101,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	pick func(name string) bool) (Options, map[string]storage.Outcome) {
 	t.Helper()
 	good := site("good.test", "", paths("/", 30), nil)
-	web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{good}})
+	web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{good}})
 	o := testOptions(t, web)
 	o.Workers = 128
 	o.GiveUpAfter = 30 * time.Second
@@ -357,7 +357,7 @@ func TestLostConnectionsCostNothing(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		z := newZoo(t, network)
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "good.test"}}})
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "good.test"}}})
 		o := testOptions(t, web)
 		o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
 		o.Frontier.Politeness.Delay = 5 * time.Millisecond

@@ -38,16 +38,8 @@ func zoo(t testing.TB, hang chan string) *testweb.Web {
 		<-r.Context().Done()
 	})
 	hosts := []string{"a.test", "zebra.test", "www.zebra.test", "c.test", "xn--zbra-bpa.test"}
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{{Host: hosts[0]}, {Host: hosts[1]}, {Host: hosts[2]},
+	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{{Host: hosts[0]}, {Host: hosts[1]}, {Host: hosts[2]},
 		{Host: hosts[3]}, {Host: hosts[4]}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	for _, host := range hosts {
 		routes := testweb.Routes{
 			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n# of " + host + "\n"), "/hang": hanging,

@@ -178,20 +178,6 @@ func sites(hosts, pages int) (all []testweb.Site) {
 	return all
 }
 
-func serve(t *testing.T, all []testweb.Site) *testweb.Web {
-	t.Helper()
-	web, err := testweb.New(testweb.Config{Sites: all})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := web.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return web
-}
-
 // TestKill kills a crawler with a journal at random moments. Each time, the database that the log
 // makes is that of the data directory, row by row; then the crawl goes on with one of the two.
 func TestKill(t *testing.T) {
@@ -204,7 +190,7 @@ type kill struct {
 }
 
 func (k kill) run(t *testing.T) {
-	web := serve(t, sites(k.hosts, k.pages))
+	web := testweb.Serve(t, testweb.Config{Sites: sites(k.hosts, k.pages)})
 	back := startServer(t, t.TempDir(), nil)
 	s := openStreams(t, connect(t, back.ClientURL()), testOptions())
 	n := int(shardOf(s, "h0.kill.test"))
@@ -324,7 +310,7 @@ func fetched(t *testing.T, dir string, to map[string]bool) {
 // TestTwoShards: two engines, each with one shard, crawl what one crawls alone: each URL that one finds
 // and the other owns arrives there, and no host is requested by both.
 func TestTwoShards(t *testing.T) {
-	web := serve(t, ring(6))
+	web := testweb.Serve(t, testweb.Config{Sites: ring(6)})
 	back := startServer(t, t.TempDir(), nil)
 	o := testOptions()
 	o.Shards = 2

@@ -342,14 +342,10 @@ func TestRobotsForClients(t *testing.T) {
 		for _, path := range []string{"/0", "/1", "/2", "/never", "/secret"} {
 			routes[path] = testweb.Slow(200*time.Millisecond, testweb.Page(path))
 		}
-		web, err := testweb.New(testweb.Config{
+		web := testweb.Serve(t, testweb.Config{
 			Network: memnet.New(memnet.Options{Latency: time.Millisecond}),
 			Sites:   []testweb.Site{{Host: "a.test", Handler: routes}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer web.Close()
 		o := testOptions(t)
 		useWeb(&o, web)
 		n := start(t, o)

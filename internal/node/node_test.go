@@ -218,14 +218,10 @@ func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := testOptions(t)
 		o.Idle = time.Minute
-		web, err := testweb.New(testweb.Config{
+		web := testweb.Serve(t, testweb.Config{
 			Network: memnet.New(memnet.Options{Latency: time.Millisecond}),
 			Sites:   []testweb.Site{{Host: "a.test", Handler: testweb.Routes{"/": testweb.Page("a")}}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer web.Close()
 		useWeb(&o, web)
 		n := start(t, o)
 		defer n.stop()

@@ -78,13 +78,9 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, web *testweb.Web)) {
 	t.Helper()
 	offline(t)
 	synctest.Test(t, func(t *testing.T) {
-		web, err := testweb.New(testweb.Config{
+		web := testweb.Serve(t, testweb.Config{
 			Network: memnet.New(memnet.Options{Latency: time.Millisecond}), Sites: sites(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer web.Close()
 		test(t, web)
 	})
 }
@@ -231,11 +227,7 @@ func TestSlotsAreShared(t *testing.T) {
 			routes["/"] = testweb.Page("/", links...)
 			all = append(all, testweb.Site{Host: fmt.Sprintf("h%d.test", i), Handler: routes})
 		}
-		web, err := testweb.New(testweb.Config{Network: memnet.New(memnet.Options{Latency: time.Millisecond}), Sites: all})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer web.Close()
+		web := testweb.Serve(t, testweb.Config{Network: memnet.New(memnet.Options{Latency: time.Millisecond}), Sites: all})
 		o := fetching(t, web)
 		o.Crawl.Workers = 2
 		o.Crawl.Frontier.Politeness.Delay, o.Crawl.Frontier.Politeness.IPDelay = 0, 0

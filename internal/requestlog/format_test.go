@@ -132,18 +132,14 @@ func goldenRequests(t *testing.T) []*Request {
 	return append(every(t), open)
 }
 
-// TestGolden keeps the format stable: files on disk must stay readable.
-func TestGolden(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, DefaultOptions(), testProcess())
-	mustAppend(t, l, goldenRequests(t)...)
-	l.synced = -syncEvery
-	mustAppend(t, l, request(t, 6, "http://a.test/last", 9*time.Second, nil))
+// checkGolden compares the first file of a log with a golden one.
+func checkGolden(t *testing.T, dir, name string) {
+	t.Helper()
 	text, err := os.ReadFile(path(dir, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "requests-2.golden")
+	golden := filepath.Join("testdata", name)
 	if os.Getenv("AMBLE_GOLDEN") != "" {
 		if err := os.WriteFile(golden, text, 0o644); err != nil {
 			t.Fatal(err)
@@ -156,6 +152,16 @@ func TestGolden(t *testing.T) {
 	if !bytes.Equal(text, want) {
 		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
 	}
+}
+
+// TestGolden keeps the format stable: files on disk must stay readable.
+func TestGolden(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, DefaultOptions(), testProcess())
+	mustAppend(t, l, goldenRequests(t)...)
+	l.synced = -syncEvery
+	mustAppend(t, l, request(t, 6, "http://a.test/last", 9*time.Second, nil))
+	checkGolden(t, dir, "requests-2.golden")
 }
 
 // TestVersion1: files of the previous version are read.
@@ -225,23 +231,7 @@ func TestGoldenFetcher(t *testing.T) {
 	done := request(t, 1, "http://a.test/a", 3*time.Second, policyOf("User-agent: *\n"))
 	done.Fetcher = "farm-1"
 	mustAppend(t, l, done, open)
-	text, err := os.ReadFile(path(dir, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden := filepath.Join("testdata", "requests-fetcher.golden")
-	if os.Getenv("AMBLE_GOLDEN") != "" {
-		if err := os.WriteFile(golden, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(text, want) {
-		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
-	}
+	checkGolden(t, dir, "requests-fetcher.golden")
 	got, _ := readAll(t, dir, Query{})
 	if len(got) != 2 || got[0].Fetcher != "farm-1" || got[1].Fetcher != "farm-2" {
 		t.Errorf("read %+v", got)

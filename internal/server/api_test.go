@@ -31,16 +31,12 @@ type running struct {
 func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 	t.Helper()
 	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
+	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{
 		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"),
 			"/": page, "/1": page, "/2": page}},
 		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"),
 			"/": page}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = web.Close() })
 	o := crawl.DefaultOptions()
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
 	o.Fetch.AllowPrivate, o.Fetch.Resolver, o.Mode = true, web.ResolverAddr(), frontier.ModeHost

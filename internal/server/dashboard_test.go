@@ -41,11 +41,7 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 		routes["/"] = testweb.Page("the first page", links...)
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("site-%d.test", h), Handler: routes})
 	}
-	web, err := testweb.New(testweb.Config{Sites: sites})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = web.Close() })
+	web := testweb.Serve(t, testweb.Config{Sites: sites})
 	o := crawl.DefaultOptions()
 	o.MaxRate = 5000 // for a tile
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"

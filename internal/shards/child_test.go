@@ -62,10 +62,7 @@ func crawlAsChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	o := crawl.DefaultOptions()
-	o.MinFree, o.DataDir, o.Archive.Dir = 0, c.Dir, c.Dir+"/output"
-	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = c.Agent, true, c.Resolver
-	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, c.Delay
+	o := crawlOptionsWith(c.Resolver, c.Dir, c.Agent, c.Delay)
 	o.Frontier.Politeness.PerIP = 1
 	n := nodeOptions(o, c.Name, c.TTL)
 	n.Cluster.Shards, n.Replicas = c.Shards, c.Replicas
@@ -83,6 +80,7 @@ func crawlAsChild(text string) error {
 	}
 	defer nc.Close()
 	child := &reporter{node: node, shards: c.Shards}
+	node.Observe(unanswered(func(page string) { child.say("unanswered %s", page) }))
 	go child.report()
 	go child.obey()
 	return node.Run(context.Background())
@@ -199,7 +197,6 @@ type child struct {
 	name    string
 	agent   string
 	dir     string
-	killed  bool
 	proxies []*natstest.Proxy
 	command *exec.Cmd
 	in      io.WriteCloser
@@ -288,6 +285,8 @@ func (c *child) hear(line string) {
 	case "added", "refused":
 		url, _, _ := strings.Cut(rest, " ")
 		c.accepted[url] = what == "added"
+	case "unanswered":
+		c.w.losses.add(c.agent, allShards, rest)
 	case "stalled":
 		var d int64
 		_, _ = fmt.Sscan(rest, &d)
@@ -300,6 +299,7 @@ const keptLines = 4000
 
 // note keeps a line of the log of the child.
 func (c *child) note(line string) {
+	c.w.losses.note(c.agent, line)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.log = append(c.log, line); len(c.log) > keptLines {
@@ -322,9 +322,9 @@ func (c *child) say(command string) { _, _ = io.WriteString(c.in, command+"\n") 
 
 // kill ends the process by SIGKILL.
 func (c *child) kill() {
-	c.killed = true
 	_ = c.command.Process.Kill()
 	<-c.ended
+	c.w.losses.add(c.agent, allShards, "")
 }
 
 // leave makes the child leave in an orderly way.

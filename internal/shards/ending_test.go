@@ -80,12 +80,7 @@ func TestEnd(t *testing.T) {
 // busy waits until so many pages were requested, and returns the node that has most shards.
 func (w *world) busy(after int) (most *process) {
 	w.t.Helper()
-	w.eventually("some pages", func() error {
-		if len(pages(w.web)) < after {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(after)
 	for _, p := range w.nodes {
 		if most == nil || len(p.owned()) > len(most.owned()) {
 			most = p

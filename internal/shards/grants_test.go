@@ -100,7 +100,7 @@ func checkGaps(t *testing.T, what string, log testweb.Log, least time.Duration) 
 // share crawls the ring with three nodes and a shared limit. In the middle of the crawl something happens.
 // All pages are requested, and the servers see the limit kept.
 func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *world, want []string)) {
-	want := alone(t)
+	want := ringPages()
 	web := serve(t, sharing(limit.address, limit.slow))
 	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
 	w.alter = func(o *Options) { limit.limit(&o.Crawl) }
@@ -184,20 +184,15 @@ func (w *world) countGrants() func() int {
 	return func() int { return int(n.Load()) }
 }
 
-// TestSoleUsers: while no two nodes need the same address, there are few messages about grants, however
+// TestHeavySoleUsers: while no two nodes need the same address, there are few messages about grants, however
 // many requests there are; and a node alone sends none.
-func TestSoleUsers(t *testing.T) {
+func TestHeavySoleUsers(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
 	w := newWorld(t, time.Millisecond, longTTL)
 	messages := w.countGrants()
 	w.start("first", t.TempDir())
-	w.eventually("the first half", func() error {
-		if len(pages(w.web)) < len(want)/2 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(len(want) / 2)
 	if n := messages(); n > 0 {
 		t.Errorf("%d messages about grants of one node", n)
 	}

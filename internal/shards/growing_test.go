@@ -79,11 +79,15 @@ func (g *growing) links(host, from int) (all []string) {
 	return all
 }
 
-// end makes the web stop growing.
+// end makes the web stop growing. The first page of each host belongs to it: another host leads there, even
+// if the root has not been requested yet.
 func (g *growing) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended = true
+	for host := range g.linked {
+		g.linked[host] = max(g.linked[host], 1)
+	}
 }
 
 // size returns how many pages the web has.

@@ -59,6 +59,7 @@ type world struct {
 	ttl     time.Duration
 	nodes   []*process
 	stalled atomic.Int64 // the longest time for which this process did nothing
+	losses  losses
 
 	replicas int
 	alter    func(o *Options) // changes the options of the nodes that start; nil: nothing
@@ -137,10 +138,15 @@ func serve(t *testing.T, sites []testweb.Site) *testweb.Web {
 
 // crawlOptions are those of a crawl of a web.
 func crawlOptions(web *testweb.Web, dir, agent string, delay time.Duration) crawl.Options {
+	return crawlOptionsWith(web.ResolverAddr(), dir, agent, delay)
+}
+
+// crawlOptionsWith are those of a crawl of the web of a resolver.
+func crawlOptionsWith(resolver, dir, agent string, delay time.Duration) crawl.Options {
 	o := crawl.DefaultOptions()
 	o.MinFree, o.DataDir, o.Archive.Dir = 0, dir, dir+"/output"
-	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = agent, true, web.ResolverAddr()
-	o.GiveUpAfter, o.Frontier.Politeness.Delay = 20*time.Second, delay
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = agent, true, resolver
+	o.GiveUpAfter, o.Frontier.Politeness.Delay = time.Hour, delay
 	return o
 }
 
@@ -150,6 +156,12 @@ func logger(t *testing.T) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
+}
+
+// logger is that of a node of this process.
+func (w *world) logger(node string) *slog.Logger {
+	lines := &logLines{note: func(line string) { w.losses.note(node, line) }, to: w.t.Output(), all: testing.Verbose()}
+	return slog.New(slog.NewTextHandler(lines, nil)).With("node", node)
 }
 
 // process is a node with a connection of its own.
@@ -187,7 +199,7 @@ func (w *world) start(name, dir string) *process {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for {
-		if p.node, err = Open(ctx, p.nc, js, o, logger(w.t).With("node", name)); err == nil {
+		if p.node, err = Open(ctx, p.nc, js, o, w.logger(name)); err == nil {
 			break
 		}
 		isSlow := errors.Is(err, storage.ErrLogDown) || errors.Is(err, natsconn.ErrDown)
@@ -196,6 +208,7 @@ func (w *world) start(name, dir string) *process {
 			w.t.Fatal(err)
 		}
 	}
+	p.node.Observe(unanswered(func(page string) { w.losses.add(name, allShards, page) }))
 	w.nodes = append(w.nodes, p)
 	if w.api {
 		p.api = serveAPI(w.t, p.node, dir)
@@ -249,6 +262,7 @@ func (p *process) kill() {
 	p.proxy.Cut()
 	p.cancel()
 	p.wait()
+	p.w.losses.add(p.name, allShards, "")
 }
 
 // leave makes the node leave in an orderly way.
@@ -295,22 +309,40 @@ func holdings(n *Node) (all []*membership.Holding) {
 	return all
 }
 
-// eventually waits until something holds.
+// takes waits until the node owns so many shards at least.
+func (p *process) takes(count int) {
+	p.w.t.Helper()
+	p.w.eventually(p.name+" has shards", func() error {
+		if owned := p.owned(); len(owned) < count {
+			return fmt.Errorf("it has %v", owned)
+		}
+		return nil
+	})
+}
+
+// eventually waits until something holds. It has patience again whenever the error is another one: that is
+// how far it has come.
 func (w *world) eventually(what string, holds func() error) {
 	w.t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = holds(); err == nil {
+	last := ""
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := holds()
+		if err == nil {
 			return
 		}
+		if err.Error() != last {
+			last, end = err.Error(), time.Now().Add(patience)
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%s: %v", what, err)
+		}
 	}
-	w.t.Fatalf("%s: %v", what, err)
 }
 
 var errNotYet = errors.New("not yet")
 
 // hosts and depth are the size of the web of the tests.
-const hosts, depth = 8, 30
+const hosts, depth = 8, 12
 
 func host(i int) string { return fmt.Sprintf("ring%d.test", i%hosts) }
 
@@ -389,22 +421,30 @@ func crawlAlone(t *testing.T, seeds []crawl.Seed, o crawl.Options) {
 	}
 }
 
-// alone returns the pages that one machine without a cluster requests.
-func alone(t *testing.T) []string {
-	t.Helper()
-	all := aloneAt(t, ring())
-	if len(all) != hosts*(2*depth+1) {
-		t.Fatalf("one machine has requested %d pages", len(all))
+// ringPages are the pages of the ring, sorted.
+func ringPages() (all []string) {
+	for i := range hosts {
+		all = append(all, host(i)+"/")
+		for j := range depth {
+			all = append(all, fmt.Sprintf("%s/own/%d", host(i), j), fmt.Sprintf("%s/from-another/%d", host(i), j))
+		}
 	}
+	slices.Sort(all)
 	return all
 }
 
 // crawled waits until all pages were requested.
 func (w *world) crawled(want []string) {
 	w.t.Helper()
+	w.requested(len(want))
+}
+
+// requested waits until so many pages were requested.
+func (w *world) requested(count int) {
+	w.t.Helper()
 	w.eventually("the crawl", func() error {
-		if got := pages(w.web); len(got) < len(want) {
-			return fmt.Errorf("%d of %d pages were requested", len(got), len(want))
+		if got := len(pages(w.web)); got < count {
+			return fmt.Errorf("%d of %d pages were requested", got, count)
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@ package shards
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -22,44 +22,26 @@ func (w *world) by(agent string) testweb.Log {
 }
 
 // checkRepeats is check for a web that nodes have crawled with faults. It returns how many requests
-// there were for pages that had been requested before. Each of them needs an excuse, unless the
-// machine was so slow that any node may have lost its shards.
-func (w *world) checkRepeats(want []string, excused func(first, again testweb.Request) bool) (repeats int) {
+// there were for pages that had been requested before: only what a node could not commit.
+func (w *world) checkRepeats(want []string) (repeats int) {
 	w.t.Helper()
-	slow := w.slow()
 	log := w.check(want)
 	for _, address := range log.Addresses() {
 		if n := log.Address(address).MaxInFlight(); n > 1 {
 			w.t.Errorf("%d requests to the address %s at a time", n, address)
 		}
 	}
-	first := make(map[string]testweb.Request)
+	last := make(map[string]testweb.Request)
 	for _, q := range log.Pages() {
-		before, again := first[q.Host+q.Path]
-		if !again {
-			first[q.Host+q.Path] = q
+		before, again := last[q.Host+q.Path]
+		if last[q.Host+q.Path] = q; !again {
 			continue
 		}
-		if repeats++; !slow && !excused(before, q) {
+		if repeats++; !w.losses.isLost(before) {
 			w.t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, before.UserAgent, q.UserAgent)
 		}
 	}
 	return repeats
-}
-
-// never is no excuse.
-func never(_, _ testweb.Request) bool { return false }
-
-// slow reports whether a process of the test has done nothing for so long, because of the machine, that
-// nodes may have lost their shards.
-func (w *world) slow() bool {
-	worst := w.stalled.Load()
-	for _, c := range w.children {
-		if !c.stops {
-			worst = max(worst, c.stalled.Load())
-		}
-	}
-	return worst > int64(w.ttl/4)
 }
 
 // interval is a time in which a node certainly owned a shard.
@@ -106,7 +88,7 @@ func (w *world) goesOn(what string, pages int) {
 		later := w.web.Requests()[before:].Pages()
 		for _, host := range w.web.Sites() {
 			if len(later.Host(host)) < pages {
-				return errors.New(host + " waits")
+				return fmt.Errorf("%s waits, %d pages", host, len(later))
 			}
 		}
 		return nil

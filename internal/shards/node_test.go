@@ -19,26 +19,25 @@ import (
 // one for tests that wait for its end. A new granter waits for it.
 const longTTL, serversTTL, shortTTL = 10 * time.Second, 15 * time.Second, 2 * time.Second
 
-// TestOneNode: a node with four shards requests the pages that one machine requests, each once.
-func TestOneNode(t *testing.T) {
+// TestHeavyOneNode: a node with four shards requests the pages that one machine requests, each once.
+func TestHeavyOneNode(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
+	if alone := aloneAt(t, ring()); !slices.Equal(alone, want) {
+		t.Fatalf("one machine has requested %v, want %v", alone, want)
+	}
 	w := newWorld(t, 20*time.Millisecond, longTTL)
 	p := w.start("first", t.TempDir())
 	w.crawled(want)
 	p.leave()
-	for path, n := range w.check(want).CountByPath() {
-		if n != 1 {
-			t.Errorf("%s was requested %d times", path, n)
-		}
-	}
+	w.checkRepeats(want)
 }
 
 // TestKilledNode: of three nodes one is killed in the middle of the crawl. The others request its pages,
 // and none of another host again; the node itself requests nothing any more.
 func TestKilledNode(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
 	w := newWorld(t, 20*time.Millisecond, shortTTL)
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
@@ -52,7 +51,7 @@ func TestKilledNode(t *testing.T) {
 			p.leave()
 		}
 	}
-	twice := w.checkHandOver(want, victim)
+	twice := w.checkRepeats(want)
 	after, late := 0, make(map[string]int)
 	for _, q := range w.web.Requests() {
 		if !q.Start.After(dead) {
@@ -73,11 +72,11 @@ func TestKilledNode(t *testing.T) {
 	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
 }
 
-// TestCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
+// TestHeavyCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
 // begins. When it is back it is a node like others.
-func TestCutOff(t *testing.T) {
+func TestHeavyCutOff(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
 	w := newWorld(t, 100*time.Millisecond, shortTTL)
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
@@ -86,16 +85,11 @@ func TestCutOff(t *testing.T) {
 	victim.proxy.Cut()
 	w.crawled(want)
 	victim.proxy.Mend()
-	w.eventually("the node is back", func() error {
-		if len(victim.owned()) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
+	victim.takes(1)
 	for _, p := range w.nodes {
 		p.leave()
 	}
-	t.Logf("%d pages, %d of them twice", len(want), w.checkHandOver(want, victim))
+	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want))
 }
 
 // victim waits until the crawl is under way, and returns a node that has some of the shards.
@@ -121,64 +115,30 @@ func (w *world) victim(want []string) (victim *process) {
 // hasHosts reports whether hosts of the web are in a shard.
 func hasHosts(s cluster.Shard) bool {
 	for i := range hosts {
-		if cluster.ShardOf(host(i), shards) == s {
+		if shardOf(host(i)) == s {
 			return true
 		}
 	}
 	return false
 }
 
-// checkHandOver is check, for a node that has lost its shards. Pages that it had requested may have been
-// requested again by others, and no other page twice: it returns their number.
-func (w *world) checkHandOver(want []string, victim *process) (twice int) {
-	w.t.Helper()
-	first := make(map[string]string) // the node that has requested a page first
-	slow := w.slow()
-	for _, q := range w.check(want).Pages() {
-		switch by, again := first[q.Host+q.Path]; {
-		case !again:
-			first[q.Host+q.Path] = q.UserAgent
-		case by == victim.name && q.UserAgent != victim.name, slow: // others may have lost their shards too
-			twice++
-		default:
-			w.t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, by, q.UserAgent)
-		}
-	}
-	return twice
-}
-
 // TestMoves: shards go to a node that joins, and back when it leaves, in an orderly way. No page is
 // requested twice.
 func TestMoves(t *testing.T) {
 	t.Parallel()
-	want := alone(t)
+	want := ringPages()
 	w := newWorld(t, 20*time.Millisecond, longTTL)
 	first := w.start("first", t.TempDir())
-	w.eventually("the first node crawls", func() error {
-		if len(pages(w.web)) < len(want)/8 {
-			return errNotYet
-		}
-		return nil
-	})
+	w.requested(len(want) / 8)
 	second := w.start("second", t.TempDir())
-	w.eventually("the second node crawls", func() error {
-		if len(w.web.Requests().Pages()) == 0 || len(second.owned()) == 0 {
-			return errNotYet
-		}
-		return nil
-	})
+	second.takes(1)
 	first.leave()
 	w.crawled(want)
 	second.leave()
 	by := make(map[string]int)
-	log := w.check(want)
-	for _, q := range log {
+	w.checkRepeats(want)
+	for _, q := range w.web.Requests() {
 		by[q.UserAgent]++
-	}
-	for path, n := range log.Pages().CountByPath() {
-		if n != 1 {
-			t.Errorf("%s was requested %d times", path, n)
-		}
 	}
 	if by["first"] == 0 || by["second"] == 0 {
 		t.Errorf("requests by node: %v", by)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestClusterStoppedOwner is TestStoppedOwner with a process that is stopped for a minute.
+// TestClusterStoppedOwner is TestHeavyStoppedOwner with a process that is stopped for a minute.
 func TestClusterStoppedOwner(t *testing.T) {
 	t.Parallel()
 	stopOwner(t, 2, longTTL, time.Minute)

@@ -110,6 +110,29 @@ type site struct {
 	served  atomic.Int64
 }
 
+// TB is what Serve needs of a test.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatal(...any)
+	Error(...any)
+}
+
+// Serve starts a web that lives until the test ends.
+func Serve(t TB, c Config) *Web {
+	t.Helper()
+	w, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
 // New starts a web: its listeners, its DNS server, its record.
 func New(c Config) (*Web, error) {
 	return newWeb(c, func(w *Web) server { return newHTTPServer(w, c.CountOnly) })
