@@ -46,7 +46,7 @@ type demoNode struct {
 const (
 	demoNodes      = 3
 	demoShards     = 16
-	demoPatience   = 2 * time.Minute // after which it reports what is missing
+	demoPatience   = 5 * time.Minute // after which it reports what is missing
 	demoInterval   = 500 * time.Millisecond
 	demoAnswer     = 2 * time.Second // for the NATS servers
 	demoSay        = 5 * time.Second // between two lines

@@ -36,7 +36,7 @@ needed. It takes about 20 seconds.
 
 With --nodes 3 three nodes of a cluster crawl the web together: three processes, each with a NATS server
 inside. In the middle one of them is killed as by a power cut, and the others go on with its hosts. That takes
-about a minute.
+one to two minutes.
 
 The web records every request. At the end the record is compared with what a correct crawler does there.
 

@@ -12,6 +12,9 @@ import (
 // untrustedText says why a node makes no request.
 const untrustedText = "nothing is fetched until the NATS servers confirm the place of this node in the cluster"
 
+// stalledNodeText says that engines write nothing; their reason follows.
+const stalledNodeText = "nothing is fetched from the hosts of some shards until their log and database can be written"
+
 // counted are the shards of a cluster by what a node knows of them.
 type counted struct{ own, free int }
 
@@ -36,6 +39,9 @@ func live(members []membership.MemberStatus) (n int) {
 	return n
 }
 
+// isDoubted reports whether a node that is to go on may make no request.
+func isDoubted(s membership.Status) bool { return s.Joined && s.Trust <= 0 && !s.Leaving }
+
 // logNode logs how a node gets on as one line.
 func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 	n := countShards(s)
@@ -44,10 +50,10 @@ func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 		"shards", n.own, "shards_of", len(s.Shards), "shards_free", n.free, "nodes", live(s.Members),
 	}
 	switch {
-	case s.Joined && s.Trust <= 0:
+	case isDoubted(s):
 		log.Warn(untrustedText, attributes...)
 	case p.Stalled > 0:
-		log.Warn(stalledText, append(attributes, "stalled", p.Stalled, "reason", p.Reason)...)
+		log.Warn(stalledNodeText, append(attributes, "stalled", p.Stalled, "reason", p.Reason)...)
 	default:
 		log.Info(nodeState(s), attributes...)
 	}
@@ -56,6 +62,8 @@ func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 // nodeState is the state of a node in a word.
 func nodeState(s membership.Status) string {
 	switch {
+	case s.Leaving:
+		return "leaving"
 	case !s.Joined:
 		return "joining"
 	case s.Drained:
@@ -69,11 +77,11 @@ func nodeRows(s membership.Status, p shards.Progress, width int) []row {
 	n := countShards(s)
 	rows := []row{{"amble: node " + s.Node + " of cluster " + s.Cluster + ", " + nodeState(s) + "; Ctrl-C to leave",
 		styleTitle}}
-	if s.Joined && s.Trust <= 0 {
+	if isDoubted(s) {
 		rows = append(rows, row{"  " + untrustedText, styleDanger})
 	}
 	if p.Stalled > 0 {
-		rows = append(rows, row{"  " + stalledText + ": " + p.Reason, styleDanger})
+		rows = append(rows, row{"  " + stalledNodeText + ": " + p.Reason, styleDanger})
 	}
 	free := ""
 	if n.free > 0 {

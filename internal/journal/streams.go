@@ -169,7 +169,7 @@ func downError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", storage.ErrLogDown, err)
+	return fmt.Errorf("%w: %w", storage.ErrLogDown, natsconn.Plain(err))
 }
 
 func (s *Streams) subject(kind string, n int) string {

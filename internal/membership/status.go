@@ -12,6 +12,7 @@ type Status struct {
 	Connected     bool // to a server
 	Joined        bool // the node is a member
 	Drained       bool // the node takes no shards
+	Leaving       bool // Leave was called
 	// Trust is how long the node may make requests if no heartbeat is written. Renewed is how long
 	// ago the newest one that was written was sent; negative if there is none.
 	Trust, Renewed time.Duration
@@ -32,7 +33,8 @@ type MemberStatus struct {
 
 // Status returns what the node knows of its cluster. Without a connection it is what it knew last.
 func (n *Node) Status() Status {
-	s := Status{Cluster: n.o.Names.Cluster, Node: n.o.Cluster.Node, Connected: n.reg.nc.IsConnected(), Renewed: -1}
+	s := Status{Cluster: n.o.Names.Cluster, Node: n.o.Cluster.Node, Connected: n.reg.nc.IsConnected(), Renewed: -1,
+		Leaving: n.leaving.Load()}
 	n.do(func(m *cluster.Node, now cluster.Instant) {
 		known := m.Status()
 		s.Joined, s.Drained = known.Born != 0, known.Drained

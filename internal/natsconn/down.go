@@ -47,8 +47,23 @@ func Down(err error) error {
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%w: either all NATS servers use TLS or none; look at cluster.urls and cluster.tls_*", err)
 	}
-	return fmt.Errorf("%w: %w", ErrDown, err)
+	return fmt.Errorf("%w: %w", ErrDown, Plain(err))
 }
+
+// Plain returns an error that says in plain words what an error of nats.go does not: nothing is kept for
+// later while there is no connection, and a publish then fails since the buffer for that has no room. It
+// wraps err.
+func Plain(err error) error {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return unconnected{err}
+	}
+	return err
+}
+
+type unconnected struct{ error }
+
+func (unconnected) Error() string   { return "there is no connection to a NATS server" }
+func (u unconnected) Unwrap() error { return u.error }
 
 // noJetStream returns an error that stays, if there is no answer because the server that the
 // connection is with does not run JetStream.

@@ -75,3 +75,23 @@ func TestRefused(t *testing.T) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }
+
+// TestPlain: a publish without a connection fails with words that say so.
+func TestPlain(t *testing.T) {
+	server := natstest.Start(t, names, 1, nil)
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{"nats://" + server.Addresses()[0]}, Node: "a", Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	server.Stop(0)
+	for nc.IsConnected() {
+		time.Sleep(time.Millisecond)
+	}
+	_, err = js.Publish(t.Context(), names.Subject("x"), nil)
+	down := natsconn.Down(err)
+	if !errors.Is(down, natsconn.ErrDown) || !errors.Is(down, nats.ErrReconnectBufExceeded) ||
+		!strings.HasSuffix(down.Error(), ": there is no connection to a NATS server") {
+		t.Errorf("%v", down)
+	}
+}

@@ -73,7 +73,7 @@ type desiredRegister struct {
 func openDesired(ctx context.Context, js jetstream.JetStream, o *Options, log *slog.Logger) (*desiredRegister, error) {
 	stream, err := js.Stream(ctx, o.Names.Stream())
 	if err != nil {
-		return nil, fmt.Errorf("open the desired state of the cluster: %w: %w", storage.ErrLogDown, err)
+		return nil, fmt.Errorf("open the desired state of the cluster: %w: %w", storage.ErrLogDown, natsconn.Plain(err))
 	}
 	return &desiredRegister{
 		js: js, stream: stream, names: o.Names, log: log, limit: o.Timeout, changed: make(chan struct{}),
@@ -92,7 +92,7 @@ func (o *desiredRegister) read(ctx context.Context) (desiredAt, error) {
 		m, err = &jetstream.RawStreamMsg{}, nil
 	}
 	if err != nil {
-		return desiredAt{}, fmt.Errorf("read the desired state of the cluster: %w: %w", storage.ErrLogDown, err)
+		return desiredAt{}, fmt.Errorf("read the desired state of the cluster: %w: %w", storage.ErrLogDown, natsconn.Plain(err))
 	}
 	now, err := decodeDesired(m.Data)
 	if err == nil {
@@ -160,7 +160,7 @@ func (o *desiredRegister) write(ctx context.Context, next Desired, expected uint
 	ack, err := o.js.PublishMsg(limited, m, jetstream.WithExpectLastSequencePerSubject(expected),
 		jetstream.WithExpectStream(o.names.Stream()))
 	if err != nil {
-		return 0, err
+		return 0, natsconn.Plain(err)
 	}
 	return ack.Sequence, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -97,7 +98,7 @@ func (e *ending) run(ctx context.Context) {
 		case over && e.engines.has(decider):
 			e.log.Info("all shards are done: the crawl is over")
 			if err := e.querier.nc.Publish(e.subject(), appendEnd(nil, epochs)); err != nil {
-				e.log.Warn("cannot tell the nodes that the crawl is over; it is tried again", "error", err)
+				e.log.Warn("cannot tell the nodes that the crawl is over; it is tried again", "error", natsconn.Plain(err))
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (a *querier) query(ctx context.Context, s cluster.Shard, kind byte, fields 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shard %d: %w: %w", s, errNoAnswer, err)
+		return nil, fmt.Errorf("shard %d: %w: %w", s, errNoAnswer, natsconn.Plain(err))
 	}
 	d := wire.NewDecoder(m.Data)
 	if version := d.Byte(); version != queryVersion {
