@@ -45,7 +45,8 @@ func decodeDesired(b []byte) (o Desired, err error) {
 		return o, fmt.Errorf("it is no JSON; look who else writes to the subject: %w", err)
 	}
 	if o.Version != desiredVersion {
-		return o, fmt.Errorf("its format is %d, not %d; run the same version of amble on all nodes", o.Version, desiredVersion)
+		return o, fmt.Errorf("its format is %d, not %d; run the same version of amble on all nodes",
+			o.Version, desiredVersion)
 	}
 	return o, nil
 }
