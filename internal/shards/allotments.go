@@ -3,13 +3,10 @@ package shards
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/wire"
@@ -65,98 +62,35 @@ func decodeParts(b []byte, shards int) (parts, error) {
 	return p, d.End()
 }
 
-// register is a journal.Register.
-type register interface {
-	Read(context.Context) (data []byte, sequence uint64, err error)
-	Write(ctx context.Context, data []byte, expected uint64) (uint64, error)
-	Values(ctx context.Context, take func(data []byte, sequence uint64)) error
-}
-
 // allotment is the register as this node knows it. It may be used concurrently.
 type allotment struct {
-	log      *slog.Logger
-	register register
-	shards   int
-
-	mu       sync.Mutex // guards what follows; nothing blocks under it
-	parts    parts      // they are not changed
-	sequence uint64
-	changed  chan struct{} // closed with the next change
+	followed[parts]
+	shards int
 }
 
 func newAllotment(register register, shards int, log *slog.Logger) *allotment {
-	return &allotment{log: log, register: register, shards: shards, parts: make(parts), changed: make(chan struct{})}
+	return &allotment{followed[parts]{
+		name: "what is divided among the shards", log: log, register: register, encode: parts.encode,
+		decode: func(b []byte) (parts, error) { return decodeParts(b, shards) },
+		newest: make(parts), changed: make(chan struct{}),
+	}, shards}
 }
 
-// run reads what is written until the context ends.
-func (a *allotment) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := a.register.Values(ctx, a.take); ctx.Err() == nil {
-			a.log.Warn("what is divided among the shards cannot be read; it is tried again", "error", err)
-			pause(ctx, retryRead)
-		}
-	}
-}
-
-// take takes a value of the register.
-func (a *allotment) take(data []byte, sequence uint64) {
-	p, err := decodeParts(data, a.shards)
-	if err != nil {
-		a.log.Error("what is divided among the shards cannot be read", "error", err)
-		return
-	}
-	a.see(p, sequence)
-}
-
-func (a *allotment) see(p parts, sequence uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if sequence <= a.sequence {
-		return
-	}
-	a.parts, a.sequence = p, sequence
-	close(a.changed)
-	a.changed = make(chan struct{})
-}
-
-// latest returns the parts, their sequence, and a channel that is closed when there are others.
-func (a *allotment) latest() (parts, uint64, <-chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.parts, a.sequence, a.changed
-}
-
-// errUnchanged is what a change returns that changes nothing.
-var errUnchanged = errors.New("nothing changes")
-
-// retryWrite is how long to wait before a register is written again.
-const retryWrite = 20 * time.Millisecond
-
-// change changes the part of a shard: next returns it, given all parts as they are. It is tried again until it
-// is written, the context ends or next returns an error. mayWrite is checked after each read: what is read
-// while it is true cannot be replaced by another owner and written by this one.
-func (a *allotment) change(ctx context.Context, s cluster.Shard, mayWrite func() error,
+// allot changes the part of a shard: next returns it, given all parts as they are. The errors are those of next
+// and mayWrite, which is checked after each read: what is read while it is true cannot be replaced by another
+// owner and written by this one.
+func (a *allotment) allot(ctx context.Context, s cluster.Shard, mayWrite func() error,
 	next func(parts) (uint64, error)) (part uint64, err error) {
-	for {
-		all, sequence, _ := a.latest()
-		if err := errors.Join(mayWrite(), ctx.Err()); err != nil {
-			return 0, err
-		}
-		if part, err = next(all); err != nil {
-			return 0, err
+	_, err = a.change(ctx, func(all parts) (parts, error) {
+		err := mayWrite()
+		if err == nil {
+			part, err = next(all)
 		}
 		changed := maps.Clone(all)
 		if changed[s] = part; part == 0 {
 			delete(changed, s)
 		}
-		written, err := a.register.Write(ctx, changed.encode(), sequence)
-		if err == nil {
-			a.see(changed, written)
-			return part, nil
-		}
-		pause(ctx, retryWrite)
-		if data, sequence, err := a.register.Read(ctx); err == nil && sequence > 0 {
-			a.take(data, sequence)
-		}
-	}
+		return changed, err
+	})
+	return part, err
 }

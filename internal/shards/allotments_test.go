@@ -24,7 +24,7 @@ func (r *simulatedRegister) Read(context.Context) ([]byte, uint64, error) {
 	r.deliver()
 	n := len(r.values)
 	if n > 1 && r.rng.IntN(4) == 0 {
-		n -= 1 + r.rng.IntN(n-1) // a server that is behind
+		n -= 1 + r.rng.IntN(min(n-1, 3)) // a server that is behind
 	}
 	if n == 0 {
 		return nil, 0, nil
@@ -92,6 +92,11 @@ func testPageBlocks(t *testing.T, seed uint64) {
 			return nil
 		})
 	}
+	type predecessor struct {
+		*pageBlocks
+		fetched uint64
+	}
+	var gone []predecessor
 	last := make([]int, n)
 	for s := range owners {
 		last[s] = len(trusted)
@@ -107,10 +112,21 @@ func testPageBlocks(t *testing.T, seed uint64) {
 		s := rng.IntN(n)
 		p := owners[s]
 		switch rng.IntN(12) {
-		case 0: // another owner
+		case 0: // another owner: the one before has given back the rest, or dies
+			if rng.IntN(2) == 0 {
+				p.Release(used[s])
+				_ = p.returnUnused(t.Context(), <-p.releases)
+			}
 			*trusted[last[s]] = false
 			last[s] = len(trusted)
 			owners[s] = owner(s)
+			gone = append(gone, predecessor{p, used[s]})
+		case 2: // one that has lost its shard comes too late
+			if len(gone) > 0 {
+				g := gone[rng.IntN(len(gone))]
+				g.Release(g.fetched)
+				_ = g.returnUnused(t.Context(), <-g.releases)
+			}
 		case 1:
 			p.Release(used[s])
 			_ = p.returnUnused(t.Context(), <-p.releases)
@@ -122,6 +138,15 @@ func testPageBlocks(t *testing.T, seed uint64) {
 			}
 			for used[s] < p.Allowed() && rng.IntN(8) > 0 {
 				used[s]++
+			}
+		}
+		var written parts
+		if n := len(r.values); n > 0 {
+			written, _ = decodeParts(r.values[n-1], len(owners))
+		}
+		for s, p := range owners {
+			if p.Allowed() > max(used[s], written[cluster.Shard(s)]) || written.sum() > most {
+				t.Fatalf("seed %d: shard %d may use %d pages of %v, %d in all", seed, s, p.Allowed(), written, most)
 			}
 		}
 		if sum() > most {

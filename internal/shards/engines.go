@@ -23,7 +23,7 @@ type engines struct {
 	trust    *membership.Trust
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
-	desired  *desiredRegister
+	desired  *desired
 	refused  atomic.Uint64 // logs that have refused a message of this node
 	running  sync.WaitGroup
 

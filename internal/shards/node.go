@@ -30,6 +30,7 @@ const stateFile = "member"
 type Node struct {
 	member  *membership.Node
 	engines *engines
+	js      jetstream.JetStream
 	routes  *routes.Routes
 	over    chan struct{} // is closed when the crawl is over
 }
@@ -52,8 +53,8 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{member: member, engines: e, over: make(chan struct{})}
-	if err := n.open(ctx, nc, js, log); err != nil {
+	n := &Node{member: member, engines: e, js: js, over: make(chan struct{})}
+	if err := n.open(ctx, nc, log); err != nil {
 		member.Close()
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 }
 
 // open opens what the engines share.
-func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, log *slog.Logger) (err error) {
+func (n *Node) open(ctx context.Context, nc *nats.Conn, log *slog.Logger) (err error) {
 	e := n.engines
 	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
 		return err
@@ -71,9 +72,7 @@ func (n *Node) open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, 
 		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
 	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
-	if e.desired, err = openDesired(ctx, js, e.o, log); err != nil {
-		return natsconn.Down(err)
-	}
+	e.desired = newDesired(e.streams.Register("desired"), log)
 	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
 		return natsconn.Down(err)
 	}
@@ -97,7 +96,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
 		readers.Go(func() { n.leaveAtEnd(reading) })
 	}
-	readers.Go(func() { n.engines.desired.follow(reading) })
+	readers.Go(func() { n.engines.desired.run(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.follow(reading) })

@@ -101,7 +101,7 @@ func (p *pageBlocks) run(ctx context.Context, e *crawl.Engine) {
 // reserve takes a block, or what this owner's predecessor has left of its block. It returns false if there
 // is none.
 func (p *pageBlocks) reserve(ctx context.Context, fetched uint64) bool {
-	part, err := p.all.change(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
+	part, err := p.all.allot(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
 		part := max(all[p.shard], fetched)
 		if !p.confirmed && part > fetched {
 			return part, nil
@@ -126,7 +126,7 @@ func (p *pageBlocks) returnUnused(ctx context.Context, fetched uint64) error {
 	if p.allowed.Load() > fetched {
 		return nil
 	}
-	_, err := p.all.change(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
+	_, err := p.all.allot(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
 		if all[p.shard] <= fetched {
 			return 0, errUnchanged
 		}

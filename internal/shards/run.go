@@ -39,7 +39,7 @@ type run struct {
 	summary  crawl.Summary                // of an engine that has ended
 	observer crawl.Observer
 	serving  serving
-	desired  *desiredRegister
+	desired  *desired
 	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
 
@@ -84,11 +84,11 @@ func pause(ctx context.Context, d time.Duration) {
 // crawl runs the engine until ctx ends.
 func (r *run) crawl(ctx context.Context) error {
 	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
-	now, err := r.desired.read(ctx)
-	if err != nil {
+	if err := r.desired.read(ctx); err != nil {
 		return err
 	}
-	e, err := r.open(ctx, shard, now.Desired)
+	now, sequence, _ := r.desired.latest()
+	e, err := r.open(ctx, shard, now)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *run) crawl(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.makeSnapshots(running, e, shard) })
-	beside.Go(func() { r.followDesired(running, e, now.sequence) })
+	beside.Go(func() { r.followDesired(running, e, sequence) })
 	beside.Go(func() { r.answer(running, e) })
 	if r.pages != nil {
 		beside.Go(func() { r.pages.run(running, e) })
@@ -194,8 +194,8 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has uint64) {
 		return
 	}
 	for {
-		now, changed := r.desired.latest()
-		if now.sequence > has {
+		now, sequence, changed := r.desired.latest()
+		if sequence > has {
 			command := e.Resume
 			if now.Paused {
 				command = e.Pause
@@ -203,7 +203,7 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has uint64) {
 			if command(ctx) != nil { // the engine is ending
 				return
 			}
-			has = now.sequence
+			has = sequence
 			r.desired.note(r, has)
 		}
 		select {

@@ -107,12 +107,12 @@ func (n *Node) Statuses() map[cluster.Shard]crawl.Status {
 
 // Survey returns what the NATS servers know of the cluster, and of the log of each shard.
 func (n *Node) Survey(ctx context.Context) (*membership.Survey, []journal.Report, error) {
-	o := n.engines.desired
-	s, err := membership.ReadSurvey(ctx, o.js, o.names)
+	names := n.engines.o.Names
+	s, err := membership.ReadSurvey(ctx, n.js, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	logs, err := journal.ReadReports(ctx, o.js, o.names, len(s.Shards))
+	logs, err := journal.ReadReports(ctx, n.js, names, len(s.Shards))
 	return s, logs, err
 }
 
