@@ -60,7 +60,10 @@ func (f *Frontier) hasRoom() bool {
 
 func (f *Frontier) activate(h *host) {
 	f.unschedule(h)
-	h.active = &active{jobs: f.dormantJobs[h.id], loadAfter: always, notBefore: always, batchAt: always, putsSince: never}
+	h.active = &active{
+		jobs: f.dormantJobs[h.id], loadAfter: always, notBefore: always, recheckAt: always, batchAt: always,
+		putsSince: never,
+	}
 	delete(f.dormantJobs, h.id)
 	h.workAt = always
 	f.activeHosts++

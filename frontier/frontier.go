@@ -299,9 +299,15 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	case overBudget:
 		return f.isOverBudget(h)
 	case dormant, woken, waiting:
-		return h.readyAt > now+within || h.failingSince != never && now-h.failingSince >= within
+		return h.readyAt > now+within && !f.waitsForGate(h) || h.failingSince != never && now-h.failingSince >= within
 	}
 	return false
+}
+
+// waitsForGate reports whether nothing but the gate keeps a host from requests, and does not know for how
+// long: another frontier or node has what the host shares with it.
+func (f *Frontier) waitsForGate(h *host) bool {
+	return h.active != nil && h.readyAt <= h.active.recheckAt
 }
 
 // TakeBatch returns what has gathered for the store since the last call.

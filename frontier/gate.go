@@ -73,9 +73,11 @@ type Knowledge struct {
 // Admission is the answer to a request.
 type Admission struct {
 	OK bool
-	// Of a refusal: when to try again, and whether the host itself is the cause. Its limits are then
-	// not kept for it.
+	// Of a refusal: when to try again, whether that is only in case nobody wakes it, because the end of
+	// the wait is not known, and whether the host itself is the cause. Its limits are then not kept for
+	// it.
 	Again  time.Time
+	Busy   bool
 	OfHost bool
 }
 
@@ -129,6 +131,9 @@ func (f *Frontier) passGate(t *turn) *GateRequest {
 		return r
 	}
 	again := max(f.instant(answer.Again), t.at+1)
+	if h.active.recheckAt = always; answer.Busy {
+		h.active.recheckAt = again
+	}
 	if answer.OfHost {
 		h.active.notBefore = again
 		f.releaseReserved(h, t.at)
@@ -225,7 +230,7 @@ func (f *Frontier) Admissible(id storage.HostID, now time.Time) {
 	}
 	f.readClock(now)
 	t := f.instant(now)
-	h.active.notBefore = always
+	h.active.notBefore, h.active.recheckAt = always, always
 	if h.hasReserved() && (h.state == waiting || h.state == waitingToRecrawl) {
 		f.unschedule(h)
 		f.waitForReserved(h, t)

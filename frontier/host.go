@@ -113,6 +113,7 @@ type active struct {
 
 	expires   instant // of the address
 	notBefore instant // the gate admits no request before
+	recheckAt instant // it waits until then at most for the gate, which does not know for how long; always: it does not
 	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
 	putsSince instant // since when it waits until puts are read, with Options.Batches; never: it does not

@@ -155,7 +155,7 @@ func (u *Member) Begin(r *GateRequest) Admission {
 		u.waiting[r.ID].at = time.Time{}
 		again = r.Now.Add(gateRecheck)
 	}
-	return Admission{Again: again, OfHost: b.ofHost}
+	return Admission{Again: again, Busy: b.busy, OfHost: b.ofHost}
 }
 
 // barrier returns what keeps a request from beginning.

@@ -287,6 +287,37 @@ func TestKeeperTakesTurns(t *testing.T) {
 	}
 }
 
+// TestWaitForGateIsNoHold: a crawl that waits for the request of another one is not finished, however
+// short the time is after which it gives up hosts. What the host then demands is a hold.
+func TestWaitForGateIsNoHold(t *testing.T) {
+	s := newWorlds(t, time.Time{})
+	origin := weburl.Origin{Scheme: "http", Host: "h.test", Port: 80}
+	for range 2 {
+		m := newMemory()
+		m.makeUp(origin, 10)
+		w := s.add(testOptions(), m)
+		w.answer = func(l Lease) answer {
+			if l.Kind != Page {
+				return answer{took: time.Millisecond}
+			}
+			return answer{took: 10 * time.Minute, signal: politeness.SignalThrottled, state: storage.Retrying, retryAfter: 2 * time.Hour}
+		}
+		w.open()
+	}
+	finished := func(want ...bool) {
+		t.Helper()
+		for n, w := range s.all {
+			if got := w.f.Finished(s.now, time.Second); got != want[n] {
+				t.Errorf("at %v: crawl %d is finished: %t", s.now.Sub(epoch), n, got)
+			}
+		}
+	}
+	s.run(5 * time.Minute)
+	finished(false, false)
+	s.run(15 * time.Minute)
+	finished(true, true)
+}
+
 // TestKeeperSince: after the start of a process whose predecessors had several crawls, each host has
 // its delay from the start, and RestartDelay at least.
 func TestKeeperSince(t *testing.T) {
