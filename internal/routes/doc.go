@@ -1,7 +1,7 @@
 // Package routes carries requests between the nodes of a cluster, over NATS.
 //
-// What travels is HTTP: Serve serves a handler to the other nodes, and Do and Call send requests to one
-// of them. So a handler of a node needs to know nothing of NATS, bodies of any length go at the pace of
+// What travels is HTTP: Serve serves a handler to the other nodes, and Do sends a request to one of
+// them. So a handler of a node needs to know nothing of NATS, bodies of any length go at the pace of
 // their reader, and whoever goes away ends the work at the other end.
 //
 // # Connections
