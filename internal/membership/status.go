@@ -31,6 +31,12 @@ type MemberStatus struct {
 	Shards int           // that it owns
 }
 
+// Owner returns the node that owns a shard as far as this one knows; empty: nobody.
+func (n *Node) Owner(s cluster.Shard) (node string) {
+	n.do(func(m *cluster.Node, _ cluster.Instant) { node, _ = m.Owner(s) })
+	return node
+}
+
 // Status returns what the node knows of its cluster. Without a connection it is what it knew last.
 func (n *Node) Status() Status {
 	s := Status{Cluster: n.o.Names.Cluster, Node: n.o.Cluster.Node, Connected: n.reg.nc.IsConnected(), Renewed: -1,

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -85,4 +87,52 @@ func (r *Routes) Do(node string, request *http.Request) (*http.Response, error) 
 		return nil, errors.Join(fmt.Errorf("node %s: %w", node, ErrNotOwner), response.Body.Close())
 	}
 	return response, nil
+}
+
+// MaxCall bounds what Call sends and receives, in bytes.
+const MaxCall = 1 << 20
+
+// Call posts bytes to a path of a node, and returns those of the answer: see [Calls]. The errors are
+// those of Do, and in words those of the other node.
+func (r *Routes) Call(ctx context.Context, node, path string, body []byte) ([]byte, error) {
+	request := (&http.Request{
+		Method: http.MethodPost, URL: &url.URL{Path: path}, Header: http.Header{},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}).WithContext(ctx)
+	response, err := r.Do(node, request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, MaxCall+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	case len(answer) > MaxCall:
+		return nil, fmt.Errorf("node %s answers more than %d bytes", node, MaxCall)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("node %s: %s: %s", node, response.Status, answer[:min(len(answer), 1<<10)])
+	}
+	return answer, nil
+}
+
+// Calls is a handler for Call. The body of the request was read. If f returns ErrNotOwner, so does Call.
+func Calls(f func(request *http.Request, body []byte) ([]byte, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxCall))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer, err := f(r, body)
+		switch {
+		case errors.Is(err, ErrNotOwner):
+			RefuseShard(w)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = w.Write(answer) // the other node may have gone
+		}
+	})
 }

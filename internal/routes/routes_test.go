@@ -114,18 +114,36 @@ func TestBodies(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRefused: a shard of another node, and a node that is not there.
-func TestRefused(t *testing.T) {
+// TestCalls: an answer, an error in words, a shard of another node, and a node that is not there.
+func TestCalls(t *testing.T) {
 	servers := natstest.Start(t, names, 1, nil)
-	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { RefuseShard(w) })
+	h := Calls(func(_ *http.Request, body []byte) ([]byte, error) {
+		switch string(body) {
+		case "shard":
+			return nil, fmt.Errorf("shard 7: %w", ErrNotOwner)
+		case "error":
+			return nil, errors.New("the disk is full")
+		}
+		return bytes.ToUpper(body), nil
+	})
 	a := connect(t, servers, "a", h)
 	connect(t, servers, "b", h)
 	ctx := bounded(t)
-	if _, err := get(ctx, a, "b", "/x", nil); !errors.Is(err, ErrNotOwner) {
+	if answer, err := a.Call(ctx, "b", "/x", []byte("text")); err != nil || string(answer) != "TEXT" {
+		t.Errorf("%q, %v", answer, err)
+	}
+	if _, err := a.Call(ctx, "b", "/x", []byte("error")); err == nil || !strings.Contains(err.Error(), "node b") ||
+		!strings.Contains(err.Error(), "the disk is full") {
 		t.Error(err)
 	}
-	if _, err := get(ctx, a, "nobody", "/x", nil); !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+	if _, err := a.Call(ctx, "b", "/x", []byte("shard")); !errors.Is(err, ErrNotOwner) {
 		t.Error(err)
+	}
+	if _, err := a.Call(ctx, "nobody", "/x", nil); !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+		t.Error(err)
+	}
+	if _, err := a.Call(ctx, "b", "/x", make([]byte, MaxCall+1)); err == nil {
+		t.Error("a body that is too long was taken")
 	}
 }
 

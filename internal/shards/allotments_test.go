@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
 )
 
 // simulatedRegister is a register whose servers answer late, or never, or with what was there before.
@@ -87,7 +88,7 @@ func testPageBlocks(t *testing.T, seed uint64) {
 		trusted = append(trusted, &ok)
 		return newPageBlocks(newAllotment(r, n, nil), most, cluster.Shard(s), func() error {
 			if !ok {
-				return errNoAnswer
+				return membership.ErrNotTrusted
 			}
 			return nil
 		})

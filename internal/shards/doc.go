@@ -28,8 +28,8 @@
 // were judged by.
 //
 // A robots.txt that redirects to a host of another shard is fetched there by the owner of that shard, under
-// the limits of the host, and judged where it belongs (robotsRequests). A query is sent again until it is
-// answered, so it outlives the owner.
+// the limits of the host, and judged where it belongs (robotsRequests). The query is sent again until it is
+// answered, so it outlives the owner (owners).
 //
 // With MaxPages a register divides the pages among the shards (allotment, pageBlocks).
 //
@@ -53,12 +53,11 @@
 //
 // # Goroutines
 //
-// One of a node reads the scope, one the desired state of the crawl, one removes databases (leftovers), one
-// follows the weights of the members, one reads the register of pages, and two wait for the end of the
-// crawl. One drives each engine from its opening to its end (run.drive), one makes its snapshots, one
-// pauses and resumes it, one takes and returns its pages, and one answers queries of other nodes. They end
-// with the holding of the shard. Those of the engines are in
-// docs/ARCHITECTURE.md.
+// One of a node serves other nodes, one reads the scope, one the desired state of the crawl, one removes
+// databases (leftovers), one follows the weights of the members, one reads the register of pages, and two wait
+// for the end of the crawl. One drives each engine from its opening to its end (run.drive), one makes its
+// snapshots, one pauses and resumes it, and one takes and returns its pages. They end with the holding of the
+// shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised yet
 //

@@ -58,7 +58,7 @@ type ending struct {
 	census
 	o       *Options
 	log     *slog.Logger
-	querier *querier
+	nc      *nats.Conn
 	engines *engines
 }
 
@@ -88,16 +88,16 @@ func (e *ending) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !e.engines.has(decider) {
+		if e.engines.of(decider) == nil {
 			continue
 		}
 		epochs, over, err := e.isOver(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			e.log.Debug("it is not known whether the crawl is over", "error", err)
-		case over && e.engines.has(decider):
+		case over && e.engines.of(decider) != nil:
 			e.log.Info("all shards are done: the crawl is over")
-			if err := e.querier.nc.Publish(e.subject(), appendEnd(nil, epochs)); err != nil {
+			if err := e.nc.Publish(e.subject(), appendEnd(nil, epochs)); err != nil {
 				e.log.Warn("cannot tell the nodes that the crawl is over; it is tried again", "error", natsconn.Plain(err))
 			}
 		}
@@ -159,16 +159,17 @@ func (c *census) queryAll(ctx context.Context, mark uint64, closed bool) (all []
 }
 
 // restOf returns whether a shard is at rest, by its owner.
-func (a *querier) restOf(ctx context.Context, s cluster.Shard, closed bool) (rest, error) {
-	field := []byte{0}
+func (o *owners) restOf(ctx context.Context, s cluster.Shard, closed bool) (rest, error) {
+	query := []byte{0}
 	if closed {
-		field[0] = 1
+		query[0] = 1
 	}
-	d, err := a.query(ctx, s, queryRest, field)
+	answer, err := o.query(ctx, s, queryRest, query)
 	if err != nil {
 		return rest{}, err
 	}
-	return decodeRest(d)
+	d := wire.NewDecoder(answer)
+	return decodeRest(&d)
 }
 
 // subject is where the nodes learn that the crawl is over.
@@ -197,10 +198,13 @@ func decodeEnd(b []byte, shards int) (epochs []uint64, err error) {
 	return epochs, d.End()
 }
 
+// maxEnds bounds the messages of the end that wait.
+const maxEnds = 16
+
 // wait waits until the crawl is over. The error is that of the context, or of the connection.
 func (e *ending) wait(ctx context.Context) error {
-	ended := make(chan *nats.Msg, maxWaiting)
-	sub, err := e.querier.nc.ChanSubscribe(e.subject(), ended)
+	ended := make(chan *nats.Msg, maxEnds)
+	sub, err := e.nc.ChanSubscribe(e.subject(), ended)
 	if err != nil {
 		return fmt.Errorf("wait for the end of the crawl: %w", err)
 	}
@@ -235,18 +239,6 @@ func (e *engines) tookPart(epochs []uint64) bool {
 	return len(e.open) == 0
 }
 
-// has reports whether this node has an engine of a shard that may make requests.
-func (e *engines) has(s cluster.Shard) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for h := range e.open {
-		if h.Shard() == s && h.Check() == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // leaveAtEnd makes the node leave when the crawl is over, until the context ends.
 func (n *Node) leaveAtEnd(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -255,8 +247,8 @@ func (n *Node) leaveAtEnd(ctx context.Context) {
 	defer cancel()
 	all := n.engines
 	e := &ending{
-		census: census{all.o.Cluster.Shards, all.streams.Mark, all.querier.restOf},
-		o:      all.o, log: all.log, querier: all.querier, engines: all,
+		census: census{all.o.Cluster.Shards, all.streams.Mark, all.owners.restOf},
+		o:      all.o, log: all.log, nc: n.nc, engines: all,
 	}
 	wg.Go(func() { e.run(ctx) })
 	switch err := e.wait(ctx); {

@@ -18,7 +18,7 @@ type engines struct {
 	streams  *journal.Streams
 	shared   *crawl.Shared
 	scope    *scope
-	querier  *querier
+	owners   *owners
 	maxPages *allotment // nil: there is no limit
 	trust    *membership.Trust
 	copying  chan struct{}  // holds one: a snapshot is being made
@@ -40,7 +40,7 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, desired: e.desired,
-		querier: e.querier, maxPages: e.maxPages, trust: e.trust,
+		owners: e.owners, maxPages: e.maxPages, trust: e.trust,
 		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
 	}
 	e.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,14 +31,17 @@ const stateFile = "member"
 type Node struct {
 	member  *membership.Node
 	engines *engines
+	nc      *nats.Conn
 	js      jetstream.JetStream
 	routes  *routes.Routes
-	over    chan struct{} // is closed when the crawl is over
+	handler lent[http.Handler] // of Serve
+	over    chan struct{}      // is closed when the crawl is over
 }
 
 // Open looks whether this process can be a node of the cluster, and opens what its engines share. The
 // connection belongs to the caller, who closes it after Run. While the servers elect a leader, the error
-// is natsconn.ErrDown or storage.ErrLogDown, and Open can be called again. After an Open without an error the caller calls Run.
+// is natsconn.ErrDown or storage.ErrLogDown, and Open can be called again. After an Open without an
+// error the caller calls Run.
 func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, log *slog.Logger) (*Node, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -53,8 +57,8 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{member: member, engines: e, js: js, over: make(chan struct{})}
-	if err := n.open(ctx, nc, log); err != nil {
+	n := &Node{member: member, engines: e, nc: nc, js: js, over: make(chan struct{})}
+	if err := n.open(ctx, log); err != nil {
 		member.Close()
 		return nil, err
 	}
@@ -62,20 +66,21 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 }
 
 // open opens what the engines share.
-func (n *Node) open(ctx context.Context, nc *nats.Conn, log *slog.Logger) (err error) {
+func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	e := n.engines
-	if e.streams, err = journal.Open(ctx, nc, e.o.journal()); err != nil {
+	if e.streams, err = journal.Open(ctx, n.nc, e.o.journal()); err != nil {
 		return err
 	}
-	e.trust, e.querier = n.member.Trust(), &querier{nc, e.o.Names}
+	e.trust = n.member.Trust()
 	if e.o.Crawl.MaxPages > 0 {
 		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
 	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
 	e.desired = newDesired(e.streams.Register("desired"), log)
-	if n.routes, err = routes.Start(nc, e.o.Names, e.o.Cluster.Node); err != nil {
+	if n.routes, err = routes.Start(n.nc, e.o.Names, e.o.Cluster.Node); err != nil {
 		return natsconn.Down(err)
 	}
+	e.owners = &owners{n.member, n.routes}
 	if e.shared, err = crawl.OpenShared(e.o.Crawl, grants{n.member}); err != nil {
 		n.routes.Close()
 	}
@@ -89,6 +94,7 @@ func (n *Node) open(ctx context.Context, nc *nats.Conn, log *slog.Logger) (err e
 func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
+	readers.Go(func() { n.serve(reading) })
 	readers.Go(func() { n.engines.scope.run(reading) })
 	if n.engines.maxPages != nil {
 		readers.Go(func() { n.engines.maxPages.run(reading) })

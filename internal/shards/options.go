@@ -63,7 +63,8 @@ func (o *Options) Validate() error {
 		}
 	}
 	c := &o.Crawl
-	refuse(c.MaxPages > maxPart, fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
+	refuse(c.MaxPages > maxPart,
+		fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
 	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
 	refuse(c.Workers == 0 || c.IgnoreRobots,
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")

@@ -16,15 +16,14 @@ import (
 )
 
 // A robots.txt that redirects to a host of another shard is fetched by the owner of that shard, under the
-// limits of the host. That may take long: so the owner answers after a while that it is not done, and the
-// query is sent again, with the same number, until it is. If the owner dies the next one begins again.
+// limits of the host. That may take long: so the owner answers that it is not done, and gets the query again, with the
+// same number, until it is. If it dies the next one begins again.
 
-// Bounds of robots queries: how long a shard waits for the outcome, and for an owner before it sends the
-// query again; how many requests an owner makes for others, and for how long it keeps an outcome.
+// Bounds of robots requests: how long a shard waits for the outcome, and before it queries again; how many an owner
+// makes for others, and for how long it keeps an outcome.
 const (
 	robotsWait    = 5 * time.Minute
 	robotsAgain   = 500 * time.Millisecond
-	robotsAnswer  = time.Second
 	maxRobots     = 1000
 	robotsKeep    = time.Minute
 	maxRobotsText = 2 * weburl.MaxLength // a field of a header
@@ -37,14 +36,10 @@ func (o *others) FetchRobots(ctx context.Context, q crawl.RobotsQuery) (robots.O
 	limited, cancel := context.WithTimeout(ctx, robotsWait)
 	defer cancel()
 	for limited.Err() == nil {
-		d, err := o.querier.query(limited, s, queryRobots, query)
-		if err == nil {
-			out, done, err := decodeRobotsAnswer(d)
-			if err == nil && done {
+		if answer, err := o.owners.query(limited, s, queryRobots, query); err == nil {
+			d := wire.NewDecoder(answer)
+			if out, done, err := decodeRobotsAnswer(&d); err == nil && done {
 				return out, nil
-			}
-			if err == nil {
-				continue
 			}
 		}
 		pause(limited, robotsAgain)
@@ -54,6 +49,7 @@ func (o *others) FetchRobots(ctx context.Context, q crawl.RobotsQuery) (robots.O
 
 // robotsRequests are those that the engine of a shard makes for others.
 type robotsRequests struct {
+	ctx     context.Context // of the engine
 	fetch   func(context.Context, crawl.RobotsQuery) (robots.Outcome, error)
 	working sync.WaitGroup
 
@@ -61,36 +57,38 @@ type robotsRequests struct {
 	all map[uint64]*robotsRequest
 }
 
-// robotsRequest is one query of another shard.
+func newRobotsRequests(ctx context.Context,
+	fetch func(context.Context, crawl.RobotsQuery) (robots.Outcome, error)) *robotsRequests {
+	return &robotsRequests{ctx: ctx, fetch: fetch, all: make(map[uint64]*robotsRequest)}
+}
+
+// robotsRequest is one request for another shard.
 type robotsRequest struct {
 	done chan struct{} // closed when out is set
 	out  robots.Outcome
 }
 
-// answer begins what a query wants, if it has not, and waits a while for it. ctx is that of the engine.
-func (r *robotsRequests) answer(ctx context.Context, d *wire.Decoder) ([]byte, bool) {
-	id, q, err := decodeRobotsQuery(d)
+// answer begins what a query wants, if it has not, and returns the outcome if there is one.
+func (r *robotsRequests) answer(query []byte) ([]byte, error) {
+	d := wire.NewDecoder(query)
+	id, q, err := decodeRobotsQuery(&d)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
-	one := r.begin(ctx, id, q)
+	one := r.begin(id, q)
 	if one == nil {
-		return appendRobotsAnswer(nil, &robots.Outcome{Failure: robots.FailureTargetBusy}), true
+		return appendRobotsAnswer(nil, &robots.Outcome{Failure: robots.FailureTargetBusy}), nil
 	}
-	t := time.NewTimer(robotsAnswer)
-	defer t.Stop()
 	select {
 	case <-one.done:
-		return appendRobotsAnswer(nil, &one.out), true
-	case <-t.C:
-		return []byte{robotsNotYet}, true
-	case <-ctx.Done():
-		return nil, false
+		return appendRobotsAnswer(nil, &one.out), nil
+	default:
+		return []byte{robotsNotYet}, nil
 	}
 }
 
-// begin returns the request of a query, and begins it if it is new; nil: there are too many.
-func (r *robotsRequests) begin(ctx context.Context, id uint64, q crawl.RobotsQuery) *robotsRequest {
+// begin returns the request with a number, and begins it if it is new; nil: there are too many.
+func (r *robotsRequests) begin(id uint64, q crawl.RobotsQuery) *robotsRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.all[id]; one != nil {
@@ -102,7 +100,7 @@ func (r *robotsRequests) begin(ctx context.Context, id uint64, q crawl.RobotsQue
 	one := &robotsRequest{done: make(chan struct{})}
 	r.all[id] = one
 	r.working.Go(func() {
-		out, err := r.fetch(ctx, q)
+		out, err := r.fetch(r.ctx, q)
 		if err != nil { // the engine ends: its successor begins again
 			r.forget(id)
 			return

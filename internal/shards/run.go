@@ -27,7 +27,7 @@ type run struct {
 	streams  *journal.Streams
 	shared   *crawl.Shared
 	scope    *scope
-	querier  *querier
+	owners   *owners
 	maxPages *allotment // nil: there is no limit
 	trust    *membership.Trust
 	copying  chan struct{} // taken while a snapshot is made: one at a time
@@ -38,7 +38,8 @@ type run struct {
 	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary  crawl.Summary                // of an engine that has ended
 	observer crawl.Observer
-	serving  serving
+	lent     lent[*crawl.Engine]
+	robots   *robotsRequests // set before the engine is lent
 	desired  *desired
 	refused  *atomic.Uint64 // counts the runs that the log has ended
 }
@@ -98,17 +99,18 @@ func (r *run) crawl(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { r.makeSnapshots(running, e, shard) })
 	beside.Go(func() { r.followDesired(running, e, sequence) })
-	beside.Go(func() { r.answer(running, e) })
 	if r.pages != nil {
 		beside.Go(func() { r.pages.run(running, e) })
 	}
 	e.Observe(r.observer)
-	finished := r.serving.begin(e)
+	r.robots = newRobotsRequests(running, e.FetchRobots)
+	finished := r.lent.begin(e)
 	r.summary, err = e.Run(ctx, r.o.Seeds)
 	finished()
 	r.summary.Status = e.Status()
 	stop()
 	beside.Wait()
+	r.robots.working.Wait()
 	if r.pages != nil && err == nil {
 		r.returnPages(e.Fetched())
 	}
@@ -145,7 +147,7 @@ func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*cra
 		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
 		o.Pages = r.pages
 	}
-	o.Cluster = &others{r.scope, r.querier, r.o.Cluster.Shards, r.holding.Context()}
+	o.Cluster = &others{r.scope, r.owners, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
 		return nil, err
 	}
@@ -264,34 +266,18 @@ func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.
 	})
 }
 
-// answer answers queries of other nodes about the shard, until the context ends.
-func (r *run) answer(ctx context.Context, e *crawl.Engine) {
-	forOthers := robotsRequests{fetch: e.FetchRobots, all: make(map[uint64]*robotsRequest)}
-	err := r.querier.answer(ctx, r.holding.Shard(), func(ctx context.Context, kind byte, d *wire.Decoder) ([]byte, bool) {
-		switch kind {
-		case queryRest:
-			return r.answerRest(ctx, e, d)
-		case queryRobots:
-			return forOthers.answer(ctx, d)
-		}
-		return nil, false
-	})
-	forOthers.working.Wait()
-	if err != nil {
-		r.log.Error("queries of other nodes are not answered; restart this node", "error", err)
-	}
-}
-
 // answerRest answers whether the shard is at rest. What was read before it was at rest is committed.
-func (r *run) answerRest(ctx context.Context, e *crawl.Engine, d *wire.Decoder) ([]byte, bool) {
+func (r *run) answerRest(ctx context.Context, e *crawl.Engine, query []byte) ([]byte, error) {
+	d := wire.NewDecoder(query)
 	closed := d.Byte()
-	if d.End() != nil || closed > 1 {
-		return nil, false
+	d.Require(closed <= 1)
+	if err := d.End(); err != nil {
+		return nil, err
 	}
 	answer := rest{epoch: uint64(r.holding.Epoch()), read: r.held.read.Load()}
 	is, err := e.Rest(ctx, closed == 1)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	answer.number, answer.done = is.Number, is.Done
 	if p := r.pages; p != nil {
@@ -299,5 +285,10 @@ func (r *run) answerRest(ctx context.Context, e *crawl.Engine, d *wire.Decoder) 
 		used, all, answer.pages = p.isUsed(is.Fetched)
 		answer.done = is.Quiet && used && (all || r.o.Crawl.ExitWhenDone && is.Done)
 	}
-	return answer.append(nil), true
+	return answer.append(nil), nil
+}
+
+// answerRobots answers what a robots.txt request for another shard has brought.
+func (r *run) answerRobots(_ context.Context, _ *crawl.Engine, query []byte) ([]byte, error) {
+	return r.robots.answer(query)
 }

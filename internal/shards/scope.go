@@ -142,9 +142,9 @@ func (s *scope) widen(ctx context.Context, seeds []weburl.URL) error {
 // others are what the engine of a shard has of the others: it implements crawl.Cluster.
 type others struct {
 	*scope
-	querier *querier
-	shards  int             // of the cluster
-	held    context.Context // of the holding of the shard
+	owners *owners
+	shards int             // of the cluster
+	held   context.Context // of the holding of the shard
 }
 
 // Widen is part of crawl.Cluster.

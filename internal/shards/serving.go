@@ -14,69 +14,75 @@ import (
 	"github.com/amble-crawler/amble/internal/routes"
 )
 
-// serving are the requests to the API that use the engine of a run.
-type serving struct {
-	mu     sync.Mutex // guards what follows, until the engine ends
-	engine *crawl.Engine
-	ctx    context.Context // ends before the engine is closed
-	users  sync.WaitGroup
+// lent is something that requests of other nodes use until it ends. It may be used concurrently.
+type lent[T any] struct {
+	mu    sync.Mutex // guards what follows
+	value T
+	ctx   context.Context // nil: there is nothing now. It ends before the value does
+	users sync.WaitGroup
 }
 
-// begin lets requests use the engine until the function that it returns is called, which breaks them off
-// and waits for them.
-func (s *serving) begin(e *crawl.Engine) (end func()) {
+// begin lets requests use a value until the function that it returns is called, which breaks them off and waits
+// for them.
+func (l *lent[T]) begin(value T) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.mu.Lock()
-	s.engine, s.ctx = e, ctx
-	s.mu.Unlock()
+	l.mu.Lock()
+	l.value, l.ctx = value, ctx
+	l.mu.Unlock()
 	return func() {
-		s.mu.Lock()
-		s.engine = nil
-		s.mu.Unlock()
+		l.mu.Lock()
+		l.ctx = nil
+		l.mu.Unlock()
 		cancel()
-		s.users.Wait()
+		l.users.Wait()
 	}
 }
 
-// use calls f with the engine, when it is ready. The context of f ends with the use of the engine. It
-// reports whether there is one.
-func (s *serving) use(ctx context.Context, f func(context.Context, *crawl.Engine)) bool {
-	s.mu.Lock()
-	e, over := s.engine, s.ctx
-	if e == nil {
-		s.mu.Unlock()
+// use calls f with the value. The context of f ends with the use of the value. It reports whether there is one.
+func (l *lent[T]) use(ctx context.Context, f func(context.Context, T)) bool {
+	l.mu.Lock()
+	value, over := l.value, l.ctx
+	if over == nil {
+		l.mu.Unlock()
 		return false
 	}
-	s.users.Add(1)
-	s.mu.Unlock()
-	defer s.users.Done()
+	l.users.Add(1)
+	l.mu.Unlock()
+	defer l.users.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(over, cancel)()
-	select {
-	case <-e.Ready():
-	case <-ctx.Done():
-		return false
-	}
-	f(ctx, e)
+	f(ctx, value)
 	return true
-}
-
-// status returns the status of the engine. It reports whether there is one.
-func (s *serving) status() (crawl.Status, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.engine == nil {
-		return crawl.Status{}, false
-	}
-	return s.engine.Status(), true
 }
 
 // Observe sets the observer of all engines. It is called before Run.
 func (n *Node) Observe(o crawl.Observer) { n.engines.observer = o }
 
-// Serve answers requests of all nodes, this one included, until the context ends. It is called once.
-func (n *Node) Serve(ctx context.Context, h http.Handler) { n.routes.Serve(ctx, h) }
+// serve answers the requests of all nodes, this one included, until the context ends: its own, and those that
+// Serve has a handler for.
+func (n *Node) serve(ctx context.Context) {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+queryRest.path("{shard}"), n.engines.answers((*run).answerRest))
+	mux.Handle("POST "+queryRobots.path("{shard}"), n.engines.answers((*run).answerRobots))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if !n.handler.use(r.Context(), func(ctx context.Context, h http.Handler) {
+			defer context.AfterFunc(ctx, func() { routes.BreakOff(r.Context()) })()
+			h.ServeHTTP(w, r.WithContext(ctx))
+		}) {
+			http.Error(w, "the node does not serve its API now", http.StatusServiceUnavailable)
+		}
+	})
+	n.routes.Serve(ctx, mux)
+}
+
+// Serve has a handler answer the requests of all nodes, this one included, until the context ends. Then it breaks
+// them off. They are answered while Run runs. It is called once.
+func (n *Node) Serve(ctx context.Context, h http.Handler) {
+	end := n.handler.begin(h)
+	<-ctx.Done()
+	end()
+}
 
 // Do sends a request to a node; of its URL path and query count. The errors are those of
 // routes.Routes.Do.
@@ -88,7 +94,23 @@ func (n *Node) Do(node string, request *http.Request) (*http.Response, error) {
 // returned the engine is not closed, and no other node crawls the shard. So f must not block after that.
 // The error is routes.ErrNotOwner if this node has no engine of the shard.
 func (n *Node) Use(ctx context.Context, s cluster.Shard, f func(context.Context, *crawl.Engine)) error {
-	if r := n.engines.of(s); r == nil || !r.serving.use(ctx, f) {
+	return n.engines.use(ctx, s, func(ctx context.Context, _ *run, e *crawl.Engine) { f(ctx, e) })
+}
+
+// use calls f with the run and the engine of a shard: see Node.Use.
+func (e *engines) use(ctx context.Context, s cluster.Shard, f func(context.Context, *run, *crawl.Engine)) error {
+	r, used := e.of(s), false
+	if r != nil {
+		r.lent.use(ctx, func(ctx context.Context, engine *crawl.Engine) {
+			select {
+			case <-engine.Ready():
+				used = true
+				f(ctx, r, engine)
+			case <-ctx.Done():
+			}
+		})
+	}
+	if !used {
 		return errors.Join(fmt.Errorf("shard %d: %w", s, routes.ErrNotOwner), ctx.Err())
 	}
 	return nil
@@ -98,9 +120,7 @@ func (n *Node) Use(ctx context.Context, s cluster.Shard, f func(context.Context,
 func (n *Node) Statuses() map[cluster.Shard]crawl.Status {
 	all := make(map[cluster.Shard]crawl.Status)
 	for h, r := range n.engines.all() {
-		if status, ok := r.serving.status(); ok {
-			all[h.Shard()] = status
-		}
+		r.lent.use(context.Background(), func(_ context.Context, e *crawl.Engine) { all[h.Shard()] = e.Status() })
 	}
 	return all
 }
