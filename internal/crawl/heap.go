@@ -64,10 +64,3 @@ func heapPercent(live uint64) int {
 	}
 	return int(max(heapGrowth*usualPercent/live, leastPercent))
 }
-
-// adjustHeap follows the live memory of the process. Each engine calls it now and then.
-func (s *Shared) adjustHeap() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heap.adjust()
-}
