@@ -164,7 +164,7 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	case <-waited.Done():
 	}
 	if ctx.Err() == nil {
-		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.mark() })
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
 		select {
 		case <-w.done:
 			return w.err
@@ -226,7 +226,7 @@ func (d *dispatcher) lendPages() {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		ended := d.lend(w) || w.lastChance && d.loads.haveCome(w.mark, w.host)
+		ended := d.lend(w) || w.lastChance && d.loads.HaveCome(w.mark, w.host)
 		if ended {
 			close(w.done)
 		}

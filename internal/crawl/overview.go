@@ -68,7 +68,7 @@ func (e *Engine) IsIdle(ctx context.Context) (idle bool, err error) {
 // isQuiet reports whether nothing is under way and no fetcher has a lease.
 func (d *dispatcher) isQuiet() bool {
 	return d.flights.count()+len(d.remote.out) == 0 && !d.committing && d.addition == nil && d.pending.rows.Empty() &&
-		d.loads.isEmpty() && d.sweeps.isEmpty()
+		d.loads.IsEmpty() && d.sweeps.isEmpty()
 }
 
 // isIdle is IsIdle.
