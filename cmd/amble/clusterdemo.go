@@ -417,11 +417,13 @@ func (c *clusterDemo) writeHosts(b *strings.Builder, log testweb.Log) (tooShort 
 }
 
 // repeats returns how many pages were fetched again because of the death, and those that were fetched
-// again for no reason.
+// again for no reason. A page whose connection always breaks is tried as often as the crawler likes.
 func (c *clusterDemo) repeats(log testweb.Log) (again int, wrong []string) {
 	tries := make(map[string]int)
 	for _, page := range c.facts.Must {
-		tries[page.String()] = page.Tries
+		if page.Status != 0 {
+			tries[page.String()] = page.Tries
+		}
 	}
 	byPath := make(map[string]testweb.Log)
 	for _, q := range log.Pages() {
