@@ -402,15 +402,8 @@ func (c *clusterDemo) writeHosts(b *strings.Builder, log testweb.Log) (tooShort 
 		for _, n := range c.nodes {
 			row = append(row, dash(len(n.requests(own))))
 		}
-		delay, why := c.delay, ""
-		if crawlDelay := c.facts.CrawlDelay[host]; crawlDelay > delay {
-			delay, why = crawlDelay, ", its Crawl-delay"
-		}
-		if short := len(own.ShortGaps(delay)); short > 0 {
-			tooShort += short
-			why += ": TOO SHORT " + plural(short, "time")
-		}
-		rows = append(rows, append(row, leastGap(own), delay.String()+why))
+		gaps, short := gapCells(own, c.delay, c.facts.CrawlDelay[host])
+		rows, tooShort = append(rows, append(row, gaps...)), tooShort+short
 	}
 	writeTable(b, rows)
 	return tooShort
