@@ -73,7 +73,7 @@ type gateWaiter struct {
 }
 
 // gateEntries are those of a request: of its host, and of its limits; nil: none.
-type gateEntries [1 + len(GateRequest{}.Limits)]*gateEntry
+type gateEntries [1 + limitClasses]*gateEntry
 
 // Member is the Gate of one frontier.
 type Member struct {
