@@ -80,6 +80,15 @@ func (p *process) kill() {
 	p.w.after(again, p.start)
 }
 
+// leave makes the process leave in an orderly way. It comes back.
+func (p *process) leave() {
+	if p.n != nil {
+		p.closing = true
+		p.n.Drain(p.clock(), true)
+		p.act()
+	}
+}
+
 // deliver calls f in the process now, or when it goes on; never if it dies before.
 func (p *process) deliver(life int, f func(n *Node, now Instant)) {
 	if p.n == nil || p.life != life {
@@ -134,6 +143,9 @@ func (p *process) act() {
 		case WriteKey:
 			p.send(func() { w.writeKey(p, life, a) })
 		case WriteEpoch:
+			if w.forge != nil {
+				w.forge(&a.Epoch, p.i)
+			}
 			p.send(func() { w.writeEpoch(p, life, a) })
 		case ReadKey:
 			p.send(func() {

@@ -35,6 +35,8 @@ func (w *world) begin(r *webRequest) {
 		}
 	}
 	for _, key := range r.keys {
+		w.pauses[key] = max(w.pauses[key], w.now-w.begun[key])
+		w.begun[key] = w.now
 		limit := worldLimits[key]
 		end, known := w.lastEnd[key]
 		if together[key] >= limit.Slots || known && w.now-end < limit.Delay {
