@@ -41,11 +41,11 @@ const (
 
 // handover returns what has been granted, or nil if that is too much.
 func (g *granter) handover(now Instant) *Handover {
-	h := &Handover{Ready: past(g.ready, now)}
+	h := &Handover{Ready: fromNow(g.ready, now)}
 	size := 0
 	for key, l := range g.limits {
 		l.expire(now, g)
-		part := HandoverLimit{Key: key, Limit: l.limit, LastEnd: past(l.lastEnd, now)}
+		part := HandoverLimit{Key: key, Limit: l.limit, LastEnd: fromNow(l.lastEnd, now)}
 		for _, u := range l.users {
 			if u.slots > 0 {
 				part.Users = append(part.Users, HandoverUser{u.Member, u.number, u.slots, u.until.Sub(now)})
@@ -64,8 +64,8 @@ func (g *granter) handover(now Instant) *Handover {
 	return h
 }
 
-// past returns the time from now to an instant. What is longer ago than any crawl is that long ago.
-func past(at, now Instant) time.Duration {
+// fromNow returns the time from now to an instant. What is longer ago than any crawl is that long ago.
+func fromNow(at, now Instant) time.Duration {
 	if at < -Instant(never)/2 {
 		return -never / 2
 	}
