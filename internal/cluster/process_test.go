@@ -35,7 +35,9 @@ func (p *process) setClock(rate float64, step time.Duration) {
 	p.offset, p.base = p.clock().Add(step), p.w.now
 	p.rate = rate
 	for _, r := range slices.Clone(p.w.inFlight) {
-		r.breakOff()
+		if r.p == p {
+			r.watch() // with the rate that the clock has now
+		}
 	}
 }
 

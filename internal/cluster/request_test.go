@@ -74,13 +74,6 @@ func (r *webRequest) until() Instant {
 	return until
 }
 
-// breakOff ends a request that may not go on.
-func (r *webRequest) breakOff() {
-	if r.p.n != nil && r.until() <= r.p.clock() {
-		r.end()
-	}
-}
-
 // end ends the request.
 func (r *webRequest) end() {
 	if r.ended {
