@@ -37,7 +37,7 @@ type gateWaiter struct {
 }
 
 // gateEntries are those of a request: of its host, and of its limits; nil: none.
-type gateEntries [1 + len(GateRequest{}.Limits)]*gateEntry
+type gateEntries [1 + limitClasses]*gateEntry
 
 // learn takes note of what a frontier knows of a host. The result is valid until the next call.
 func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {

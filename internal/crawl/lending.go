@@ -41,11 +41,17 @@ type remoteLeases struct {
 	parkedPuts []*putGroup
 }
 
+// lentPage is a lease on its way to a fetcher.
+type lentPage struct {
+	lease  frontier.Lease
+	remote *leasebook.Lease
+}
+
 // leaseWait is a request for leases.
 type leaseWait struct {
 	request LeaseRequest
 	host    storage.HostID
-	given   []*result     // set before done is closed, as is err
+	given   []*lentPage   // set before done is closed, as is err
 	err     error         //
 	done    chan struct{} // closed by the dispatcher when it is through with the request
 	// lastChance says that the request ends when the queues are read that were being read at its mark.
@@ -199,7 +205,7 @@ func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
 }
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.
-func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*result, error) {
+func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
 	x := &leasebook.Lease{
 		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
 		Ends: now.Add(to.Visibility),
@@ -223,7 +229,7 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*r
 	d.remote.Enter(x, offset)
 	d.remote.Known(x.Fetcher).Taken++
 	d.flights.pages++
-	return &result{lease: l, remote: &remoteResult{lease: x}}, nil
+	return &lentPage{l, x}, nil
 }
 
 // endRemote takes a lease back that has ended.

@@ -57,6 +57,8 @@ type LeaseRequest struct {
 	PerHost int
 	// Hosts is the most hosts whose URLs are wanted; 0: any number.
 	Hosts int
+	// Bare leaves RemoteLease.Header out.
+	Bare bool
 }
 
 // RemoteLease is the permission for one request by a fetcher, until its deadline. The request is a
@@ -66,7 +68,7 @@ type RemoteLease struct {
 	URL      weburl.URL
 	Host     string
 	Address  netip.Addr  // the only one to dial, if the fetcher can choose; invalid: none is known
-	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl
+	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl; nil with LeaseRequest.Bare
 	Depth    uint16
 	Metadata storage.Metadata // of the URL; nil: it has none
 	Delay    time.Duration    // in force, from the end of this request to the start of the next
@@ -217,12 +219,12 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 		if ctx.Err() != nil {
 			putBack := make([]LeaseReport, len(wait.given))
 			for i, given := range wait.given {
-				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: LeaseID(given.remote.lease.ID), NotDone: true}
+				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: LeaseID(given.remote.ID), NotDone: true}
 			}
 			_, err := e.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
 		}
-		leases, err := w.lend(ctx, m, wait.given)
+		leases, err := w.lend(ctx, m, wait.given, r.Bare)
 		if len(leases) > 0 || err != nil || waited.Err() != nil {
 			return leases, err
 		}
