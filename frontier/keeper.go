@@ -61,6 +61,7 @@ type gateEntry struct {
 type gateKnowledge struct {
 	of *Member
 	Knowledge
+	before time.Time // LastEnd before the last admission
 }
 
 // gateWaiter is a request that was refused.
@@ -177,6 +178,10 @@ func (u *Member) Adopt(r *GateRequest) {
 func (u *Member) End(r *GateRequest, end GateEnd) {
 	entries := u.of.entriesOf(r)
 	k := entries[0].learn(u, end.Knowledge)
+	if end.Void {
+		k.LastEnd = k.before
+		k.end(end.Knowledge.LastEnd)
+	}
 	for i, e := range entries {
 		if e == nil {
 			continue
@@ -271,7 +276,8 @@ func (all *gateEntries) begin(u *Member, r *GateRequest) {
 			e.inFlight++
 		}
 	}
-	if k := all[0].learn(u, r.Knowledge); r.Most > 0 {
+	k := all[0].learn(u, r.Knowledge)
+	if k.before = k.LastEnd; r.Most > 0 {
 		k.end(r.Now)
 	}
 }
