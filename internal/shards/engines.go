@@ -19,7 +19,8 @@ type engines struct {
 	shared   *crawl.Shared
 	scope    *scope
 	owners   *owners
-	maxPages *allotment // nil: there is no limit
+	maxPages *allotment     // nil: there is no limit
+	recrawls *recrawlBudget // nil: there is no limit
 	trust    *membership.Trust
 	copying  chan struct{}  // holds one: a snapshot is being made
 	observer crawl.Observer // of all engines; nil: nobody
@@ -42,6 +43,9 @@ func (e *engines) Open(h *membership.Holding) {
 		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, desired: e.desired,
 		owners: e.owners, maxPages: e.maxPages, trust: e.trust,
 		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
+	}
+	if e.recrawls != nil {
+		r.recrawls = &recrawlPart{shard: h.Shard(), mayWrite: r.mayWrite}
 	}
 	e.mu.Lock()
 	e.open[h] = r

@@ -65,7 +65,8 @@ func (o *Options) Validate() error {
 	c := &o.Crawl
 	refuse(c.MaxPages > maxPart,
 		fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
-	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
+	refuse(c.Recrawl != nil && c.Recrawl.Budget > maxPart/perRecrawl,
+		fmt.Sprintf("recrawl.budget is more than %d in a cluster: lower it", maxPart/perRecrawl))
 	refuse(c.Workers == 0 || c.IgnoreRobots,
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,

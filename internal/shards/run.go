@@ -28,7 +28,8 @@ type run struct {
 	shared   *crawl.Shared
 	scope    *scope
 	owners   *owners
-	maxPages *allotment // nil: there is no limit
+	maxPages *allotment   // nil: there is no limit
+	recrawls *recrawlPart // nil: there is no limit
 	trust    *membership.Trust
 	copying  chan struct{} // taken while a snapshot is made: one at a time
 	holding  *membership.Holding
@@ -146,6 +147,9 @@ func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*cra
 	if r.maxPages != nil {
 		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
 		o.Pages = r.pages
+	}
+	if r.recrawls != nil {
+		o.RecrawlBudget = r.recrawls.inForce
 	}
 	o.Cluster = &others{r.scope, r.owners, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
