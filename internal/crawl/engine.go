@@ -126,7 +126,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 // openShared makes what engines share, unless another has.
 func (e *Engine) openShared() (err error) {
 	if e.shared = e.o.Shared; e.shared == nil {
-		if e.shared, err = newShared(&e.o, e.space); err != nil {
+		if e.shared, err = newShared(&e.o, e.space, nil); err != nil {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)
@@ -196,7 +196,7 @@ func (e *Engine) rulesReader() *load.Rules {
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
 	if e.share.gate != nil {
-		e.share.gate.leave(e.o.Now())
+		e.share.gate.Leave(e.o.Now())
 	}
 	if e.o.Shared == nil {
 		e.shared.Close()
@@ -358,7 +358,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		share:         e.share,
 		maxRate:       maxRate{share: e.share},
 		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
-		loads:         loadQueue{toLoad: requests, loaded: loads},
+		loads:         load.NewQueue(requests, loads),
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,

@@ -81,6 +81,12 @@ type remoteLeases struct {
 	working    int                     // claimed leases
 }
 
+// lentPage is a lease on its way to a fetcher.
+type lentPage struct {
+	lease  frontier.Lease
+	remote *remoteLease
+}
+
 // savedLater is a line of the start ledger whose lease may need a mark later.
 type savedLater struct {
 	lease  *remoteLease
@@ -139,7 +145,7 @@ func (r *remoteLeases) nextDeadline() time.Time {
 type leaseWait struct {
 	request LeaseRequest
 	host    storage.HostID
-	given   []*result     // set before done is closed, as is err
+	given   []*lentPage   // set before done is closed, as is err
 	err     error         //
 	done    chan struct{} // closed by the dispatcher when it is through with the request
 	// lastChance says that the request ends when the queues are read that were being read at its mark.
@@ -164,7 +170,7 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	case <-waited.Done():
 	}
 	if ctx.Err() == nil {
-		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.mark() })
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
 		select {
 		case <-w.done:
 			return w.err
@@ -226,7 +232,7 @@ func (d *dispatcher) lendPages() {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		ended := d.lend(w) || w.lastChance && d.loads.haveCome(w.mark, w.host)
+		ended := d.lend(w) || w.lastChance && d.loads.HaveCome(w.mark, w.host)
 		if ended {
 			close(w.done)
 		}
@@ -293,7 +299,7 @@ func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
 }
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.
-func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*result, error) {
+func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
 	id := LeaseID(rand.Text())
 	x := &remoteLease{
 		id: id, frontierID: l.ID, at: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, given: now,
@@ -318,7 +324,7 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*r
 	d.remote.enter(x, offset)
 	d.remote.fetchers[x.Fetcher].Taken++
 	d.flights.pages++
-	return &result{lease: l, remote: &remoteResult{lease: x}}, nil
+	return &lentPage{l, x}, nil
 }
 
 // enter takes note of a lease that is out.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -54,6 +57,8 @@ type LeaseRequest struct {
 	PerHost int
 	// Hosts is the most hosts whose URLs are wanted; 0: any number.
 	Hosts int
+	// Bare leaves RemoteLease.Header out.
+	Bare bool
 }
 
 // RemoteLease is the permission for one request by a fetcher, until its deadline. The request is a
@@ -63,7 +68,7 @@ type RemoteLease struct {
 	URL      weburl.URL
 	Host     string
 	Address  netip.Addr  // the only one to dial, if the fetcher can choose; invalid: none is known
-	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl
+	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl; nil with LeaseRequest.Bare
 	Depth    uint16
 	Metadata storage.Metadata // of the URL; nil: it has none
 	Delay    time.Duration    // in force, from the end of this request to the start of the next
@@ -224,12 +229,12 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 		if ctx.Err() != nil {
 			putBack := make([]LeaseReport, len(wait.given))
 			for i, given := range wait.given {
-				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: given.remote.lease.id, NotDone: true}
+				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: given.remote.id, NotDone: true}
 			}
 			_, err := e.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
 		}
-		leases, err := w.lend(ctx, m, wait.given)
+		leases, err := w.lend(ctx, m, wait.given, r.Bare)
 		if len(leases) > 0 || err != nil || waited.Err() != nil {
 			return leases, err
 		}
@@ -340,4 +345,74 @@ func (e *Engine) setCutOff(ctx context.Context, fetcher string, on bool) error {
 		return fmt.Errorf("fetcher %q: %w", fetcher, inspect.ErrUnknown)
 	}
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
+}
+
+// fetcher returns a fetcher, and makes one that is not known. Of too many, the one that was seen
+// first and holds nothing is forgotten.
+func (r *remoteLeases) fetcher(name string, now time.Time) *Fetcher {
+	f := r.fetchers[name]
+	if f == nil {
+		if len(r.fetchers) >= maxFetchers {
+			var oldest *Fetcher
+			for _, other := range r.fetchers {
+				idle := other.Leases == 0 && !other.CutOff
+				if idle && (oldest == nil || other.LastSeen.Before(oldest.LastSeen)) {
+					oldest = other
+				}
+			}
+			if oldest != nil {
+				delete(r.fetchers, oldest.Name)
+			}
+		}
+		f = &Fetcher{Name: name}
+		r.fetchers[name] = f
+	}
+	f.LastSeen = now.Round(0)
+	return f
+}
+
+// checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
+func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
+	if r.fetcher(name, now).CutOff {
+		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+	}
+	return nil
+}
+
+// list returns the fetchers by name.
+func (r *remoteLeases) list() []Fetcher {
+	all := make([]Fetcher, 0, len(r.fetchers))
+	for _, name := range slices.Sorted(maps.Keys(r.fetchers)) {
+		all = append(all, *r.fetchers[name])
+	}
+	return all
+}
+
+// setCutOff cuts a fetcher off, or ends that.
+func (d *dispatcher) setCutOff(name string, on bool) error {
+	now := d.o.Now()
+	f := d.remote.fetcher(name, now)
+	var mark []byte
+	if f.CutOff = on; on {
+		mark = []byte(now.UTC().Format(time.RFC3339))
+		for _, w := range slices.Clone(d.remote.waiters) {
+			if w.request.Fetcher == name {
+				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+				d.remote.removeWaiter(w)
+			}
+		}
+	}
+	d.pending.setMark(markCutOff+name, mark)
+	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	d.report("running")
+	return nil
+}
+
+// restoreCutOffs takes over which fetchers are cut off.
+func (d *dispatcher) restoreCutOffs() error {
+	marks, err := d.store.Marks(markCutOff)
+	for name := range marks {
+		d.remote.fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+	}
+	return err
 }

@@ -32,18 +32,21 @@ type remoteResult struct {
 }
 
 // lend makes leases of what the dispatcher has given. Pages whose use is refused are not lent.
-func (w *worker) lend(ctx context.Context, m *mailbox, given []*result) (leases []RemoteLease, err error) {
+func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare bool) ([]RemoteLease, error) {
 	at := make([]storage.Position, len(given))
-	for i, res := range given {
-		at[i] = res.remote.lease.at
+	for i, page := range given {
+		at[i] = page.remote.at
 	}
 	metadata, err := w.store.MetadataOf(at)
 	if err != nil {
 		return nil, errors.Join(err, w.putBack(ctx, m, given))
 	}
-	for i, res := range given {
-		x := res.remote.lease
-		if w.refusesUse(res) {
+	leases := make([]RemoteLease, 0, len(given))
+	for i, page := range given {
+		x := page.remote
+		if refusal, refused := w.refusesUse(&page.lease); refused {
+			res := &result{lease: page.lease, remote: &remoteResult{lease: x}}
+			res.page = refusal
 			err = errors.Join(err, m.call(ctx, func(d *dispatcher) {
 				if d.remote.out[x.id] == x { // else it has run out meanwhile
 					d.complete(res)
@@ -51,7 +54,7 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*result) (leases 
 			}))
 			continue
 		}
-		l := w.describe(&res.lease, x)
+		l := w.describe(&page.lease, x, bare)
 		l.Metadata = metadata[i]
 		leases = append(leases, l)
 	}
@@ -59,12 +62,12 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*result) (leases 
 }
 
 // putBack ends leases that nobody gets.
-func (w *worker) putBack(ctx context.Context, m *mailbox, given []*result) error {
+func (w *worker) putBack(ctx context.Context, m *mailbox, given []*lentPage) error {
 	return m.call(context.WithoutCancel(ctx), func(d *dispatcher) {
-		for _, res := range given {
-			if x := res.remote.lease; d.remote.out[x.id] == x {
+		for _, page := range given {
+			if x := page.remote; d.remote.out[x.id] == x {
 				now := d.o.Now()
-				back := broken(&res.lease, x, now, now)
+				back := broken(&page.lease, x, now, now)
 				back.page.Report = frontier.Report{End: now}
 				d.complete(back)
 			}
@@ -73,16 +76,19 @@ func (w *worker) putBack(ctx context.Context, m *mailbox, given []*result) error
 }
 
 // describe returns what a fetcher is told of a lease.
-func (w *worker) describe(l *frontier.Lease, x *remoteLease) RemoteLease {
-	etag, modified := w.validators(l)
+func (w *worker) describe(l *frontier.Lease, x *remoteLease, bare bool) RemoteLease {
 	most := w.maxBody(&l.Head)
 	if most == 0 {
 		most = w.o.Fetch.MaxBody
 	}
-	return RemoteLease{
-		ID: x.id, URL: l.URL, Host: l.HostName, Address: l.Address, Header: w.client.PlainHeader(etag, modified),
-		Depth: l.Head.Depth, Delay: l.Delay, MaxBody: min(most, MaxReportBody), Given: x.Given, Deadline: x.Deadline,
+	r := RemoteLease{
+		ID: x.id, URL: l.URL, Host: l.HostName, Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
+		MaxBody: min(most, MaxReportBody), Given: x.Given, Deadline: x.Deadline,
 	}
+	if !bare {
+		r.Header = w.client.PlainHeader(w.validators(l))
+	}
+	return r
 }
 
 // isValid reports whether a report is within its bounds.

@@ -231,12 +231,12 @@ func (e *engines) measureRecrawls(ctx context.Context) (own []*recrawlPart) {
 	sideBySide(len(runs), func(i int) {
 		runs[i].lent.use(ctx, func(ctx context.Context, engine *crawl.Engine) {
 			if price, perDay, err := engine.RecrawlDemand(ctx, at); err == nil {
-				runs[i].recrawls.measure(price, perDay)
+				runs[i].part.measure(price, perDay)
 			}
 		})
 	})
 	for _, r := range runs {
-		own = append(own, r.recrawls)
+		own = append(own, r.part)
 	}
 	return own
 }

@@ -218,8 +218,8 @@ func (w *world) sharesOf(count int, budget float64) error {
 	for _, p := range w.nodes {
 		for h, r := range p.node.engines.all() {
 			if h.Check() == nil {
-				parts[h.Shard()] = r.recrawls.inForce()
-				sum += r.recrawls.inForce()
+				parts[h.Shard()] = r.part.inForce()
+				sum += r.part.inForce()
 				all, _, _ = p.node.engines.recrawls.latest()
 			}
 		}
