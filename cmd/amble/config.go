@@ -184,8 +184,8 @@ func (l *liveSettings) changeAll(ctx context.Context, changed map[string]any, re
 	return keys, err
 }
 
-// Follow implements shards.Settings.
-func (l *liveSettings) Follow(ctx context.Context, encoded []byte) error {
+// Apply implements shards.Settings.
+func (l *liveSettings) Apply(ctx context.Context, encoded []byte) error {
 	var patch map[string]any
 	if err := json.Unmarshal(encoded, &patch); len(encoded) > 0 && err != nil {
 		return err
@@ -222,8 +222,8 @@ func agreedKeys(changes []string) (problems server.Rejected) {
 	for _, key := range changes {
 		switch key {
 		case "scope.include", "scope.exclude", "crawl.max_pages", "crawl.exit_when_done":
-			problems = append(problems, server.RejectedSetting{Key: key, Message: "cannot change while a cluster runs, because " +
-				"all nodes have to agree on it: stop all nodes for that"})
+			problems = append(problems, server.RejectedSetting{Key: key,
+				Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes for that"})
 		}
 	}
 	return problems

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // urlsFlags are the flags of amble urls.

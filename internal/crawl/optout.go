@@ -219,7 +219,9 @@ func ListOptOuts(all []OptOut) *optout.List {
 }
 
 // allOptOuts lists them by scope and value.
-func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) ([]OptOut, error) {
+func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) (
+	[]OptOut, error,
+) {
 	commanded, err := commandedOptOuts(s)
 	if err != nil {
 		return nil, err

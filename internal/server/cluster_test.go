@@ -124,9 +124,9 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestOrdersOfAbsent: a command that the other node would have to carry out is recorded, and the answer says that
+// TestCommandsForAbsent: a command that the other node would have to carry out is recorded, and the answer says that
 // it is not carried out yet. Without a record it is refused.
-func TestOrdersOfAbsent(t *testing.T) {
+func TestCommandsForAbsent(t *testing.T) {
 	t.Parallel()
 	var waits []cluster.Shard
 	s := startSole(t, soleNode{deleted: &waits})
@@ -135,7 +135,8 @@ func TestOrdersOfAbsent(t *testing.T) {
 		{"PATCH", "/config", `{"crawl":{"workers":2}}`},
 		{"POST", "/urls/delete", `{"all":true}`},
 	} {
-		if r, body := send(t, s, q[0], "/api/v1"+q[1], strings.NewReader(q[2]), "Content-Type", "application/json"); r.StatusCode != http.StatusOK ||
+		r, body := send(t, s, q[0], "/api/v1"+q[1], strings.NewReader(q[2]), "Content-Type", "application/json")
+		if r.StatusCode != http.StatusOK ||
 			!strings.Contains(body, `"incomplete":{`) || !strings.Contains(body, "node b: the node cannot be reached") {
 			t.Errorf("%v: %d %s", q, r.StatusCode, body)
 		}

@@ -48,7 +48,7 @@ func rules() map[string]rule {
 		"optouts-list": (*Server).listAllOptOuts,
 
 		"backup": refusedWith("a cluster has no single database: its shards keep snapshots on the NATS servers"),
-		"audit":  refusedWith("the request logs of a cluster are on its nodes: run amble audit on each"),
+		"audit":  (*Server).auditAll,
 
 		"leases-take": noFetchers(), "leases-extend": noFetchers(), "leases-extend-all": noFetchers(),
 		"check-urls": noFetchers(), "leases-report": noFetchers(), "leases-report-all": noFetchers(),
@@ -192,9 +192,9 @@ func (s *Server) deleteFromAll(w http.ResponseWriter, r *http.Request) {
 		o.Host = inspect.CanonicalHost(host)
 		shards = []cluster.Shard{s.shardOf(host)}
 	}
-	var asked struct{ Before time.Time }
-	if json.Unmarshal(body, &asked) == nil && !asked.Before.IsZero() && asked.Before.Before(o.Before) { // the shards say what is wrong
-		o.Before = asked.Before
+	var wanted struct{ Before time.Time }
+	if json.Unmarshal(body, &wanted) == nil && !wanted.Before.IsZero() && wanted.Before.Before(o.Before) {
+		o.Before = wanted.Before
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), commandTimeout)
 	defer cancel()
@@ -227,9 +227,13 @@ func wholly(lacking *Incomplete, err error) error {
 // listAllOptOuts lists the opt-outs of all shards. All have the same, unless a command has not reached
 // one.
 func (s *Server) listAllOptOuts(w http.ResponseWriter, r *http.Request) {
-	parts, lacking, err := fromShards[optOutList](r.Context(), s, answerTimeout, partOf(r, nil))
-	all := optOutList{Incomplete: lacking}
-	all.OptOuts = []crawl.OptOut{}
+	all, err := s.optOutsOfAll(r.Context(), partOf(r, nil))
+	writeObject(w, all, err)
+}
+
+func (s *Server) optOutsOfAll(ctx context.Context, p part) (optOutList, error) {
+	parts, lacking, err := fromShards[optOutList](ctx, s, answerTimeout, p)
+	all := optOutList{Incomplete: lacking, OptOuts: []crawl.OptOut{}}
 	known := make(map[[2]string]bool)
 	for _, shard := range s.allShards() {
 		for _, o := range parts[shard].OptOuts {
@@ -239,7 +243,7 @@ func (s *Server) listAllOptOuts(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	writeObject(w, all, err)
+	return all, err
 }
 
 // checkAllRobots has each shard check its URLs.

@@ -245,6 +245,18 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+	t.Run("audit", func(t *testing.T) { // the requests of all nodes
+		_, lines, trailer := nodes[1].call("GET", "/api/v1/audit", "")
+		requests := len(w.web.Requests())
+		if n := strings.Count(lines, "\n"); n < requests || trailer.Get("Amble-Violations") != "0" ||
+			trailer.Get("Amble-Damaged") != "0" || trailer.Get("Amble-Incomplete") != "" {
+			t.Errorf("%d lines for %d requests, %v", n, requests, trailer)
+		}
+		_, lines, _ = nodes[2].call("GET", "/api/v1/audit?host="+host(2), "")
+		if n := strings.Count(lines, "\n"); n < 2*depth || strings.Count(lines, host(2)) < n {
+			t.Errorf("%s", lines)
+		}
+	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[server.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
 		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
@@ -324,9 +336,9 @@ func TestHeavyPauseHolds(t *testing.T) {
 	w.crawled(ringPages())
 }
 
-// TestHeavyOrdersWait: an opt-out, a deletion and settings reach the shards of a node that is cut off too, when
+// TestHeavyCommandsWait: an opt-out, a deletion and settings reach the shards of a node that is cut off too, when
 // others take them over. The answers name what does not follow yet.
-func TestHeavyOrdersWait(t *testing.T) {
+func TestHeavyCommandsWait(t *testing.T) {
 	t.Parallel()
 	want := ringPages()
 	w := newWorld(t, time.Millisecond, shortTTL)
@@ -387,10 +399,11 @@ func TestHeavyOrdersWait(t *testing.T) {
 		return victim.node.WaitForDesired(t.Context(), sequence)
 	})
 	victim.takes(1)
-	if status, text, _ := victim.call("DELETE", "/api/v1/optouts?scope=domain&value=ring5.test", ""); status != http.StatusOK {
+	const ring5 = "/api/v1/optouts?scope=domain&value=ring5.test"
+	if status, text, _ := victim.call("DELETE", ring5, ""); status != http.StatusOK {
 		t.Error(status, text)
 	}
-	if status, text, _ := other.call("DELETE", "/api/v1/optouts?scope=domain&value=ring5.test", ""); status != http.StatusNotFound {
+	if status, text, _ := other.call("DELETE", ring5, ""); status != http.StatusNotFound {
 		t.Error(status, text)
 	}
 }
@@ -416,8 +429,8 @@ func (d *delays) of(o *crawl.Options) *delays {
 	return d
 }
 
-// Follow implements Settings.
-func (d *delays) Follow(ctx context.Context, patch []byte) error {
+// Apply implements Settings.
+func (d *delays) Apply(ctx context.Context, patch []byte) error {
 	var to struct{ Delay string }
 	live := d.options.Live()
 	err := json.Unmarshal(patch, &to)

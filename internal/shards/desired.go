@@ -189,10 +189,10 @@ func (e *engines) followDesired(ctx context.Context) {
 			before.Reloads = now.Reloads // the process has just read its file
 		}
 		e.shared.SetOptOuts(now.OptOuts)
-		settled, _ := d.current()
-		refused := settled.refused
+		previous, _ := d.current()
+		refused := previous.refused
 		if !bytes.Equal(now.Settings, before.Settings) || now.Reloads != before.Reloads {
-			refused = e.follow(ctx, now.Settings)
+			refused = e.adopt(ctx, now.Settings)
 		}
 		before = now
 		d.aim(func(t *target) { t.Desired, t.sequence, t.refused = now, sequence, refused })
@@ -204,12 +204,12 @@ func (e *engines) followDesired(ctx context.Context) {
 	}
 }
 
-// follow puts the settings of the cluster in force.
-func (e *engines) follow(ctx context.Context, patch []byte) error {
+// adopt puts the settings of the cluster in force.
+func (e *engines) adopt(ctx context.Context, patch []byte) error {
 	if e.o.Settings == nil {
 		return errNoSettings
 	}
-	err := e.o.Settings.Follow(ctx, patch)
+	err := e.o.Settings.Apply(ctx, patch)
 	if err != nil {
 		err = fmt.Errorf("the settings that the cluster has now are not in force on this node: %w", err)
 		e.log.Error(err.Error())
@@ -266,7 +266,8 @@ func (n *Node) SetPaused(ctx context.Context, paused bool) (sequence uint64, err
 func (n *Node) SetOptOut(ctx context.Context, e optout.Entry, remove bool) (found bool, sequence uint64, err error) {
 	sequence, err = n.command(ctx, func(d *Desired) error {
 		before := len(d.OptOuts)
-		d.OptOuts = slices.DeleteFunc(d.OptOuts, func(o optout.Entry) bool { return o.Scope == e.Scope && o.Value == e.Value })
+		same := func(o optout.Entry) bool { return o.Scope == e.Scope && o.Value == e.Value }
+		d.OptOuts = slices.DeleteFunc(d.OptOuts, same)
 		found = len(d.OptOuts) < before
 		if !remove {
 			d.OptOuts = append(d.OptOuts, e)
@@ -312,14 +313,14 @@ func (n *Node) DesiredSequence() uint64 {
 
 // Settings are those of the process of a node. Its methods may be called concurrently.
 type Settings interface {
-	// Follow reads the config file of this process again, with a patch, and puts the settings in force with
+	// Apply reads the config file of this process again, with a patch, and puts the settings in force with
 	// Node.Change. The error says what is wrong with them; then nothing has changed.
-	Follow(ctx context.Context, patch []byte) error
+	Apply(ctx context.Context, patch []byte) error
 }
 
 // errAgreed is the error of a change of what all nodes have to agree on.
-var errAgreed = errors.New("scope.include, scope.exclude, crawl.max_pages and crawl.exit_when_done cannot change while a " +
-	"cluster runs, because they decide what the crawl is: stop all nodes for that")
+var errAgreed = errors.New("scope.include, scope.exclude, crawl.max_pages and crawl.exit_when_done cannot change " +
+	"while a cluster runs, because they decide what the crawl is: stop all nodes for that")
 
 // Change puts live options in force, for the engines that are open and for those that will be. The error says
 // what is wrong with the options: it returns before the engines have them.

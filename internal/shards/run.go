@@ -201,7 +201,7 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target) {
 	for {
 		now, moved := r.desired.current()
 		if now.version > has.version {
-			if r.give(ctx, e, &now, &has) != nil { // the engine is ending
+			if r.submit(ctx, e, &now, &has) != nil { // the engine is ending
 				return
 			}
 			has = now
@@ -215,8 +215,8 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target) {
 	}
 }
 
-// give gives the engine a target in place of the one that it has.
-func (r *run) give(ctx context.Context, e *crawl.Engine, now, has *target) error {
+// submit gives the engine a target in place of the one that it has.
+func (r *run) submit(ctx context.Context, e *crawl.Engine, now, has *target) error {
 	if err := e.TakeOptOuts(ctx); err != nil {
 		return err
 	}
