@@ -176,7 +176,7 @@ func writeCopies(to *bolt.DB, key *[keySize]byte, marks map[string][]byte, all .
 	}
 	var sum Counters
 	for _, c := range all {
-		sum.add(c.counters)
+		sum.Add(c.counters)
 	}
 	if err := putNewMeta(rows, key, sum); err != nil {
 		return err

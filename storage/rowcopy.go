@@ -185,16 +185,8 @@ func (c *rowCopy) host(id HostID, v []byte) ([]byte, error) {
 	for s, n := range r.counts {
 		sum.States[s] = uint64(n)
 	}
-	c.counters.add(sum)
+	c.counters.Add(sum)
 	return r.append(nil), nil
-}
-
-func (c *Counters) add(other Counters) {
-	c.Hosts, c.URLs, c.Requests = c.Hosts+other.Hosts, c.URLs+other.URLs, c.Requests+other.Requests
-	c.Bytes, c.Policies = c.Bytes+other.Bytes, c.Policies+other.Policies
-	for s, n := range other.States {
-		c.States[s] += n
-	}
 }
 
 // relink returns encoded URLs of a host as they are in the copy. The page that a URL was found on is

@@ -53,7 +53,7 @@ func (u *Union) Write(ctx context.Context, path, like string, marks map[string][
 	}
 	var sum Counters
 	for _, c := range all {
-		sum.add(c.counters)
+		sum.Add(c.counters)
 	}
 	return sum, nil
 }
