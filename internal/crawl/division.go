@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -49,7 +50,7 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 	if d.marks, err = d.store.Marks(""); err != nil {
 		return err
 	}
-	leases, err := d.store.Marks(markLease)
+	leases, err := d.store.Marks(leasebook.Mark)
 	if err != nil {
 		return err
 	}
