@@ -154,10 +154,14 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
 			return disconnect, nil
 		}
-		if !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
+		reserved := errors.Is(err, membership.ErrReserved)
+		if !reserved && !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
 			return nil, refusedError(ctx, m, err)
 		}
-		if now := time.Now(); now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
+		if now := time.Now(); reserved && now.Sub(reported) > reportAgain {
+			m.log.Warn("waiting for the end of an import", "error", err)
+			reported = now
+		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
 				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
 			reported = now
