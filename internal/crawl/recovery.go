@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -44,10 +45,10 @@ type recovery struct {
 	ledger  storage.UncommittedRequests
 	started map[uint64]requestlog.Request
 
-	leases map[string]leaseRecord // remote ones, by URL
-	marked map[string][]byte      // the marks of leases
-	out    []leaseRecord          // those that are still out
-	ranOut []requestlog.Request   // those of the others that have no outcome
+	leases map[string]leasebook.Record // remote ones, by URL
+	marked map[string][]byte           // the marks of leases
+	out    []leasebook.Record          // those that are still out
+	ranOut []requestlog.Request        // those of the others that have no outcome
 
 	heldSince time.Time // since when every host has a restart hold; zero: none has
 	suspects  bool      // URLs that were in flight at deaths are in the database
@@ -59,7 +60,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
-		leases: make(map[string]leaseRecord),
+		leases: make(map[string]leasebook.Record),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {
@@ -99,12 +100,12 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if l, ok := parseLease(leaseNote, s, offset); ok {
+	if l, ok := leasebook.Parse(leasebook.NoteLease, s, offset); ok {
 		r.leases[l.URL] = l
-	} else if l, ok := parseLease(againNote, s, offset); ok {
+	} else if l, ok := leasebook.Parse(leasebook.NoteAgain, s, offset); ok {
 		r.leases[l.URL] = l
-	} else if l, ok := parseLease(reportNote, s, offset); ok {
-		if q, ok := l.request(); ok { // its request has ended, and the work on the report may have been fatal
+	} else if l, ok := leasebook.Parse(leasebook.NoteReport, s, offset); ok {
+		if q, ok := l.Request(); ok { // its request has ended, and the work on the report may have been fatal
 			delete(r.leases, l.URL)
 			r.started[offset] = q
 		}
@@ -191,31 +192,47 @@ func (r *recovery) holdHosts(b *storage.Batch) error {
 	return nil
 }
 
-// holdHost adds the restart hold of a host to b: a delay for a request whose end is not known, and
-// the Retry-After of a response that was not committed.
+// holdHost adds the restart hold of a host to b.
 func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
-	known, requested := r.ledger.Hosts[h.Name]
-	wait, waits := r.ledger.Waits[h.Name]
-	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil {
-		return fmt.Errorf("host %s: %w", h.Name, err)
+	held := restartHolds{r.ledger, r.limits, r.opened}
+	encoded, err := held.apply(h.Name, h.Politeness)
+	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
+	return err
+}
+
+// restartHolds are those of the hosts with requests that no commit knows of.
+type restartHolds struct {
+	ledger storage.UncommittedRequests
+	limits func(host string) *politeness.Options
+	now    time.Time
+}
+
+// apply returns the encoded politeness of a host with its restart hold: a delay for a request whose end
+// is not known, and the Retry-After of a response that was not committed.
+func (r *restartHolds) apply(host string, encoded []byte) ([]byte, error) {
+	known, requested := r.ledger.Hosts[host]
+	wait, waits := r.ledger.Waits[host]
+	if !requested && !waits {
+		return encoded, nil
 	}
-	polite := politeness.NewHost(r.limits(h.Name), state, r.opened)
+	state, err := politeness.DecodeState(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", host, err)
+	}
+	polite := politeness.NewHost(r.limits(host), state, r.now)
 	if requested {
-		delay := max(known, polite.Delay(r.opened))
+		delay := max(known, polite.Delay(r.now))
 		if known < 0 { // no robots.txt was read that could demand more
 			delay = max(delay, frontier.RestartDelay)
 		}
-		polite.HoldFor(r.opened, delay, politeness.ReasonRestart)
+		polite.HoldFor(r.now, delay, politeness.ReasonRestart)
 	}
 	if waits {
 		// It is no longer than it was, if the clock was set back.
-		left := min(wait.At.Add(wait.Wait).Sub(r.opened), wait.Wait)
-		polite.HoldFor(r.opened, left, politeness.ReasonRetryAfter)
+		left := min(wait.At.Add(wait.Wait).Sub(r.now), wait.Wait)
+		polite.HoldFor(r.now, left, politeness.ReasonRetryAfter)
 	}
-	encoded, err := polite.State(r.opened).AppendBinary(nil)
-	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
-	return err
+	return polite.State(r.now).AppendBinary(nil)
 }
 
 // The death of a process is an end that it did not begin itself: a fault that no recover catches, a

@@ -274,13 +274,18 @@ func (s *share) leave() {
 }
 
 // change puts other limits in force.
-func (s *share) change(l *Live, now time.Time) {
-	s.lock()
-	defer s.unlock()
-	s.of.workers, s.of.names = l.Workers, l.Resolvers
-	s.of.limits.perSecond = l.MaxRate
-	s.of.rate.set(s.of.limits.ratePart(), now)
-	s.of.wakeUp(0)
+func (s *share) change(l *Live, now time.Time) { s.of.change(l, now) }
+
+// Change puts the limits of requests and lookups in force that live options have: also if no engine is open.
+func (s *Shared) Change(l Live) { s.change(&l, s.now()) }
+
+func (s *Shared) change(l *Live, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.workers, s.names = l.Workers, l.Resolvers
+	s.limits.perSecond = l.MaxRate
+	s.rate.set(s.limits.ratePart(), now)
+	s.wakeUp(0)
 }
 
 // wakeUp wakes the engines that wait, from an index in the queue on: each finds out for itself whether
@@ -399,12 +404,12 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
-	d.share.out = len(d.remote.out)
+	d.share.out = d.remote.Len()
 	if d.share.gate == nil {
 		return
 	}
-	for _, x := range d.remote.out {
-		d.f.Abandon(x.frontierID, x.deadline)
+	for x := range d.remote.All() {
+		d.f.Abandon(x.FrontierID, x.Ends)
 	}
 	d.share.gate.Leave(d.o.Now())
 }
