@@ -25,6 +25,7 @@ type run struct {
 	holding *membership.Holding
 	stop    context.CancelFunc
 	pages   *pageBlocks                  // nil: there is no limit
+	part    *recrawlPart                 // nil: there is no limit
 	held    *heldLog                     // set when the engine opens
 	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary crawl.Summary                // of an engine that has ended
@@ -134,6 +135,9 @@ func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*cra
 	if r.maxPages != nil {
 		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
 		o.Pages = r.pages
+	}
+	if r.part != nil {
+		o.RecrawlBudget = r.part.inForce
 	}
 	o.Cluster = &others{r.scope, r.owners, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
