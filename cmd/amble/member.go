@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -54,7 +55,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
-	if limit, known := descriptorLimit(); known {
+	if limit, known := system.Descriptors(); known {
 		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
 			return out, err
 		}
