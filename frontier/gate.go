@@ -32,7 +32,7 @@ type Gate interface {
 type GateRequest struct {
 	ID     storage.HostID // of the host, for Admissible
 	Host   string
-	Limits [limitClasses]GateLimit // shared ones
+	Limits []GateLimit // shared ones, one for each class; nil: there are none
 	Now    time.Time
 	Batch
 	Knowledge
@@ -114,6 +114,9 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 	r := &GateRequest{ID: h.id, Host: h.active.name, Now: f.clock}
 	for class, l := range limits {
 		if l != nil && l != &f.noLimit {
+			if r.Limits == nil {
+				r.Limits = make([]GateLimit, limitClasses)
+			}
 			r.Limits[class] = GateLimit{Key: l.key, Options: l.polite.Options()}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,7 +50,10 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
-	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
+	e := &engines{
+		common: common{o: &o, log: log, copying: make(chan struct{}, 1), refused: new(atomic.Uint64)},
+		open:   make(map[*membership.Holding]*run),
+	}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
