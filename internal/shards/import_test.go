@@ -1,151 +1,166 @@
 package shards
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
-	"slices"
-	"strings"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
-	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// TestHeavyImportWhileNodesDie: a node dies while it takes a list of URLs of all shards. Those that it has answered
-// for are requested. The same list, sent to another node, adds what is missing, and then nothing any more.
-func TestHeavyImportWhileNodesDie(t *testing.T) {
+// busyHost is a host that wants to be left alone for a while: longer than the move takes, and the TTL for
+// which the nodes then wait.
+const busyHost, busyWait, moveTTL = "busy.test", 16 * time.Second, 5 * time.Second
+
+// ringAndBusy is the ring and a host whose first page says so.
+func ringAndBusy() []testweb.Site {
+	return append(ring(), testweb.Site{Host: busyHost, Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"), "/last": testweb.Page("last"),
+		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "16"), testweb.Page("later")),
+	}})
+}
+
+// connect connects to the servers of the world without being a node.
+func (w *world) connect() (*nats.Conn, jetstream.JetStream) {
+	w.t.Helper()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "import", Names: names, IgnoreOthers: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc, js
+}
+
+// crawlHalf crawls on one machine until so many pages were requested.
+func (w *world) crawlHalf(dir string, count int) {
+	w.t.Helper()
+	o := Options{Crawl: crawlOptions(w.web, dir, "alone", w.delay)}
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	e, err := crawl.Open(o.Crawl, logger(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(ctx, w.seeds)
+		ended <- errors.Join(err, e.Close())
+	}()
+	w.requested(count)
+	stop()
+	if err := <-ended; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// importFrom imports the crawl of one machine.
+func (w *world) importFrom(ctx context.Context, dir string, report func(Imported)) (Imported, error) {
+	w.t.Helper()
+	nc, js := w.connect()
+	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "import", w.delay), "import", w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	return Import(ctx, nc, js, o, dir, report)
+}
+
+// TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over
+// both, and hosts wait for as long as they would have on the one machine. An import that is interrupted keeps
+// nodes out, and is done again.
+func TestHeavyImport(t *testing.T) {
 	t.Parallel()
-	const each = 100
-	g := newGrowing(hosts, 1)
-	g.ended = true // it has only what is imported
-	web := serve(t, g.sites)
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, shortTTL)
-	nodes := threeNodes(w)
-	var list []string
-	for i := range each {
-		for _, host := range web.Sites() {
-			list = append(list, fmt.Sprintf("%s/added/%d", host, i))
-		}
+	web := serve(t, ringAndBusy())
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
+	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
+	want := append([]string{busyHost + "/", busyHost + "/last", busyHost + "/later"}, ringPages()...)
+	alone := t.TempDir()
+	w.crawlHalf(alone, len(want)/2)
+	before := w.by("alone").Host(busyHost).Pages()
+	if len(before) != 2 {
+		t.Fatalf("%d requests of %s before the move", len(before), busyHost)
 	}
-	answered := nodes[0].importUntilDeath(list)
-	t.Logf("%d of %d URLs had an answer from the node that died", len(answered), len(list))
-	w.eventually("the acknowledged URLs", func() error { return w.haveRequested(answered) })
-
-	for try := range 2 {
-		report := lastReport(t, nodes[1], w.urls(list))
-		if report.Added.Added+report.Known != len(list) || report.Bad+report.Outside > 0 {
-			t.Errorf("%+v", report)
-		}
-		if added := len(list) - len(answered); try == 0 && report.Added.Added > added || try == 1 && report.Added.Added > 0 {
-			t.Errorf("%d URLs are added by list %d, %d were not acknowledged", report.Added.Added, try+2, added)
-		}
-	}
-	w.eventually("all URLs", func() error { return w.haveRequested(list) })
-	log := web.Requests()
-	repeats := log.Repeats()
-	for _, page := range list {
-		_, path, _ := strings.Cut(page, "/")
-		if repeats[page] > 1 && !slices.ContainsFunc(log.Path("/"+path), w.losses.isLost) {
-			t.Errorf("%s was requested %d times", page, repeats[page])
-		}
-	}
-}
-
-// importUntilDeath sends pages to a node: half of them, and when these have an answer, the others. The node
-// dies while it adds those. It returns the pages with an answer.
-func (p *process) importUntilDeath(list []string) (answered []string) {
-	t := p.w.t
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	body, lines := io.Pipe()
-	send := func(list []string) { // the list does not end, so its part is added after a pause
-		_, _ = io.WriteString(lines, p.w.urls(list)) // the node may be dead
-	}
-	go send(list[:len(list)/2])
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+p.api.Address()+"/api/v1/urls?each=true", body)
+	database, err := os.ReadFile(filepath.Join(alone, storage.FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := new(http.Transport)
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	defer body.Close()
-	reports, dies := bufio.NewScanner(response.Body), false
-	reports.Buffer(nil, 16<<20)
-	for reports.Scan() {
-		var report server.AddReport
-		if json.Unmarshal(reports.Bytes(), &report) != nil {
-			break // it is cut
-		}
-		for _, a := range report.Answers {
-			if a.Result == "added" || a.Result == "known" {
-				answered = append(answered, list[a.Line-1])
-			}
-		}
-		if !dies && len(answered) >= len(list)/2 {
-			dies = true
-			go func() {
-				send(list[len(list)/2:])
-				time.Sleep(time.Second + time.Duration(rand.IntN(150))*time.Millisecond) // anywhere in the commit
-				p.proxy.Cut()
-				p.cancel()
-			}()
-		}
-	}
-	p.kill()
-	if len(answered) < len(list)/2 {
-		t.Fatalf("%d URLs had an answer", len(answered))
-	}
-	return answered
-}
 
-// urls returns the URLs of pages, one a line.
-func (w *world) urls(pages []string) string {
-	var all strings.Builder
-	for _, page := range pages {
-		host, path, _ := strings.Cut(page, "/")
-		fmt.Fprintln(&all, w.web.URL(host, "/"+path))
-	}
-	return all.String()
-}
-
-// haveRequested returns nil if all pages were requested.
-func (w *world) haveRequested(want []string) error {
-	got := pages(w.web)
-	for i, page := range want {
-		if _, found := slices.BinarySearch(got, page); !found {
-			return fmt.Errorf("%s, number %d, is missing", page, i)
+	killed, kill := context.WithCancel(t.Context())
+	if _, err := w.importFrom(killed, alone, func(i Imported) {
+		if i.Shards == 2 {
+			kill()
 		}
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an import that is interrupted: %v", err)
 	}
-	return nil
-}
+	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+		t.Errorf("a node that joins before the import is complete: %v", err)
+	}
+	done, err := w.importFrom(t.Context(), alone, func(Imported) {})
+	if err != nil || done.Shards != shards || done.Counters.Of(storage.Fetched) < uint64(len(want)/3) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := w.importFrom(t.Context(), alone, func(Imported) {}); !errors.Is(err, membership.ErrInService) {
+		t.Errorf("an import into a cluster in service: %v", err)
+	}
 
-// lastReport sends a list to a node until it is taken to its end, and returns the last report.
-func lastReport(t *testing.T, p *process, list string) (last server.AddReport) {
-	t.Helper()
-	p.w.eventually("the list is taken", func() error {
-		status, text, _ := p.call("POST", "/api/v1/urls", list)
-		last = server.AddReport{}
-		lines := strings.Split(strings.TrimSpace(text), "\n")
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); status != http.StatusOK || err != nil {
-			t.Fatalf("%d %s, %v", status, text, err)
-		}
-		if !last.Done {
-			return errors.New(last.Error)
+	for _, node := range []string{"node0", "node1", "node2"} {
+		w.start(node, t.TempDir())
+	}
+	w.crawled(want)
+	w.eventually("the busy host is requested again", func() error {
+		if len(web.Requests().Host(busyHost).Pages()) < 4 {
+			return errNotYet
 		}
 		return nil
 	})
-	return last
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	log := w.check(want)
+	times := make(map[string]int)
+	for _, q := range log.Pages() {
+		if times[q.Host+q.Path]++; times[q.Host+q.Path] > 1 && q.Host != busyHost {
+			t.Errorf("%s%s was requested again, by %s", q.Host, q.Path, q.UserAgent)
+		}
+	}
+	busy := log.Host(busyHost)
+	for _, q := range busy {
+		if wait := q.Start.Sub(before[1].End); wait > 0 && wait < busyWait {
+			t.Errorf("%s%s was requested after %v, it had asked for %v", busyHost, q.Path, wait, busyWait)
+		}
+	}
+	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil || string(after) != string(database) {
+		t.Errorf("the database that was imported has changed: %v", err)
+	}
+}
+
+// tryOpen opens a node that is not to run.
+func (w *world) tryOpen(name string) error {
+	w.t.Helper()
+	nc, js := w.connect()
+	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	n, err := Open(w.t.Context(), nc, js, o, w.logger(name))
+	if err == nil {
+		n.member.Close()
+	}
+	return err
 }
