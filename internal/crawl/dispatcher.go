@@ -142,7 +142,7 @@ func (d *dispatcher) shutDown() {
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.flights.count()+d.remote.working+d.loads.Active() > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
+	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
 		case res := <-d.results:
@@ -186,7 +186,7 @@ func (d *dispatcher) setTimer() {
 		}
 		at = earliest(at, next)
 	}
-	at = earliest(at, d.remote.nextDeadline())
+	at = earliest(at, d.remote.NextDeadline())
 	if !d.isPaused() {
 		at = earliest(at, d.remote.wake)
 	}
@@ -229,7 +229,6 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
 	d.share.of.adjustHeap()
-	d.takeOptOuts()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.releasePages()

@@ -323,7 +323,7 @@ func (d *dispatcher) logRequest(res *result) {
 
 func (d *dispatcher) completePage(res *result) error {
 	l := &res.lease
-	if res.remote != nil && res.remote.lease.overridden {
+	if res.remote != nil && res.remote.lease.Overridden {
 		return d.completeOverridden(res)
 	}
 	if res.page.Outcome.State == storage.Fetched {

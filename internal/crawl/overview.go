@@ -67,13 +67,13 @@ func (e *Engine) IsIdle(ctx context.Context) (idle bool, err error) {
 
 // isQuiet reports whether nothing is under way and no fetcher has a lease.
 func (d *dispatcher) isQuiet() bool {
-	return d.flights.count()+len(d.remote.out) == 0 && !d.committing && d.addition == nil && d.pending.rows.Empty() &&
+	return d.flights.count()+d.remote.Len() == 0 && !d.committing && d.addition == nil && d.pending.rows.Empty() &&
 		d.loads.IsEmpty() && d.sweeps.isEmpty()
 }
 
 // isIdle is IsIdle.
 func (d *dispatcher) isIdle() bool {
-	if !d.isQuiet() || len(d.remote.waiters)+len(d.remote.parked)+d.remote.working > 0 {
+	if !d.isQuiet() || len(d.remote.waiters)+len(d.remote.parked)+d.remote.Working() > 0 {
 		return false
 	}
 	return d.live.Load().Workers == 0 || d.plan == nil && d.f.Finished(d.o.Now(), never)

@@ -294,7 +294,7 @@ func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err
 		err = m.call(ctx, func(d *dispatcher) {
 			d.runOut(d.o.Now())
 			all, withWork := d.f.HostsWithURLs()
-			s.InProcess, s.Queues, s.ActiveQueues = uint64(len(d.remote.out)), uint64(all), uint64(withWork)
+			s.InProcess, s.Queues, s.ActiveQueues = uint64(d.remote.Len()), uint64(all), uint64(withWork)
 		})
 		c := e.store.Counters()
 		s.Queued = c.Of(storage.Queued) + c.Of(storage.Retrying)

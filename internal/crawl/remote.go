@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -137,17 +137,7 @@ func (r ReportResult) String() string {
 }
 
 // Fetcher is what is known of a remote fetcher.
-type Fetcher struct {
-	Name     string    `json:"name"`
-	Leases   int       `json:"leases"`   // that it holds now
-	Taken    uint64    `json:"taken"`    // leases in this run
-	Reported uint64    `json:"reported"` // accepted reports in this run
-	RanOut   uint64    `json:"ran_out"`  // leases of this run whose deadline passed
-	NotDone  uint64    `json:"not_done"` // leases of this run that it gave back
-	Refused  uint64    `json:"refused"`  // reports of this run that changed nothing
-	LastSeen time.Time `json:"last_seen,omitzero"`
-	CutOff   bool      `json:"cut_off,omitempty"`
-}
+type Fetcher = leasebook.Fetcher
 
 // Errors of remote leases.
 var (
@@ -229,7 +219,7 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 		if ctx.Err() != nil {
 			putBack := make([]LeaseReport, len(wait.given))
 			for i, given := range wait.given {
-				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: given.remote.id, NotDone: true}
+				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: LeaseID(given.remote.ID), NotDone: true}
 			}
 			_, err := e.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
@@ -324,7 +314,7 @@ func (e *Engine) newClaim(r *LeaseReport) claim {
 // Fetchers returns the fetchers of this run and those that are cut off, by name. Any goroutine may
 // call it.
 func (e *Engine) Fetchers(ctx context.Context) (list []Fetcher, err error) {
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.list() })
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.Fetchers() })
 	return list, err
 }
 
@@ -347,51 +337,18 @@ func (e *Engine) setCutOff(ctx context.Context, fetcher string, on bool) error {
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
 }
 
-// fetcher returns a fetcher, and makes one that is not known. Of too many, the one that was seen
-// first and holds nothing is forgotten.
-func (r *remoteLeases) fetcher(name string, now time.Time) *Fetcher {
-	f := r.fetchers[name]
-	if f == nil {
-		if len(r.fetchers) >= maxFetchers {
-			var oldest *Fetcher
-			for _, other := range r.fetchers {
-				idle := other.Leases == 0 && !other.CutOff
-				if idle && (oldest == nil || other.LastSeen.Before(oldest.LastSeen)) {
-					oldest = other
-				}
-			}
-			if oldest != nil {
-				delete(r.fetchers, oldest.Name)
-			}
-		}
-		f = &Fetcher{Name: name}
-		r.fetchers[name] = f
-	}
-	f.LastSeen = now.Round(0)
-	return f
-}
-
 // checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
 func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
-	if r.fetcher(name, now).CutOff {
+	if r.Fetcher(name, now).CutOff {
 		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
 	}
 	return nil
 }
 
-// list returns the fetchers by name.
-func (r *remoteLeases) list() []Fetcher {
-	all := make([]Fetcher, 0, len(r.fetchers))
-	for _, name := range slices.Sorted(maps.Keys(r.fetchers)) {
-		all = append(all, *r.fetchers[name])
-	}
-	return all
-}
-
 // setCutOff cuts a fetcher off, or ends that.
 func (d *dispatcher) setCutOff(name string, on bool) error {
 	now := d.o.Now()
-	f := d.remote.fetcher(name, now)
+	f := d.remote.Fetcher(name, now)
 	var mark []byte
 	if f.CutOff = on; on {
 		mark = []byte(now.UTC().Format(time.RFC3339))
@@ -412,7 +369,7 @@ func (d *dispatcher) setCutOff(name string, on bool) error {
 func (d *dispatcher) restoreCutOffs() error {
 	marks, err := d.store.Marks(markCutOff)
 	for name := range marks {
-		d.remote.fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+		d.remote.Fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
 	}
 	return err
 }

@@ -399,12 +399,12 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
-	d.share.out = len(d.remote.out)
+	d.share.out = d.remote.Len()
 	if d.share.gate == nil {
 		return
 	}
-	for _, x := range d.remote.out {
-		d.f.Abandon(x.frontierID, x.deadline)
+	for x := range d.remote.All() {
+		d.f.Abandon(x.FrontierID, x.Ends)
 	}
 	d.share.gate.Leave(d.o.Now())
 }

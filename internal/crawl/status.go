@@ -247,7 +247,7 @@ func (d *dispatcher) report(state string) {
 		d.surveyor.All(d.postponedAfter())
 	}
 	now := d.o.Now()
-	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
+	s := Status{State: state, InFlight: d.flights.busy + d.remote.Len(), Fetchers: d.remote.Fetchers()}
 	perSecond, _ := d.share.of.inForce()
 	s.Limits = Limits{MaxRate: perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
@@ -281,7 +281,7 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() ||
+	if d.endsWhenDone() || d.flights.busy+d.remote.Len() > 0 || !d.sweeps.isEmpty() ||
 		d.surveyor.Found().States == nil {
 		return false
 	}
