@@ -4,8 +4,10 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 )
@@ -139,4 +141,36 @@ func testCensus(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCensusSideBySide: a round of queries takes as long as a few of them, and ends when one shard is not at rest.
+func TestCensusSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 10 * time.Millisecond
+		var busy, most atomic.Int32
+		all := census{shards: 64, rest: func(ctx context.Context, s cluster.Shard, closed bool) (rest, error) {
+			most.Store(max(most.Load(), busy.Add(1)))
+			defer busy.Add(-1)
+			if closed && s > 0 {
+				<-ctx.Done()
+				return rest{}, ctx.Err()
+			}
+			time.Sleep(slow)
+			return rest{done: !closed, number: uint64(s)}, nil
+		}}
+		start := time.Now()
+		answers, over, err := all.queryAll(t.Context(), 0, false)
+		if took := time.Since(start); !over || err != nil || took > 4*slow || most.Load() > maxSideBySide {
+			t.Errorf("%v, %v after %v with %d at a time", over, err, took, most.Load())
+		}
+		for s, answer := range answers {
+			if answer.number != uint64(s) {
+				t.Errorf("shard %d has the answer of %d", s, answer.number)
+			}
+		}
+		start = time.Now()
+		if _, over, err := all.queryAll(t.Context(), 0, true); over || err != nil || time.Since(start) > 4*slow {
+			t.Errorf("%v, %v after %v", over, err, time.Since(start))
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,6 +179,7 @@ func TestHeavyRecrawls(t *testing.T) {
 		r.Policy, r.Interval, r.Min, r.Budget = recrawl.Fixed, time.Second, time.Second, aSecond*24*60*60
 		o.Crawl.Recrawl = &r
 	}
+	w.api = true
 	first := w.start("first", t.TempDir())
 	w.start("second", t.TempDir())
 	w.requested(43)
@@ -193,9 +195,12 @@ func TestHeavyRecrawls(t *testing.T) {
 	}
 	recrawls(20)
 	first.kill()
-	w.start("third", t.TempDir())
+	third := w.start("third", t.TempDir())
 	w.eventually("the shares", func() error { return w.sharesOf(4, aSecond*24*60*60) })
 	recrawls(40)
+	if _, text, _ := third.call("GET", "/api/v1/plan", ""); !strings.Contains(text, `"budget_per_day":691200,`) {
+		t.Errorf("the plan of all shards: %s", text)
+	}
 	w.leaveRest()
 	log, seen, n := web.Requests().Pages(), make(map[string]bool), 0
 	for _, q := range log {
