@@ -32,7 +32,7 @@ type Gate interface {
 type GateRequest struct {
 	ID     storage.HostID // of the host, for Admissible
 	Host   string
-	Limits [limitClasses]GateLimit // shared ones
+	Limits []GateLimit // shared ones, one for each class; nil: there are none
 	Now    time.Time
 	Batch
 	Knowledge
@@ -85,6 +85,7 @@ type Admission struct {
 type GateEnd struct {
 	At   time.Time
 	Made bool // false: nothing left the machine; all is as if it had not begun
+	Void bool // nothing came of the admission, which is the last one: no batch has begun by it
 	Knowledge
 }
 
@@ -114,6 +115,9 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 	r := &GateRequest{ID: h.id, Host: h.active.name, Now: f.clock}
 	for class, l := range limits {
 		if l != nil && l != &f.noLimit {
+			if r.Limits == nil {
+				r.Limits = make([]GateLimit, limitClasses)
+			}
 			r.Limits[class] = GateLimit{Key: l.key, Options: l.polite.Options()}
 		}
 	}
@@ -153,7 +157,7 @@ func (f *Frontier) passed(h *host, admitted *GateRequest, out *outstanding) {
 		out.lease.Gate = admitted
 		return
 	}
-	f.o.Gate.End(admitted, GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
+	f.o.Gate.End(admitted, GateEnd{At: f.clock, Void: true, Knowledge: f.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it

@@ -404,6 +404,7 @@ func TestTicketKeepsWhatIsFree(t *testing.T) {
 	a, b, c := keeper.Join(func() {}), keeper.Join(func() {}), keeper.Join(func() {})
 	request := func(host string) *GateRequest {
 		r := &GateRequest{ID: 1, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
+		r.Limits = make([]GateLimit, limitClasses)
 		r.Limits[byAddress] = GateLimit{
 			Key: LimitKey{Network: politeness.AddressKey(addressAt(1))}, Options: politeness.LimitOptions{InFlight: 1},
 		}

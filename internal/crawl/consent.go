@@ -111,22 +111,21 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 }
 
 // refusesUse reports whether a page is not to be fetched for what its origin says about its use,
-// and makes that its outcome. The TDM file itself is always fetched.
-func (w *worker) refusesUse(res *result) bool {
+// and with what outcome. The TDM file itself is always fetched.
+func (w *worker) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
 	policy := w.live().Consent
-	if policy.Fetches() || w.isTDMFile(res.lease.URL) {
-		return false
+	if policy.Fetches() || w.isTDMFile(l.URL) {
+		return r, false
 	}
-	list := w.originStatements(&res.lease)
+	list := w.originStatements(l)
 	effective := consent.Combine(list)
 	if action, _ := policy.Action(effective); action < consent.SkipFetching {
-		return false
+		return r, false
 	}
-	res.page = frontier.PageReport{
+	return frontier.PageReport{
 		Report: frontier.Report{End: w.o.Now()}, Refused: true,
 		Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage, Usage: effective.Keep(list)},
-	}
-	return true
+	}, true
 }
 
 // skipsStoring reports whether the content of a page is not to be stored for what all sources say about

@@ -24,7 +24,8 @@ import (
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (w *worker) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
-	if w.refusesUse(res) {
+	if refusal, refused := w.refusesUse(l); refused {
+		res.page = refusal
 		return
 	}
 	etag, modified := w.validators(l)

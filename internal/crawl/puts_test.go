@@ -367,7 +367,7 @@ func TestPutHoldsURL(t *testing.T) {
 			d.takePuts(groups[0])
 			d.lend(wait)
 		})
-		if err != nil || len(wait.given) != 1 || wait.given[0].remote.lease.URL != v {
+		if err != nil || len(wait.given) != 1 || wait.given[0].remote.URL != v {
 			t.Fatalf("%d leases before the commit, %v, want that of %s", len(wait.given), err, v)
 		}
 		if err := <-groups[0].done; err != nil {

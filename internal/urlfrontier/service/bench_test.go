@@ -21,76 +21,97 @@ import (
 )
 
 // BenchmarkURLFrontier measures URLs a second through gRPC on a loopback address, with engines that
-// sync, or of the service at the address URLFRONTIER, whose crawls it deletes. AMBLE_BENCH_URLS=5000000
-// makes restart a long form; by default it has 100,000 URLs.
+// sync. URLFRONTIER_REFERENCE is the address of another service, whose crawls it deletes: then each
+// measurement but those of a restart is also of engines that do not sync, and of that service, in turn.
+// AMBLE_BENCH_URLS=5000000 makes restart a long form; by default it has 100,000 URLs.
 func BenchmarkURLFrontier(b *testing.B) {
 	const queues = 10_000
-	synced := func(o *crawl.Options) { o.Storage.NoSync = false }
-	begin := func(b *testing.B) *client {
-		if address := os.Getenv("URLFRONTIER"); address != "" {
+	for _, m := range []struct {
+		name    string
+		measure func(b *testing.B, begin func() *client)
+	}{
+		{"putdiscovered", func(b *testing.B, begin func() *client) {
+			c := begin()
+			b.ResetTimer()
+			c.fill(b, b.N, queues)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+		}},
+		{"puturls", func(b *testing.B, begin func() *client) {
+			c := begin()
+			b.ResetTimer()
+			c.pump(b, "PutURLs", b.N, func(n int) any { return discovered(info(benchURL(n, queues))) },
+				func() any { return new(urlfrontierpb.AckMessage) })
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
+		}},
+		{"geturls", func(b *testing.B, begin func() *client) { measureGets(b, begin(), queues, 1000, false) }},
+		{"cycle", func(b *testing.B, begin func() *client) { measureGets(b, begin(), queues, 10, true) }},
+		{"latency", func(b *testing.B, begin func() *client) {
+			c := begin()
+			do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+			c.fill(b, max(b.N, 10*queues), queues)
+			b.ResetTimer()
+			measureLatency(b, c, queues)
+		}},
+	} {
+		for _, of := range services() {
+			b.Run(fmt.Sprintf("%s/queues=%d/of=%s", m.name, queues, of.name), func(b *testing.B) {
+				m.measure(b, func() *client { return of.begin(b) })
+			})
+		}
+	}
+	b.Run(fmt.Sprintf("restart/queues=%d", queues), func(b *testing.B) { benchRestart(b, queues, false) })
+	b.Run(fmt.Sprintf("kill/queues=%d", queues), func(b *testing.B) { benchRestart(b, queues, true) })
+}
+
+// service is one that is measured.
+type service struct {
+	name  string
+	begin func(b *testing.B) *client // without URLs
+}
+
+// services returns those to measure.
+func services() []service {
+	engines := func(change func(*crawl.Options)) func(b *testing.B) *client {
+		return func(b *testing.B) *client {
+			crawls, _ := startNode(b, b.TempDir(), change)
+			return dial(b, start(b, Options{}, crawls).Address())
+		}
+	}
+	list := []service{{"amble", engines(synced)}}
+	if address := os.Getenv("URLFRONTIER_REFERENCE"); address != "" {
+		list = append(list, service{"amble-nosync", engines(nil)}, service{"reference", func(b *testing.B) *client {
 			c := dial(b, address)
 			c.deleteAll()
 			return c
-		}
-		crawls, _ := startNode(b, b.TempDir(), synced)
-		return dial(b, start(b, Options{}, crawls).Address())
+		}})
 	}
-	name := fmt.Sprintf("queues=%d", queues)
-	b.Run("putdiscovered/"+name, func(b *testing.B) {
-		c := begin(b)
-		b.ResetTimer()
-		c.fill(b, b.N, queues)
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
-	})
-	b.Run("puturls/"+name, func(b *testing.B) {
-		c := begin(b)
-		b.ResetTimer()
-		c.pump(b, "PutURLs", b.N, func(n int) any { return discovered(info(benchURL(n, queues))) },
-			func() any { return new(urlfrontierpb.AckMessage) })
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
-	})
-	b.Run("geturls/"+name, func(b *testing.B) {
-		c := begin(b)
-		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
-		c.fill(b, b.N, queues)
-		b.ResetTimer()
-		for got := 0; got < b.N; {
-			n := len(c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 1000, DelayRequestable: 3600}))
-			if got += n; n == 0 {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
-	})
-	b.Run("cycle/"+name, func(b *testing.B) { // GetURLs, then a known put of each, as a crawler does
-		c := begin(b)
-		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
-		c.fill(b, b.N, queues)
-		b.ResetTimer()
-		for done := 0; done < b.N; {
-			urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 10, DelayRequestable: 3600})
+	return list
+}
+
+func synced(o *crawl.Options) { o.Storage.NoSync = false }
+
+// measureGets has a client get b.N URLs, without a delay and as many of a queue as it says. With puts,
+// it puts each as completed, as a crawler does.
+func measureGets(b *testing.B, c *client, queues int, perQueue uint32, puts bool) {
+	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+	c.fill(b, b.N, queues)
+	b.ResetTimer()
+	for done := 0; done < b.N; {
+		urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: perQueue, DelayRequestable: 3600})
+		if puts {
 			c.pump(b, "PutURLs", len(urls), func(n int) any { return known(info(urls[n]), 0) },
 				func() any { return new(urlfrontierpb.AckMessage) })
-			if done += len(urls); len(urls) == 0 {
-				time.Sleep(time.Millisecond)
-			}
 		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
-	})
-	b.Run("latency/"+name, func(b *testing.B) { // crawlers as fast as they can, each in a loop of three steps
-		c := begin(b)
-		do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
-		c.fill(b, max(b.N, 10*queues), queues)
-		b.ResetTimer()
-		measureLatency(b, c, queues)
-	})
-	b.Run("restart/"+name, func(b *testing.B) { benchRestart(b, queues, synced, false) })
-	b.Run("kill/"+name, func(b *testing.B) { benchRestart(b, queues, synced, true) })
+		if done += len(urls); len(urls) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "URLs/s")
 }
 
 // benchRestart measures the time from the start of a process until a client has its first URL. The
 // process before has ended in order, or by kill -9 amid GetURLs and puts of many of the queues.
-func benchRestart(b *testing.B, queues int, synced func(*crawl.Options), killed bool) {
+func benchRestart(b *testing.B, queues int, killed bool) {
 	urls := 100_000
 	if text := os.Getenv("AMBLE_BENCH_URLS"); text != "" {
 		urls, _ = strconv.Atoi(text)

@@ -72,7 +72,7 @@ func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 		visibility = min(time.Duration(seconds)*time.Second, crawl.MaxVisibility)
 	}
 	h.request = crawl.LeaseRequest{
-		Fetcher: h.call.fetcher, Visibility: visibility, PerHost: min(perQueue, s.o.Limits.Lease),
+		Fetcher: h.call.fetcher, Visibility: visibility, PerHost: min(perQueue, s.o.Limits.Lease), Bare: true,
 	}
 	if r.GetKey() != "" {
 		if h.request.Host = hostOfKey(r.GetKey()); h.request.Host == "" {
