@@ -104,6 +104,7 @@ type liveSettings struct {
 	// publish replaces the patch of all nodes of a cluster by what next makes of it; nil: there is one machine.
 	// With reload all nodes read their files again.
 	publish func(ctx context.Context, reload bool, next func(patch []byte) ([]byte, error)) error
+	agreed  func(crawl.Live) []string // the settings that all nodes have to agree on, and that would change
 
 	tokens func(full, read, fetch string) // sets the API's tokens; nil: there is no API
 	// setToken sets the token of the URLFrontier service; nil: there is none
@@ -209,22 +210,25 @@ func (l *liveSettings) check(patch map[string]any) (fresh *config.Config, encode
 	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
 		return nil, nil, rejected(fixed)
 	}
-	if l.publish != nil {
-		if agreed := agreedKeys(l.current.Changes(fresh)); len(agreed) > 0 {
-			return nil, nil, agreed
-		}
-	}
-	return fresh, encoded, nil
+	return fresh, encoded, l.checkAgreed(fresh)
 }
 
-// agreedKeys are the problems of settings that decide what the crawl of a cluster is.
-func agreedKeys(changes []string) (problems server.Rejected) {
-	for _, key := range changes {
-		switch key {
-		case "scope.include", "scope.exclude", "crawl.max_pages", "crawl.exit_when_done":
-			problems = append(problems, server.RejectedSetting{Key: key,
-				Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes for that"})
-		}
+// checkAgreed refuses settings that all nodes of a cluster have to agree on.
+func (l *liveSettings) checkAgreed(fresh *config.Config) error {
+	if l.agreed == nil {
+		return nil
+	}
+	options, err := fresh.CrawlOptions(programVersion())
+	if err != nil {
+		return rejected(err)
+	}
+	var problems server.Rejected
+	for _, key := range l.agreed(options.Live()) {
+		problems = append(problems, server.RejectedSetting{Key: key,
+			Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes for that"})
+	}
+	if problems == nil {
+		return nil
 	}
 	return problems
 }

@@ -76,7 +76,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, err
 	}
 	defer disconnect()
-	m.settings.apply = m.node.Change
+	m.settings.apply, m.settings.agreed = m.node.Change, m.node.Agreed
 	m.settings.publish = func(ctx context.Context, reload bool, next func([]byte) ([]byte, error)) error {
 		_, err := m.node.SetSettings(ctx, reload, next)
 		return err
