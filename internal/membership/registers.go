@@ -81,12 +81,17 @@ func (r *registers) read(ctx context.Context, subject string) (m message, ok boo
 // followHeartbeat is how often a server that has nothing to deliver says so.
 const followHeartbeat = 5 * time.Second
 
-// follow delivers the last message of each register, and then all that are written, until something
-// fails or the context ends. synced is called when the messages that there were have been delivered.
-func (r *registers) follow(ctx context.Context, deliver func(message), synced func()) error {
+// follow delivers the last message of each register of some kinds, or all that there are, and then all that
+// are written, until something fails or the context ends. synced is called when the messages that there were
+// have been delivered.
+func (r *registers) follow(ctx context.Context, policy jetstream.DeliverPolicy, deliver func(message), synced func(),
+	kinds ...string) error {
+	var subjects []string
+	for _, kind := range kinds {
+		subjects = append(subjects, r.names.Subject(kind, "*"))
+	}
 	c, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{r.names.Subject("member", "*"), r.names.Subject("epoch", "*")},
-		DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy,
+		FilterSubjects: subjects, DeliverPolicy: policy,
 	})
 	if err != nil {
 		return err
