@@ -79,6 +79,7 @@ func (q *sweepQueue) take(p *sweep.Step, to *batch) error {
 	}
 	to.rows.Done = append(to.rows.Done, p.Done...)
 	to.rows.Purges = append(to.rows.Purges, p.Purges...)
+	to.rows.Payloads = append(to.rows.Payloads, p.Payloads...)
 	to.size += len(p.Done) + len(p.Purges)*purgeSize
 	s.Took(p)
 	isLast := !slices.ContainsFunc(q.waiting, func(other *sweep.Sweep) bool { return other.Mark() == s.Mark() })

@@ -93,17 +93,21 @@ var (
 	errSkipped    = errors.New("messages were lost")
 )
 
-// follow delivers the last message of each register, and then all that are written, until something
-// fails, the connection is lost or the context ends. synced is called when the messages that there were have
-// been delivered.
+// follow delivers the last message of each register of some kinds, or all that there are, and then all that
+// are written, until something fails, the connection is lost or the context ends. synced is called when the
+// messages that there were have been delivered.
 //
 // The ordered consumer of the library is of no use here: while it looks for its servers it heeds no context.
-func (r *registers) follow(ctx context.Context, deliver func(message), synced func()) error {
+func (r *registers) follow(ctx context.Context, policy jetstream.DeliverPolicy, deliver func(message), synced func(),
+	kinds ...string) error {
+	var subjects []string
+	for _, kind := range kinds {
+		subjects = append(subjects, r.names.Subject(kind, "*"))
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer r.watchConnection(ctx, cancel)()
 	c, err := r.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubjects: []string{r.names.Subject("member", "*"), r.names.Subject("epoch", "*")},
-		DeliverPolicy:  jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
+		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: followKept,
 	})
 	if err != nil {

@@ -79,7 +79,7 @@ func readSurvey(ctx context.Context, js jetstream.JetStream, names natsconn.Name
 	}
 	following, synced := context.WithCancel(ctx)
 	defer synced()
-	err = r.follow(following, v.take, synced)
+	err = r.follow(following, jetstream.DeliverLastPerSubjectPolicy, v.take, synced, "member", "epoch")
 	if ctx.Err() != nil || following.Err() == nil {
 		return nil, natsconn.Down(errors.Join(err, ctx.Err()))
 	}

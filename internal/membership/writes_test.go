@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
@@ -66,7 +68,9 @@ func TestFollowCutOff(t *testing.T) {
 	for _, end := range []string{"silence", "a lost connection", "the context"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		synced, ended := make(chan struct{}), make(chan error, 1)
-		go func() { ended <- r.follow(ctx, func(message) {}, func() { close(synced) }) }()
+		go func() {
+			ended <- r.follow(ctx, jetstream.DeliverLastPerSubjectPolicy, func(message) {}, func() { close(synced) }, "member")
+		}()
 		select {
 		case <-synced:
 		case err := <-ended:

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +25,36 @@ func (s *Server) retryAll(w http.ResponseWriter, r *http.Request) {
 	if host := hostOfBody(body); host != "" {
 		shards = []cluster.Shard{s.shardOf(host)}
 	}
+	parts := make(map[cluster.Shard]*part)
+	for _, shard := range shards {
+		p := partOf(r, body)
+		if p.body = retryOf(body, shard); p.body != nil {
+			parts[shard] = &p
+		}
+	}
 	t := s.newStream(w, r)
-	t.end(s.retryIn(r.Context(), t, shards, partOf(r, body)))
+	t.end(s.retryIn(r.Context(), t, parts))
+}
+
+// retryOf returns the command for one shard; nil: none of its URLs is meant.
+func retryOf(body []byte, shard cluster.Shard) []byte {
+	var q Retry
+	if json.Unmarshal(body, &q) != nil || len(q.Fetched) == 0 {
+		return body // who is asked finds out what is wrong
+	}
+	q.Fetched = slices.DeleteFunc(q.Fetched, func(f FetchedIn) bool { return f.Shard != nil && *f.Shard != int(shard) })
+	if len(q.Fetched) == 0 {
+		return nil
+	}
+	own, err := json.Marshal(q)
+	if err != nil {
+		return body
+	}
+	return own
 }
 
 // retryIn writes the sums of the reports of shards.
-func (s *Server) retryIn(ctx context.Context, t *stream, shards []cluster.Shard, p part) error {
+func (s *Server) retryIn(ctx context.Context, t *stream, parts map[cluster.Shard]*part) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -39,8 +65,8 @@ func (s *Server) retryIn(ctx context.Context, t *stream, shards []cluster.Shard,
 	go func() {
 		defer close(done)
 		var failed map[cluster.Shard]error
-		_, failed, wrong = gather(ctx, shards, func(ctx context.Context, shard cluster.Shard) (struct{}, error) {
-			return struct{}{}, s.retryShard(ctx, shard, &p, func(r RetryReport) {
+		_, failed, wrong = gather(ctx, slices.Collect(maps.Keys(parts)), func(ctx context.Context, shard cluster.Shard) (struct{}, error) {
+			return struct{}{}, s.retryShard(ctx, shard, parts[shard], func(r RetryReport) {
 				mu.Lock()
 				defer mu.Unlock()
 				last[shard] = r

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,6 +27,14 @@ type Retry struct {
 	Host    string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
 	Pattern string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
 	DryRun  bool         `json:"dry_run,omitempty" doc:"only count them"`
+	Fetched []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
+}
+
+// FetchedIn is a span of time in which pages were fetched.
+type FetchedIn struct {
+	From  time.Time `json:"from" doc:"in whole seconds"`
+	To    time.Time `json:"to" doc:"in whole seconds, included"`
+	Shard *int      `json:"shard,omitempty" minimum:"0" doc:"in a cluster: only pages of this shard, by number; absent: of all"`
 }
 
 // TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
@@ -35,6 +44,7 @@ func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 		"states":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"host":    {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+		"fetched": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 	} {
 		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
 			Properties: map[string]*huma.Schema{name: field}, Required: []string{name}})
@@ -63,8 +73,14 @@ func enumOf(names []string) *huma.Schema {
 
 // Selection returns the selection of internal/crawl.
 func (q *Retry) Selection() (s sweep.Selection, err error) {
-	if len(q.States)+len(q.Reasons) == 0 && q.Host == "" && q.Pattern == "" {
-		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
+	if len(q.States)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
+		return s, errors.New("name the URLs to put back by states, reasons, host, pattern or fetched")
+	}
+	if len(q.States) > 0 && len(q.Fetched) > 0 {
+		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
+	}
+	for _, f := range q.Fetched {
+		s.Fetched = append(s.Fetched, sweep.Span{From: f.From.Unix(), To: f.To.Unix()})
 	}
 	for _, name := range q.States {
 		state, err := storage.ParseState(name)

@@ -22,10 +22,27 @@ type Selection struct {
 	Reasons []storage.Reason // any of them; none: every reason
 	Host    string           // canonical name; empty: every host
 	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
+	// Fetched selects pages that were fetched in one of these spans, and no other URLs. They are fetched as
+	// if for the first time, since what is left of them is lost.
+	Fetched []Span
+}
+
+// Span is a time from a second to another, both included, in Unix seconds.
+type Span struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// within reports whether a time is in one of the spans.
+func within(spans []Span, at time.Time) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool { return s.From <= at.Unix() && at.Unix() <= s.To })
 }
 
 // states returns those that a URL may be in. States that cannot be left are never among them.
 func (s *Selection) states() storage.States {
+	if len(s.Fetched) > 0 {
+		return storage.In(storage.Fetched)
+	}
 	if s.States == 0 {
 		return frontier.CanPutBack()
 	}
@@ -34,7 +51,7 @@ func (s *Selection) states() storage.States {
 
 // selects reports whether a URL is selected, as far as its host does not decide.
 func (s *Selection) selects(l *storage.Located) bool {
-	return s.states().Has(l.Last.State) &&
+	return s.states().Has(l.Last.State) && (len(s.Fetched) == 0 || within(s.Fetched, l.Last.At)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL.String()))
 }
@@ -46,11 +63,12 @@ type storedSelection struct {
 	Reasons []int  `json:"reasons,omitempty"`
 	Host    string `json:"host,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
+	Fetched []Span `json:"fetched,omitempty"`
 }
 
 // MarshalJSON makes a storedSelection.
 func (s Selection) MarshalJSON() ([]byte, error) {
-	stored := storedSelection{States: int(s.States), Host: s.Host}
+	stored := storedSelection{States: int(s.States), Host: s.Host, Fetched: s.Fetched}
 	for _, r := range s.Reasons {
 		stored.Reasons = append(stored.Reasons, int(r))
 	}
@@ -66,7 +84,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &stored); err != nil {
 		return err
 	}
-	*s = Selection{States: storage.States(stored.States), Host: stored.Host}
+	*s = Selection{States: storage.States(stored.States), Host: stored.Host, Fetched: stored.Fetched}
 	for _, r := range stored.Reasons {
 		s.Reasons = append(s.Reasons, storage.Reason(r))
 	}
@@ -140,10 +158,14 @@ func NewRetry(s hostFinder, c Command, lifts []Lift) (*Retry, error) {
 			r.states |= lifts[i].states
 		}
 	} else {
-		r.states, selects = c.Selection.states(), c.Selection.selects
+		r.states, selects, r.lost = c.Selection.states(), c.Selection.selects, c.Selection.Fetched
 	}
 	r.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
-		return PutBack(l.Host.ID, &l.Head, now), selects(l)
+		d := PutBack(l.Host.ID, &l.Head, now)
+		if len(r.lost) > 0 {
+			d.Outcome.Bytes, d.Outcome.ETag, d.Outcome.Modified = 0, "", "" // there is nothing to compare with
+		}
+		return d, selects(l)
 	}
 	if c.Selection == nil || c.Selection.Host == "" {
 		return r, nil

@@ -37,6 +37,7 @@ type Sweep struct {
 	most   int              // URLs changed in one step
 	decide decision         // nil: to be got from ready
 	ready  func() (decision, error)
+	lost   []Span                              // when responses were stored that are lost; nil: none are
 	encode func() []byte                       // the value of the mark while it goes on
 	ended  func(*frontier.Frontier, time.Time) // called when the end is on disk; nil: nothing to do
 
@@ -188,6 +189,8 @@ type Step struct {
 	End   bool           // there are no more
 	Err   error
 
+	Payloads []storage.Payload // of responses that are lost: no later one can refer to them
+
 	// Of a sweep that deletes URLs.
 	Purges    []storage.Purge
 	Forgotten []PlannedPage // pages on the recrawl plan that are deleted
@@ -200,10 +203,36 @@ type PlannedPage struct {
 	Importance recrawl.Importance
 }
 
+// payloadStore finds the responses that hold bodies.
+type payloadStore interface {
+	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
+}
+
+// lostPayloads returns payloads that replace those of lost responses of URLs, without the digest of a body:
+// so the next response with such a body is stored as a whole.
+func (s *Sweep) lostPayloads(store payloadStore, urls []storage.Done) (lost []storage.Payload, err error) {
+	for i := range urls {
+		d := &urls[i]
+		if d.Outcome.Digest == 0 {
+			continue
+		}
+		p, known, err := store.Payload(d.Host, d.Outcome.Digest)
+		if err != nil {
+			return nil, err
+		}
+		if known && within(s.lost, p.At) {
+			p.SHA256 = [32]byte{}
+			lost = append(lost, p)
+		}
+	}
+	return lost, nil
+}
+
 // Store is what a Sweeper reads.
 type Store interface {
 	walkStore
 	deletionStore
+	payloadStore
 }
 
 // Sweeper makes the steps of sweeps. It changes nothing itself.
@@ -223,6 +252,9 @@ func (s *Sweeper) Run(ctx context.Context) {
 			step.Err = c.advance(s.Store, step)
 		} else {
 			step.Done, step.End, step.Err = c.Walk(ctx, s.Store, s.Log, s.Now())
+			if step.Err == nil && len(c.lost) > 0 {
+				step.Payloads, step.Err = c.lostPayloads(s.Store, step.Done)
+			}
 		}
 		if ctx.Err() != nil {
 			return
