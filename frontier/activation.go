@@ -1,5 +1,16 @@
 package frontier
 
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
 // maxActivating is how many hosts may be on their way from dormant to active.
 const maxActivating = 256
 
@@ -146,4 +157,242 @@ func (a *active) measure() int {
 		}
 	}
 	return n
+}
+
+// LoadRequest requests the next URLs of a host, and the first time for all that an active host
+// needs.
+type LoadRequest struct {
+	Host   storage.HostID
+	Now    time.Time      // due times are compared with it
+	Queues []QueueRequest // those that are known already; none: the host becomes active
+	Max    int            // new URLs of each queue wanted
+	Due    int            // due URLs of each queue wanted
+
+	Recrawls int // pages to recrawl of each queue wanted
+}
+
+// QueueRequest is the part of a LoadRequest about one queue.
+type QueueRequest struct {
+	From  uint32
+	Max   int  // new URLs wanted; 0: none
+	Known bool // its robots record is not needed again
+}
+
+// Load is the answer to a LoadRequest.
+type Load struct {
+	Host   storage.Host
+	Queues []QueueLoad // one for each of Host.Queues
+	At     time.Time   // LoadRequest.Now
+}
+
+// QueueLoad is what was read of one queue.
+type QueueLoad struct {
+	Heads  storage.Heads
+	Record robots.Record // zero: none is stored, or it was not wanted
+	Rules  *robots.Rules
+}
+
+// requestLoad requests the next URLs of a host.
+func (f *Frontier) requestLoad(h *host) {
+	a := h.active
+	if a.loading {
+		return
+	}
+	a.loading = true
+	heads := f.headsOf(a)
+	a.dueWanted = heads + len(a.busy) // busy ones are left out
+	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: heads, Due: a.dueWanted}
+	if f.o.Recrawl != nil {
+		r.Recrawls = a.dueWanted
+	}
+	for i := range a.queues {
+		q := &a.queues[i]
+		r.Queues = append(r.Queues, QueueRequest{
+			From: q.ReadTo(), Max: max(0, heads-q.Len(queue.New)), Known: q.known,
+		})
+	}
+	f.wants = append(f.wants, r)
+}
+
+// needsHeads reports whether more URLs should be loaded: a queue runs low, or no queue can go on,
+// so that a new queue may have begun behind the URLs that were read.
+func (a *active) needsHeads(heads int) bool {
+	moves := false
+	for i := range a.queues {
+		q := &a.queues[i]
+		if q.Low(heads, a.tail) {
+			return true
+		}
+		moves = moves || !q.isBlocked() && q.heldUntil == always && q.Len(queue.New) > 0
+	}
+	return !moves && a.read < a.tail
+}
+
+// readDueAt is when due URLs should be loaded again.
+func (f *Frontier) readDueAt(h *host) instant {
+	a := h.active
+	if h.due == 0 || a.loading {
+		return never
+	}
+	known := len(a.busy)
+	for i := range a.queues {
+		known += a.queues[i].Len(queue.Due)
+	}
+	return f.nextReadAt(a, h.nextDue, a.dueRead, a.dueLater, int(h.due) > known)
+}
+
+// nextReadAt is when rows with times should be loaded again. Those up to the second read are in
+// memory; next is the earliest one that the store knows. It may be one in memory that hides others,
+// so hidden ones are loaded again every idleTime, or at later if that is known of one; 0: it is not.
+func (f *Frontier) nextReadAt(a *active, next, read, later uint32, hidden bool) instant {
+	switch {
+	case next > read:
+		return max(f.fromUnix(next), a.loadAfter)
+	case hidden && later > 0:
+		return max(min(f.fromUnix(read)+idleTime, f.fromUnix(later)), a.loadAfter)
+	case hidden:
+		return max(f.fromUnix(read)+idleTime, a.loadAfter)
+	}
+	return never
+}
+
+// dueGrew records that there are more due URLs on disk. Those with a priority are due as soon as
+// they are discovered, so the last load may have missed them.
+func (a *active) dueGrew(nextDue uint32) {
+	if a.loading {
+		a.dueMissed = true
+	} else if nextDue <= a.dueRead {
+		a.dueRead = 0
+	}
+}
+
+// isDueLater records that a URL on disk is due at a time after the last load; 0: none is.
+func (a *active) isDueLater(due uint32) {
+	if due > 0 && (a.dueLater == 0 || due < a.dueLater) {
+		a.dueLater = due
+	}
+}
+
+// refill requests a load if it is time for one.
+func (f *Frontier) refill(h *host, now instant) {
+	a := h.active
+	if a.loadAfter <= now {
+		a.loadAfter = always
+	}
+	low := a.loadAfter == always && a.needsHeads(f.headsOf(a))
+	if !f.isOverBudget(h) && (low || f.readDueAt(h) <= now) || f.readRecrawlsAt(h) <= now {
+		f.requestLoad(h)
+	}
+}
+
+// TakeWants returns the load requests since the last call. Each must be answered with Loaded or
+// LoadFailed.
+func (f *Frontier) TakeWants() []LoadRequest {
+	w := f.wants
+	f.wants = nil
+	return w
+}
+
+// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be
+// decoded.
+func (f *Frontier) Loaded(l *Load, now time.Time) error {
+	h := f.hosts.get(l.Host.ID)
+	if h == nil || h.active == nil {
+		return nil
+	}
+	a := h.active
+	f.readClock(now)
+	a.loading = false
+	opening := !a.loaded
+	if opening {
+		f.activating--
+		state, err := politeness.DecodeState(l.Host.Politeness)
+		if err != nil {
+			return err
+		}
+		f.setName(h, l.Host.Name, 0)
+		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
+		f.setLimit(h, byDomain, f.ofDomain(a.name))
+		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
+		if f.o.NoLookups {
+			f.setLimit(h, byAddress, &f.noLimit)
+			a.expires = never
+		}
+		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
+			return err
+		}
+		if a.wall, err = wall.DecodeState(l.Host.Wall); err != nil {
+			return err
+		}
+	}
+	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
+	a.recrawlsRead, a.dueLater = a.dueRead, 0
+	a.tail = max(a.tail, a.read)
+	if a.dueMissed {
+		a.dueMissed, a.dueRead = false, 0
+	}
+	for i := range l.Host.Queues {
+		f.loadQueue(a, i, l)
+	}
+	a.applyCommitted()
+	f.applyDrop(h, now)
+	f.setPace(h)
+	if opening {
+		f.applyCommands(h, now)
+	}
+	f.updateBytes(h)
+	f.schedule(h, f.instant(now))
+	return nil
+}
+
+// applyCommitted removes from busy what was committed during a load.
+func (a *active) applyCommitted() {
+	for _, ordinal := range a.commitsDuringLoad {
+		a.committed(ordinal)
+	}
+	a.commitsDuringLoad = nil
+}
+
+// loadQueue takes in one queue.
+func (f *Frontier) loadQueue(a *active, i int, l *Load) {
+	from, got := &l.Host.Queues[i], &l.Queues[i]
+	if i == len(a.queues) {
+		a.queues = append(a.queues, originQueue{
+			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
+		})
+		f.setOptedOut(a)
+	}
+	q := &a.queues[i]
+	if !q.known {
+		if f.o.NoRobots {
+			got.Record, got.Rules = robots.Record{}, f.allowAll
+		}
+		q.setRules(got.Record, got.Rules)
+		q.known = got.Rules != nil
+	}
+	a.isDueLater(got.Heads.NextDue)
+	q.Load(&got.Heads, a.busy, f.headsOf(a), a.dueWanted)
+}
+
+// LoadFailed says that a load failed. It is requested again after idleTime.
+func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
+	h := f.hosts.get(id)
+	if h == nil || h.active == nil {
+		return
+	}
+	a, t := h.active, f.instant(now)
+	f.readClock(now)
+	a.loading = false
+	a.applyCommitted()
+	if !a.loaded {
+		f.activating--
+		if len(a.jobs) > 0 {
+			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)
+		}
+		f.deactivate(h)
+		h.ready = max(h.ready, t+idleTime)
+	} else {
+		a.loadAfter = t + idleTime
+	}
+	f.schedule(h, t)
 }

@@ -59,11 +59,6 @@ type grantedLimit struct {
 	needs GrantNeed // as Grants knows it
 }
 
-// isVoid reports whether the owner of a ticket has not come when its time had come.
-func (w *gateWaiter) isVoid(now time.Time) bool {
-	return !w.at.IsZero() && now.After(w.at.Add(gateGrace))
-}
-
 // needGrants has the limits of a request granted, as far as they need it.
 func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
 	if g.grants == nil {
@@ -155,14 +150,4 @@ func (g *Keeper) need(e *gateEntry, now time.Time) {
 		e.granted.needs = need
 		g.grants.Need(need)
 	}
-}
-
-// freeUpTo returns the first entry of a ticket that is not free; one more than the last: all are.
-func (w *gateWaiter) freeUpTo(now time.Time) int {
-	for i := range w.entries {
-		if b := w.entries.checkOne(i, w.of, &w.request, now); !b.isFree(now) {
-			return i
-		}
-	}
-	return len(w.entries)
 }

@@ -41,41 +41,6 @@ const (
 	gateSweepEvery, gateSweepStep = 64, 128
 )
 
-// gateKey is a host, or a limit that hosts share.
-type gateKey struct {
-	host  string
-	limit LimitKey
-}
-
-// gateEntry is what is known of a host or a limit.
-type gateEntry struct {
-	inFlight int
-	lastEnd  time.Time       // of a request to a limit, or of frontiers that are not in known; zero: none is known
-	known    []gateKnowledge // of a host
-	waiters  []*gateWaiter   // the oldest ticket first
-	granted  *grantedLimit   // of a limit; nil: it needs no grants
-}
-
-// gateKnowledge is what one frontier knows of a host. LastEnd is that of its requests, or the beginning
-// of its last batch.
-type gateKnowledge struct {
-	of *Member
-	Knowledge
-	before time.Time // LastEnd before the last admission
-}
-
-// gateWaiter is a request that was refused.
-type gateWaiter struct {
-	of      *Member
-	request GateRequest
-	entries gateEntries
-	ticket  uint64
-	at      time.Time // when it should come; zero: when it is woken
-}
-
-// gateEntries are those of a request: of its host, and of its limits; nil: none.
-type gateEntries [1 + limitClasses]*gateEntry
-
 // Member is the Gate of one frontier.
 type Member struct {
 	of      *Keeper
@@ -250,134 +215,6 @@ func (g *Keeper) entry(key gateKey) *gateEntry {
 	return e
 }
 
-// learn takes note of what a frontier knows of a host. The result is valid until the next call.
-func (e *gateEntry) learn(u *Member, k Knowledge) *gateKnowledge {
-	i := slices.IndexFunc(e.known, func(k gateKnowledge) bool { return k.of == u })
-	if i < 0 {
-		i, e.known = len(e.known), append(e.known, gateKnowledge{of: u})
-	}
-	before := e.known[i].LastEnd
-	e.known[i].Knowledge = k
-	e.known[i].end(before)
-	return &e.known[i]
-}
-
-// end takes note of the end of a request.
-func (k *gateKnowledge) end(at time.Time) {
-	if at.After(k.LastEnd) {
-		k.LastEnd = at
-	}
-}
-
-// begin counts a request.
-func (all *gateEntries) begin(u *Member, r *GateRequest) {
-	for _, e := range all {
-		if e != nil {
-			e.inFlight++
-		}
-	}
-	k := all[0].learn(u, r.Knowledge)
-	if k.before = k.LastEnd; r.Most > 0 {
-		k.end(r.Now)
-	}
-}
-
-// barrier is what keeps a request from beginning.
-type barrier struct {
-	at     time.Time // it is there until then
-	busy   bool      // it is there until something happens
-	ofHost bool      // it is the host's
-}
-
-func (b *barrier) isFree(now time.Time) bool { return !b.busy && !b.at.After(now) }
-
-// add adds another barrier.
-func (b *barrier) add(more barrier, now time.Time) {
-	if more.isFree(now) {
-		return
-	}
-	b.busy, b.ofHost = b.busy || more.busy, b.ofHost || more.ofHost
-	if more.at.After(b.at) {
-		b.at = more.at
-	}
-}
-
-// check returns what keeps a request from beginning, besides older requests. With grants, that is the first
-// thing of all: it needs no grant for what comes behind it yet, so nobody would wake it for that.
-func (all *gateEntries) check(u *Member, r *GateRequest, now time.Time) (b barrier) {
-	for i := range all {
-		b.add(all.checkOne(i, u, r, now), now)
-		if u.of.grants != nil && !b.isFree(now) {
-			break
-		}
-	}
-	return b
-}
-
-// checkOne is check for one entry.
-func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time) barrier {
-	switch e := all[i]; {
-	case e == nil:
-		return barrier{}
-	case i == 0:
-		return e.checkHost(u, r)
-	default:
-		o := r.Limits[i-1].Options
-		b := barrier{busy: o.InFlight > 0 && e.inFlight >= o.InFlight}
-		if o.Delay > 0 {
-			b.busy, b.at = e.inFlight > 0, after(e.lastEnd, o.Delay)
-		}
-		b.add(u.of.checkGrant(e, now), now)
-		return b
-	}
-}
-
-// checkHost returns what keeps a request to a host from beginning, by what all know.
-func (e *gateEntry) checkHost(u *Member, r *GateRequest) barrier {
-	delay, most, lastEnd, b := r.Delay, max(r.InFlight, 1), e.lastEnd, barrier{ofHost: true}
-	for i := range e.known {
-		k := &e.known[i]
-		if k.of.deleted {
-			continue
-		}
-		if k.LastEnd.After(lastEnd) {
-			lastEnd = k.LastEnd
-		}
-		if k.of == u {
-			continue // it has looked at the rest itself
-		}
-		if k.Until.After(b.at) {
-			b.at = k.Until
-		}
-		if k.of.left {
-			continue
-		}
-		if !k.Default {
-			delay = max(delay, k.Delay)
-		}
-		if k.InFlight > 0 {
-			most = min(most, k.InFlight)
-		}
-	}
-	if r.Most > 0 {
-		b.busy = e.inFlight >= r.Most
-	} else {
-		b.busy = e.inFlight >= most || delay > 0 && e.inFlight > 0
-	}
-	if end := after(lastEnd, delay); !r.More && end.After(b.at) {
-		b.at = end
-	}
-	return b
-}
-
-// after returns the instant a delay after an end; zero: there was none.
-func after(end time.Time, delay time.Duration) time.Time {
-	if end.IsZero() {
-		return end
-	}
-	return end.Add(delay)
-}
-
 // older returns what older requests keep from one that could begin otherwise. Those that were refused
 // keep what they need in order, as long as it is free for them. w is its own ticket; nil: it has none.
 func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrier) {
@@ -403,22 +240,6 @@ func (g *Keeper) older(all *gateEntries, w *gateWaiter, now time.Time) (b barrie
 		}
 	}
 	return b
-}
-
-// keeps reports whether a ticket keeps an entry: it is free, as are those that come before it.
-func (w *gateWaiter) keeps(e *gateEntry, now time.Time) bool {
-	for i := range w.entries {
-		if w.entries[i] == nil {
-			continue
-		}
-		if b := w.entries.checkOne(i, w.of, &w.request, now); !b.isFree(now) {
-			return false
-		}
-		if w.entries[i] == e {
-			return true
-		}
-	}
-	return false
 }
 
 // enqueue gives a request that is refused a ticket, unless it has one.
@@ -465,20 +286,6 @@ func (g *Keeper) drop(w *gateWaiter, now time.Time) {
 	}
 }
 
-// wakeAll has all that wait for an entry come now.
-func (e *gateEntry) wakeAll(now time.Time) {
-	for _, w := range e.waiters {
-		u := w.of
-		if w.at.IsZero() {
-			w.at = now
-		}
-		if !slices.Contains(u.woken, w.request.ID) {
-			u.woken = append(u.woken, w.request.ID)
-		}
-		u.wake()
-	}
-}
-
 // sweep forgets what is over, a few entries at a time.
 func (g *Keeper) sweep(now time.Time) {
 	if g.begun++; g.begun%gateSweepEvery != 0 {
@@ -493,20 +300,4 @@ func (g *Keeper) sweep(now time.Time) {
 			return
 		}
 	}
-}
-
-// forget drops what frontiers that have left knew, and reports whether the entry can be dropped too.
-func (e *gateEntry) forget(usual time.Duration, now time.Time) bool {
-	e.known = slices.DeleteFunc(e.known, func(k gateKnowledge) bool {
-		over := k.of.left && !k.Until.After(now) || k.of.deleted
-		if over && !k.of.deleted && k.LastEnd.After(e.lastEnd) {
-			e.lastEnd = k.LastEnd
-		}
-		return over
-	})
-	matters := func(k gateKnowledge) bool {
-		return !k.Default && k.Delay > usual || k.Until.After(now) || now.Sub(k.LastEnd) <= gateKeep
-	}
-	return e.inFlight == 0 && len(e.waiters) == 0 && now.Sub(e.lastEnd) > gateKeep &&
-		!slices.ContainsFunc(e.known, matters)
 }

@@ -6,9 +6,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Mode says how far from the seeds the crawl goes.
@@ -184,4 +186,34 @@ func (s *Scope) underPrefix(u weburl.URL) bool {
 
 func matchesAny(expressions []*regexp.Regexp, s string) bool {
 	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(s) })
+}
+
+// WithOptOuts returns the scope with other opt-outs. All of them must be in force.
+func (s *Scope) WithOptOuts(list *optout.List) *Scope {
+	other := *s
+	other.optOuts = list
+	return &other
+}
+
+// OptOuts returns the opt-outs in force.
+func (s *Scope) OptOuts() *optout.List { return s.optOuts }
+
+// OptOut returns the opt-out that covers a URL, if there is one.
+func (s *Scope) OptOut(u weburl.URL) (optout.Entry, bool) { return s.optOuts.URL(u, time.Time{}) }
+
+func (s *Scope) isOptedOut(u weburl.URL) bool {
+	_, is := s.OptOut(u)
+	return is
+}
+
+// optedOut returns the outcome of a URL that an opt-out covers.
+func optedOut() storage.Outcome {
+	return storage.Outcome{State: storage.Excluded, Reason: storage.ReasonOptOut}
+}
+
+// OptOutOutcome returns the outcome of a URL that opted out before it was fetched.
+func OptOutOutcome(now time.Time) storage.Outcome {
+	o := optedOut()
+	o.At = now
+	return o
 }

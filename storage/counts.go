@@ -1,9 +1,14 @@
 package storage
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"os"
 	"slices"
+
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/wire"
 )
@@ -131,4 +136,107 @@ func decodeErrors(d *wire.Decoder, c errorCounts) errorCounts {
 		c = append(c, e)
 	}
 	return c
+}
+
+// Counters count over the whole store. Every commit writes them.
+type Counters struct {
+	Hosts    uint64
+	URLs     uint64
+	States   [numStates]uint64
+	Requests uint64
+	Bytes    uint64
+	Policies uint64
+}
+
+// Any reports whether any URL is in one of the given states.
+func (c Counters) Any(states States) bool {
+	for s, n := range c.States {
+		if n > 0 && states.Has(State(s)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Of returns the count of URLs in the given state.
+func (c Counters) Of(s State) uint64 { return c.States[s] }
+
+// Counters returns the counters as of the last commit.
+func (s *Store) Counters() Counters { return *s.counters.Load() }
+
+func appendCounters(b []byte, c Counters) []byte {
+	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	for _, n := range c.States {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func decodeCounters(b []byte) (Counters, bool) {
+	d := wire.NewDecoder(b)
+	c := Counters{Hosts: d.Uint64(), URLs: d.Uint64(), Requests: d.Uint64(), Bytes: d.Uint64(), Policies: d.Uint64()}
+	for i := range c.States {
+		c.States[i] = d.Uint64()
+	}
+	return c, d.End() == nil
+}
+
+// BucketStats is the size of one bucket.
+type BucketStats struct {
+	Name   string
+	Rows   int
+	Bytes  int64 // of its pages
+	InUse  int64 // bytes of those that hold rows
+	Levels int   // of its tree
+}
+
+// Stats describes what the file consists of.
+type Stats struct {
+	FileBytes int64
+	PageSize  int
+	FreePages int // pages that are free for new rows; the file does not shrink
+	Buckets   []BucketStats
+	Counters  Counters
+}
+
+// overheadPages are the pages that every file has: two meta pages, and one page each for the free
+// list and the list of buckets. The free list may take more; that is neglected.
+const overheadPages = 4
+
+// Stats walks all pages of the database, in one read transaction for each bucket, which takes long
+// for a large file.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	st := Stats{Counters: s.Counters()}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return st, fmt.Errorf("database statistics: %w", err)
+	}
+	st.FileBytes = info.Size()
+	used := 0
+	for _, name := range buckets() {
+		if err := ctx.Err(); err != nil {
+			return st, err
+		}
+		err := s.db.View(func(tx *bolt.Tx) error {
+			st.PageSize = tx.DB().Info().PageSize
+			bucket := tx.Bucket(name)
+			if bucket == nil { // the file is of an older version
+				return nil
+			}
+			b := bucket.Stats()
+			used += b.BranchPageN + b.BranchOverflowN + b.LeafPageN + b.LeafOverflowN
+			st.Buckets = append(st.Buckets, BucketStats{
+				Name: string(name), Rows: b.KeyN, Levels: b.Depth,
+				Bytes: int64(b.BranchAlloc + b.LeafAlloc), InUse: int64(b.BranchInuse + b.LeafInuse),
+			})
+			return nil
+		})
+		if err != nil {
+			return st, fmt.Errorf("statistics of bucket %s: %w", name, err)
+		}
+	}
+	st.FreePages = max(int(st.FileBytes/int64(st.PageSize))-overheadPages-used, 0)
+	return st, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -325,10 +326,16 @@ type effects struct {
 
 // RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:
 // it removes what describes the files of the other. The file is not yet at its place in dir; it is
-// put there, durable, in place of a database that may be there. No process may have that open.
+// put there, durable, in place of a database that may be there. No process may have that open. What
+// that one says of the start ledger and the request log of dir stays true, so it is kept. The output
+// files are taken as they are.
 func RestoreFile(snapshot, dir string) (LogPosition, error) {
 	at := filepath.Join(dir, FileName)
-	position, err := adoptSnapshot(snapshot)
+	var position LogPosition
+	kept, err := keptMarks(at)
+	if err == nil {
+		position, err = adoptSnapshot(snapshot, kept)
+	}
 	if err == nil {
 		err = os.Rename(snapshot, at)
 	}
@@ -341,7 +348,35 @@ func RestoreFile(snapshot, dir string) (LogPosition, error) {
 	return position, nil
 }
 
-func adoptSnapshot(path string) (LogPosition, error) {
+// keptMarks returns the marks of a database that a snapshot is to replace, which are about files that
+// stay. It returns nothing if there is no database.
+func keptMarks(path string) (map[string][]byte, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	s := &Store{path: path}
+	kept := make(map[string][]byte)
+	err := guard(func() error { return s.open(Options{ReadOnly: true}) })
+	if err == nil {
+		err = guard(func() error {
+			return s.db.View(func(tx *bolt.Tx) error {
+				for _, name := range []string{MarkLedger, MarkUncommitted, markView} {
+					if v := tx.Bucket(bucketMark).Get([]byte(name)); v != nil {
+						kept[name] = bytes.Clone(v)
+					}
+				}
+				return nil
+			})
+		})
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return kept, err
+}
+
+// adoptSnapshot replaces the marks of a snapshot that describe files of another data directory.
+func adoptSnapshot(path string, kept map[string][]byte) (LogPosition, error) {
 	if _, err := inspect(path, true); err != nil {
 		return LogPosition{}, err
 	}
@@ -365,7 +400,7 @@ func adoptSnapshot(path string) (LogPosition, error) {
 			for _, name := range local {
 				err = errors.Join(err, marks.Delete(name))
 			}
-			return err
+			return errors.Join(err, putMarks(marks, kept))
 		})
 	})
 	if err == nil && s.position.Number == 0 {

@@ -380,11 +380,29 @@ func TestSnapshot(t *testing.T) {
 	if export(t, other) != export(t, s) {
 		t.Error("the stores differ")
 	}
+	// In place of a database, what that one says of the start ledger is kept, and its output is not.
+	old := t.TempDir()
+	before := mustOpen(t, old, Options{})
+	log.replayInto(t, before)
+	mustCommit(t, before, &Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(5), MarkUncommitted: {7}, MarkOutput: {1}}})
+	mustClose(t, before)
+	if _, err := other.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RestoreFile(path, old); err != nil {
+		t.Fatal(err)
+	}
+	after := mustOpen(t, old, Options{})
+	defer mustClose(t, after)
+	if marks, err := after.Marks(""); err != nil || !bytes.Equal(marks[MarkLedger], EncodeOffset(5)) ||
+		!bytes.Equal(marks[MarkUncommitted], []byte{7}) || marks[MarkOutput] != nil {
+		t.Errorf("marks %q, %v", marks, err)
+	}
 	plain := openTemp(t, Options{})
 	if _, err := plain.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RestoreFile(path, dir); !errors.Is(err, ErrCorrupt) {
+	if _, err := RestoreFile(path, t.TempDir()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a copy of a store without a log: %v", err)
 	}
 }

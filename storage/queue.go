@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -110,4 +112,176 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 		k, _ = c.Next()
 	}
 	return nil
+}
+
+// A recrawl fetches a page again because it may have changed. Recrawls have rows of their own,
+// ordered by time alone. So new URLs and retries are found as fast with any number of overdue
+// recrawls as without, and the other way round.
+
+// plan returns the time of the URL's row in the due bucket, and that of its row in the bucket of
+// recrawls, in Unix seconds; 0 if it has none.
+func (o *Outcome) plan() (due, recrawl uint32) {
+	if o.State == Retrying {
+		return secondsUp(o.Due), 0
+	}
+	return 0, secondsUp(o.Due)
+}
+
+// moveRecrawl moves the URL's recrawl from one time to another; 0 is none.
+func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
+	if from == to {
+		return nil
+	}
+	origin := &r.origins[d.Origin]
+	if from != 0 {
+		key := appendRecrawlKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
+		if k, _ := w.recrawlCursor.Seek(key); !bytes.Equal(k, key) {
+			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin, bucketRecrawl)
+		}
+		if err := w.recrawl.Delete(key); err != nil {
+			return err
+		}
+		origin.recrawls--
+	}
+	if to != 0 {
+		if err := w.recrawl.Put(appendRecrawlKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
+			return err
+		}
+		origin.recrawls++
+	}
+	origin.nextRecrawl = 0
+	prefix := append(appendHostKey(w.key[:0], r.id), d.Origin)
+	if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
+		origin.nextRecrawl = binary.BigEndian.Uint32(k[5:])
+	}
+	return nil
+}
+
+// recrawls reads the recrawls of a queue that are due, the earliest first.
+func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
+	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
+		return nil
+	}
+	now := Seconds(q.Now)
+	return rd.eachRecrawl(q.Origin, func(due, ordinal uint32) (bool, error) {
+		if due > now || len(h.Recrawls) == q.Recrawls {
+			return false, nil
+		}
+		e, err := rd.entry(ordinal)
+		if err != nil {
+			return false, err
+		}
+		o, err := rd.outcome(ordinal)
+		h.Recrawls = append(h.Recrawls, Head{Entry: e, Last: o})
+		return true, err
+	})
+}
+
+// eachRecrawl calls f for the recrawls of a queue by time, until it returns false.
+func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, error)) error {
+	bucket := rd.tx.Bucket(bucketRecrawl)
+	if bucket == nil { // the file is of an older version
+		return nil
+	}
+	prefix := append(appendHostKey(nil, rd.row.id), origin)
+	c := bucket.Cursor()
+	for k, _ := c.Seek(prefix); len(k) == recrawlKeySize && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		more, err := f(binary.BigEndian.Uint32(k[5:]), binary.BigEndian.Uint32(k[9:]))
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// recrawl looks for the row of a URL's recrawl.
+func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
+	if at == 0 {
+		return
+	}
+	q.recrawls++
+	if q.nextRecrawl == 0 || at < q.nextRecrawl {
+		q.nextRecrawl = at
+	}
+	key := appendRecrawlKey(nil, r.id, e.Origin, at, e.Ordinal)
+	if bucket := c.tx.Bucket(bucketRecrawl); bucket != nil {
+		if k, _ := bucket.Cursor().Seek(key); bytes.Equal(k, key) {
+			c.rows[string(bucketRecrawl)]++
+			return
+		}
+	}
+	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket %s", r.id, e.Ordinal, bucketRecrawl)
+}
+
+// Recrawls calls f for at most max recrawls of a queue, by time, in one short read.
+func (s *Store) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
+	return s.db.View(func(tx *bolt.Tx) error {
+		rd := reader{tx: tx}
+		if err := getRow(tx, host, &rd.row); err != nil {
+			return err
+		}
+		return rd.eachRecrawl(origin, func(_, ordinal uint32) (bool, error) {
+			if max--; max < 0 {
+				return false, nil
+			}
+			e, err := rd.entry(ordinal)
+			if err != nil {
+				return false, err
+			}
+			o, err := rd.outcome(ordinal)
+			f(Head{Entry: e, Last: o})
+			return true, err
+		})
+	})
+}
+
+// Noticed is a known URL that a sitemap or a feed lists.
+type Noticed struct {
+	Host     string
+	Site     []byte // as HostUpdate.Site
+	URI      string // path and query
+	Last     Outcome
+	Modified time.Time     // time of the last change, if it is listed; zero: it is not, and the last request failed
+	Claimed  time.Duration // listed time between changes; 0: none
+	At       time.Time     // when the listing was read
+}
+
+// noticed calls Options.Notice to find out whether a listing changes the time of a known URL's
+// recrawl.
+func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
+	if w.effects.onListed == nil && len(w.effects.decided) == 0 || f.Modified.IsZero() && !f.Listed {
+		return nil
+	}
+	last, err := w.outcome(r, ordinal)
+	if err != nil || last.State == Queued || f.Modified.IsZero() && last.State != Failed {
+		return err
+	}
+	due, history, ok := w.notice(&Noticed{
+		Host: string(r.name), Site: r.site, URI: e.RequestURI, Last: last, Modified: f.Modified,
+		Claimed: f.Frequency.Every(), At: f.At,
+	})
+	if !ok || last.State == Retrying {
+		return nil
+	}
+	last.Due, last.History = due, history
+	return w.done(r, &Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Outcome: last})
+}
+
+// notice returns what Options.Notice says of a listed URL, or what it said when the record of the
+// log was written.
+func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
+	call := w.calls
+	w.calls++
+	if w.effects.onListed == nil {
+		decided := w.effects.decided
+		if len(decided) == 0 || decided[0].call != call {
+			return due, history, false
+		}
+		w.effects.decided = decided[1:]
+		return FromSeconds(decided[0].due), decided[0].history, true
+	}
+	if due, history, ok = w.effects.onListed(*n); ok {
+		w.notices = append(w.notices, notice{call, secondsUp(due), history})
+	}
+	return due, history, ok
 }

@@ -402,26 +402,21 @@ func (c *clusterDemo) writeHosts(b *strings.Builder, log testweb.Log) (tooShort 
 		for _, n := range c.nodes {
 			row = append(row, dash(len(n.requests(own))))
 		}
-		delay, why := c.delay, ""
-		if crawlDelay := c.facts.CrawlDelay[host]; crawlDelay > delay {
-			delay, why = crawlDelay, ", its Crawl-delay"
-		}
-		if short := len(own.ShortGaps(delay)); short > 0 {
-			tooShort += short
-			why += ": TOO SHORT " + plural(short, "time")
-		}
-		rows = append(rows, append(row, leastGap(own), delay.String()+why))
+		gaps, short := gapCells(own, c.delay, c.facts.CrawlDelay[host])
+		rows, tooShort = append(rows, append(row, gaps...)), tooShort+short
 	}
 	writeTable(b, rows)
 	return tooShort
 }
 
 // repeats returns how many pages were fetched again because of the death, and those that were fetched
-// again for no reason.
+// again for no reason. A page whose connection always breaks is tried as often as the crawler likes.
 func (c *clusterDemo) repeats(log testweb.Log) (again int, wrong []string) {
 	tries := make(map[string]int)
 	for _, page := range c.facts.Must {
-		tries[page.String()] = page.Tries
+		if page.Status != 0 {
+			tries[page.String()] = page.Tries
+		}
 	}
 	byPath := make(map[string]testweb.Log)
 	for _, q := range log.Pages() {

@@ -223,15 +223,8 @@ func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
 		for _, n := range byClass(log.Pages()) {
 			cells = append(cells, dash(n))
 		}
-		delay, why := r.config.Politeness.Delay, ""
-		if crawlDelay := r.facts.CrawlDelay[host]; crawlDelay > delay {
-			delay, why = crawlDelay, ", its Crawl-delay"
-		}
-		if short := len(log.ShortGaps(delay)); short > 0 {
-			tooShort += short
-			why += ": TOO SHORT " + plural(short, "time")
-		}
-		rows = append(rows, append(cells, leastGap(log), delay.String()+why))
+		gaps, short := gapCells(log, r.config.Politeness.Delay, r.facts.CrawlDelay[host])
+		rows, tooShort = append(rows, append(cells, gaps...)), tooShort+short
 	}
 	writeTable(b, rows)
 	return tooShort
@@ -254,6 +247,19 @@ func dash(n int) string {
 		return "-"
 	}
 	return strconv.Itoa(n)
+}
+
+// gapCells returns the cells of a host for the least gap between its requests and for the delay in force,
+// and the number of gaps that were shorter.
+func gapCells(log testweb.Log, delay, crawlDelay time.Duration) (cells []string, tooShort int) {
+	why := ""
+	if crawlDelay > delay {
+		delay, why = crawlDelay, ", its Crawl-delay"
+	}
+	if tooShort = len(log.ShortGaps(delay)); tooShort > 0 {
+		why += ": TOO SHORT " + plural(tooShort, "time")
+	}
+	return []string{leastGap(log), delay.String() + why}, tooShort
 }
 
 func leastGap(log testweb.Log) string {

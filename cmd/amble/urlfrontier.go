@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/urlfrontier"
+	"github.com/amble-crawler/amble/internal/urlfrontier/service"
 	"github.com/amble-crawler/amble/internal/urllist"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -70,4 +76,99 @@ func (f *frontierWriter) Write(u *inspect.URL) (err error) {
 		_, err = f.w.Write(f.line)
 	}
 	return err
+}
+
+// nodeCrawls are the crawls of the process for the URLFrontier service.
+type nodeCrawls struct{ node *node.Node }
+
+// Use implements service.Crawls.
+func (n nodeCrawls) Use(ctx context.Context, id string, create bool) (service.Crawl, func(), error) {
+	e, release, err := n.node.Use(ctx, id, create)
+	if err != nil {
+		return nil, nil, nodeError(err)
+	}
+	return e, release, nil
+}
+
+// IDs implements service.Crawls.
+func (n nodeCrawls) IDs(ctx context.Context) ([]string, error) { return n.node.IDs(ctx) }
+
+// Delete implements service.Crawls.
+func (n nodeCrawls) Delete(ctx context.Context, id string) (uint64, error) {
+	urls, err := n.node.Delete(ctx, id)
+	return urls, nodeError(err)
+}
+
+// SetDefaultDelay implements service.Crawls.
+func (n nodeCrawls) SetDefaultDelay(ctx context.Context, delay time.Duration) error {
+	return n.node.SetDefaultDelay(ctx, delay)
+}
+
+// nodeError makes an error of a node one of the service.
+func nodeError(err error) error {
+	switch {
+	case errors.Is(err, node.ErrNoCrawl):
+		return fmt.Errorf("%w: %w", service.ErrNoCrawl, err)
+	case errors.Is(err, node.ErrID):
+		return fmt.Errorf("%w: %w", service.ErrCrawlID, err)
+	}
+	return err
+}
+
+// nodeOptions are the options of the crawls of this process. Only clients of URLFrontier know of more
+// than one.
+func (k *crawling) nodeOptions() (node.Options, error) {
+	options, err := k.config.CrawlOptions(programVersion())
+	o := node.DefaultOptions(options)
+	o.Seeds = k.seeds
+	if k.config.URLFrontier.Listen == "" {
+		o.MaxCrawls = 0
+	}
+	return o, err
+}
+
+// startService starts the URLFrontier service; nil: there is none.
+func (k *crawling) startService(n *node.Node) (*service.Service, error) {
+	u := k.config.URLFrontier
+	if u.Listen == "" {
+		return nil, nil
+	}
+	s, err := service.Start(service.Options{
+		Listen: u.Listen, Token: u.Token, TLSCert: u.TLSCert, TLSKey: u.TLSKey, Plaintext: u.Plaintext,
+		Metrics: k.counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
+	}, nodeCrawls{n})
+	if err != nil {
+		return nil, exit(exitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or "+
+			"disable the service with --set urlfrontier.listen=", k.config.Source("urlfrontier.listen"), err))
+	}
+	k.settings.useToken(s.SetToken)
+	k.log.Info("the URLFrontier service listens", "address", s.Address())
+	return s, nil
+}
+
+// servedUntil returns a context for the crawls. When ctx ends, the service closes first, so that what
+// its clients have sent is committed and acknowledged, and then the context ends. stop closes the
+// service if that has not happened.
+func servedUntil(ctx context.Context, s *service.Service, log *slog.Logger) (running context.Context, stop func()) {
+	if s == nil {
+		return ctx, func() {}
+	}
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	closed := make(chan struct{})
+	closing := func() {
+		defer close(closed)
+		defer end()
+		grace, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		if err := s.Close(grace); err != nil {
+			log.Debug("the URLFrontier service had to break off RPCs", "error", err)
+		}
+	}
+	notYet := context.AfterFunc(ctx, closing)
+	return running, func() {
+		if notYet() {
+			closing()
+		}
+		<-closed
+	}
 }

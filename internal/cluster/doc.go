@@ -95,10 +95,14 @@
 //     instant before it sends that, and takes no answer to an earlier request. So an answer under way
 //     and a request under way never make the granter count less than the user has.
 //   - A user whose membership is over has no slots, because its requests have ended.
-//   - A new granter does not know what the one before has granted. So for a TTL after its claim it only
-//     confirms what users say that they keep, which the one before has granted; a user does not take
-//     that for slots that have expired. Behind that all earlier grants have ended. The first owner of a
-//     shard need not wait.
+//   - A granter that releases its shard leaves what it has granted in the release ([Handover]), so the
+//     next one goes on at once. Whoever claims the shard has seen the release, because its claim has the
+//     release as its condition. The times in it count from the instant at which it was seen: that is
+//     later than it was written, so no slot is granted again too early.
+//   - Otherwise a new granter does not know what the one before has granted. So for a TTL after its claim
+//     it only confirms what users say that they keep, which the one before has granted; a user does not
+//     take that for slots that have expired. Behind that all earlier grants have ended. The first owner of
+//     a shard need not wait, and neither must an owner whose engine runs again.
 //   - After slots come back used, or expire, the delay runs from that instant, since the last request
 //     may have ended just then. The time that a grant tells the user to wait counts from its arrival.
 //   - A slot that another user waits for is given back after one request, or a moment after it could
@@ -132,5 +136,6 @@
 //	members.go     the registers of all members, silence, who is live
 //	ownership.go   epochs, engines, claims and releases
 //	granter.go     grants: both sides; grants.go: the methods of Node for them
+//	handover.go    what a granter leaves to the next one
 //	world_test.go  the faults that the model is run through, with process_test.go and request_test.go
 package cluster

@@ -6,21 +6,15 @@ import "slices"
 // of the shard has it.
 type granter struct {
 	o      *Options
-	isUser func(Member) bool // reports whether a membership goes on
-	ready  Instant           // a TTL after the claim: what an earlier granter has granted is no longer valid
-	before Instant           // requests under grants of an earlier granter have ended by then
+	isOver func(Member) bool // reports whether a membership is known to have ended
+	ready  Instant           // grants of an earlier granter that this one does not know have ended by then
 	limits map[string]*sharedLimit
 }
 
-// newGranter returns the granter of a shard that was claimed at an instant. The first owner of a shard
-// has no earlier granter.
-func newGranter(claimed Instant, isFirst bool, o *Options, isUser func(Member) bool) *granter {
-	g := &granter{o: o, isUser: isUser, ready: claimed, before: -Instant(never), limits: make(map[string]*sharedLimit)}
-	if !isFirst {
-		g.ready = claimed.Add(o.TTL)
-		g.before = g.ready
-	}
-	return g
+// newGranter returns a granter that does not know what was granted before. All of that has ended by
+// the instant ready.
+func newGranter(ready Instant, o *Options, isOver func(Member) bool) *granter {
+	return &granter{o: o, isOver: isOver, ready: ready, limits: make(map[string]*sharedLimit)}
 }
 
 // sharedLimit is a limit and the nodes that use it. Holders are in the order in which they got
@@ -53,7 +47,7 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
 		if now < g.ready && r.Keep <= 0 || len(g.limits) >= g.o.Limits {
 			return out
 		}
-		l = &sharedLimit{lastEnd: g.before}
+		l = &sharedLimit{lastEnd: g.ready}
 		g.limits[r.Key] = l
 	}
 	l.expire(now, g)
@@ -132,7 +126,7 @@ func (l *sharedLimit) updateLimit() {
 // forgets users without any.
 func (l *sharedLimit) expire(now Instant, g *granter) {
 	l.users = slices.DeleteFunc(l.users, func(u *user) bool {
-		over := !g.isUser(u.Member)
+		over := g.isOver(u.Member)
 		if u.slots > 0 && (over || u.until <= now) {
 			u.slots = 0
 			l.freed(min(u.until, now))

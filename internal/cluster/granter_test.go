@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -18,7 +20,7 @@ type grantBench struct {
 func newGrantBench(t *testing.T, limit Limit) *grantBench {
 	o := testOptions()
 	b := &grantBench{t: t, limit: limit, over: make(map[Member]bool)}
-	b.g = newGranter(at(-o.TTL), false, &o, func(m Member) bool { return !b.over[m] })
+	b.g = newGranter(at(0), &o, func(m Member) bool { return b.over[m] })
 	return b
 }
 
@@ -47,7 +49,7 @@ func TestGranterWaits(t *testing.T) {
 		t.Errorf("first grant %+v", g)
 	}
 	o := testOptions()
-	b.g = newGranter(at(0), true, &o, b.g.isUser)
+	b.g = newGranter(-Instant(never), &o, b.g.isOver)
 	if g := b.request(0, "a", 1, 0, 1)["a"]; g.Slots != 1 || g.After != 0 {
 		t.Errorf("first grant of the first owner of a shard: %+v", g)
 	}
@@ -75,6 +77,51 @@ func TestGranterConfirms(t *testing.T) {
 	a.until = at(10 * time.Second)
 	if a.apply(at(10*time.Second), &o, confirms); a.slots != 0 {
 		t.Error("a slot that has expired is confirmed")
+	}
+}
+
+// TestGranterHandsOver: the next granter goes on with the slots, the delays and the wait of the one before,
+// however long it took to see the release.
+func TestGranterHandsOver(t *testing.T) {
+	const delay, stretched = 10 * time.Second, 11 * time.Second
+	b := newGrantBench(t, Limit{Slots: 4})
+	b.request(time.Second, "a", 1, 0, 4)
+	b.number++
+	b.limit.Delay = delay
+	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1}, nil)
+	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true}, nil)
+	h := b.g.handover(at(6 * time.Second))
+	if len(h.Limits) != 2 || h.Ready != -6*time.Second {
+		t.Fatalf("%+v", h)
+	}
+	b.limit.Delay = 0
+	b.g = h.granter(at(time.Hour), b.g.o, b.g.isOver)
+	if grants := b.request(time.Hour, "b", 1, 0, 4); grants["b"].Slots != 0 || grants["a"].Slots != 4 || grants["a"].Share != 2 {
+		t.Errorf("%+v", grants)
+	}
+	if g := b.request(time.Hour+15*time.Second, "b", 1, 0, 4)["b"]; g.Slots != 4 {
+		t.Errorf("a TTL after the grant: %+v", g)
+	}
+	for _, key := range []string{"returned", "unknown"} {
+		var after time.Duration
+		for _, action := range b.g.handle(at(time.Hour), GrantRequest{Key: key, Limit: Limit{Slots: 1, Delay: delay},
+			User: Member{"b", 1}, Number: b.number, Want: 1}, nil) {
+			after = action.(SendGrant).Grant.After
+		}
+		if want := map[string]time.Duration{"returned": stretched - time.Second, "unknown": stretched - 6*time.Second}; after != want[key] {
+			t.Errorf("%q: after %v", key, after)
+		}
+	}
+	b.g = newGranter(at(20*time.Second), b.g.o, b.g.isOver)
+	b.g = b.g.handover(at(0)).granter(at(time.Minute), b.g.o, b.g.isOver)
+	if grants := b.request(80*time.Second-1, "a", 1, 0, 1); len(grants) > 0 {
+		t.Errorf("%v before the wait of the granter before is over", grants)
+	}
+	for i := range 1 << 14 {
+		b.g.limits[strings.Repeat("x", 64)+fmt.Sprint(i)] = &sharedLimit{lastEnd: at(80 * time.Second), limit: Limit{1, delay}}
+	}
+	if b.g.handover(at(80*time.Second)) != nil {
+		t.Error("more is handed over than a message holds")
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 // sweepEvery is the time between two walks over the limits that a shard grants.
 const sweepEvery = time.Minute
 
+// newGranterAfter is the time that a new granter has to begin to listen before it is sent a request.
+const newGranterAfter = 100 * time.Millisecond
+
 // Need is what a node needs of a shared limit, besides the requests in flight.
 type Need struct {
 	Limit   Limit
@@ -71,9 +74,24 @@ func (n *Node) Until(key string) Instant {
 
 // GrantRequested takes a request to the granter of a shared limit.
 func (n *Node) GrantRequested(now Instant, r GrantRequest) {
-	h := n.byShard[GranterOf(r.Key, n.o.Shards)]
-	if h != nil && h.engine == running && n.isTrusted(now) && n.isMember(r.User) {
-		n.out = h.granter.handle(now, r, n.out)
+	if n.IsGranter(now, r.Key) && n.isMember(r.User) {
+		n.out = n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r, n.out)
+	}
+}
+
+// IsGranter reports whether this node grants a shared limit. While the engine of the shard makes its
+// last commit, it does.
+func (n *Node) IsGranter(now Instant, key string) bool {
+	h := n.byShard[GranterOf(key, n.o.Shards)]
+	return h != nil && (h.engine == running || h.engine == draining) && n.isTrusted(now)
+}
+
+// repeatRequests repeats the requests to the granter of a shard soon: a new one does not know who waits.
+func (n *Node) repeatRequests(now Instant, s Shard) {
+	for _, a := range n.allowances {
+		if GranterOf(a.key, n.o.Shards) == s {
+			a.repeated = min(a.repeated, now.Add(newGranterAfter-n.o.Retry))
+		}
 	}
 }
 
@@ -85,6 +103,12 @@ func (n *Node) isMember(m Member) bool {
 	}
 	r := n.members.all[i]
 	return r.seq != 0 && r.born == m.Born && !r.isOver(m.Born)
+}
+
+// isOver reports whether a membership is known to have ended.
+func (n *Node) isOver(m Member) bool {
+	i, known := n.members.byName[m.Node]
+	return known && n.members.all[i].isOver(m.Born)
 }
 
 // Member returns the membership of this node. Its Born is 0 if there is none.

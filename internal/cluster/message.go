@@ -36,6 +36,9 @@ type Member struct {
 type Epoch struct {
 	Owner    Member
 	Released bool // the owner has stopped its engine
+	// Handover is what the owner has granted. It is nil if the shard is not released, or the owner does
+	// not know all of it.
+	Handover *Handover
 }
 
 // GrantRequest is what a node sends to the granter of a shared limit.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -50,6 +51,36 @@ func (w *world) live() {
 	w.served(faultsFor + ownersWithin)
 }
 
+// TestHandOver: processes leave in an orderly way and come back, one after the other and then all at once.
+// Requests under shared limits pause not much longer than they do otherwise, which is 1, 4 and 9 s.
+func TestHandOver(t *testing.T) {
+	longest := map[string]time.Duration{"slots": 5 * time.Second, "another": 7 * time.Second, "delay": 20 * time.Second}
+	for seed := uint64(1); seed <= 20; seed++ {
+		w := newWorld(seed)
+		w.faulty = false
+		w.populate(4)
+		w.processes[3].mayRestart = never // it has the name of another
+		w.run(time.Minute)
+		clear(w.pauses)
+		for i := range 3 {
+			w.processes[i].leave()
+			w.run(w.now + 20*time.Second)
+		}
+		for _, p := range w.processes[:3] {
+			p.leave()
+		}
+		w.run(w.now + 20*time.Second)
+		for key, most := range longest {
+			if pause := max(w.pauses[key], w.now-w.begun[key]); pause > most {
+				t.Errorf("seed %d: a pause of %v under %q", seed, pause, key)
+			}
+		}
+		if w.violation != "" {
+			t.Fatalf("seed %d: %s", seed, w.violation)
+		}
+	}
+}
+
 // TestModelFindsFaults breaks the options of half of the nodes, which newNode does not check, and holds
 // that the model sees what follows.
 func TestModelFindsFaults(t *testing.T) {
@@ -58,6 +89,8 @@ func TestModelFindsFaults(t *testing.T) {
 		"trusts itself too long": alterOdd(func(o *Options) { o.Margin = -5 * time.Second }),
 		"grants too much":        laxOdd(func(l *Limit) { l.Slots = 4 }),
 		"grants without a delay": laxOdd(func(l *Limit) { l.Delay = 0 }),
+		"hands over no users":    forgeUsers(func(HandoverUser) []HandoverUser { return nil }),
+		"hands over too little":  forgeUsers(func(u HandoverUser) []HandoverUser { u.Left /= 4; return []HandoverUser{u} }),
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -95,4 +128,31 @@ func laxOdd(fault func(l *Limit)) func(w *world) {
 			}
 		}
 	}
+}
+
+// forgeHandover breaks what processes hand over.
+func forgeHandover(fault func(h *Handover)) func(w *world) {
+	return func(w *world) {
+		w.forge = func(e *Epoch, _ int) {
+			if e.Handover == nil {
+				return
+			}
+			h := Handover{e.Handover.Ready, slices.Clone(e.Handover.Limits)}
+			fault(&h)
+			e.Handover = &h
+		}
+	}
+}
+
+// forgeUsers breaks the users that processes hand over.
+func forgeUsers(fault func(u HandoverUser) []HandoverUser) func(w *world) {
+	return forgeHandover(func(h *Handover) {
+		for i := range h.Limits {
+			var users []HandoverUser
+			for _, u := range h.Limits[i].Users {
+				users = append(users, fault(u)...)
+			}
+			h.Limits[i].Users = users
+		}
+	})
 }

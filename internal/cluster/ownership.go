@@ -8,8 +8,10 @@ type epochView struct {
 	born     Sequence // of the owner
 	owner    int32    // the record of the owner
 	released bool
-	isFirst  bool // nobody has owned the shard before
-	isHeld   bool // the node has a holding of the shard
+	handover *Handover // of a release
+	seen     Instant   // when handover was seen
+	granter  *granter  // what was granted before, if the epoch is of this node and it knows that
+	isHeld   bool      // the node has a holding of the shard
 }
 
 // isFree reports whether nobody owns the shard.
@@ -21,8 +23,7 @@ type holding struct {
 	engine    engine
 	opened    Sequence // the newest epoch that the engine was opened with; it is not opened with it again
 	write     write    // of the epoch
-	release   bool     // the write is a release
-	born      Sequence // of the membership that has made the write
+	written   Epoch    // what the write writes
 	retry     Instant  // nothing is written before
 	granter   *granter
 	nextSweep Instant // of the granter
@@ -131,15 +132,18 @@ func (n *Node) claim(now Instant, s Shard) {
 // writeEpoch claims or releases a shard, on condition that its epoch is the one that was seen.
 func (n *Node) writeEpoch(now Instant, h *holding, release bool) {
 	n.countClaim(h, -1)
-	h.write, h.release, h.born = write{n.id(), n.epochs[h.shard].seq, now}, release, n.self.born
+	h.write = write{n.id(), n.epochs[h.shard].seq, now}
+	h.written = Epoch{Owner: n.Member(), Released: release}
+	if g := n.granterOf(h.shard); release && g != nil {
+		h.written.Handover = g.handover(now)
+	}
 	n.countClaim(h, 1)
-	n.out = append(n.out, WriteEpoch{h.write.id, h.shard, h.write.expected,
-		Epoch{Member{n.o.Node, n.self.born}, release}})
+	n.out = append(n.out, WriteEpoch{h.write.id, h.shard, h.write.expected, h.written})
 }
 
 // countClaim counts the claims in flight.
 func (n *Node) countClaim(h *holding, by int) {
-	if h.write.id != 0 && !h.release {
+	if h.write.id != 0 && !h.written.Released {
 		n.claims += by
 	}
 }
@@ -153,7 +157,10 @@ func (n *Node) settle(h *holding) {
 // open starts the engine of a shard whose newest epoch is this node's.
 func (n *Node) open(now Instant, h *holding) {
 	h.engine, h.opened = running, n.epochs[h.shard].seq
-	h.granter = newGranter(now, n.epochs[h.shard].isFirst, &n.o, n.isMember)
+	v := &n.epochs[h.shard]
+	if h.granter, v.granter = v.granter, nil; h.granter == nil {
+		h.granter = newGranter(now.Add(n.o.TTL), &n.o, n.isOver)
+	}
 	n.out = append(n.out, OpenEngine{h.shard, h.opened})
 }
 
@@ -172,7 +179,7 @@ func (n *Node) EngineStopped(now Instant, s Shard) {
 	if h == nil || h.engine == stopped {
 		return
 	}
-	h.engine, h.granter = stopped, nil
+	h.engine = stopped // the granter answers no more, and stays as it is for the release
 	n.review(now, s)
 }
 
@@ -193,10 +200,16 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 		return
 	}
 	v := &n.epochs[s]
-	// If it is this node's first message of the register, all writes of this node had the condition
-	// that there is none.
-	v.isFirst = v.seq == 0 && e.Owner == n.Member() && !e.Released
+	var inherited *granter
+	if e.Owner == n.Member() && !e.Released {
+		inherited = n.inherited(s)
+	}
+	v.granter = inherited
 	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
+	v.handover, v.seen = e.Handover, now
+	if !e.Released {
+		n.repeatRequests(now, s)
+	}
 	if h := n.byShard[s]; h != nil {
 		n.settle(h) // whatever was in flight expects an older epoch
 		h.retry = 0
@@ -206,6 +219,29 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 	}
 }
 
+// inherited returns the granter of a shard that this node has claimed with the message after the newest
+// one that it has seen: the condition of all its writes was that one or an earlier one. It returns nil
+// if the node does not know what was granted before.
+func (n *Node) inherited(s Shard) *granter {
+	v := &n.epochs[s]
+	switch {
+	case v.seq == 0: // the first owner
+		return newGranter(-Instant(never), &n.o, n.isOver)
+	case v.handover != nil:
+		return v.handover.granter(v.seen, &n.o, n.isOver)
+	}
+	return n.granterOf(s)
+}
+
+// granterOf returns the granter of the newest epoch of a shard, if this node has it. It may have ended.
+func (n *Node) granterOf(s Shard) *granter {
+	v := &n.epochs[s]
+	if h := n.byShard[s]; h != nil && h.opened == v.seq && v.seq != 0 {
+		return h.granter
+	}
+	return v.granter
+}
+
 // EpochAnswer reports the result of a [WriteEpoch]: the sequence of the message if it was written.
 func (n *Node) EpochAnswer(now Instant, s Shard, id uint64, seq Sequence, written bool) {
 	h := n.byShard[s]
@@ -213,7 +249,7 @@ func (n *Node) EpochAnswer(now Instant, s Shard, id uint64, seq Sequence, writte
 		return
 	}
 	if written {
-		n.EpochSeen(now, s, seq, Epoch{Member{n.o.Node, h.born}, h.release})
+		n.EpochSeen(now, s, seq, h.written)
 		return
 	}
 	n.settle(h)

@@ -35,7 +35,9 @@ func (p *process) setClock(rate float64, step time.Duration) {
 	p.offset, p.base = p.clock().Add(step), p.w.now
 	p.rate = rate
 	for _, r := range slices.Clone(p.w.inFlight) {
-		r.breakOff()
+		if r.p == p {
+			r.watch() // with the rate that the clock has now
+		}
 	}
 }
 
@@ -78,6 +80,15 @@ func (p *process) kill() {
 	}
 	p.mayRestart = p.w.now + again
 	p.w.after(again, p.start)
+}
+
+// leave makes the process leave in an orderly way. It comes back.
+func (p *process) leave() {
+	if p.n != nil {
+		p.closing = true
+		p.n.Drain(p.clock(), true)
+		p.act()
+	}
 }
 
 // deliver calls f in the process now, or when it goes on; never if it dies before.
@@ -134,6 +145,9 @@ func (p *process) act() {
 		case WriteKey:
 			p.send(func() { w.writeKey(p, life, a) })
 		case WriteEpoch:
+			if w.forge != nil {
+				w.forge(&a.Epoch, p.i)
+			}
 			p.send(func() { w.writeEpoch(p, life, a) })
 		case ReadKey:
 			p.send(func() {

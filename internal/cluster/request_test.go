@@ -35,6 +35,8 @@ func (w *world) begin(r *webRequest) {
 		}
 	}
 	for _, key := range r.keys {
+		w.pauses[key] = max(w.pauses[key], w.now-w.begun[key])
+		w.begun[key] = w.now
 		limit := worldLimits[key]
 		end, known := w.lastEnd[key]
 		if together[key] >= limit.Slots || known && w.now-end < limit.Delay {
@@ -70,13 +72,6 @@ func (r *webRequest) until() Instant {
 		until = min(until, r.p.n.Until(key))
 	}
 	return until
-}
-
-// breakOff ends a request that may not go on.
-func (r *webRequest) breakOff() {
-	if r.p.n != nil && r.until() <= r.p.clock() {
-		r.end()
-	}
 }
 
 // end ends the request.

@@ -96,7 +96,7 @@ func copyEpochs(n, of *Node) []epochView {
 	}
 	for s, v := range of.epochs {
 		if v.seq != 0 {
-			n.EpochSeen(0, Shard(s), v.seq, Epoch{Member{of.members.all[v.owner].name, v.born}, v.released})
+			n.EpochSeen(0, Shard(s), v.seq, Epoch{Owner: Member{of.members.all[v.owner].name, v.born}, Released: v.released})
 		}
 	}
 	return n.epochs

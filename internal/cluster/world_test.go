@@ -22,9 +22,12 @@ type world struct {
 	lastEnd   map[string]time.Duration // of the requests under a shared limit
 	lastStart map[string]time.Duration // by shard and kind
 	opened    map[OpenEngine]bool
-	violation string                  // the first that was found
-	alter     func(o *Options, i int) // breaks the options of a process
-	lax       func(l *Limit, i int)   // breaks the limits in the requests of a process
+	violation string                   // the first that was found
+	alter     func(o *Options, i int)  // breaks the options of a process
+	lax       func(l *Limit, i int)    // breaks the limits in the requests of a process
+	forge     func(e *Epoch, i int)    // breaks what a process writes
+	begun     map[string]time.Duration // the last request, by limit
+	pauses    map[string]time.Duration // the longest time between requests, by limit
 	turns     int
 }
 
@@ -59,7 +62,8 @@ func newWorld(seed uint64) *world {
 	w := &world{random: rand.New(rand.NewPCG(seed, 1)), faulty: true,
 		registers: registers{keys: make(map[string][]keyVersion), epochs: make([][]epochVersion, worldShards)},
 		lastEnd:   make(map[string]time.Duration), lastStart: make(map[string]time.Duration),
-		opened: make(map[OpenEngine]bool)}
+		opened: make(map[OpenEngine]bool), begun: make(map[string]time.Duration),
+		pauses: make(map[string]time.Duration)}
 	return w
 }
 

@@ -2,16 +2,15 @@ package crawl
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -44,7 +43,7 @@ func TestHeavyBadSync(t *testing.T) {
 					forgetMeta(t, filepath.Join(o.DataDir, storage.FileName))
 				}
 				c.BadSync = 0
-				writeChild(t, dir, c)
+				testkit.PrepareChild(t, dir, c)
 				_, done := startChild(t, dir)
 				if err := <-done; err != nil {
 					t.Fatal(err)
@@ -59,21 +58,10 @@ func TestHeavyBadSync(t *testing.T) {
 // childFails runs a child to its end, and returns its output.
 func childFails(t *testing.T, dir string) (output string, failed bool) {
 	t.Helper()
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childDir+"="+dir)
+	child := testkit.Child(t, childDir, dir)
+	child.Stderr = nil
 	out, err := child.CombinedOutput()
 	return string(out), err != nil
-}
-
-func writeChild(t *testing.T, dir string, c childConfig) {
-	t.Helper()
-	text, err := json.Marshal(c)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, childFile), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // forgetMeta makes the newer of the two meta pages of a database invalid, so that the one before is

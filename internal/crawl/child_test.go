@@ -3,9 +3,7 @@ package crawl
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -19,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -46,8 +45,6 @@ type childConfig struct {
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
-const childFile = "crawl.json"
-
 // childOptions are those of the child and of whoever looks at what it left.
 func childOptions(dir string, c childConfig) Options {
 	o := DefaultOptions()
@@ -69,31 +66,15 @@ func childOptions(dir string, c childConfig) Options {
 	return o
 }
 
-// runChild is the child: it crawls what it finds in dir until that is done.
-func runChild(dir string) int {
-	if err := crawlAsChild(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-func crawlAsChild(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, childFile))
-	if err != nil {
-		return err
-	}
-	var c childConfig
-	if err := json.Unmarshal(text, &c); err != nil {
-		return err
-	}
+// crawlAsChild is the child: it crawls what it finds in dir until that is done.
+func crawlAsChild(dir string, c childConfig) error {
 	var seeds []Seed
 	for _, s := range c.Seeds {
 		u, err := weburl.Parse(s)
 		if err != nil {
 			return err
 		}
-		seeds = append(seeds, Seed{URL: u, Source: childFile})
+		seeds = append(seeds, Seed{URL: u, Source: testkit.ChildFile})
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if c.BadSync > 0 {
@@ -149,14 +130,8 @@ func newChild(t testing.TB, web *testweb.Web, delay time.Duration) (dir string, 
 // prepareChild prepares a directory for children.
 func prepareChild(t testing.TB, c childConfig) (dir string, o Options) {
 	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, childFile), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.PrepareChild(t, dir, c)
 	return dir, childOptions(dir, c)
 }
 
@@ -196,17 +171,5 @@ func lastCommit(t testing.TB, dir string) uint64 {
 // startChild starts a crawler. done gets the result of its Wait.
 func startChild(t testing.TB, dir string) (child *exec.Cmd, done <-chan error) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child = exec.Command(exe)
-	child.Env = append(os.Environ(), childDir+"="+dir)
-	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := make(chan error, 1)
-	go func() { c <- child.Wait() }()
-	return child, c
+	return testkit.StartChild(t, childDir, dir)
 }

@@ -415,8 +415,8 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	}
 	d.markPlan(d.pending)
 	d.pending.sizeResults()
-	d.remote.save(d.pending, d.o.Now())
-	d.pending.offset = d.remote.offsetBefore(d.flights.completedOffset(d.ledger.Offset()))
+	d.remote.Save(d.pending.setMark, d.o.Now())
+	d.pending.offset = d.remote.OffsetBefore(d.flights.completedOffset(d.ledger.Offset()))
 	return d.toCommit, d.pending
 }
 

@@ -69,7 +69,7 @@ type dispatcher struct {
 	share         *share  // of what engines may have in flight together
 	maxRate       maxRate // of the requests of the whole crawl
 	stall         stall   // why nothing can be dispatched
-	loads         loadQueue
+	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries
 	reporter      // the status, and the survey of all hosts
@@ -89,7 +89,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		}
 		d.setTimer()
 		toCommit, batch := d.nextBatch()
-		toLoad, loads := d.loads.next()
+		toLoad, loads := d.loads.Next()
 		toSweep, next := d.sweeps.next()
 		select {
 		case <-ctx.Done():
@@ -107,8 +107,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case err := <-d.stall.reports:
 			d.fail(d.stall.commitFailed(err))
 		case toLoad <- loads:
-			d.loads.handedOver()
-		case l := <-d.loads.loaded:
+			d.loads.HandedOver()
+		case l := <-d.loads.Loaded:
 			d.takeLoad(l)
 		case toSweep <- next:
 			d.sweeps.handedOver()
@@ -142,7 +142,7 @@ func (d *dispatcher) shutDown() {
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.flights.count()+d.remote.working+d.loads.active > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
+	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
 		case res := <-d.results:
@@ -153,7 +153,7 @@ func (d *dispatcher) shutDown() {
 			d.takeCommitted(b)
 		case err := <-d.stall.reports:
 			d.fail(d.stall.commitFailed(err))
-		case l := <-d.loads.loaded:
+		case l := <-d.loads.Loaded:
 			d.takeLoad(l)
 		case <-second.C:
 			d.report("stopping")
@@ -162,7 +162,7 @@ func (d *dispatcher) shutDown() {
 	d.pending.answer(ErrNotRunning) // no commit took it
 	close(d.flights.leases)
 	close(d.toCommit)
-	close(d.loads.toLoad)
+	d.loads.Close()
 	close(d.sweeps.toSweep)
 }
 
@@ -186,7 +186,7 @@ func (d *dispatcher) setTimer() {
 		}
 		at = earliest(at, next)
 	}
-	at = earliest(at, d.remote.nextDeadline())
+	at = earliest(at, d.remote.NextDeadline())
 	if !d.isPaused() {
 		at = earliest(at, d.remote.wake)
 	}
@@ -241,7 +241,7 @@ func (d *dispatcher) everySecond() {
 // collect takes over what the frontier has for the store, the loader and the sweeper.
 func (d *dispatcher) collect() {
 	d.pending.merge(d.f.TakeBatch())
-	d.loads.add(d.f.TakeWants(), d.readsOn)
+	d.loads.Add(d.f.TakeWants(), d.f.ReadsPuts)
 	for _, r := range d.f.TakeRechecks() {
 		d.sweeps.addRecheck(r, d.pending)
 	}
@@ -285,7 +285,7 @@ func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
 
 // takeLoad applies what the loader read.
 func (d *dispatcher) takeLoad(l *load.Result) {
-	d.loads.came(l.Load.Host.ID)
+	d.loads.Came(l.Load.Host.ID)
 	if l.Err == nil {
 		l.Err = d.f.Loaded(&l.Load, d.o.Now())
 	} else {
@@ -295,7 +295,7 @@ func (d *dispatcher) takeLoad(l *load.Result) {
 		d.fail(fmt.Errorf("read the queue of host %d: %w", l.Load.Host.ID, l.Err))
 	}
 	d.collect()
-	d.loads.forget()
+	d.loads.Forget()
 	d.unpark()
 }
 

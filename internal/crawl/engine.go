@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
@@ -70,9 +71,9 @@ type Engine struct {
 	keptDelay *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
 
 	opened    time.Time
-	heldSince time.Time     // since when every host has a restart hold; zero: none has
-	lent      []leaseRecord // remote leases of earlier processes that are out
-	suspects  bool          // the database has a mark of URLs that were in flight at deaths
+	heldSince time.Time          // since when every host has a restart hold; zero: none has
+	lent      []leasebook.Record // remote leases of earlier processes that are out
+	suspects  bool               // the database has a mark of URLs that were in flight at deaths
 }
 
 // Open opens the data directory and settles what an earlier process left: it cuts the output to
@@ -126,7 +127,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 // openShared makes what engines share, unless another has.
 func (e *Engine) openShared() (err error) {
 	if e.shared = e.o.Shared; e.shared == nil {
-		if e.shared, err = newShared(&e.o, e.space); err != nil {
+		if e.shared, err = newShared(&e.o, e.space, nil); err != nil {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)
@@ -196,7 +197,7 @@ func (e *Engine) rulesReader() *load.Rules {
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
 	if e.share.gate != nil {
-		e.share.gate.leave(e.o.Now())
+		e.share.gate.Leave(e.o.Now())
 	}
 	if e.o.Shared == nil {
 		e.shared.Close()
@@ -353,12 +354,12 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		suspects: e.suspects, inactive: &e.inactive, keptDelay: e.keptDelay,
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:       flights{leases: leases, all: make(map[uint64]*flight)},
-		remote:        newRemoteLeases(),
+		remote:        remoteLeases{Book: leasebook.New()},
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		share:         e.share,
 		maxRate:       maxRate{share: e.share},
 		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
-		loads:         loadQueue{toLoad: requests, loaded: loads},
+		loads:         load.NewQueue(requests, loads),
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,

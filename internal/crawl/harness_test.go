@@ -21,6 +21,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -29,9 +30,7 @@ import (
 // TestMain lets the test binary be the crawler or the import that gets killed; see child_test.go
 // and import_test.go.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		os.Exit(runChild(dir))
-	}
+	testkit.BeChild(childDir, crawlAsChild)
 	if dir := os.Getenv(importChild); dir != "" {
 		os.Exit(runImportChild(dir))
 	}

@@ -225,6 +225,7 @@ func (d *dispatcher) handOut() {
 	d.lookUpNames()
 	defer d.lookUpNames() // of hosts whose turn came
 	d.takeOptOuts()
+	d.followBudget()
 	d.lendPages()
 	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()
@@ -322,7 +323,7 @@ func (d *dispatcher) logRequest(res *result) {
 
 func (d *dispatcher) completePage(res *result) error {
 	l := &res.lease
-	if res.remote != nil && res.remote.lease.overridden {
+	if res.remote != nil && res.remote.lease.Overridden {
 		return d.completeOverridden(res)
 	}
 	if res.page.Outcome.State == storage.Fetched {

@@ -1,18 +1,19 @@
 package crawl
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/politeness"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -24,121 +25,26 @@ const (
 	maxLeases = 200_000
 	// maxWaiters bounds the requests that wait for leases.
 	maxWaiters = 1024
-	// maxFetchers bounds the fetchers that are known and hold nothing.
-	maxFetchers = 1000
-	// maxEnded is how many ended leases are remembered, so that a late report can be told from an
-	// unknown one.
-	maxEnded = 10_000
-	// saveLeasesAfter is how long a lease is in the start ledger only. One that is out for longer
-	// gets a mark in the database, so that the ledger does not grow.
-	saveLeasesAfter = 2 * time.Second
 )
 
-const (
-	// markLease begins the names of the marks of leases, and markCutOff those of fetchers that are
-	// cut off.
-	markLease, markCutOff = "lease/", "cutoff/"
-)
-
-// remoteLease is a lease that a fetcher has.
-type remoteLease struct {
-	leaseRecord
-	id         LeaseID
-	frontierID uint64
-	offset     uint64 // of its last line in the start ledger
-	at         storage.Position
-	given      time.Time // with a monotonic reading
-	deadline   time.Time // with a monotonic reading
-	index      int       // in the heap of deadlines
-	ofHost     int       // index in the list of its host
-	marked     bool      // it has a mark, in the database or the batch
-	saved      bool      // the mark is as the last line in the start ledger
-	claimed    bool      // its report is being worked on
-	overridden bool      // its URL was put since, and became another state
-	became     storage.State
-	adopted    bool // an earlier process gave it
-}
+// markCutOff begins the names of the marks of fetchers that are cut off.
+const markCutOff = "cutoff/"
 
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher
 // owns them.
 type remoteLeases struct {
-	out       map[LeaseID]*remoteLease
-	byURL     map[storage.Position]*remoteLease
-	byHost    hostLeases
-	byText    map[string]*remoteLease // by the text of the URL
-	deadlines deadlines
-	unsaved   []savedLater // in the order of their offsets
-	ended     map[LeaseID]bool
-	endedList []LeaseID // a ring
-	endedNext int
-	fetchers  map[string]*Fetcher
-	waiters   []*leaseWait
-	wake      time.Time // when there may be a lease for a waiter; zero: only an event can change that
-	parked    []*claims // wait until the hosts of adopted leases are loaded
+	*leasebook.Book
+	waiters []*leaseWait
+	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
+	parked  []*claims // wait until the hosts of adopted leases are loaded
 	// parkedPuts wait for the same.
 	parkedPuts []*putGroup
-	reported   map[*remoteLease]uint64 // the offsets in the start ledger of the reports that are worked on
-	working    int                     // claimed leases
 }
 
 // lentPage is a lease on its way to a fetcher.
 type lentPage struct {
 	lease  frontier.Lease
-	remote *remoteLease
-}
-
-// savedLater is a line of the start ledger whose lease may need a mark later.
-type savedLater struct {
-	lease  *remoteLease
-	offset uint64
-}
-
-func newRemoteLeases() remoteLeases {
-	return remoteLeases{
-		out: make(map[LeaseID]*remoteLease), byURL: make(map[storage.Position]*remoteLease),
-		byHost: make(hostLeases), byText: make(map[string]*remoteLease), reported: make(map[*remoteLease]uint64),
-		ended: make(map[LeaseID]bool), fetchers: make(map[string]*Fetcher),
-	}
-}
-
-// deadlines is a heap of leases by their deadline.
-type deadlines []*remoteLease
-
-// Len is part of heap.Interface.
-func (h deadlines) Len() int { return len(h) }
-
-// Less is part of heap.Interface.
-func (h deadlines) Less(i, j int) bool { return h[i].deadline.Before(h[j].deadline) }
-
-// Swap is part of heap.Interface.
-func (h deadlines) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push is part of heap.Interface.
-func (h *deadlines) Push(x any) {
-	l := x.(*remoteLease)
-	l.index = len(*h)
-	*h = append(*h, l)
-}
-
-// Pop is part of heap.Interface.
-func (h *deadlines) Pop() any {
-	last := len(*h) - 1
-	l := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	l.index = -1
-	return l
-}
-
-// nextDeadline is when the next lease runs out; zero: none is out.
-func (r *remoteLeases) nextDeadline() time.Time {
-	if len(r.deadlines) == 0 {
-		return time.Time{}
-	}
-	return r.deadlines[0].deadline
+	remote *leasebook.Lease
 }
 
 // leaseWait is a request for leases.
@@ -170,7 +76,7 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	case <-waited.Done():
 	}
 	if ctx.Err() == nil {
-		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.mark() })
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
 		select {
 		case <-w.done:
 			return w.err
@@ -232,7 +138,7 @@ func (d *dispatcher) lendPages() {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		ended := d.lend(w) || w.lastChance && d.loads.haveCome(w.mark, w.host)
+		ended := d.lend(w) || w.lastChance && d.loads.HaveCome(w.mark, w.host)
 		if ended {
 			close(w.done)
 		}
@@ -242,7 +148,7 @@ func (d *dispatcher) lendPages() {
 
 // canLend reports whether another lease may be given out. The caller holds the lock of the share.
 func (d *dispatcher) canLend(now time.Time) bool {
-	if d.isPaused() || d.inactive.Load() || len(d.remote.out) >= maxLeases {
+	if d.isPaused() || d.inactive.Load() || d.remote.Len() >= maxLeases {
 		return false
 	}
 	switch {
@@ -300,12 +206,11 @@ func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.
 func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
-	id := LeaseID(rand.Text())
-	x := &remoteLease{
-		id: id, frontierID: l.ID, at: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, given: now,
-		deadline: now.Add(to.Visibility),
-		leaseRecord: leaseRecord{
-			ID: id, Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0), Deadline: now.Add(to.Visibility).Round(0),
+	x := &leasebook.Lease{
+		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
+		Ends: now.Add(to.Visibility),
+		Record: leasebook.Record{
+			ID: rand.Text(), Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0), Deadline: now.Add(to.Visibility).Round(0),
 			Delay: l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
 		},
 	}
@@ -321,109 +226,31 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 	}
 	d.stall.started()
 	d.maxRate.took(&l, now)
-	d.remote.enter(x, offset)
-	d.remote.fetchers[x.Fetcher].Taken++
+	d.remote.Enter(x, offset)
+	d.remote.Known(x.Fetcher).Taken++
 	d.flights.pages++
 	return &lentPage{l, x}, nil
 }
 
-// enter takes note of a lease that is out.
-func (r *remoteLeases) enter(x *remoteLease, offset uint64) {
-	x.offset, x.Offset = offset, offset
-	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
-	r.byHost.add(x)
-	heap.Push(&r.deadlines, x)
-	r.fetcher(x.Fetcher, x.given).Leases++
-	r.unsaved = append(r.unsaved, savedLater{x, offset})
-}
-
-// adopt takes over a lease of an earlier process. It has a mark.
-func (d *dispatcher) adopt(record leaseRecord, frontierID uint64, at storage.Position) {
-	now := d.o.Now()
-	x := &remoteLease{
-		leaseRecord: record, id: record.ID, frontierID: frontierID, at: at, given: now.Add(-max(now.Sub(record.Given), 0)),
-		deadline: now.Add(record.left(now)), marked: true, saved: true, adopted: true, offset: record.Offset,
+// endRemote takes a lease back that has ended.
+func (d *dispatcher) endRemote(x *leasebook.Lease) {
+	if x.IsMarked() {
+		d.pending.setMark(leasebook.Mark+x.ID, nil)
 	}
-	r := &d.remote
-	r.out[x.id], r.byURL[x.at], r.byText[x.URL] = x, x, x
-	r.byHost.add(x)
-	heap.Push(&r.deadlines, x)
-	f := r.fetcher(x.Fetcher, now)
-	f.Leases++
-	d.flights.pages++
-}
-
-// save makes marks of leases that have been in the ledger for a while. Lines before those that
-// remain need not be remembered.
-func (r *remoteLeases) save(into *batch, now time.Time) {
-	n := 0
-	for _, entry := range r.unsaved {
-		x := entry.lease
-		if isOut := r.out[x.id] == x && !x.saved && x.offset == entry.offset; isOut {
-			if now.Sub(x.given) < saveLeasesAfter {
-				break
-			}
-			into.setMark(markLease+string(x.id), x.leaseRecord.encode())
-			x.marked, x.saved = true, true
-		}
-		n++
-	}
-	r.unsaved = r.unsaved[n:]
-}
-
-// offsetBefore returns the offset in the ledger before which every lease has ended or has a mark,
-// given that of other requests.
-func (r *remoteLeases) offsetBefore(others uint64) uint64 {
-	for _, offset := range r.reported {
-		others = min(others, offset)
-	}
-	if len(r.unsaved) == 0 {
-		return others
-	}
-	return min(others, r.unsaved[0].offset)
-}
-
-// end takes a lease back that has ended.
-func (d *dispatcher) endRemote(x *remoteLease) {
-	r := &d.remote
-	delete(r.out, x.id)
-	delete(r.byURL, x.at)
-	r.byHost.remove(x)
-	delete(r.byText, x.URL)
-	if x.index >= 0 {
-		heap.Remove(&r.deadlines, x.index)
-	}
-	if x.marked {
-		d.pending.setMark(markLease+string(x.id), nil)
-	}
-	if f := r.fetchers[x.Fetcher]; f != nil {
-		f.Leases--
-	}
-	if x.claimed {
-		r.working--
-		delete(r.reported, x)
-	}
+	d.remote.End(x)
 	d.flights.pages--
-	if len(r.endedList) < maxEnded {
-		r.endedList = append(r.endedList, x.id)
-	} else {
-		delete(r.ended, r.endedList[r.endedNext])
-		r.endedList[r.endedNext] = x.id
-		r.endedNext = (r.endedNext + 1) % maxEnded
-	}
-	r.ended[x.id] = true
 }
 
 // extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
 func (d *dispatcher) extend(fetcher string, id LeaseID, visibility time.Duration) (time.Time, error) {
 	now := d.o.Now()
-	x := d.remote.out[id]
-	if x == nil || x.claimed || x.Fetcher != fetcher || !now.Before(x.deadline) {
+	x, _ := d.remote.Find(string(id))
+	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
 		return time.Time{}, nil
 	}
-	l, _ := d.f.LeaseOf(x.frontierID)
+	l, _ := d.f.LeaseOf(x.FrontierID)
 	until := now.Add(visibility)
-	if longest := x.given.Add(MaxLeaseLife); until.After(longest) {
+	if longest := x.Began.Add(MaxLeaseLife); until.After(longest) {
 		until = longest
 	}
 	before := x.Deadline
@@ -433,29 +260,24 @@ func (d *dispatcher) extend(fetcher string, id LeaseID, visibility time.Duration
 		x.Deadline = before
 		return time.Time{}, err
 	}
-	x.deadline, x.offset, x.Offset, x.saved = until, offset, offset, false
-	heap.Fix(&d.remote.deadlines, x.index)
-	d.remote.unsaved = append(d.remote.unsaved, savedLater{x, offset})
+	d.remote.Extend(x, until, offset)
 	return x.Deadline, nil
 }
 
 // runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and
 // the URL goes back to its queue.
 func (d *dispatcher) runOut(now time.Time) {
-	r := &d.remote
-	for len(r.deadlines) > 0 && !now.Before(r.deadlines[0].deadline) {
-		x := r.deadlines[0]
-		l, loaded := d.f.LeaseOf(x.frontierID)
+	for x := d.remote.Over(now); x != nil; x = d.remote.Over(now) {
+		l, loaded := d.f.LeaseOf(x.FrontierID)
 		if !loaded { // its host is being read
-			x.deadline = now.Add(time.Second)
-			heap.Fix(&r.deadlines, 0)
+			d.remote.Postpone(x, now.Add(time.Second))
 			continue
 		}
-		if f := r.fetchers[x.Fetcher]; f != nil {
+		if f := d.remote.Known(x.Fetcher); f != nil {
 			f.RanOut++
 		}
 		d.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
-		res := broken(l, x, x.given, x.deadline)
+		res := broken(l, x, x.Began, x.Ends)
 		if !d.o.IgnoreRobots { // else the client decides when it has had enough
 			res.page.RanOut, res.page.Outcome = true, storage.Outcome{Reason: reasonOf(fetch.KindCanceled)}
 		}
@@ -463,22 +285,9 @@ func (d *dispatcher) runOut(now time.Time) {
 	}
 }
 
-// describe adds to the record of a request what the lease says of it. An adopted lease was allowed by
-// the robots.txt of its time.
-func (x *remoteLease) describe(q *requestlog.Request) {
-	q.Fetcher = x.Fetcher
-	if !x.adopted {
-		return
-	}
-	q.Allowed, q.Line = true, x.Line
-	if v, err := robots.ParseVersion(x.Version); err == nil && v != q.Policy.Version {
-		q.Policy = &requestlog.Policy{Version: v}
-	}
-}
-
 // broken returns the result of a lease without a result: the host is charged, and the URL is fetched
 // again.
-func broken(l *frontier.Lease, x *remoteLease, start, end time.Time) *result {
+func broken(l *frontier.Lease, x *leasebook.Lease, start, end time.Time) *result {
 	res := &result{lease: *l, remote: &remoteResult{lease: x}}
 	res.page.Report = frontier.Report{
 		Sent: true, Broken: true, End: end, Duration: end.Sub(start), Signal: politeness.SignalAborted,
@@ -486,4 +295,92 @@ func broken(l *frontier.Lease, x *remoteLease, start, end time.Time) *result {
 	res.request = recordOf(&res.lease, start, end)
 	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
 	return res
+}
+
+// openLeases reads the leases of the processes before: those with a mark, and those that only the
+// start ledger names. The last line of a URL counts.
+func (r *recovery) openLeases() error {
+	marks, err := r.store.Marks(leasebook.Mark)
+	if err != nil {
+		return err
+	}
+	r.marked = marks
+	for name, value := range marks {
+		l, err := leasebook.Decode(name, value)
+		if err != nil {
+			return err
+		}
+		r.leases[l.URL] = l
+	}
+	return nil
+}
+
+// settleLeases decides which leases are still out. One that ran out meanwhile is a request whose end
+// nobody saw.
+func (r *recovery) settleLeases() error {
+	for _, url := range slices.Sorted(maps.Keys(r.leases)) {
+		l := r.leases[url]
+		q, ok := l.Request()
+		if !ok {
+			continue
+		}
+		since := q.Start.Truncate(time.Second)
+		if l.Again {
+			since = since.Add(time.Second)
+		}
+		open, err := r.isOpenSince(q.URL, since)
+		if err != nil {
+			return err
+		}
+		if !open {
+			continue
+		}
+		if l.Left(r.opened) <= 0 {
+			if known, is := r.ledger.Hosts[q.URL.Host()]; !is || known < l.Delay {
+				r.ledger.Hosts[q.URL.Host()] = l.Delay
+			}
+			r.ranOut = append(r.ranOut, q)
+			continue
+		}
+		r.out = append(r.out, l)
+	}
+	return nil
+}
+
+// markLeases adds the marks of the leases that are out to b: the start ledger begins again.
+func (r *recovery) markLeases(b *storage.Batch) {
+	for name := range r.marked {
+		b.Marks[name] = nil
+	}
+	for i := range r.out {
+		b.Marks[leasebook.Mark+r.out[i].ID] = r.out[i].Encode()
+	}
+}
+
+// adoptLeases gives the frontier the leases that are still out.
+func (d *dispatcher) adoptLeases(list []leasebook.Record, s store) error {
+	slices.SortFunc(list, func(a, b leasebook.Record) int {
+		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
+	})
+	for _, l := range list {
+		q, _ := l.Request()
+		head, host, err := s.Lookup(q.URL)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
+		}
+		now := d.o.Now()
+		id, ok := d.f.Adopt(frontier.Adopted{
+			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
+			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
+		}, now)
+		if ok {
+			d.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
+			d.flights.pages++
+		}
+	}
+	d.collect()
+	return nil
 }

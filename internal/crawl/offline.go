@@ -12,12 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -54,50 +52,6 @@ func (f *offline) commit(b *storage.Batch) (storage.Result, error) {
 
 // Close closes the store.
 func (f *offline) Close() error { return f.store.Close() }
-
-// Importer adds URLs to the store of a crawl that does not run.
-type Importer struct {
-	*offline
-	o     *Options
-	scope *frontier.Scope
-	room  *hostsort.Room
-}
-
-// OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of
-// the seeds given and of those that earlier runs have recorded. The errors of storage.Open come
-// through.
-func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
-	}
-	initial, err := newInitialScope(f.store, &o, seeds)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	pool, err := spool.Open(o.Spool)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortRoom(pool, f.space)}, nil
-}
-
-// NewImport begins the import of a list. With too little space on the disk, the error of its Commit
-// is storage.ErrNoSpace.
-func (i *Importer) NewImport(o ImportOptions) Import {
-	return newListImport(i.o, o, func() *frontier.Scope { return i.scope }, i.room, i.store, i.commitAddition)
-}
-
-// commitAddition commits an addition in one transaction.
-func (i *Importer) commitAddition(ctx context.Context, a *addition) (added, error) {
-	if err := ctx.Err(); err != nil {
-		return added{}, err
-	}
-	b := storage.Batch{Found: a.found, InsertResults: make([]storage.InsertResult, len(a.found)), Done: a.again}
-	started := i.now()
-	result, err := i.commit(&b)
-	return added{results: b.InsertResults, changed: result.Changed, took: i.now().Sub(started)}, err
-}
 
 // Retrier puts URLs of a crawl that does not run back into their queues.
 type Retrier struct {
@@ -283,7 +237,7 @@ type markEraser struct {
 func (m *markEraser) erase(marks map[string][]byte) {
 	for name, value := range marks {
 		switch {
-		case strings.HasPrefix(name, markLease) && m.names.In(value):
+		case strings.HasPrefix(name, leasebook.Mark) && m.names.In(value):
 			delete(marks, name)
 		case name == storage.MarkUncommitted || name == markDeaths:
 			if kept := m.lines(value); len(kept) < len(value) {

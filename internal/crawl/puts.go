@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -197,8 +198,8 @@ func (d *dispatcher) takePuts(g *putGroup) {
 		}
 	}
 	for _, url := range g.known {
-		if x := d.remote.byText[url]; x != nil && !x.claimed {
-			if _, loaded := d.f.LeaseOf(x.frontierID); !loaded { // an earlier process gave it
+		if x := d.remote.OfText(url); x != nil && !x.IsClaimed() {
+			if _, loaded := d.f.LeaseOf(x.FrontierID); !loaded { // an earlier process gave it
 				d.remote.parkedPuts = append(d.remote.parkedPuts, g)
 				return
 			}
@@ -213,7 +214,7 @@ func (d *dispatcher) takePuts(g *putGroup) {
 		}
 		o.At = now
 		d.f.BeginPut(known[0])
-		if x := d.remote.byText[known[0]]; x != nil {
+		if x := d.remote.OfText(known[0]); x != nil {
 			d.endByPut(x, known[0], o.State, now)
 		}
 		known = known[1:]
@@ -230,21 +231,21 @@ func (d *dispatcher) takePuts(g *putGroup) {
 // endByPut ends a lease because of a put of its URL, which becomes another state by it. The host is
 // charged as for a request without a known result. The put overrides a report that is being
 // worked on.
-func (d *dispatcher) endByPut(x *remoteLease, url string, became storage.State, now time.Time) {
-	if x.claimed {
-		x.overridden, x.became = true, became
+func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.State, now time.Time) {
+	if x.IsClaimed() {
+		x.Overridden, x.Became = true, became
 		return
 	}
-	l, _ := d.f.LeaseOf(x.frontierID)
+	l, _ := d.f.LeaseOf(x.FrontierID)
 	if x.Again && now.Unix() == x.Given.Unix() { // the time of the put will not tell that it has ended
 		if _, err := d.ledger.claim(l, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
 			d.fail(err) // without room it may count as out until its deadline
 		}
 	}
-	if f := d.remote.fetchers[x.Fetcher]; f != nil {
+	if f := d.remote.Known(x.Fetcher); f != nil {
 		f.Reported++
 	}
-	res := broken(l, x, x.given, now)
+	res := broken(l, x, x.Began, now)
 	d.endRemote(x)
 	d.logRequest(res)
 	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
@@ -256,7 +257,7 @@ func (d *dispatcher) endByPut(x *remoteLease, url string, became storage.State, 
 // the URL, and what the page led to counts.
 func (d *dispatcher) completeOverridden(res *result) error {
 	x := res.remote.lease
-	err := d.f.CompletePut(res.lease.ID, x.URL, x.became, res.page.Report)
+	err := d.f.CompletePut(res.lease.ID, x.URL, x.Became, res.page.Report)
 	d.pending.add(res)
 	if res.remote.committed != nil {
 		d.pending.waiting = append(d.pending.waiting, res.remote.committed)
@@ -292,24 +293,6 @@ func (d *dispatcher) endPuts(b *batch) {
 	}
 }
 
-// hostLeases are the remote leases that are out, by host.
-type hostLeases map[storage.HostID][]*remoteLease
-
-func (h hostLeases) add(x *remoteLease) {
-	x.ofHost = len(h[x.at.Host])
-	h[x.at.Host] = append(h[x.at.Host], x)
-}
-
-func (h hostLeases) remove(x *remoteLease) {
-	list := h[x.at.Host]
-	last := list[len(list)-1]
-	list[x.ofHost], last.ofHost = last, x.ofHost
-	list[len(list)-1] = nil
-	if h[x.at.Host] = list[:len(list)-1]; len(list) == 1 {
-		delete(h, x.at.Host)
-	}
-}
-
 // takeBack ends the leases of URLs of a host that are deleted, in a crawl whose fetchers decide
 // everything, and if all of its URLs are deleted what clients have set for it: nothing from before the
 // deletion holds back what comes after it. The error is of reading the host.
@@ -320,12 +303,12 @@ func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 	if all {
 		err = d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now)
 	}
-	for _, x := range slices.Clone(d.remote.byHost[id]) {
-		l, loaded := d.f.LeaseOf(x.frontierID)
-		if !loaded || x.claimed || x.at.Ordinal >= below {
+	for _, x := range d.remote.OfHost(id) {
+		l, loaded := d.f.LeaseOf(x.FrontierID)
+		if !loaded || x.IsClaimed() || x.At.Ordinal >= below {
 			continue // it runs out, or its report is being worked on
 		}
-		res := broken(l, x, x.given, now)
+		res := broken(l, x, x.Began, now)
 		res.page.Report = frontier.Report{End: now}
 		d.complete(res)
 	}

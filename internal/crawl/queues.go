@@ -273,3 +273,93 @@ func storedDelay(s store) (*time.Duration, error) {
 	}
 	return new(time.Duration(delay)), nil
 }
+
+// QueueStats are the numbers of one host, or of all.
+type QueueStats struct {
+	Queued       uint64 // URLs that are due now or later, those in process included
+	InProcess    uint64 // leased
+	Completed    uint64 // URLs that are due no more
+	Queues       uint64 // hosts with URLs
+	ActiveQueues uint64 // those with Queued URLs
+}
+
+// QueueStats returns the numbers of a host, or of all hosts if the name is empty. A host that is not
+// known has zeros. The error is ErrNotRunning or that of ctx. Any goroutine may call it.
+func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err error) {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return s, ErrNotRunning
+	}
+	if host == "" {
+		err = m.call(ctx, func(d *dispatcher) {
+			d.runOut(d.o.Now())
+			all, withWork := d.f.HostsWithURLs()
+			s.InProcess, s.Queues, s.ActiveQueues = uint64(d.remote.Len()), uint64(all), uint64(withWork)
+		})
+		c := e.store.Counters()
+		s.Queued = c.Of(storage.Queued) + c.Of(storage.Retrying)
+		s.Completed = c.URLs - s.Queued
+		return s, err
+	}
+	h, err := queueOf(e.store, host)
+	if errors.Is(err, inspect.ErrUnknown) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Completed, s.Queues = uint64(h.Completed()), 1
+	if s.Queued = uint64(h.URLs()) - s.Completed; s.Queued > 0 {
+		s.ActiveQueues = 1
+	}
+	return s, m.call(ctx, func(d *dispatcher) {
+		d.runOut(d.o.Now())
+		if v, ok := d.f.View(h.ID); ok {
+			s.InProcess = uint64(v.InFlight)
+		}
+	})
+}
+
+// QueueQuery selects hosts.
+type QueueQuery struct {
+	Start, Size     int  // of the hosts that match, by their age: how many are skipped, and the most that follow; Size 0: all
+	IncludeInactive bool // also hosts that are blocked, and those without URLs that are due now or later
+}
+
+// queuesPage is how many hosts are read in one transaction.
+const queuesPage = 500
+
+// ListQueues returns names of hosts with URLs, in the order in which they became known. It reads in
+// short transactions. The error is that of ctx or of the store. Any goroutine may call it.
+func (e *Engine) ListQueues(ctx context.Context, q QueueQuery) (names []string, err error) {
+	now, skip := e.o.Now(), q.Start
+	for at := storage.HostID(1); at != storage.NoHost && (q.Size == 0 || len(names) < q.Size); {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		at, err = e.store.HostsFrom(at, queuesPage, func(h *storage.Host) error {
+			matches, err := q.matches(h, now)
+			switch {
+			case err != nil || !matches || q.Size > 0 && len(names) == q.Size:
+			case skip > 0:
+				skip--
+			default:
+				names = append(names, h.Name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list hosts: %w", err)
+		}
+	}
+	return names, nil
+}
+
+// matches reports whether a query selects a host.
+func (q *QueueQuery) matches(h *storage.Host, now time.Time) (bool, error) {
+	if q.IncludeInactive || h.URLs() == h.Completed() {
+		return q.IncludeInactive && h.URLs() > 0, nil
+	}
+	state, err := politeness.DecodeState(h.Politeness)
+	return blockedUntil(&state, now).IsZero(), err
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -44,10 +45,10 @@ type recovery struct {
 	ledger  storage.UncommittedRequests
 	started map[uint64]requestlog.Request
 
-	leases map[string]leaseRecord // remote ones, by URL
-	marked map[string][]byte      // the marks of leases
-	out    []leaseRecord          // those that are still out
-	ranOut []requestlog.Request   // those of the others that have no outcome
+	leases map[string]leasebook.Record // remote ones, by URL
+	marked map[string][]byte           // the marks of leases
+	out    []leasebook.Record          // those that are still out
+	ranOut []requestlog.Request        // those of the others that have no outcome
 
 	heldSince time.Time // since when every host has a restart hold; zero: none has
 	suspects  bool      // URLs that were in flight at deaths are in the database
@@ -59,7 +60,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
-		leases: make(map[string]leaseRecord),
+		leases: make(map[string]leasebook.Record),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {
@@ -99,12 +100,12 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if l, ok := parseLease(leaseNote, s, offset); ok {
+	if l, ok := leasebook.Parse(leasebook.NoteLease, s, offset); ok {
 		r.leases[l.URL] = l
-	} else if l, ok := parseLease(againNote, s, offset); ok {
+	} else if l, ok := leasebook.Parse(leasebook.NoteAgain, s, offset); ok {
 		r.leases[l.URL] = l
-	} else if l, ok := parseLease(reportNote, s, offset); ok {
-		if q, ok := l.request(); ok { // its request has ended, and the work on the report may have been fatal
+	} else if l, ok := leasebook.Parse(leasebook.NoteReport, s, offset); ok {
+		if q, ok := l.Request(); ok { // its request has ended, and the work on the report may have been fatal
 			delete(r.leases, l.URL)
 			r.started[offset] = q
 		}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -134,17 +137,7 @@ func (r ReportResult) String() string {
 }
 
 // Fetcher is what is known of a remote fetcher.
-type Fetcher struct {
-	Name     string    `json:"name"`
-	Leases   int       `json:"leases"`   // that it holds now
-	Taken    uint64    `json:"taken"`    // leases in this run
-	Reported uint64    `json:"reported"` // accepted reports in this run
-	RanOut   uint64    `json:"ran_out"`  // leases of this run whose deadline passed
-	NotDone  uint64    `json:"not_done"` // leases of this run that it gave back
-	Refused  uint64    `json:"refused"`  // reports of this run that changed nothing
-	LastSeen time.Time `json:"last_seen,omitzero"`
-	CutOff   bool      `json:"cut_off,omitempty"`
-}
+type Fetcher = leasebook.Fetcher
 
 // Errors of remote leases.
 var (
@@ -226,7 +219,7 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 		if ctx.Err() != nil {
 			putBack := make([]LeaseReport, len(wait.given))
 			for i, given := range wait.given {
-				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: given.remote.id, NotDone: true}
+				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: LeaseID(given.remote.ID), NotDone: true}
 			}
 			_, err := e.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
@@ -321,7 +314,7 @@ func (e *Engine) newClaim(r *LeaseReport) claim {
 // Fetchers returns the fetchers of this run and those that are cut off, by name. Any goroutine may
 // call it.
 func (e *Engine) Fetchers(ctx context.Context) (list []Fetcher, err error) {
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.list() })
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.Fetchers() })
 	return list, err
 }
 
@@ -342,4 +335,41 @@ func (e *Engine) setCutOff(ctx context.Context, fetcher string, on bool) error {
 		return fmt.Errorf("fetcher %q: %w", fetcher, inspect.ErrUnknown)
 	}
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
+}
+
+// checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
+func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
+	if r.Fetcher(name, now).CutOff {
+		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+	}
+	return nil
+}
+
+// setCutOff cuts a fetcher off, or ends that.
+func (d *dispatcher) setCutOff(name string, on bool) error {
+	now := d.o.Now()
+	f := d.remote.Fetcher(name, now)
+	var mark []byte
+	if f.CutOff = on; on {
+		mark = []byte(now.UTC().Format(time.RFC3339))
+		for _, w := range slices.Clone(d.remote.waiters) {
+			if w.request.Fetcher == name {
+				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
+				d.remote.removeWaiter(w)
+			}
+		}
+	}
+	d.pending.setMark(markCutOff+name, mark)
+	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	d.report("running")
+	return nil
+}
+
+// restoreCutOffs takes over which fetchers are cut off.
+func (d *dispatcher) restoreCutOffs() error {
+	marks, err := d.store.Marks(markCutOff)
+	for name := range marks {
+		d.remote.Fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
@@ -24,7 +24,7 @@ import (
 
 // remoteResult is what a result has besides if its request was made by a fetcher.
 type remoteResult struct {
-	lease     *remoteLease
+	lease     *leasebook.Lease
 	report    *LeaseReport // nil: there is none
 	start     time.Time    // of the request, with a report
 	end       time.Time    // when the report came
@@ -35,7 +35,7 @@ type remoteResult struct {
 func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare bool) ([]RemoteLease, error) {
 	at := make([]storage.Position, len(given))
 	for i, page := range given {
-		at[i] = page.remote.at
+		at[i] = page.remote.At
 	}
 	metadata, err := w.store.MetadataOf(at)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare b
 			res := &result{lease: page.lease, remote: &remoteResult{lease: x}}
 			res.page = refusal
 			err = errors.Join(err, m.call(ctx, func(d *dispatcher) {
-				if d.remote.out[x.id] == x { // else it has run out meanwhile
+				if d.remote.IsOut(x) { // else it has run out meanwhile
 					d.complete(res)
 				}
 			}))
@@ -65,7 +65,7 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare b
 func (w *worker) putBack(ctx context.Context, m *mailbox, given []*lentPage) error {
 	return m.call(context.WithoutCancel(ctx), func(d *dispatcher) {
 		for _, page := range given {
-			if x := page.remote; d.remote.out[x.id] == x {
+			if x := page.remote; d.remote.IsOut(x) {
 				now := d.o.Now()
 				back := broken(&page.lease, x, now, now)
 				back.page.Report = frontier.Report{End: now}
@@ -76,13 +76,13 @@ func (w *worker) putBack(ctx context.Context, m *mailbox, given []*lentPage) err
 }
 
 // describe returns what a fetcher is told of a lease.
-func (w *worker) describe(l *frontier.Lease, x *remoteLease, bare bool) RemoteLease {
+func (w *worker) describe(l *frontier.Lease, x *leasebook.Lease, bare bool) RemoteLease {
 	most := w.maxBody(&l.Head)
 	if most == 0 {
 		most = w.o.Fetch.MaxBody
 	}
 	r := RemoteLease{
-		ID: x.id, URL: l.URL, Host: l.HostName, Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
+		ID: LeaseID(x.ID), URL: l.URL, Host: l.HostName, Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
 		MaxBody: min(most, MaxReportBody), Given: x.Given, Deadline: x.Deadline,
 	}
 	if !bare {
@@ -237,7 +237,7 @@ type claim struct {
 func (d *dispatcher) claim(c *claims) {
 	for i := range c.all {
 		if x, _ := d.remote.find(&c.all[i]); x != nil {
-			if _, loaded := d.f.LeaseOf(x.frontierID); !loaded {
+			if _, loaded := d.f.LeaseOf(x.FrontierID); !loaded {
 				d.remote.parked = append(d.remote.parked, c)
 				return
 			}
@@ -252,26 +252,26 @@ func (d *dispatcher) claim(c *claims) {
 }
 
 // find returns the lease that a report is for; nil: none is out.
-func (r *remoteLeases) find(c *claim) (x *remoteLease, wasOut bool) {
+func (r *remoteLeases) find(c *claim) (x *leasebook.Lease, wasOut bool) {
 	switch {
 	case !c.open:
 		return nil, false
 	case c.report.ID != "":
-		return r.out[c.report.ID], r.ended[c.report.ID]
+		return r.Find(string(c.report.ID))
 	}
-	return r.byURL[c.at], false
+	return r.OfURL(c.at), false
 }
 
 // claimOne decides about one report.
 func (d *dispatcher) claimOne(c *claim, now time.Time) {
 	r := &d.remote
-	f := r.fetcher(c.report.Fetcher, now)
+	f := r.Fetcher(c.report.Fetcher, now)
 	x, wasOut := r.find(c)
 	switch {
 	case !c.open:
 	case f.CutOff:
 		c.result = Foreign
-	case x == nil && wasOut, x != nil && x.claimed:
+	case x == nil && wasOut, x != nil && x.IsClaimed():
 		c.result = Late
 	case x == nil:
 		c.result = Unknown
@@ -284,9 +284,9 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 		f.Refused++
 		return
 	}
-	l, _ := d.f.LeaseOf(x.frontierID)
+	l, _ := d.f.LeaseOf(x.FrontierID)
 	c.committed = make(chan error, 1)
-	took := now.Sub(x.given)
+	took := now.Sub(x.Began)
 	if c.report.Took > 0 {
 		took = min(took, c.report.Took)
 	}
@@ -303,14 +303,12 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 	offset, err := d.ledger.claim(l, x)
 	switch {
 	case err == nil:
-		r.reported[x] = offset
+		r.Reported(x, offset)
 	case !errors.Is(err, storage.ErrNoSpace): // without room no death is counted
 		d.fail(err)
 	}
 	f.Reported++
-	x.claimed = true
-	r.working++
-	heap.Remove(&r.deadlines, x.index)
+	r.Claim(x)
 	c.res = &result{lease: *l, remote: &remoteResult{
 		lease: x, report: c.report, start: now.Add(-took), end: now, committed: c.committed,
 	}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -85,7 +86,7 @@ func TestDeathsByReports(t *testing.T) {
 		if s := stored(t, o.DataDir)[u].State; s == storage.Failed {
 			t.Fatalf("it is %s after %d deaths", s, i)
 		}
-		die(t, o.DataDir, boot.ID(), false, out(leaseNote), out(reportNote))
+		die(t, o.DataDir, boot.ID(), false, out(leasebook.NoteLease), out(leasebook.NoteReport))
 		reopen(t, o)
 	}
 	if got := stored(t, o.DataDir)[u]; got.State != storage.Failed || got.Reason != storage.ReasonCrash {
@@ -100,7 +101,7 @@ func TestDeathsDuringLeases(t *testing.T) {
 	o := known(t, u)
 	for range fatalDeaths + 1 {
 		start := pageOut(t, u)
-		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", leaseNote, time.Now().Add(time.Hour).UnixMilli(), u)
+		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", leasebook.NoteLease, time.Now().Add(time.Hour).UnixMilli(), u)
 		die(t, o.DataDir, boot.ID(), false, start)
 		reopen(t, o)
 	}

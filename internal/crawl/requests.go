@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -51,7 +52,7 @@ func (l *requestLog) complete(res *result) {
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		if res.remote != nil {
-			res.remote.lease.describe(q)
+			res.remote.lease.Describe(q)
 		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
 	default:
@@ -102,6 +103,25 @@ func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err
 		start.Delay = l.Delay
 	}
 	return s.Append(start)
+}
+
+// lend writes a lease into the start ledger, and returns its offset.
+func (s startLedger) lend(l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
+	if x.Again {
+		return s.note(leasebook.NoteAgain, l, x)
+	}
+	return s.note(leasebook.NoteLease, l, x)
+}
+
+// claim writes that the report of a lease is worked on, as lend does.
+func (s startLedger) claim(l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
+	return s.note(leasebook.NoteReport, l, x)
+}
+
+func (s startLedger) note(kind string, l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
+	return s.Append(storage.Start{
+		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind),
+	})
 }
 
 // wait writes a Retry-After or the reset of a RateLimit: it holds even if this process ends before

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/gates"
+	"github.com/amble-crawler/amble/internal/crawl/internal/gc"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -29,7 +31,7 @@ type Shared struct {
 	room    *hostsort.Room
 	parsers parsers
 	marks   *wall.Marks
-	gates   *gates // nil: there is one engine
+	gates   *gates.Gates // nil: there is one engine
 	now     func() time.Time
 
 	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
@@ -42,20 +44,20 @@ type Shared struct {
 	rate    rateLimit
 	names   int      // lookups that may be in flight
 	lookups int      // those that are
-	heap    heapPace // how much garbage the process may have
+	heap    gc.Pace  // how much garbage the process may have
 	waiting []*share // engines that have something to fetch and were refused, the longest wait first
 	lending []*share // engines that wait for a request of a worker, or a lookup, to end
 }
 
 // newShared opens what engines share, in the data directory of the first of them.
-func newShared(o *Options, space *diskSpace) (*Shared, error) {
+func newShared(o *Options, space *diskSpace, grants frontier.Grants) (*Shared, error) {
 	s := &Shared{
 		now: o.Now, limits: processLimits{part: 1, perSecond: o.MaxRate},
 		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
-		names: o.Frontier.Resolvers, heap: newHeapPace(),
+		names: o.Frontier.Resolvers, heap: gc.NewPace(),
 	}
 	if o.Several {
-		s.gates = &gates{keeper: newKeeper(o), now: o.Now}
+		s.gates = gates.New(newKeeper(o, grants), o.Now)
 	}
 	var err error
 	if s.spool, err = spool.Open(o.Spool); err != nil {
@@ -70,7 +72,7 @@ func newShared(o *Options, space *diskSpace) (*Shared, error) {
 
 // newKeeper returns the keeper of the engines of a process. A crawl that is not open may have known of a
 // robots.txt, and its last request may just have ended.
-func newKeeper(o *Options) *frontier.Keeper {
+func newKeeper(o *Options, grants frontier.Grants) *frontier.Keeper {
 	usual, before := o.Frontier.Politeness.Delay, frontier.Before{}
 	switch {
 	case o.IgnoreRobots && o.Earlier:
@@ -82,7 +84,11 @@ func newKeeper(o *Options) *frontier.Keeper {
 	if o.IgnoreRobots {
 		usual = 0 // clients may have set less for some hosts
 	}
-	return frontier.NewKeeper(usual, before)
+	keeper := frontier.NewKeeper(usual, before)
+	if grants != nil {
+		keeper.Share(grants)
+	}
+	return keeper
 }
 
 // OpenShared opens what engines share that come and go: each of them has it as Options.Shared, and a
@@ -95,11 +101,7 @@ func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 	}
 	o.fill()
 	o.Several = true
-	s, err := newShared(&o, newDiskSpace(&o))
-	if err == nil && grants != nil {
-		s.gates.keeper.Share(grants)
-	}
-	return s, err
+	return newShared(&o, newDiskSpace(&o), grants)
 }
 
 // Close closes what the engines have shared, which are closed.
@@ -107,7 +109,7 @@ func (s *Shared) Close() {
 	s.client.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heap.reset()
+	s.heap.Reset()
 }
 
 // Shared returns what other engines of this process may share with this one, for as long as this one
@@ -164,7 +166,7 @@ func (l *rateLimit) take(now time.Time) {
 type share struct {
 	of   *Shared
 	wake chan struct{} // holds one: it may be admitted now
-	gate *gate         // nil: there is one engine
+	gate *gates.Gate   // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
 	out  int           // leases that fetchers had at the end of the run
 
@@ -176,7 +178,7 @@ type share struct {
 func newShare(of *Shared) *share {
 	s := &share{of: of, wake: make(chan struct{}, 1)}
 	if of.gates != nil {
-		s.gate = of.gates.add(s.ring)
+		s.gate = of.gates.Add(s.ring)
 	}
 	return s
 }
@@ -299,4 +301,110 @@ func (s *share) ring() {
 	case s.wake <- struct{}{}:
 	default: // it has not looked yet
 	}
+}
+
+// processLimits are the limits of requests and of received bytes a second. In a cluster they are those of
+// all nodes, and this process has a part of them.
+type processLimits struct {
+	part      float64 // from 0 to 1
+	perSecond float64 // requests; 0: no limit
+	bandwidth int64   // bytes a second; 0: no limit
+	ofHost    func(host string) int64
+}
+
+// Where a limit is 0 there is none, so a part of nothing is the least that stands still.
+const (
+	leastRate      = 1e-9
+	leastBandwidth = 1
+)
+
+// ratePart is the part of the requests a second.
+func (l *processLimits) ratePart() float64 {
+	if l.perSecond == 0 {
+		return 0
+	}
+	return max(l.perSecond*l.part, leastRate)
+}
+
+// bandwidthPart is the part of the bytes a second.
+func (l *processLimits) bandwidthPart() int64 {
+	if l.bandwidth == 0 {
+		return 0
+	}
+	return max(int64(float64(l.bandwidth)*l.part), leastBandwidth)
+}
+
+// SetPart makes this process use a part of the limits of requests and of bytes a second, from 0 to 1. At
+// first it is all.
+func (s *Shared) SetPart(part float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if part == s.limits.part {
+		return
+	}
+	s.limits.part = part
+	s.rate.set(s.limits.ratePart(), s.now())
+	s.client.SetBandwidth(s.limits.bandwidthPart(), s.limits.ofHost)
+	s.wakeUp(0)
+}
+
+// setBandwidth limits the received bytes a second of all nodes of a cluster, and of each host.
+func (s *Shared) setBandwidth(all int64, ofHost func(host string) int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits.bandwidth, s.limits.ofHost = all, ofHost
+	s.client.SetBandwidth(s.limits.bandwidthPart(), ofHost)
+}
+
+// inForce returns the limits of this process.
+func (s *Shared) inForce() (perSecond float64, bandwidth int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limits.ratePart(), s.limits.bandwidthPart()
+}
+
+// adjustHeap follows the live memory of the process. Each engine calls it now and then.
+func (s *Shared) adjustHeap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heap.Adjust()
+}
+
+// Granted says that what this process has of a limit that others share may have changed.
+func (s *Shared) Granted(k frontier.LimitKey) { s.gates.Granted(k) }
+
+// Forget has the other engines of the process forget what this one, whose run has ended, has requested:
+// its crawl is deleted, and its fetchers decide everything. Of any other crawl that still counts.
+func (e *Engine) Forget() {
+	if e.share.gate == nil || !e.o.IgnoreRobots {
+		return
+	}
+	e.share.gate.Delete(e.o.Now())
+}
+
+// LeasesOut returns how many leases fetchers had at the end of the run. It may be called when Run has
+// returned.
+func (e *Engine) LeasesOut() int { return e.share.out }
+
+// mayBegin takes note of the requests that were refused and may be admitted now.
+func (d *dispatcher) mayBegin() {
+	if d.share.gate == nil {
+		return
+	}
+	for _, host := range d.share.gate.TakeWoken() {
+		d.f.Admissible(host, d.o.Now())
+	}
+	d.collect()
+}
+
+// leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
+func (d *dispatcher) leaveGate() {
+	d.share.out = d.remote.Len()
+	if d.share.gate == nil {
+		return
+	}
+	for x := range d.remote.All() {
+		d.f.Abandon(x.FrontierID, x.Ends)
+	}
+	d.share.gate.Leave(d.o.Now())
 }

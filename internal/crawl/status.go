@@ -247,7 +247,7 @@ func (d *dispatcher) report(state string) {
 		d.surveyor.All(d.postponedAfter())
 	}
 	now := d.o.Now()
-	s := Status{State: state, InFlight: d.flights.busy + len(d.remote.out), Fetchers: d.remote.list()}
+	s := Status{State: state, InFlight: d.flights.busy + d.remote.Len(), Fetchers: d.remote.Fetchers()}
 	perSecond, _ := d.share.of.inForce()
 	s.Limits = Limits{MaxRate: perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
@@ -281,7 +281,7 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy+len(d.remote.out) > 0 || !d.sweeps.isEmpty() ||
+	if d.endsWhenDone() || d.flights.busy+d.remote.Len() > 0 || !d.sweeps.isEmpty() ||
 		d.surveyor.Found().States == nil {
 		return false
 	}
@@ -358,9 +358,13 @@ func robotsCause(s load.RulesStore, h *storage.Host) string {
 
 // View inspects the crawl. Any goroutine may call it and use what it returns, until Close.
 func (e *Engine) View() *inspect.View {
+	var part func() float64
+	if e.plan != nil {
+		part = e.plan.Budget
+	}
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, RecrawlPart: part, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
 		Group:  e.live.Load().group,
 		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },

@@ -2,9 +2,7 @@ package erase
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -15,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -30,8 +29,6 @@ type childConfig struct {
 	KillAt   int          // the sync before which the child kills itself; 0: none
 }
 
-const childFile = "child.json"
-
 // options are those of the crawl in a directory.
 func options(dir, resolver string) crawl.Options {
 	o := crawl.DefaultOptions()
@@ -44,25 +41,11 @@ func options(dir, resolver string) crawl.Options {
 }
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		if err := runChild(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	testkit.BeChild(childDir, runChild)
 	os.Exit(m.Run())
 }
 
-func runChild(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, childFile))
-	if err != nil {
-		return err
-	}
-	var c childConfig
-	if err := json.Unmarshal(text, &c); err != nil {
-		return err
-	}
+func runChild(dir string, c childConfig) error {
 	if c.KillAt > 0 {
 		syncs := 0
 		if err := badsync.Install(func(badsync.Call, int) bool {
@@ -98,22 +81,8 @@ func runChild(dir string) error {
 }
 
 // startChild starts a child in a directory. done returns its end.
-func startChild(t testing.TB, dir string, c childConfig) (child *exec.Cmd, done chan error) {
+func startChild(t testing.TB, dir string, c childConfig) (child *exec.Cmd, done <-chan error) {
 	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, childFile), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	child = exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childDir+"="+dir)
-	child.Stderr = t.Output()
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done = make(chan error, 1)
-	go func() { done <- child.Wait() }()
-	return child, done
+	testkit.PrepareChild(t, dir, c)
+	return testkit.StartChild(t, childDir, dir)
 }

@@ -49,6 +49,8 @@ func (c *Client) receive(w *watch, cn *conn, resp *http.Response, limit int64) (
 	if cn.tap != nil && len(resp.TransferEncoding) == 0 {
 		cut, err = cn.tap.pass(from, cn.br, limit)
 		return nil, cut, err
+	} else if cn.tap != nil {
+		cn.tap.keepAhead(cn.br)
 	}
 	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength), limit+1))
 	defer into.Discard()

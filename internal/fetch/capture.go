@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -39,11 +40,13 @@ func (w *Wire) close() error {
 // tap keeps the bytes that pass through a connection while it is open.
 type tap struct {
 	net.Conn
-	into *spool.Writer // nil: closed
-	seen int64         // bytes since begin
-	most int64         // that are kept
-	last int64         // bytes of the last response: a guess for the next
-	err  error         // of keeping
+	request []byte        // the header as sent, secrets included
+	into    *spool.Writer // nil: closed
+	seen    int64         // bytes since begin
+	most    int64         // that are kept
+	last    int64         // bytes of the last response: a guess for the next
+	passing bool          // the body is kept as br passes it on
+	err     error         // of keeping
 
 	first, length int64 // of the body within the response: see pass
 }
@@ -51,27 +54,42 @@ type tap struct {
 // Read reads from the connection and keeps what it read.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
-	t.keep(p[:n])
+	if !t.passing {
+		t.keep(p[:n])
+	}
+	t.seen += int64(n)
 	return n, err
 }
 
+// keep keeps bytes, which follow those in into.
 func (t *tap) keep(p []byte) {
 	if t.into == nil || t.err != nil {
 		return
 	}
-	room := max(t.most-t.seen, 0)
-	t.seen += int64(len(p))
+	room := max(t.most-t.into.Size(), 0)
 	_, t.err = t.into.Write(p[:min(int64(len(p)), room)])
 }
 
-// begin starts a response. The bytes that br has read ahead belong to it.
+// begin starts a response. The bytes that br has read ahead belong to it. Of them it keeps the
+// header; the caller goes on with keepAhead or pass.
 func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
-	if t.into != nil {
-		t.into.Discard()
-	}
-	t.into, t.seen, t.most, t.err = pool.NewWriter(min(t.last+t.last/8, most)), 0, most, nil
+	t.abandon()
+	t.into, t.most, t.passing, t.err = pool.NewWriter(min(t.last+t.last/8, most)), most, false, nil
 	ahead, _ := br.Peek(br.Buffered())
+	t.seen = int64(len(ahead))
+	if end := bytes.Index(ahead, []byte(headEnd)); end >= 0 {
+		ahead = ahead[:end+len(headEnd)]
+	}
 	t.keep(ahead)
+}
+
+// headEnd ends a header. One that ends otherwise is kept with all that is there.
+const headEnd = "\r\n\r\n"
+
+// keepAhead keeps what br has read ahead of the body, which follows as it comes over the wire.
+func (t *tap) keepAhead(br *bufio.Reader) {
+	ahead, _ := br.Peek(br.Buffered())
+	t.keep(ahead[min(t.into.Size()-t.passed(br), int64(len(ahead))):])
 }
 
 // passed returns how many bytes of the response br has passed on.
@@ -80,8 +98,17 @@ func (t *tap) passed(br *bufio.Reader) int64 { return t.seen - int64(br.Buffered
 // pass reads a body that br passes on as it came, at most limit bytes of it, and notes where in the
 // response it is.
 func (t *tap) pass(body io.Reader, br *bufio.Reader, limit int64) (cut bool, err error) {
-	t.first = t.passed(br)
-	n, err := io.Copy(io.Discard, body)
+	t.first, t.passing = t.passed(br), true
+	if t.err == nil {
+		t.err = t.into.Truncate(t.first)
+	}
+	if t.err != nil {
+		return false, t.err
+	}
+	n, err := t.into.ReadFrom(body)
+	if errors.As(err, new(*spool.Error)) {
+		t.err = err
+	}
 	if err != nil && err != errWireLimit {
 		return false, err
 	}

@@ -278,9 +278,13 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 	truncated = truncated || cut
 	packed, err := encodings(resp.Header)
 	plain := err == nil && len(packed) == 0 && !truncated
-	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
+	request, isSecret := cn.tap.request, func(f field) bool { return f.secret }
+	if slices.ContainsFunc(fields, isSecret) {
+		request = c.requestHead(r, slices.DeleteFunc(fields, isSecret))
+	}
+	cn.tap.request = nil
 	return &Wire{
-		Request: spool.Of(c.requestHead(r, open)), Response: response,
+		Request: spool.Of(request), Response: response,
 		Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
 	}, nil
 }

@@ -67,7 +67,11 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field,
 	limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	c.lendReader(cn)
 	w.enter(phaseSend, c.o.HeaderTimeout)
-	if _, err := cn.rw.Write(c.requestHead(r, fields)); err != nil {
+	head := c.requestHead(r, fields)
+	if cn.tap != nil {
+		cn.tap.request = head
+	}
+	if _, err := cn.rw.Write(head); err != nil {
 		return nil, firstByte, err
 	}
 	w.enter(phaseHeader, 0)

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestRecrawlPlan compares what is foretold with what a full count of the pages gives.
 func TestRecrawlPlan(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	o := recrawl.DefaultOptions()
 	o.Budget = 50
 	plan, err := recrawl.New(o)

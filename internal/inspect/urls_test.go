@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -63,7 +64,7 @@ func TestURLs(t *testing.T) {
 
 // Pages of any size give each URL once.
 func TestPages(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	var texts []string
 	for i := range 1200 {
 		texts = append(texts, fmt.Sprintf("http://h%d.test/%d", i%3, i))
@@ -96,7 +97,7 @@ func TestPages(t *testing.T) {
 
 func TestURLStory(t *testing.T) {
 	v := New(fill(t), testOptions())
-	u, err := v.URL(context.Background(), parse(t, "http://done.test/"))
+	u, err := v.URL(context.Background(), testkit.Parse(t, "http://done.test/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +108,13 @@ func TestURLStory(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
-		u, err := v.URL(context.Background(), parse(t, path))
+		u, err := v.URL(context.Background(), testkit.Parse(t, path))
 		if err != nil || u.Robots.Allowed != allowed ||
 			(u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
 			t.Errorf("%s: %+v, %v", path, u.Robots, err)
 		}
 	}
-	denied, err := v.URL(context.Background(), parse(t, "http://ready.test/3"))
+	denied, err := v.URL(context.Background(), testkit.Parse(t, "http://ready.test/3"))
 	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 ||
 		denied.Reason != "robots" {
 		t.Errorf("%+v, %v", denied, err)
@@ -131,7 +132,7 @@ func TestStoryOfAnUnknownURL(t *testing.T) {
 		"https://slow.test/public":       {HostWaiting, "true", "true"},
 		"http://nobody.test/":            {StateUnknown, "false", "false"},
 	} {
-		u, err := v.URL(context.Background(), parse(t, text))
+		u, err := v.URL(context.Background(), testkit.Parse(t, text))
 		if err != nil || u.Known || u.State != StateUnknown || u.URL.URL != text || u.Host.State != want.host ||
 			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in ||
 			u.Scope.Reason != "because" {
@@ -142,7 +143,7 @@ func TestStoryOfAnUnknownURL(t *testing.T) {
 
 // The way to a URL is told back to the seed, and a way that has no end is cut.
 func TestChain(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	one := found(t, s, "http://a.test/0")
 	one[0].Seed = true
 	commit(t, s, storage.Batch{Found: one})
@@ -157,7 +158,7 @@ func TestChain(t *testing.T) {
 	}
 	v := New(s, testOptions())
 	for n, steps := range map[int]int{0: 0, 1: 1, 3: 3, 100: maxSteps} {
-		u, err := v.URL(context.Background(), parse(t, fmt.Sprintf("http://a.test/%d", n)))
+		u, err := v.URL(context.Background(), testkit.Parse(t, fmt.Sprintf("http://a.test/%d", n)))
 		if err != nil || len(u.Chain) != steps {
 			t.Fatalf("%d: %d steps, %v", n, len(u.Chain), err)
 		}
@@ -172,17 +173,17 @@ func TestChain(t *testing.T) {
 
 func TestRobotsTextAndCheck(t *testing.T) {
 	v := New(fill(t), testOptions())
-	text, err := v.RobotsText(parse(t, "https://slow.test/").Origin())
+	text, err := v.RobotsText(testkit.Parse(t, "https://slow.test/").Origin())
 	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 ||
 		text.Origin != "https://slow.test" {
 		t.Errorf("%+v, %v", text, err)
 	}
-	if text, err = v.RobotsText(parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
+	if text, err = v.RobotsText(testkit.Parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
 		text.Robots.Class != "never fetched" {
 		t.Errorf("%+v, %v", text, err)
 	}
-	list, err := v.CheckRobots([]weburl.URL{parse(t, "https://slow.test/private"), parse(t, "https://slow.test/"),
-		parse(t, "http://nobody.test/")})
+	list, err := v.CheckRobots([]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
+		testkit.Parse(t, "http://nobody.test/")})
 	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed ||
 		list[2].Allowed {
 		t.Errorf("%+v, %v", list, err)

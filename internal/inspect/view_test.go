@@ -12,7 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -29,29 +29,6 @@ func testOptions() Options {
 	}
 }
 
-func openStore(t *testing.T) *storage.Store {
-	t.Helper()
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-func parse(t *testing.T, text string) weburl.URL {
-	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 func commit(t *testing.T, s *storage.Store, b storage.Batch) {
 	t.Helper()
 	if _, err := s.Commit(&b); err != nil {
@@ -62,7 +39,7 @@ func commit(t *testing.T, s *storage.Store, b storage.Batch) {
 func found(t *testing.T, s *storage.Store, texts ...string) (all []storage.Found) {
 	t.Helper()
 	for _, text := range texts {
-		u := parse(t, text)
+		u := testkit.Parse(t, text)
 		all = append(all, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now.Add(-time.Hour)})
 	}
 	return all
@@ -79,7 +56,7 @@ func policyOf(t *testing.T, origin, body string) storage.Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return storage.Policy{Origin: parse(t, origin+"/").Origin(), Record: encoded}
+	return storage.Policy{Origin: testkit.Parse(t, origin+"/").Origin(), Record: encoded}
 }
 
 func polite(t *testing.T, s politeness.State) []byte {
@@ -93,7 +70,7 @@ func polite(t *testing.T, s politeness.State) []byte {
 
 // fill makes a store with a host in each state that a store alone can tell of.
 func fill(t *testing.T) *storage.Store {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	commit(t, s, storage.Batch{Found: found(t, s, "http://ready.test/1", "http://ready.test/2", "http://ready.test/3",
 		"http://done.test/", "http://slow.test/", "https://slow.test/private", "http://sick.test/",
 		"http://closed.test/")})
@@ -180,7 +157,7 @@ func TestHosts(t *testing.T) {
 
 // More hosts than a page: the heap must keep the right ones.
 func TestManyHostsAreRanked(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	var texts []string
 	for i := range 3*LivePage + 7 {
 		for n := range i%11 + 1 {

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -39,8 +39,6 @@ type childConfig struct {
 	Stay     bool // it does not end when it has nothing to do
 }
 
-const childFile = "crawl.json"
-
 func (c *childConfig) options(dir string) crawl.Options {
 	o := crawl.DefaultOptions()
 	o.MinFree, o.DataDir, o.Archive.Dir = 0, filepath.Join(dir, "data"), filepath.Join(dir, "output")
@@ -55,30 +53,14 @@ func (c *childConfig) seeds() (seeds []crawl.Seed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		seeds = append(seeds, crawl.Seed{URL: u, Source: childFile})
+		seeds = append(seeds, crawl.Seed{URL: u, Source: testkit.ChildFile})
 	}
 	return seeds, nil
 }
 
-// runChild is the child: it claims the shard, makes its database as far as that is missing, and
+// crawlAsChild is the child: it claims the shard, makes its database as far as that is missing, and
 // crawls until that is done.
-func runChild(dir string) int {
-	if err := crawlAsChild(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-func crawlAsChild(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, childFile))
-	if err != nil {
-		return err
-	}
-	var c childConfig
-	if err := json.Unmarshal(text, &c); err != nil {
-		return err
-	}
+func crawlAsChild(dir string, c childConfig) error {
 	nc, err := nats.Connect(c.NATS, ConnectOptions()...)
 	if err != nil {
 		return err
@@ -113,33 +95,9 @@ func crawlAsChild(dir string) error {
 	return errors.Join(err, e.Close())
 }
 
-// prepareChild writes what a child crawls.
-func prepareChild(t *testing.T, dir string, c childConfig) {
-	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, childFile), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func startChild(t *testing.T, dir string) (child *exec.Cmd, done <-chan error) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child = exec.Command(exe)
-	child.Env = append(os.Environ(), childDir+"="+dir)
-	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := make(chan error, 1)
-	go func() { c <- child.Wait() }()
-	return child, c
+	return testkit.StartChild(t, childDir, dir)
 }
 
 // rows are all rows of a database that has followed the log to its end.
@@ -204,7 +162,7 @@ func (k kill) run(t *testing.T) {
 			c.Seeds = append(c.Seeds, web.URL(host, "/"))
 		}
 	}
-	prepareChild(t, dir, c)
+	testkit.PrepareChild(t, dir, c)
 	data := filepath.Join(dir, "data")
 	final := make(map[string]bool) // URLs that were committed before a kill
 	for kills := 0; ; kills++ {

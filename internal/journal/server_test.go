@@ -15,13 +15,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/storage"
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		os.Exit(runChild(dir))
-	}
+	testkit.BeChild(childDir, crawlAsChild)
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

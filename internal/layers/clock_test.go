@@ -17,7 +17,7 @@ import (
 func clockReaders() []string {
 	return []string{
 		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb", "internal/zoo",
-		"internal/memnet",
+		"internal/memnet", "internal/testkit",
 	}
 }
 

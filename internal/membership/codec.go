@@ -83,7 +83,11 @@ func encodeEpoch(w writer, e cluster.Epoch) []byte {
 	b := begin(kindEpoch, w)
 	b = appendText(b, e.Owner.Node)
 	b = binary.AppendUvarint(b, uint64(e.Owner.Born))
-	return append(b, bit(e.Released))
+	b = append(b, bit(e.Released), bit(e.Handover != nil))
+	if e.Handover != nil {
+		b = appendHandover(b, e.Handover)
+	}
+	return b
 }
 
 func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
@@ -92,8 +96,46 @@ func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
 	e.Owner.Node = readText(&d, maxNodeName)
 	e.Owner.Born = cluster.Sequence(d.Uvarint())
 	e.Released = readBit(&d)
+	if readBit(&d) {
+		d.Require(e.Released)
+		e.Handover = readHandover(&d)
+	}
 	d.Require(natsconn.ValidateName(e.Owner.Node) == nil)
 	return w, e, d.End()
+}
+
+func appendHandover(b []byte, h *cluster.Handover) []byte {
+	b = binary.AppendVarint(b, int64(h.Ready))
+	b = binary.AppendUvarint(b, uint64(len(h.Limits)))
+	for _, l := range h.Limits {
+		b = appendLimit(appendText(b, l.Key), l.Limit)
+		b = binary.AppendVarint(b, int64(l.LastEnd))
+		b = binary.AppendUvarint(b, uint64(len(l.Users)))
+		for _, u := range l.Users {
+			b = appendUser(b, u.User, u.Number)
+			b = binary.AppendUvarint(b, slotsOf(u.Slots))
+			b = binary.AppendVarint(b, int64(u.Left))
+		}
+	}
+	return b
+}
+
+// readHandover reads what a granter leaves. Each part takes some bytes, so the message bounds the parts.
+func readHandover(d *wire.Decoder) *cluster.Handover {
+	h := &cluster.Handover{Ready: time.Duration(d.Varint())}
+	for range d.UvarintMax(uint64(d.Len())) {
+		l := cluster.HandoverLimit{Key: readText(d, maxLimitKey), Limit: readLimit(d), LastEnd: time.Duration(d.Varint())}
+		for range d.UvarintMax(uint64(d.Len())) {
+			user, number := readUser(d)
+			l.Users = append(l.Users, cluster.HandoverUser{User: user, Number: number, Slots: readSlots(d),
+				Left: time.Duration(d.Varint())})
+			if !d.OK() {
+				return h
+			}
+		}
+		h.Limits = append(h.Limits, l)
+	}
+	return h
 }
 
 // The parts of a message about grants.
@@ -106,27 +148,37 @@ const (
 func beginGrants(process uint64) []byte { return begin(kindGrants, writer{process: process}) }
 
 func appendGrantRequest(b []byte, r cluster.GrantRequest) []byte {
-	b = appendGrantHead(append(b, partRequest), r.Key, r.User, r.Number)
-	b = binary.AppendUvarint(b, slotsOf(r.Limit.Slots))
-	b = binary.AppendUvarint(b, uint64(max(0, r.Limit.Delay)))
+	b = appendUser(appendText(append(b, partRequest), r.Key), r.User, r.Number)
+	b = appendLimit(b, r.Limit)
 	b = binary.AppendUvarint(b, slotsOf(r.Keep))
 	b = append(b, bit(r.Used))
 	return binary.AppendUvarint(b, slotsOf(r.Want))
 }
 
 func appendGrant(b []byte, g cluster.Grant) []byte {
-	b = appendGrantHead(append(b, partGrant), g.Key, g.User, g.Number)
+	b = appendUser(appendText(append(b, partGrant), g.Key), g.User, g.Number)
 	b = binary.AppendUvarint(b, slotsOf(g.Slots))
 	b = binary.AppendUvarint(b, uint64(max(0, g.After)))
 	b = binary.AppendUvarint(b, slotsOf(g.Share))
 	return append(b, bit(g.Confirms))
 }
 
-// appendGrantHead appends what both kinds of parts begin with.
-func appendGrantHead(b []byte, key string, user cluster.Member, number uint64) []byte {
-	b = appendText(appendText(b, key), user.Node)
-	b = binary.AppendUvarint(b, uint64(user.Born))
+// appendUser appends the user of a limit, and the number of its request.
+func appendUser(b []byte, user cluster.Member, number uint64) []byte {
+	b = binary.AppendUvarint(appendText(b, user.Node), uint64(user.Born))
 	return binary.AppendUvarint(b, number)
+}
+
+func readUser(d *wire.Decoder) (user cluster.Member, number uint64) {
+	return cluster.Member{Node: readText(d, maxNodeName), Born: cluster.Sequence(d.Uvarint())}, d.Uvarint()
+}
+
+func appendLimit(b []byte, l cluster.Limit) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, slotsOf(l.Slots)), uint64(max(0, l.Delay)))
+}
+
+func readLimit(d *wire.Decoder) cluster.Limit {
+	return cluster.Limit{Slots: readSlots(d), Delay: readTime(d)}
 }
 
 func slotsOf(n int) uint64 { return uint64(min(max(n, 0), maxSlots)) }
@@ -141,12 +193,10 @@ func decodeGrants(b []byte) (parts []any, err error) {
 			return nil, wire.ErrRange
 		}
 		kind, key := d.Byte(), readText(&d, maxLimitKey)
-		user := cluster.Member{Node: readText(&d, maxNodeName), Born: cluster.Sequence(d.Uvarint())}
-		number := d.Uvarint()
+		user, number := readUser(&d)
 		switch kind {
 		case partRequest:
-			limit := cluster.Limit{Slots: readSlots(&d), Delay: readTime(&d)}
-			parts = append(parts, cluster.GrantRequest{Key: key, Limit: limit, User: user, Number: number,
+			parts = append(parts, cluster.GrantRequest{Key: key, Limit: readLimit(&d), User: user, Number: number,
 				Keep: readSlots(&d), Used: readBit(&d), Want: readSlots(&d)})
 		case partGrant:
 			parts = append(parts, cluster.Grant{Key: key, User: user, Number: number, Slots: readSlots(&d),

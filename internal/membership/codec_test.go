@@ -15,7 +15,11 @@ import (
 var (
 	goldenWriter  = writer{process: 0x0102030405060708, id: 300}
 	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
-	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}, Released: true}
+	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}}
+	goldenRelease = cluster.Epoch{Owner: goldenEpoch.Owner, Released: true, Handover: &cluster.Handover{Ready: -3, Limits: []cluster.HandoverLimit{
+		{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
+			Users: []cluster.HandoverUser{{User: goldenEpoch.Owner, Number: 9, Slots: 2, Left: time.Second}}},
+		{Key: "x"}}}}
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second},
 		User: goldenEpoch.Owner, Number: 9, Keep: 1, Used: true, Want: 3}
 	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, After: time.Second, Share: 1,
@@ -36,9 +40,13 @@ func TestGolden(t *testing.T) {
 		{"key", "016b0102030405060708ac0211121314151617188080400102" + "01", encodeKey(goldenWriter, goldenKey),
 			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
 			[]any{goldenWriter, goldenKey}},
-		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d01", encodeEpoch(goldenWriter, goldenEpoch),
+		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d0000", encodeEpoch(goldenWriter, goldenEpoch),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenEpoch}},
+		{"release", "01650102030405060708ac02" + "03612d31" + "4d0101" + "0502" + "093139322e302e322e31" + "048094ebdc03" +
+			"ffa7d6b907" + "01" + "03612d31" + "4d09" + "0280a8d6b907" + "0178" + "0000" + "00" + "00", encodeEpoch(goldenWriter, goldenRelease),
+			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
+			[]any{goldenWriter, goldenRelease}},
 		{"grants", "0167010203040506070800" +
 			"00093139322e302e322e31" + "03612d31" + "4d09" + "048094ebdc03" + "010103" +
 			"01093139322e302e322e31" + "03612d31" + "4d09" + "028094ebdc03" + "0101", grants,
@@ -113,6 +121,7 @@ func TestHostile(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeKey(goldenWriter, goldenKey))
 	f.Add(encodeEpoch(goldenWriter, goldenEpoch))
+	f.Add(encodeEpoch(goldenWriter, goldenRelease))
 	f.Add(appendGrant(appendGrantRequest(beginGrants(1), goldenRequest), goldenGrant))
 	f.Add(encodeSettings(goldenWriter, goldenList))
 	f.Add(encodeState(12, "boot", 10, 11))
@@ -123,7 +132,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		if w, e, err := decodeEpoch(b); err == nil {
-			if w2, e2, err := decodeEpoch(encodeEpoch(w, e)); w2 != w || e2 != e || err != nil {
+			if w2, e2, err := decodeEpoch(encodeEpoch(w, e)); w2 != w || !reflect.DeepEqual(e2, e) || err != nil {
 				t.Errorf("%+v, %+v, %v", e, e2, err)
 			}
 		}

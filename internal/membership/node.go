@@ -228,7 +228,7 @@ func (n *Node) absorb(now cluster.Instant) {
 			n.stop(a)
 			continue
 		case cluster.SendGrantRequest:
-			if local < maxLocal && n.machine.MayStart(now, cluster.GranterOf(a.Request.Key, n.o.Cluster.Shards)) {
+			if local < maxLocal && n.machine.IsGranter(now, a.Request.Key) {
 				local++
 				n.machine.GrantRequested(now, a.Request)
 				actions = append(actions, n.machine.Actions()...)

@@ -2,15 +2,7 @@ package natsconn_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 var names = natsconn.Names{Cluster: "web"}
@@ -158,28 +151,11 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificates makes a CA and a certificate of 127.0.0.1.
+// certificates makes a certificate of 127.0.0.1 that is its own CA.
 func certificates(t *testing.T) natsconn.TLS {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "amble"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	return natsconn.TLS{CA: write(t, "ca", cert), Cert: write(t, "cert", cert),
-		Key: write(t, "key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))}
+	cert, key := testkit.Certify(t, t.TempDir())
+	return natsconn.TLS{CA: cert, Cert: cert, Key: key}
 }
 
 // TestRefusals: what cannot work is refused by name.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
@@ -211,7 +212,7 @@ func startStuck(t *testing.T) (*Client, stuck) {
 func TestAddWaitsForRoom(t *testing.T) {
 	client, c := startStuck(t)
 	var reasons []string
-	sum, err := client.Add(t.Context(), []crawl.Addition{{URL: parse(t, "http://a.test/")}}, func(reason string) {
+	sum, err := client.Add(t.Context(), []crawl.Addition{{URL: testkit.Parse(t, "http://a.test/")}}, func(reason string) {
 		if reasons = append(reasons, reason); len(reasons) == 1 {
 			close(c.room)
 		}
@@ -226,7 +227,7 @@ func TestAddWaitsForRoom(t *testing.T) {
 func TestAddIsInterrupted(t *testing.T) {
 	client, _ := startStuck(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := client.Add(ctx, []crawl.Addition{{URL: parse(t, "http://a.test/")}}, func(string) { cancel() })
+	_, err := client.Add(ctx, []crawl.Addition{{URL: testkit.Parse(t, "http://a.test/")}}, func(string) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -254,7 +255,7 @@ func TestRetryOverTheAPI(t *testing.T) {
 		got.Back != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	missing := crawl.Addition{URL: parse(t, r.web.URL("a.test", "/missing")), Again: true}
+	missing := crawl.Addition{URL: testkit.Parse(t, r.web.URL("a.test", "/missing")), Again: true}
 	if sum, err := r.client.Add(ctx, []crawl.Addition{missing}, nil); err != nil || sum != (crawl.Added{Again: 1}) {
 		t.Errorf("%+v, %v", sum, err)
 	}
@@ -373,7 +374,7 @@ func TestListIsBrokenOff(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	s := r.client.Send(ctx, false, nil)
 	for n := range 20_000 {
-		if err := s.Add(crawl.Addition{URL: parse(t, fmt.Sprintf("http://outside.test/%d", n))}); err != nil {
+		if err := s.Add(crawl.Addition{URL: testkit.Parse(t, fmt.Sprintf("http://outside.test/%d", n))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -381,7 +382,7 @@ func TestListIsBrokenOff(t *testing.T) {
 	if err := s.Finish(); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	next := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/"))}}
+	next := []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/"))}}
 	if sum, err := r.client.Add(t.Context(), next, nil); err != nil || sum.Known != 1 {
 		t.Errorf("the next list: %+v, %v", sum, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -55,7 +55,7 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	seeds := []crawl.Seed{{URL: parse(t, web.URL("a.test", "/"))}, {URL: parse(t, web.URL("b.test", "/"))}}
+	seeds := []crawl.Seed{{URL: testkit.Parse(t, web.URL("a.test", "/"))}, {URL: testkit.Parse(t, web.URL("b.test", "/"))}}
 	go func() {
 		defer close(r.ended)
 		if _, err := engine.Run(ctx, seeds); err != nil {
@@ -75,15 +75,6 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 		}
 	})
 	return r
-}
-
-func parse(t *testing.T, text string) weburl.URL {
-	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 // finished waits until all of a.test is done.
@@ -163,7 +154,7 @@ func TestClientSeesTheCrawl(t *testing.T) {
 			t.Errorf("%s is %q, want %q", path, states[path], want)
 		}
 	}
-	u, err := r.client.URL(ctx, parse(t, r.web.URL("a.test", "/private")))
+	u, err := r.client.URL(ctx, testkit.Parse(t, r.web.URL("a.test", "/private")))
 	if err != nil || u.Robots.Allowed || u.Robots.Rule != "Disallow: /private" || u.Via != r.web.URL("a.test", "/") {
 		t.Errorf("%+v, %v", u, err)
 	}
@@ -171,7 +162,7 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		err.Error() != "host nobody.test: not in the database" {
 		t.Errorf("the error is %v", err)
 	}
-	if u, err := r.client.URL(ctx, parse(t, "http://a.test/none")); err != nil || u.Known ||
+	if u, err := r.client.URL(ctx, testkit.Parse(t, "http://a.test/none")); err != nil || u.Known ||
 		u.Host.State == inspect.StateUnknown {
 		t.Errorf("%+v, %v", u, err)
 	}
@@ -261,8 +252,8 @@ func TestAuditOverTheAPI(t *testing.T) {
 func TestAddWithTheClient(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	urls := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4},
-		{URL: parse(t, "http://out.test/")}}
+	urls := []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4},
+		{URL: testkit.Parse(t, "http://out.test/")}}
 	sum, err := r.client.Add(context.Background(), urls, nil)
 	if err != nil || sum != (crawl.Added{Added: 1, Outside: 1}) {
 		t.Errorf("%+v, %v", sum, err)
@@ -284,7 +275,7 @@ func TestAddWithTheClient(t *testing.T) {
 func TestBrokenAnswers(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}},
+	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/x"))}},
 		nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -59,7 +60,7 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 	ended := make(chan struct{})
 	var seeds []crawl.Seed
 	for _, site := range sites {
-		seeds = append(seeds, crawl.Seed{URL: parse(t, web.URL(site.Host, "/"))})
+		seeds = append(seeds, crawl.Seed{URL: testkit.Parse(t, web.URL(site.Host, "/"))})
 	}
 	go func() {
 		defer close(ended)
@@ -115,7 +116,7 @@ func TestDashboard(t *testing.T) {
 // port is that of the web.
 func (c *busyCrawl) port(t *testing.T) string {
 	t.Helper()
-	u := parse(t, c.web.URL("site-3.test", "/"))
+	u := testkit.Parse(t, c.web.URL("site-3.test", "/"))
 	return strconv.Itoa(int(u.Port()))
 }
 

@@ -3,24 +3,18 @@ package server
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 func TestRefusesToBeExposed(t *testing.T) {
@@ -284,33 +278,13 @@ func TestTenThousandConnections(t *testing.T) {
 	}
 }
 
-// certify writes a certificate of its own into a directory.
-func certify(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
+// certify writes a certificate into a directory, with the time of the one before and some seconds.
+func certify(t *testing.T, dir string, seconds int) (certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	certFile, keyFile = testkit.Certify(t, dir)
+	later := time.Now().Add(time.Duration(seconds) * time.Second)
+	if err := errors.Join(os.Chtimes(certFile, later, later), os.Chtimes(keyFile, later, later)); err != nil {
 		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial),
-		Subject: pkix.Name{CommonName: "crawler.example.org"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
-		keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		later := time.Now().Add(time.Duration(serial) * time.Second)
-		if err := os.Chtimes(name, later, later); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return certFile, keyFile
 }

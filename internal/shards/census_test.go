@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -91,6 +92,7 @@ func testCensus(t *testing.T) {
 		c := &simulated{rng: rng, shards: make([]simulatedShard, 2+rng.IntN(4)), left: 30}
 		c.shards[0].work = 1
 		quick := rng.IntN(30) // how much is done meanwhile
+		var one sync.Mutex    // shards are queried side by side
 		work := func() {
 			for range rng.IntN(quick + 1) {
 				c.step()
@@ -104,6 +106,8 @@ func testCensus(t *testing.T) {
 				return uint64(len(c.stream)), nil
 			},
 			rest: func(_ context.Context, n cluster.Shard, _ bool) (rest, error) {
+				one.Lock()
+				defer one.Unlock()
 				work()
 				s := &c.shards[n]
 				read := s.read // before it is known that it is at rest

@@ -11,21 +11,27 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 )
 
-// engines are those of the shards that the node owns. It implements membership.Engines.
-type engines struct {
+// common is what the engines of a node have in common.
+type common struct {
 	o        *Options
-	log      *slog.Logger
+	log      *slog.Logger // of a run: with its shard
 	streams  *journal.Streams
 	shared   *crawl.Shared
 	scope    *scope
 	owners   *owners
-	maxPages *allotment // nil: there is no limit
+	maxPages *allotment     // nil: there is no limit
+	recrawls *recrawlBudget // nil: there is no limit
 	trust    *membership.Trust
-	copying  chan struct{}  // holds one: a snapshot is being made
+	copying  chan struct{}  // holds one while a snapshot is made: one at a time
 	observer crawl.Observer // of all engines; nil: nobody
 	desired  *desired
-	refused  atomic.Uint64 // logs that have refused a message of this node
-	running  sync.WaitGroup
+	refused  *atomic.Uint64 // counts the logs that have refused a message of this node
+}
+
+// engines are those of the shards that the node owns. It implements membership.Engines.
+type engines struct {
+	common
+	running sync.WaitGroup
 
 	removing sync.Mutex // held while a database is removed; taken before mu
 
@@ -38,10 +44,10 @@ type engines struct {
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
-	r := &run{
-		o: e.o, log: e.log.With("shard", h.Shard()), streams: e.streams, shared: e.shared, scope: e.scope, desired: e.desired,
-		owners: e.owners, maxPages: e.maxPages, trust: e.trust,
-		copying: e.copying, observer: e.observer, refused: &e.refused, holding: h, stop: stop,
+	r := &run{common: e.common, holding: h, stop: stop}
+	r.log = e.log.With("shard", h.Shard())
+	if e.recrawls != nil {
+		r.part = &recrawlPart{shard: h.Shard(), mayWrite: r.mayWrite}
 	}
 	e.mu.Lock()
 	e.open[h] = r

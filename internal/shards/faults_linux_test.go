@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // TestHeavyFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
@@ -54,8 +55,8 @@ func TestHeavyFaults(t *testing.T) {
 type faults struct {
 	*world
 	growing *growing
-	disk    string // of the NATS server; empty: it cannot be filled
-	clock   clock  // of the first node
+	disk    string        // of the NATS server; empty: it cannot be filled
+	clock   testkit.Clock // of the first node
 	pair    [2]*process
 }
 
@@ -73,7 +74,7 @@ func newFaults(t *testing.T) *faults {
 	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
 	web := serve(t, f.growing.sites)
 	f.world = newWorldOf(t, web, seeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
-	f.alter = func(o *Options) { o.Crawl.Now = f.clock.now }
+	f.alter = func(o *Options) { o.Crawl.Now = f.clock.Now }
 	f.pair[0] = f.start("first", t.TempDir())
 	f.alter = nil
 	f.pair[1] = f.start("second", t.TempDir())
@@ -165,7 +166,7 @@ func (f *faults) otherVersion(t *testing.T) {
 
 func (f *faults) clockSteps(*testing.T) {
 	for _, step := range []time.Duration{time.Hour, -2 * time.Hour, time.Hour} {
-		f.clock.set(step)
+		f.clock.Set(step)
 		f.goesOn("after a step of "+step.String(), 3)
 	}
 }

@@ -205,3 +205,49 @@ func TestHeavySoleUsers(t *testing.T) {
 	}
 	t.Logf("%d messages about grants for %d requests", messages(), requests)
 }
+
+// TestHandOver: hosts of several shards and nodes share an address. Each node leaves in an orderly way and
+// comes back, and then all of them at once. The address waits for no TTL.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	const delay, ttl = 40 * time.Millisecond, 20 * time.Second
+	want := ringPages()
+	web := serve(t, sharing(oneAddress, 0))
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
+	w.alter = func(o *Options) {
+		o.Crawl.Frontier.Politeness.IPDelay = delay
+		o.Cluster.Heartbeat, o.Cluster.Retry, o.Cluster.Settle = time.Second, 500*time.Millisecond, 300*time.Millisecond
+	}
+	var all []*process
+	for i := range 3 {
+		all = append(all, w.start(fmt.Sprint("node", i), t.TempDir()))
+	}
+	for i, p := range all {
+		w.requested(len(want) * (i + 1) / 5)
+		p.leave()
+		all[i] = w.start(p.name, p.dir)
+	}
+	w.requested(len(want) * 4 / 5)
+	for _, p := range all {
+		p.node.Leave()
+	}
+	for i, p := range all {
+		p.leave()
+		all[i] = w.start(p.name, p.dir)
+	}
+	w.crawled(want)
+	w.leaveRest()
+	w.check(want)
+	var longest time.Duration
+	for _, address := range web.Requests().Addresses() {
+		log := web.Requests().Address(address)
+		checkGaps(t, address, log, delay)
+		for _, g := range log.Gaps() {
+			longest = max(longest, g.Length)
+		}
+	}
+	t.Logf("the longest pause of the address: %v", longest.Round(time.Millisecond))
+	if longest > ttl/2 && time.Duration(w.stalled.Load()) < time.Second {
+		t.Errorf("no request to the address for %v", longest)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,7 +50,10 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 	if err := os.MkdirAll(filepath.Join(o.Crawl.DataDir, "shards"), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
-	e := &engines{o: &o, log: log, open: make(map[*membership.Holding]*run), copying: make(chan struct{}, 1)}
+	e := &engines{
+		common: common{o: &o, log: log, copying: make(chan struct{}, 1), refused: new(atomic.Uint64)},
+		open:   make(map[*membership.Holding]*run),
+	}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
@@ -74,6 +78,9 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	e.trust = n.member.Trust()
 	if e.o.Crawl.MaxPages > 0 {
 		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
+	}
+	if c := e.o.Crawl.Recrawl; c != nil && c.Budget > 0 {
+		e.recrawls = newRecrawlBudget(e.streams.Register("recrawls"), c.Budget, e.o.Cluster.Shards, log)
 	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
 	e.desired = newDesired(e.streams.Register("desired"), log)
@@ -101,6 +108,10 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
 		readers.Go(func() { n.leaveAtEnd(reading) })
+	}
+	if n.engines.recrawls != nil {
+		readers.Go(func() { n.engines.recrawls.run(reading) })
+		readers.Go(func() { n.engines.divideRecrawls(reading) })
 	}
 	readers.Go(func() { n.engines.desired.run(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}

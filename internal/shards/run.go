@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,26 +21,16 @@ import (
 
 // run is one run of the engine of a shard, under one epoch.
 type run struct {
-	o        *Options
-	log      *slog.Logger
-	streams  *journal.Streams
-	shared   *crawl.Shared
-	scope    *scope
-	owners   *owners
-	maxPages *allotment // nil: there is no limit
-	trust    *membership.Trust
-	copying  chan struct{} // taken while a snapshot is made: one at a time
-	holding  *membership.Holding
-	stop     context.CancelFunc
-	pages    *pageBlocks                  // nil: there is no limit
-	held     *heldLog                     // set when the engine opens
-	engine   atomic.Pointer[crawl.Engine] // nil: it is not open
-	summary  crawl.Summary                // of an engine that has ended
-	observer crawl.Observer
-	lent     lent[*crawl.Engine]
-	robots   *robotsRequests // set before the engine is lent
-	desired  *desired
-	refused  *atomic.Uint64 // counts the runs that the log has ended
+	common
+	holding *membership.Holding
+	stop    context.CancelFunc
+	pages   *pageBlocks                  // nil: there is no limit
+	part    *recrawlPart                 // nil: there is no limit
+	held    *heldLog                     // set when the engine opens
+	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
+	summary crawl.Summary                // of an engine that has ended
+	lent    lent[*crawl.Engine]
+	robots  *robotsRequests // set before the engine is lent
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -146,6 +135,9 @@ func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*cra
 	if r.maxPages != nil {
 		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
 		o.Pages = r.pages
+	}
+	if r.part != nil {
+		o.RecrawlBudget = r.part.inForce
 	}
 	o.Cluster = &others{r.scope, r.owners, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -33,9 +34,9 @@ func defaultSettings() testSettings {
 func (o *testSettings) lifts(t *testing.T, s *storage.Store) []Lift {
 	settings := Settings{
 		Fetch: &o.Fetch, Frontier: &o.Frontier, Mode: o.Mode, Include: o.Include, Exclude: o.Exclude, Seeds: 1,
-		Scope: frontier.NewScope(o.Mode, o.Include, o.Exclude, parse(t, "http://a.test/seeds/")),
+		Scope: frontier.NewScope(o.Mode, o.Include, o.Exclude, testkit.Parse(t, "http://a.test/seeds/")),
 		Rules: func(storage.HostID, uint8) (*robots.Rules, error) {
-			encoded, err := s.Policy(parse(t, "http://a.test/").Origin())
+			encoded, err := s.Policy(testkit.Parse(t, "http://a.test/").Origin())
 			if err != nil {
 				return nil, err
 			}
@@ -52,10 +53,10 @@ func (o *testSettings) lifts(t *testing.T, s *storage.Store) []Lift {
 // liftStore has URLs of one host, each settled in another way; the path says how.
 func liftStore(t *testing.T) *storage.Store {
 	t.Helper()
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	var b storage.Batch
 	put := func(path string, depth uint16, redirects uint8, o storage.Outcome) {
-		u := parse(t, "http://a.test"+path)
+		u := testkit.Parse(t, "http://a.test"+path)
 		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(len(b.Found)), Outcome: o})
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: depth, Redirects: redirects})
 	}
@@ -94,7 +95,7 @@ func liftStore(t *testing.T) *storage.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Policies = []storage.Policy{{Origin: parse(t, "http://a.test/").Origin(), Record: encoded}}
+	b.Policies = []storage.Policy{{Origin: testkit.Parse(t, "http://a.test/").Origin(), Record: encoded}}
 	if _, err := s.Commit(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func patternList(texts ...string) (list []*regexp.Regexp) {
 // TestEverySettingIsKept: the settings that decide are kept under their own names.
 func TestEverySettingIsKept(t *testing.T) {
 	o := defaultSettings()
-	lifts := o.lifts(t, openStore(t))
+	lifts := o.lifts(t, testkit.OpenStore(t))
 	if names := slices.Sorted(maps.Keys(valuesOf(lifts))); len(names) != len(lifts) {
 		t.Errorf("two lifts have one name: %q", names)
 	}

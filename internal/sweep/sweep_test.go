@@ -9,39 +9,14 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/wall"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // someTime is that of the sweeps in these tests.
 var someTime = time.Unix(1_800_000_000, 0)
-
-// openStore opens an empty store until the end of the test.
-func openStore(t *testing.T) *storage.Store {
-	t.Helper()
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// parse is a URL by its text.
-func parse(t *testing.T, text string) weburl.URL {
-	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 // TestMarks holds the names and values of the marks: a later version has to read them.
 func TestMarks(t *testing.T) {
@@ -101,12 +76,12 @@ func TestPanic(t *testing.T) {
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a
 // bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	const hosts, each = 25, 1000
 	for h := range hosts {
 		var b storage.Batch
 		for i := range each {
-			u := parse(t, fmt.Sprintf("http://h%d.test/%d", h, i))
+			u := testkit.Parse(t, fmt.Sprintf("http://h%d.test/%d", h, i))
 			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
 			b.Done = append(b.Done, storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS)}})
 		}
@@ -195,14 +170,14 @@ func TestWallIsRestored(t *testing.T) {
 // TestSecondRecheckReadsTooEarly: a second recheck that reads the denied URLs before what the first
 // found is on disk must not request them once more.
 func TestSecondRecheckReadsTooEarly(t *testing.T) {
-	s := openStore(t)
+	s := testkit.OpenStore(t)
 	commit := func(b storage.Batch) {
 		t.Helper()
 		if _, err := s.Commit(&b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	u := parse(t, "http://a.test/x")
+	u := testkit.Parse(t, "http://a.test/x")
 	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}

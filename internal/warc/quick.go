@@ -21,9 +21,9 @@ type quickGzip struct {
 	w       io.Writer
 	in      []byte // the record; empty: it goes to the encoder behind
 	quick   bool   // the record is at hand as a whole
-	head    bitWriter
 	code    quickCode
 	out     bitWriter
+	start   bitEnd                // of the symbols in out: what is before them is the same for all records
 	earlier [1 << hashBits]uint16 // positions by the hash of the four bytes there
 }
 
@@ -31,8 +31,10 @@ const hashBits = 13
 
 func newQuickGzip(behind gzipCompressor) *quickGzip {
 	q := &quickGzip{gzipCompressor: behind, code: newQuickCode()}
-	q.head.bytes = append(q.head.bytes, gzipHeader...)
-	q.code.appendTo(&q.head)
+	q.out.bytes = make([]byte, 2*quickMax) // no byte takes more than 13 bits
+	q.out.end.at = copy(q.out.bytes, gzipHeader)
+	q.code.appendTo(&q.out)
+	q.start = q.out.end
 	return q
 }
 
@@ -62,12 +64,9 @@ func (q *quickGzip) Close() error {
 		}
 		return q.gzipCompressor.Close()
 	}
-	q.out.bytes = append(q.out.bytes[:0], q.head.bytes...)
-	q.out.pending, q.out.n = q.head.pending, q.head.n
+	q.out.end = q.start
 	q.deflate()
-	q.out.flush()
-	q.out.bytes = appendGzipEnd(q.out.bytes, q.in)
-	_, err := q.w.Write(q.out.bytes)
+	_, err := q.w.Write(appendGzipEnd(q.out.finish(), q.in))
 	return err
 }
 
@@ -138,31 +137,30 @@ func sameBytes(a, b []byte) (n int) {
 	return n
 }
 
-// literals writes bytes as they are.
+// literals writes bytes as they are, four at a time: their codes have up to 52 bits.
 func (q *quickGzip) literals(b []byte) {
-	out, codes := q.out, &q.code.symbols
-	for ; len(b) >= 2; b = b[2:] {
-		first, second := codes[b[0]], codes[b[1]]
-		out.add(first.and(second.bits, second.n))
+	end, out, codes := q.out.end, q.out.bytes, &q.code.symbols
+	for ; len(b) >= 4; b = b[4:] {
+		end = end.and(codes[b[0]]).and(codes[b[1]]).and(codes[b[2]]).and(codes[b[3]]).store(out)
 	}
-	if len(b) > 0 {
-		out.add(codes[b[0]])
+	for _, c := range b {
+		end = end.and(codes[c]).store(out)
 	}
-	q.out = out
+	q.out.end = end
 }
 
 // match writes a repetition of n bytes, in pieces of at most the longest that there is a symbol for.
 func (q *quickGzip) match(n, distance int) {
-	d := q.code.distance(distance)
+	end, out, d := q.out.end, q.out.bytes, q.code.distance(distance)
 	for n > 0 {
 		piece := min(n, maxMatch)
 		if rest := n - piece; 0 < rest && rest < minMatch {
 			piece -= minMatch
 		}
-		q.out.add(q.code.lengths[piece-minMatch])
-		q.out.add(d)
+		end = end.and(q.code.lengths[piece-minMatch]).and(d).store(out)
 		n -= piece
 	}
+	q.out.end = end
 }
 
 // bitString is at most 28 bits, the first of them lowest.
@@ -174,26 +172,35 @@ type bitString struct {
 // and returns s followed by n bits.
 func (s bitString) and(b uint32, n uint8) bitString { return bitString{s.bits | b<<s.n, s.n + n} }
 
-// bitWriter puts bits together to bytes.
+// bitWriter puts bits together to bytes. The memory has room for all of them and for another eight
+// bytes, so that nothing is checked for each symbol.
 type bitWriter struct {
-	bytes   []byte
-	pending uint64 // less than 32 bits
-	n       uint8
+	bytes []byte
+	end   bitEnd
 }
 
-func (w *bitWriter) add(s bitString) {
-	w.pending |= uint64(s.bits) << w.n
-	if w.n += s.n; w.n >= 32 {
-		w.bytes = binary.LittleEndian.AppendUint32(w.bytes, uint32(w.pending))
-		w.pending >>= 32
-		w.n -= 32
-	}
+func (w *bitWriter) add(s bitString) { w.end = w.end.and(s).store(w.bytes) }
+
+// finish ends the last byte, and returns all.
+func (w *bitWriter) finish() []byte {
+	w.add(bitString{0, -w.end.n & 7})
+	return w.bytes[:w.end.at]
 }
 
-// flush ends the last byte.
-func (w *bitWriter) flush() {
-	for ; w.n > 0; w.n -= min(w.n, 8) {
-		w.bytes = append(w.bytes, byte(w.pending))
-		w.pending >>= 8
-	}
+// bitEnd is where bits were added last.
+type bitEnd struct {
+	at      int    // of the next byte
+	pending uint64 // what is not in a byte yet
+	n       uint8  // how many bits of pending
+}
+
+// and adds a string. At most 56 bits may be added from one store to the next.
+func (e bitEnd) and(s bitString) bitEnd {
+	return bitEnd{e.at, e.pending | uint64(s.bits)<<(e.n&63), e.n + s.n}
+}
+
+// store writes what is pending, and keeps the bits of the last byte if it is not whole.
+func (e bitEnd) store(into []byte) bitEnd {
+	binary.LittleEndian.PutUint64(into[e.at:], e.pending)
+	return bitEnd{e.at + int(e.n>>3), e.pending >> (e.n & 56), e.n & 7}
 }

@@ -160,7 +160,7 @@ func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distanc
 			"\r\nContent-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: " + DigestOf(page).String() +
 			"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 		q.member(t, append([]byte(head), page...))
-		r := bitReader{q.out.bytes, len(q.head.bytes)*8 + int(q.head.n)}
+		r := bitReader{q.out.bytes, q.start.at*8 + int(q.start.n)}
 		for {
 			s := r.symbol(q.code.symbols[:])
 			if symbols[s]++; s == endOfBlock {

@@ -57,14 +57,15 @@ func appendHost(b []byte, host string) []byte {
 		strings.Trim(label[3:], "0123456789") == "" {
 		host = rest
 	}
-	labels := strings.Split(host, ".")
-	for i := len(labels) - 1; i >= 0; i-- {
-		b = append(b, labels[i]...)
-		if i > 0 {
-			b = append(b, ',')
+	for {
+		dot := strings.LastIndexByte(host, '.')
+		b = append(b, host[dot+1:]...)
+		if dot < 0 {
+			return b
 		}
+		b = append(b, ',')
+		host = host[:dot]
 	}
-	return b
 }
 
 // The session ids of ASP.NET in paths, and those of others in queries.

@@ -2,12 +2,12 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -124,72 +124,125 @@ func (d *dispatcher) check(host storage.HostID, name string, c *URLCheck, take b
 	}
 }
 
-// fetcher returns a fetcher, and makes one that is not known. Of too many, the one that was seen
-// first and holds nothing is forgotten.
-func (r *remoteLeases) fetcher(name string, now time.Time) *Fetcher {
-	f := r.fetchers[name]
-	if f == nil {
-		if len(r.fetchers) >= maxFetchers {
-			var oldest *Fetcher
-			for _, other := range r.fetchers {
-				idle := other.Leases == 0 && !other.CutOff
-				if idle && (oldest == nil || other.LastSeen.Before(oldest.LastSeen)) {
-					oldest = other
-				}
-			}
-			if oldest != nil {
-				delete(r.fetchers, oldest.Name)
-			}
+// URLStatus is what a client may know of a URL.
+type URLStatus struct {
+	Completed bool
+	Due       time.Time // of a discovery the time when it was put; zero: never
+	Created   time.Time // when it became known
+	Metadata  storage.Metadata
+}
+
+func newURLStatus(h *storage.Head, metadata storage.Metadata) URLStatus {
+	s := URLStatus{Completed: true, Due: h.Last.Due, Created: h.FirstSeen, Metadata: metadata}
+	switch h.Last.State {
+	case storage.Queued:
+		s.Completed, s.Due = false, h.FirstSeen
+	case storage.Retrying:
+		s.Completed = false
+	}
+	return s
+}
+
+// URLStatus returns what is known of a URL. The error is inspect.ErrUnknown, or that of the store.
+// Any goroutine may call it.
+func (e *Engine) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
+	u, _ = e.o.URLs.Apply(u)
+	head, host, err := e.store.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && head.RequestURI != u.RequestURI() {
+		return URLStatus{}, fmt.Errorf("%s: %w", u, inspect.ErrUnknown)
+	}
+	if err != nil {
+		return URLStatus{}, err
+	}
+	metadata, err := e.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
+	if err != nil {
+		return URLStatus{}, err
+	}
+	return newURLStatus(&head, metadata[0]), nil
+}
+
+// URLQuery selects URLs.
+type URLQuery struct {
+	Host        string // empty: all hosts
+	Start, Size int    // of the URLs that match: how many are skipped, and the most that follow; Size 0: all
+	Filter      string // they contain it; empty: all
+	IgnoreCase  bool   // of Filter
+}
+
+// filter returns a function that reports whether a URL passes the filter.
+func (q *URLQuery) filter() func(weburl.URL) bool {
+	switch {
+	case q.Filter == "":
+		return func(weburl.URL) bool { return true }
+	case !q.IgnoreCase:
+		return func(u weburl.URL) bool { return strings.Contains(u.String(), q.Filter) }
+	}
+	text := strings.ToLower(q.Filter)
+	return func(u weburl.URL) bool { return strings.Contains(strings.ToLower(u.String()), text) }
+}
+
+// ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
+// in which they did. An error of yield ends it and is returned. It reads in short transactions, none
+// while yield runs. An unknown host has no URLs. Any goroutine may call it.
+func (e *Engine) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
+	skip, left := q.Start, q.Size
+	return e.walkURLs(ctx, &q, func(l *storage.Located) error {
+		if skip > 0 {
+			skip--
+			return nil
 		}
-		f = &Fetcher{Name: name}
-		r.fetchers[name] = f
-	}
-	f.LastSeen = now.Round(0)
-	return f
-}
-
-// checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
-func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
-	if r.fetcher(name, now).CutOff {
-		return fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
-	}
-	return nil
-}
-
-// list returns the fetchers by name.
-func (r *remoteLeases) list() []Fetcher {
-	all := make([]Fetcher, 0, len(r.fetchers))
-	for _, name := range slices.Sorted(maps.Keys(r.fetchers)) {
-		all = append(all, *r.fetchers[name])
-	}
-	return all
-}
-
-// setCutOff cuts a fetcher off, or ends that.
-func (d *dispatcher) setCutOff(name string, on bool) error {
-	now := d.o.Now()
-	f := d.remote.fetcher(name, now)
-	var mark []byte
-	if f.CutOff = on; on {
-		mark = []byte(now.UTC().Format(time.RFC3339))
-		for _, w := range slices.Clone(d.remote.waiters) {
-			if w.request.Fetcher == name {
-				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
-				d.remote.removeWaiter(w)
-			}
+		if err := yield(l.URL, newURLStatus(&l.Head, l.Metadata)); err != nil {
+			return err
 		}
-	}
-	d.pending.setMark(markCutOff+name, mark)
-	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
-	d.report("running")
-	return nil
+		if left--; left == 0 {
+			return storage.ErrStop
+		}
+		return nil
+	})
 }
 
-// restoreCutOffs takes over which fetchers are cut off.
-func (d *dispatcher) restoreCutOffs() error {
-	marks, err := d.store.Marks(markCutOff)
-	for name := range marks {
-		d.remote.fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+// CountURLs returns how many URLs match, whatever Start and Size are. With a filter it reads all URLs
+// of the host, in short transactions. Any goroutine may call it.
+func (e *Engine) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
+	switch {
+	case q.Filter != "":
+		err = e.walkURLs(ctx, &q, func(*storage.Located) error {
+			n++
+			return nil
+		})
+		return n, err
+	case q.Host == "":
+		return e.store.Counters().URLs, nil
 	}
+	h, err := queueOf(e.store, q.Host)
+	if errors.Is(err, inspect.ErrUnknown) {
+		return 0, nil
+	}
+	return uint64(h.URLs()), err
+}
+
+// walkURLs calls f for the URLs that match.
+func (e *Engine) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
+	only, from := storage.NoHost, storage.Position{}
+	if q.Host != "" {
+		h, err := queueOf(e.store, q.Host)
+		if errors.Is(err, inspect.ErrUnknown) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		only, from.Host = h.ID, h.ID
+	}
+	passes := q.filter()
+	_, err := e.store.Walk(ctx, from, 0, func(l *storage.Located) error {
+		switch {
+		case only != storage.NoHost && l.At.Host != only:
+			return storage.ErrStop
+		case l.Host == nil || !passes(l.URL):
+			return nil
+		}
+		return f(l)
+	})
 	return err
 }

@@ -1,4 +1,4 @@
-package crawl
+package load
 
 import (
 	"testing"
@@ -9,45 +9,45 @@ import (
 
 // What was requested before a mark has come when it is answered, in whatever order, and when the host that
 // goes on to be read is through.
-func TestLoadQueueMarks(t *testing.T) {
-	var q loadQueue
+func TestQueueMarks(t *testing.T) {
+	var q Queue
 	readsOn := false
 	add := func(hosts ...storage.HostID) {
 		var requests []frontier.LoadRequest
 		for _, id := range hosts {
 			requests = append(requests, frontier.LoadRequest{Host: id})
 		}
-		q.add(requests, func(storage.HostID) bool { return readsOn })
-		q.handedOver()
+		q.Add(requests, func(storage.HostID) bool { return readsOn })
+		q.HandedOver()
 	}
 	come := func(id storage.HostID, next ...storage.HostID) {
-		q.came(id)
+		q.Came(id)
 		add(next...)
-		q.forget()
+		q.Forget()
 	}
 	add(1, 2, 3)
-	mark := q.mark()
+	mark := q.Mark()
 	add(4)
-	if q.haveCome(mark, storage.NoHost) || q.haveCome(mark, 2) || !q.haveCome(mark, 4) || !q.haveCome(mark, 5) {
+	if q.HaveCome(mark, storage.NoHost) || q.HaveCome(mark, 2) || !q.HaveCome(mark, 4) || !q.HaveCome(mark, 5) {
 		t.Error("before any answer")
 	}
 	come(3)
 	come(1, 1) // its next request is another one
-	if q.haveCome(mark, storage.NoHost) || !q.haveCome(mark, 1) || !q.haveCome(mark, 3) {
+	if q.HaveCome(mark, storage.NoHost) || !q.HaveCome(mark, 1) || !q.HaveCome(mark, 3) {
 		t.Error("while host 2 is being read")
 	}
 	readsOn = true
 	come(2, 2)
-	if q.haveCome(mark, storage.NoHost) || q.haveCome(mark, 2) {
+	if q.HaveCome(mark, storage.NoHost) || q.HaveCome(mark, 2) {
 		t.Error("host 2 is read on, and counts as read")
 	}
 	come(2)
-	if !q.haveCome(mark, storage.NoHost) || !q.haveCome(mark, 2) || q.isEmpty() {
+	if !q.HaveCome(mark, storage.NoHost) || !q.HaveCome(mark, 2) || q.IsEmpty() {
 		t.Error("all from before the mark have come")
 	}
 	come(4)
 	come(1)
-	if !q.isEmpty() || len(q.ended) != 0 || len(q.numbers) != 0 || !q.haveCome(q.mark(), storage.NoHost) {
+	if !q.IsEmpty() || len(q.ended) != 0 || len(q.numbers) != 0 || !q.HaveCome(q.Mark(), storage.NoHost) {
 		t.Errorf("at the end: %+v", q)
 	}
 }

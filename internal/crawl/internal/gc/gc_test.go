@@ -1,4 +1,4 @@
-package crawl
+package gc
 
 import (
 	"runtime"
@@ -24,29 +24,29 @@ func percentInForce() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestHeapPace: the setting follows what is live, and is as before when the crawl has ended. One
+// TestPace: the setting follows what is live, and is as before when the crawl has ended. One
 // that the operator has chosen stays.
-func TestHeapPace(t *testing.T) {
+func TestPace(t *testing.T) {
 	before := debug.SetGCPercent(usualPercent)
 	defer debug.SetGCPercent(before)
 	live := make([]byte, 2*heapGrowth)
 	runtime.GC()
-	p := newHeapPace()
-	p.adjust()
+	p := NewPace()
+	p.Adjust()
 	if got := percentInForce(); got > 50 {
 		t.Errorf("%d %% with %d bytes live", got, len(live))
 	}
 	runtime.KeepAlive(live)
-	p.reset()
+	p.Reset()
 	if got := percentInForce(); got != usualPercent {
 		t.Errorf("%d %% after the crawl", got)
 	}
 	debug.SetGCPercent(70)
 	live = make([]byte, 2*heapGrowth)
 	runtime.GC()
-	p = newHeapPace()
-	p.adjust()
-	p.reset()
+	p = NewPace()
+	p.Adjust()
+	p.Reset()
 	if got := percentInForce(); got != 70 {
 		t.Errorf("%d %%, the operator has chosen 70 %%", got)
 	}

@@ -1,4 +1,5 @@
-package crawl
+// Package gc sets how much the heap of the process may grow between two collections.
+package gc
 
 import (
 	"runtime/debug"
@@ -17,25 +18,25 @@ const (
 	leastPercent = 25
 )
 
-// heapPace sets how much the heap of the process may grow between two collections. It does nothing
-// if the operator has chosen that with GOGC. The engines of a process share one.
-type heapPace struct {
+// Pace follows the live memory with the setting of the runtime. It does nothing if the operator has chosen
+// that with GOGC. A process has one. It is not safe for concurrent use.
+type Pace struct {
 	percent int // in force; 0: the operator has chosen
 	live    []metrics.Sample
 }
 
-// newHeapPace returns a pace that has changed nothing yet.
-func newHeapPace() heapPace {
+// NewPace returns a pace that has changed nothing yet.
+func NewPace() Pace {
 	chosen := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(chosen)
 	if chosen[0].Value.Uint64() != usualPercent {
-		return heapPace{}
+		return Pace{}
 	}
-	return heapPace{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	return Pace{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 }
 
-// adjust follows the live memory, as of the last collection.
-func (p *heapPace) adjust() {
+// Adjust follows the live memory, as of the last collection.
+func (p *Pace) Adjust() {
 	if p.percent == 0 {
 		return
 	}
@@ -43,14 +44,14 @@ func (p *heapPace) adjust() {
 	p.set(heapPercent(p.live[0].Value.Uint64()))
 }
 
-// reset restores the setting of the runtime.
-func (p *heapPace) reset() {
+// Reset restores the setting of the runtime.
+func (p *Pace) Reset() {
 	if p.percent != 0 {
 		p.set(usualPercent)
 	}
 }
 
-func (p *heapPace) set(percent int) {
+func (p *Pace) set(percent int) {
 	if percent != p.percent {
 		p.percent = percent
 		debug.SetGCPercent(percent)
@@ -63,11 +64,4 @@ func heapPercent(live uint64) int {
 		return usualPercent
 	}
 	return int(max(heapGrowth*usualPercent/live, leastPercent))
-}
-
-// adjustHeap follows the live memory of the process. Each engine calls it now and then.
-func (s *Shared) adjustHeap() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heap.adjust()
 }
