@@ -276,8 +276,12 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 }
 
 func putPosition(marks *bolt.Bucket, p LogPosition) error {
-	v := binary.BigEndian.AppendUint64(nil, p.Number)
-	return marks.Put([]byte(markLog), binary.BigEndian.AppendUint64(v, p.Sequence))
+	return marks.Put([]byte(markLog), p.encode())
+}
+
+// encode returns the value of the mark of the log.
+func (p LogPosition) encode() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, p.Number), p.Sequence)
 }
 
 // loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.

@@ -187,7 +187,7 @@ func TestBadSnapshots(t *testing.T) {
 			}); err != nil {
 			t.Fatal(err)
 		}
-		info, err := s.snapshots.GetInfo(ctx, shard.snapshotName(1))
+		info, err := s.snapshots.GetInfo(ctx, snapshotName(shard.n, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

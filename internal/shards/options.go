@@ -38,6 +38,8 @@ type Options struct {
 	EndEvery time.Duration
 	// KeepDatabases is for how long the database of a shard stays that another node owns.
 	KeepDatabases time.Duration
+	// Settings are those of the process; nil: they cannot change.
+	Settings Settings
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -95,11 +97,15 @@ func (o *Options) directory(s cluster.Shard) string {
 	return filepath.Join(o.Crawl.DataDir, "shards", fmt.Sprintf("%05d", s))
 }
 
-// engine returns the options of the engine of a shard, without what belongs to one run of it.
-func (o *Options) engine(s cluster.Shard) crawl.Options {
+// engine returns the options of the engine of a shard, without what belongs to one run of it. live are in force
+// in place of those of o; nil: those of o.
+func (o *Options) engine(s cluster.Shard, live *crawl.Live) crawl.Options {
 	c := o.Crawl
+	if live != nil {
+		c = c.With(*live)
+	}
+	c = c.With(ofEngine(c.Live()))
 	c.DataDir, c.Taken = o.directory(s), true
-	c.ExitWhenDone, c.MaxPages = false, 0 // the nodes decide that together
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)
@@ -108,6 +114,12 @@ func (o *Options) engine(s cluster.Shard) crawl.Options {
 		c.Spool.Dir = filepath.Join(o.Crawl.DataDir, "spool") // that of the shared spool
 	}
 	return c
+}
+
+// ofEngine returns the live options of an engine, from those of the crawl.
+func ofEngine(l crawl.Live) crawl.Live {
+	l.ExitWhenDone, l.MaxPages = false, 0 // the nodes decide that together
+	return l
 }
 
 // settings returns what all nodes have to agree on, by the keys of the config where there is one: what decides
