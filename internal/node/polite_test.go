@@ -312,11 +312,11 @@ func TestOptOutOfWorkers(t *testing.T) {
 		if err := n.Default().AddOptOut(t.Context(), optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}); err != nil {
 			t.Fatal(err)
 		}
-		said := time.Now()
+		recorded := time.Now()
 		time.Sleep(time.Minute)
 		for _, q := range web.Requests().Host("b.test") {
-			if q.Start.After(said.Add(time.Millisecond)) { // the latency: it was under way
-				t.Errorf("%s is requested %v after it", q.Path, q.Start.Sub(said))
+			if q.Start.After(recorded.Add(time.Millisecond)) { // the latency: it was under way
+				t.Errorf("%s is requested %v after it", q.Path, q.Start.Sub(recorded))
 			}
 		}
 	})

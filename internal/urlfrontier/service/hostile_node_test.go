@@ -90,17 +90,17 @@ func TestOddNumbers(t *testing.T) {
 	crawls, stop := startNode(t, dir, nil)
 	c := dial(t, start(t, Options{}, crawls).Address())
 	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
-	past := []uint64{1, 1_000_000_000}
+	dueNow := []uint64{1, 1_000_000_000}
 	future := []uint64{1 << 33, maxUnix, maxUnix + 1, 1 << 40, math.MaxInt64, 1 << 63, math.MaxUint64}
 	var due []string
-	for n, date := range slices.Concat(past, future) {
+	for n, date := range slices.Concat(dueNow, future) {
 		i := keyed(number("http://one.test/", n), "one.test")
 		item := known(i, 0)
 		item.GetKnown().RefetchableFromDate = date
 		if ack := c.put(item); ack[0].GetStatus() != urlfrontierpb.AckMessage_OK {
 			t.Errorf("date %d: %v", date, ack)
 		}
-		if n < len(past) {
+		if n < len(dueNow) {
 			due = append(due, i.GetUrl())
 		}
 	}
@@ -121,7 +121,7 @@ func TestOddNumbers(t *testing.T) {
 	check := func(c *client) {
 		t.Helper()
 		for n, date := range future {
-			u := number("http://one.test/", len(past)+n)
+			u := number("http://one.test/", len(dueNow)+n)
 			item := do[pbItem](c, "GetURLStatus", &pbStatus{Url: u})
 			if got := item.GetKnown().GetRefetchableFromDate(); got != min(date, maxUnix) && got < 1<<32-1 {
 				t.Errorf("date %d of %s has become %d", date, u, got)
@@ -133,7 +133,7 @@ func TestOddNumbers(t *testing.T) {
 			}
 		}
 		all := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Size: math.MaxUint32})
-		if len(all) != len(past)+len(future)+4 {
+		if len(all) != len(dueNow)+len(future)+4 {
 			t.Errorf("%d URLs are listed", len(all))
 		}
 		held := &urlfrontierpb.GetParams{MaxUrlsPerQueue: math.MaxUint32}
