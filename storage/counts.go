@@ -161,6 +161,15 @@ func (c Counters) Any(states States) bool {
 // Of returns the count of URLs in the given state.
 func (c Counters) Of(s State) uint64 { return c.States[s] }
 
+// Add adds the counters of another store.
+func (c *Counters) Add(other Counters) {
+	c.Hosts, c.URLs, c.Requests = c.Hosts+other.Hosts, c.URLs+other.URLs, c.Requests+other.Requests
+	c.Bytes, c.Policies = c.Bytes+other.Bytes, c.Policies+other.Policies
+	for s, n := range other.States {
+		c.States[s] += n
+	}
+}
+
 // Counters returns the counters as of the last commit.
 func (s *Store) Counters() Counters { return *s.counters.Load() }
 

@@ -13,7 +13,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Erasure takes hosts out of a database: all rows that are theirs, and all that rows of other hosts
@@ -257,8 +256,13 @@ func (e *Erasure) copyMarks(from *bolt.Bucket, to rowSink) error {
 			e.erased.Mentions++
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if err := to.put([]byte(name), after[name]); err != nil {
+	return putSorted(to, after)
+}
+
+// putSorted passes rows on in the order of their keys.
+func putSorted(to rowSink, rows map[string][]byte) error {
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		if err := to.put([]byte(key), rows[key]); err != nil {
 			return err
 		}
 	}
@@ -267,7 +271,9 @@ func (e *Erasure) copyMarks(from *bolt.Bucket, to rowSink) error {
 
 // erasedName returns the name that the row of an erased host has in place of its own. No URL has a
 // host of that name.
-func erasedName(id HostID) string { return fmt.Sprintf("<erased-%d>", id) }
+func erasedName(id HostID) string { return fmt.Sprintf("%s%d>", erasedPrefix, id) }
+
+const erasedPrefix = "<erased-"
 
 // change returns what stays of a row; nil: nothing. The value of a row that stays is not nil.
 type change func(k, v []byte) ([]byte, error)
@@ -352,34 +358,13 @@ func (e *Erasure) urls(k, v []byte) ([]byte, error) {
 
 // unlink returns encoded URLs of a host without references to pages of erased hosts.
 func (e *Erasure) unlink(b []byte, host HostID) ([]byte, error) {
-	var changed []byte // as far as b was read; nil: nothing has changed so far
-	for d := wire.NewDecoder(b); d.Len() > 0; {
-		rest := d.Rest()
-		skipEntry(&d)
-		if !d.OK() {
-			return nil, fmt.Errorf("host %d: %w: its URLs cannot be read", host, ErrCorrupt)
+	return relink(b, host, host, func(via HostID) HostID {
+		if _, erased := e.Hosts[via]; erased {
+			e.erased.References++
+			return NoHost
 		}
-		entry := rest[:len(rest)-d.Len()]
-		if entry[0]&entryFarVia != 0 {
-			u, _, ok := decodeEntry(entry, host, 0)
-			if _, erased := e.Hosts[u.ViaHost]; ok && erased {
-				if changed == nil {
-					changed = append(make([]byte, 0, len(b)), b[:len(b)-len(rest)]...)
-				}
-				u.ViaHost, u.ViaOrdinal = NoHost, 0
-				changed = appendEntry(changed, host, &u)
-				e.erased.References++
-				continue
-			}
-		}
-		if changed != nil {
-			changed = append(changed, entry...)
-		}
-	}
-	if changed == nil {
-		return b, nil
-	}
-	return changed, nil
+		return via
+	})
 }
 
 // traps removes samples that name an erased host from the refused URLs of another one.

@@ -100,7 +100,7 @@ func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
 // addSeen merges items into the host's blocks and splits blocks that become too large. It sorts
 // items in place.
 func (w *writer) addSeen(host HostID, items []seenItem) error {
-	slices.SortFunc(items, func(a, b seenItem) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
+	sortSeen(items)
 	for len(items) > 0 {
 		key, block, next, more := seenBlock(w.seenCursor, host, items[0].fingerprint, w.key)
 		first := uint64(0)
@@ -121,6 +121,10 @@ func (w *writer) addSeen(host HostID, items []seenItem) error {
 	return nil
 }
 
+func sortSeen(items []seenItem) {
+	slices.SortFunc(items, func(a, b seenItem) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
+}
+
 // mergeSeen merges sorted items into an encoded block.
 func mergeSeen(to, block []byte, items []seenItem) []byte {
 	for len(block) > 0 || len(items) > 0 {
@@ -136,10 +140,17 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 	return to
 }
 
-// putSeen writes merged items as one block or, if they are too many, as several of equal size.
-// Equal fingerprints stay together.
+// putSeen writes merged items.
 func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
 	w.merge = merged
+	return eachSeenBlock(first, merged, func(first uint64, block []byte) error {
+		return w.seen.Put(appendSeenKey(w.key[:0], host, first), w.arena.copy(block))
+	})
+}
+
+// eachSeenBlock divides merged items into one block or, if they are too many, into several of equal size,
+// and calls put with the name of each. Equal fingerprints stay together.
+func eachSeenBlock(first uint64, merged []byte, put func(first uint64, block []byte) error) error {
 	for len(merged) > 0 {
 		total := len(merged) / seenItemSize
 		blocks := (total + maxSeenItems - 1) / maxSeenItems
@@ -147,7 +158,7 @@ func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
 		for n < len(merged) && bytes.Equal(merged[n-seenItemSize:n-4], merged[n:n+8]) {
 			n += seenItemSize
 		}
-		if err := w.seen.Put(appendSeenKey(w.key[:0], host, first), w.arena.copy(merged[:n])); err != nil {
+		if err := put(first, merged[:n]); err != nil {
 			return err
 		}
 		if merged = merged[n:]; len(merged) > 0 {

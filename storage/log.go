@@ -41,6 +41,9 @@ var (
 	ErrLogDown = errors.New("the log cannot be reached or written at the moment")
 	// ErrGap says that records are missing between the store and the log.
 	ErrGap = errors.New("records of the log are missing: restore the database from a snapshot")
+	// ErrAhead says that the log does not have what the store has: it was lost and made again, or has lost
+	// its end.
+	ErrAhead = errors.New("the log of the cluster has lost records that this node still has")
 )
 
 // LogPosition is how far a store has followed its log. The zero value is the start of the log.
@@ -276,8 +279,12 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 }
 
 func putPosition(marks *bolt.Bucket, p LogPosition) error {
-	v := binary.BigEndian.AppendUint64(nil, p.Number)
-	return marks.Put([]byte(markLog), binary.BigEndian.AppendUint64(v, p.Sequence))
+	return marks.Put([]byte(markLog), p.encode())
+}
+
+// encode returns the value of the mark of the log.
+func (p LogPosition) encode() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, p.Number), p.Sequence)
 }
 
 // loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.

@@ -31,7 +31,8 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 			"It stays a\nmember, for amble cluster undrain. The command waits until the node has none. It holds as long "+
 			"as\nthe process: a node that starts again takes shards again.", true),
 		c.command("undrain", "Make a node take shards again", "Undo amble cluster drain. Shards that should belong to the node "+
-			"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.", false))
+			"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.", false),
+		c.importDir(), c.serve())
 }
 
 // clustering is a command about a cluster.
@@ -56,10 +57,12 @@ func (c *clustering) connect(ctx context.Context,
 		return exit(exitProblem, err)
 	}
 	defer nc.Close()
-	if err = f(ctx, js, settings); err != nil {
-		return exit(exitProblem, err)
+	err = f(ctx, js, settings)
+	var known *exitError
+	if err == nil || errors.As(err, &known) {
+		return err
 	}
-	return nil
+	return exit(exitProblem, err)
 }
 
 // survey is what the NATS servers know of a cluster.

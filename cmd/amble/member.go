@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -54,7 +55,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
-	if limit, known := descriptorLimit(); known {
+	if limit, known := system.Descriptors(); known {
 		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
 			return out, err
 		}
@@ -154,10 +155,14 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
 			return disconnect, nil
 		}
-		if !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
+		reserved := errors.Is(err, membership.ErrReserved)
+		if !reserved && !errors.Is(err, natsconn.ErrDown) && !errors.Is(err, storage.ErrLogDown) {
 			return nil, refusedError(ctx, m, err)
 		}
-		if now := time.Now(); now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
+		if now := time.Now(); reserved && now.Sub(reported) > reportAgain {
+			m.log.Warn("waiting for the end of an import", "error", err)
+			reported = now
+		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
 				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
 			reported = now

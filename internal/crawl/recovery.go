@@ -192,31 +192,47 @@ func (r *recovery) holdHosts(b *storage.Batch) error {
 	return nil
 }
 
-// holdHost adds the restart hold of a host to b: a delay for a request whose end is not known, and
-// the Retry-After of a response that was not committed.
+// holdHost adds the restart hold of a host to b.
 func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
-	known, requested := r.ledger.Hosts[h.Name]
-	wait, waits := r.ledger.Waits[h.Name]
-	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil {
-		return fmt.Errorf("host %s: %w", h.Name, err)
+	held := restartHolds{r.ledger, r.limits, r.opened}
+	encoded, err := held.apply(h.Name, h.Politeness)
+	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
+	return err
+}
+
+// restartHolds are those of the hosts with requests that no commit knows of.
+type restartHolds struct {
+	ledger storage.UncommittedRequests
+	limits func(host string) *politeness.Options
+	now    time.Time
+}
+
+// apply returns the encoded politeness of a host with its restart hold: a delay for a request whose end
+// is not known, and the Retry-After of a response that was not committed.
+func (r *restartHolds) apply(host string, encoded []byte) ([]byte, error) {
+	known, requested := r.ledger.Hosts[host]
+	wait, waits := r.ledger.Waits[host]
+	if !requested && !waits {
+		return encoded, nil
 	}
-	polite := politeness.NewHost(r.limits(h.Name), state, r.opened)
+	state, err := politeness.DecodeState(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", host, err)
+	}
+	polite := politeness.NewHost(r.limits(host), state, r.now)
 	if requested {
-		delay := max(known, polite.Delay(r.opened))
+		delay := max(known, polite.Delay(r.now))
 		if known < 0 { // no robots.txt was read that could demand more
 			delay = max(delay, frontier.RestartDelay)
 		}
-		polite.HoldFor(r.opened, delay, politeness.ReasonRestart)
+		polite.HoldFor(r.now, delay, politeness.ReasonRestart)
 	}
 	if waits {
 		// It is no longer than it was, if the clock was set back.
-		left := min(wait.At.Add(wait.Wait).Sub(r.opened), wait.Wait)
-		polite.HoldFor(r.opened, left, politeness.ReasonRetryAfter)
+		left := min(wait.At.Add(wait.Wait).Sub(r.now), wait.Wait)
+		polite.HoldFor(r.now, left, politeness.ReasonRetryAfter)
 	}
-	encoded, err := polite.State(r.opened).AppendBinary(nil)
-	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
-	return err
+	return polite.State(r.now).AppendBinary(nil)
 }
 
 // The death of a process is an end that it did not begin itself: a fault that no recover catches, a

@@ -34,6 +34,7 @@ const (
 	metaIncoming = "amble-incoming" // up to which it has the URLs of other shards
 	metaSHA256   = "amble-sha256"
 	metaSize     = "amble-size"
+	metaLog      = "amble-log" // the log that it belongs to
 )
 
 // Snapshot is a copy of the database of a shard in the object store.
@@ -42,13 +43,14 @@ type Snapshot struct {
 	At       storage.LogPosition // a record that it has, and so all before it
 	Incoming uint64              // the sequence up to which it has the URLs of other shards
 	Size     int64               // bytes
+	log      string              // the identity of the log that it belongs to
 	sum      string
 	version  int
 }
 
 // snapshotName is the name of the snapshot of a shard as of a record. Names in their order are
 // snapshots in their order.
-func (s *Shard) snapshotName(number uint64) string { return fmt.Sprintf("%d.%020d", s.n, number) }
+func snapshotName(shard int, number uint64) string { return fmt.Sprintf("%d.%020d", shard, number) }
 
 // SnapshotDue reports whether a snapshot is due: the log behind the last one is larger than that,
 // and than 16 MiB.
@@ -118,17 +120,64 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	if err != nil {
 		return err
 	}
-	_, err = s.snapshots.Put(ctx, jetstream.ObjectMeta{
-		Name: s.snapshotName(at.Number), Metadata: map[string]string{
+	return s.putSnapshot(ctx, s.n, f, &Snapshot{At: at, Incoming: incoming, Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+}
+
+// putSnapshot stores a snapshot of a shard.
+func (s *Streams) putSnapshot(ctx context.Context, n int, data io.Reader, x *Snapshot) error {
+	_, err := s.snapshots.Put(ctx, jetstream.ObjectMeta{
+		Name: snapshotName(n, x.At.Number), Metadata: map[string]string{
 			metaVersion:  strconv.Itoa(snapshotVersion),
-			metaNumber:   strconv.FormatUint(at.Number, 10),
-			metaSequence: strconv.FormatUint(at.Sequence, 10),
-			metaIncoming: strconv.FormatUint(incoming, 10),
-			metaSHA256:   hex.EncodeToString(sum.Sum(nil)),
-			metaSize:     strconv.FormatInt(size, 10),
+			metaNumber:   strconv.FormatUint(x.At.Number, 10),
+			metaSequence: strconv.FormatUint(x.At.Sequence, 10),
+			metaIncoming: strconv.FormatUint(x.Incoming, 10),
+			metaSHA256:   x.sum,
+			metaSize:     strconv.FormatInt(x.Size, 10),
+			metaLog:      s.Identity(),
 		},
-	}, f)
+	}, data)
 	return downError(err)
+}
+
+// FirstPosition is the position of the first snapshot of a shard that has no log yet: its log goes on
+// with record 2.
+func FirstPosition() storage.LogPosition { return storage.LogPosition{Number: 1} }
+
+// PutFirst stores a database, with FirstPosition as its position, as the first snapshot of a shard that
+// nobody owns and that has no log.
+func (s *Streams) PutFirst(ctx context.Context, n int, path string) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = s.putSnapshot(ctx, n, f, &Snapshot{At: FirstPosition(), Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+	}
+	if err != nil {
+		return fmt.Errorf("snapshot of shard %d: %w", n, err)
+	}
+	return nil
+}
+
+// DeleteSnapshots deletes all snapshots of a cluster that is not in service.
+func (s *Streams) DeleteSnapshots(ctx context.Context) error {
+	objects, err := s.snapshots.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil
+	}
+	for _, object := range objects {
+		err = errors.Join(err, s.snapshots.Delete(ctx, object.Name))
+	}
+	if err != nil {
+		return fmt.Errorf("delete snapshots: %w", downError(err))
+	}
+	return nil
 }
 
 // purge deletes what a durable snapshot makes superfluous: the log up to it, the URLs of other shards
@@ -170,7 +219,7 @@ func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
 
 func parseSnapshot(m *jetstream.ObjectMeta) (x Snapshot, err error) {
 	var errs [5]error
-	x.Name, x.sum = m.Name, m.Metadata[metaSHA256]
+	x.Name, x.sum, x.log = m.Name, m.Metadata[metaSHA256], m.Metadata[metaLog]
 	x.version, errs[0] = strconv.Atoi(m.Metadata[metaVersion])
 	x.At.Number, errs[1] = strconv.ParseUint(m.Metadata[metaNumber], 10, 64)
 	x.At.Sequence, errs[2] = strconv.ParseUint(m.Metadata[metaSequence], 10, 64)
@@ -202,6 +251,10 @@ func (s *Shard) Restore(ctx context.Context, dir string) (at storage.LogPosition
 }
 
 func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storage.LogPosition, err error) {
+	if x.log != s.Identity() {
+		return at, fmt.Errorf("%w: snapshot %s belongs to the log that was made at %s, this one was made at %s; %s",
+			storage.ErrAhead, x.Name, x.log, s.Identity(), aheadAdvice)
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return at, err
 	}

@@ -60,7 +60,8 @@ const maxNames = 10_000
 
 // Join looks whether the process can be a node of the cluster: the stream and the settings are those
 // that the other nodes have. It creates them if this is the first node. The node is no member before
-// [Node.Run], and a node that is not run is closed. The error is natsconn.ErrDown if it may go away by itself, so Join can be called again.
+// [Node.Run], and a node that is not run is closed. The error is natsconn.ErrDown or ErrReserved if it may go
+// away by itself, so Join can be called again.
 func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) (*Node, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -115,6 +116,9 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if n.leaving.Load() { // Leave was called before Run
+		n.Leave()
 	}
 	var wg sync.WaitGroup
 	synced := make(chan struct{})

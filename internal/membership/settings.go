@@ -11,7 +11,7 @@ import (
 )
 
 // agree compares the settings of a node with those of its cluster. The first node writes them. The
-// error names each setting that differs.
+// error names each setting that differs, or is ErrReserved.
 func (r *registers) agree(ctx context.Context, w writer, settings []setting) error {
 	subject := r.names.Subject("settings")
 	for {
@@ -24,6 +24,9 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 			if err != nil {
 				return fmt.Errorf("the settings of cluster %s: %w; use the same version on all nodes",
 					r.names.Cluster, err)
+			}
+			if isReserved(theirs) {
+				return fmt.Errorf("join cluster %s: %w", r.names.Cluster, ErrReserved)
 			}
 			return r.compare(theirs, settings)
 		}

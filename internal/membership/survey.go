@@ -55,7 +55,7 @@ type Owner struct {
 	Goal  string    // the node that should own it; empty: there is none that could
 }
 
-// ReadSurvey reads the registers of a cluster. The error is ErrNoCluster if there are none.
+// ReadSurvey reads the registers of a cluster. The error is ErrNoCluster if there are none, or ErrReserved.
 func ReadSurvey(ctx context.Context, js jetstream.JetStream, names natsconn.Names) (*Survey, error) {
 	s, err := readSurvey(ctx, js, names)
 	if err != nil {
@@ -123,6 +123,9 @@ func (v *surveyor) readSettings(ctx context.Context, r *registers) error {
 	list, err := decodeSettings(m.data)
 	if err != nil {
 		return err
+	}
+	if isReserved(list) {
+		return ErrReserved
 	}
 	for _, s := range list {
 		v.settings[s.name] = s.value

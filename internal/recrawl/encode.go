@@ -61,3 +61,16 @@ func Without(encoded []byte, each func(remove func(History, Importance)) error) 
 	}
 	return p.AppendBinary(nil)
 }
+
+// Of returns the encoded state of a plan with other pages. each calls add with the history of each of them.
+func Of(encoded []byte, each func(add func(History, Importance)) error) ([]byte, error) {
+	var p Plan
+	if err := p.Restore(encoded); err != nil {
+		return nil, err
+	}
+	p.census = census{}
+	if err := each(p.census.add); err != nil {
+		return nil, err
+	}
+	return p.AppendBinary(nil)
+}

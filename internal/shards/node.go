@@ -75,6 +75,9 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	if e.streams, err = journal.Open(ctx, n.nc, e.o.journal()); err != nil {
 		return err
 	}
+	if err = checkLog(filepath.Join(e.o.Crawl.DataDir, "shards"), e.streams.Identity()); err != nil {
+		return err
+	}
 	e.trust = n.member.Trust()
 	if e.o.Crawl.MaxPages > 0 {
 		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)

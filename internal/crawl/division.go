@@ -1,0 +1,222 @@
+package crawl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Division divides the database of a crawl of one machine into those of the shards of a cluster. It
+// reads only. A Division must not be used concurrently.
+type Division struct {
+	store    *storage.Store
+	division *storage.Division
+	marks    map[string][]byte
+	holds    restartHolds
+}
+
+// OpenDivision opens the database in o.DataDir, which no process may have open, and divides its hosts
+// among so many parts. The errors of storage.Open come through.
+func OpenDivision(ctx context.Context, o Options, parts int, of func(host string) int) (*Division, error) {
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true, MapBytes: o.Storage.MapBytes})
+	if err != nil {
+		return nil, err
+	}
+	d := &Division{store: s}
+	if err := d.open(ctx, o, parts, of); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return d, nil
+}
+
+func (d *Division) open(ctx context.Context, o Options, parts int, of func(string) int) error {
+	at, err := d.store.LogPosition()
+	if err != nil {
+		return err
+	}
+	if at.Number > 0 {
+		return fmt.Errorf("%s is that of a shard of a cluster, and not of a whole crawl", d.store.Path())
+	}
+	if d.marks, err = d.store.Marks(""); err != nil {
+		return err
+	}
+	leases, err := d.store.Marks(leasebook.Mark)
+	if err != nil {
+		return err
+	}
+	if len(leases) > 0 {
+		return fmt.Errorf("%s has %d URLs that fetchers outside of amble have leased, and a cluster has no such fetchers: "+
+			"run the crawl until they are reported or their deadlines are over", d.store.Path(), len(leases))
+	}
+	committed, err := storage.DecodeOffset(d.marks[storage.MarkLedger])
+	if err != nil {
+		return err
+	}
+	o.fill()
+	d.holds.limits, d.holds.now = newInForce(&o, o.Live()).politeness, o.Now()
+	if d.holds.ledger, err = storage.ReadUncommitted(o.DataDir, committed, boot.ID(), nil); err != nil {
+		return err
+	}
+	d.division, err = d.store.Divide(ctx, parts, of)
+	return err
+}
+
+// Close closes the database.
+func (d *Division) Close() error { return d.store.Close() }
+
+// Counters returns the counters of the whole.
+func (d *Division) Counters() storage.Counters { return d.store.Counters() }
+
+// Paused reports whether the operator has paused the crawl.
+func (d *Division) Paused() bool { return len(d.marks[markPaused]) > 0 }
+
+// ScopeSeeds returns where redirects of seeds have led.
+func (d *Division) ScopeSeeds() (seeds []weburl.URL, err error) {
+	texts, err := d.store.ScopeSeeds()
+	for _, text := range texts {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("scope seed %q: %w", text, err)
+		}
+		seeds = append(seeds, u)
+	}
+	return seeds, err
+}
+
+// Write writes the database of a part to a file. at is the position in its log that it has. It returns
+// the counters of the part.
+func (d *Division) Write(ctx context.Context, path string, part int, at storage.LogPosition) (storage.Counters, error) {
+	marks, err := d.partMarks(part)
+	if err != nil {
+		return storage.Counters{}, fmt.Errorf("divide %s: %w", d.store.Path(), err)
+	}
+	return d.division.Write(ctx, path, storage.Part{
+		Number: part, Log: at, Marks: marks, Politeness: d.holds.apply,
+	})
+}
+
+// partMarks returns the marks of a part: what is about a host goes to the part of the host, the walks of
+// sweeps go on in all parts, and what is about the whole crawl is in all of them.
+func (d *Division) partMarks(part int) (map[string][]byte, error) {
+	marks := make(map[string][]byte, len(d.marks))
+	for name, value := range d.marks {
+		name, value, err := d.partMark(part, name, value)
+		if err != nil {
+			return nil, fmt.Errorf("mark %s: %w", name, err)
+		}
+		if name != "" {
+			marks[name] = value
+		}
+	}
+	return marks, nil
+}
+
+// partMark returns a mark as it is in a part; without a name it is not there.
+func (d *Division) partMark(part int, name string, value []byte) (string, []byte, error) {
+	ofHost := func(host storage.HostID, rename func(storage.HostID) string) (string, []byte, error) {
+		if p, id, ok := d.division.Place(host); ok && p == part {
+			return rename(id), value, nil
+		}
+		return "", nil, nil
+	}
+	if host, ok := sweep.HostOfMark(name); ok {
+		return ofHost(host, func(id storage.HostID) string { return sweep.MarkOfHost(name, id) })
+	}
+	if host, ok := hostOfLimit(name); ok {
+		return ofHost(host, limitMark)
+	}
+	var err error
+	switch {
+	case name == markIncoming || name == markHeld: // of another log; and all hosts of a shard have a restart hold
+		return "", nil, nil
+	case strings.HasPrefix(name, markTDM):
+		if d.partOf(strings.TrimPrefix(name, markTDM)) != part {
+			return "", nil, nil
+		}
+	case name == markDeaths:
+		if value = d.deathsOf(part, value); len(value) == 0 {
+			return "", nil, nil
+		}
+	case name == sweep.MarkExclude:
+		var at storage.Position
+		at, err = storage.ParsePosition(string(value))
+		value = []byte(d.division.Position(part, at).String())
+	case strings.HasPrefix(name, sweep.MarkDeleteAll):
+		value, err = remark(value, func(a *sweep.Deletion) bool {
+			a.Host = d.division.Position(part, storage.Position{Host: a.Host}).Host
+			return true
+		})
+	case strings.HasPrefix(name, sweep.MarkRetry):
+		value, err = remark(value, func(c *sweep.Command) bool { return d.retryOf(part, c) })
+	case name == MarkPlan:
+		value, err = recrawl.Of(value, func(add func(recrawl.History, recrawl.Importance)) error {
+			return d.division.Hosts(part, func(id storage.HostID) error { return addPlanned(d.store, id, add) })
+		})
+	}
+	if value == nil {
+		name = ""
+	}
+	return name, value, err
+}
+
+// remark changes what the JSON of a mark holds; nil: the mark goes, since change returns false.
+func remark[T any](value []byte, change func(*T) bool) ([]byte, error) {
+	var v T
+	if err := json.Unmarshal(value, &v); err != nil {
+		return nil, fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+	}
+	if !change(&v) {
+		return nil, nil
+	}
+	return json.Marshal(&v)
+}
+
+// retryOf makes a retry that of a part; false: it has no URLs there.
+func (d *Division) retryOf(part int, c *sweep.Command) bool {
+	at := d.division.Position(part, storage.Position{Host: c.Host, Ordinal: c.Ordinal})
+	c.Host, c.Ordinal = at.Host, at.Ordinal
+	return c.Selection == nil || c.Selection.Host == "" || d.division.Of(c.Selection.Host) == part
+}
+
+// partOf returns the part of a URL or an origin; -1: it is none.
+func (d *Division) partOf(url string) int {
+	u, err := weburl.Parse(url)
+	if err != nil {
+		return -1
+	}
+	return d.division.Of(u.Host())
+}
+
+// deathsOf returns the lines of the mark of deaths that are about URLs of a part.
+func (d *Division) deathsOf(part int, value []byte) (kept []byte) {
+	for line := range bytes.Lines(value) {
+		text := strings.TrimSpace(string(line))
+		if d.partOf(text[strings.LastIndexByte(text, ' ')+1:]) == part {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// addPlanned calls add for the pages of a host that have a recrawl planned.
+func addPlanned(s *storage.Store, host storage.HostID, add func(recrawl.History, recrawl.Importance)) error {
+	h, err := s.HostByID(host)
+	for at := h.First; err == nil && at < h.Tail; {
+		at, err = s.URLs(host, at, erasePage, func(u storage.Head) {
+			if u.Last.State != storage.Retrying && !u.Last.Due.IsZero() {
+				add(u.Last.History, recrawl.ImportanceOf(u.Priority, u.Depth))
+			}
+		})
+	}
+	return err
+}

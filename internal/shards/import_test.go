@@ -1,0 +1,166 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// busyHost is a host that wants to be left alone for a while: longer than the move takes, and the TTL for
+// which the nodes then wait.
+const busyHost, busyWait, moveTTL = "busy.test", 16 * time.Second, 5 * time.Second
+
+// ringAndBusy is the ring and a host whose first page says so.
+func ringAndBusy() []testweb.Site {
+	return append(ring(), testweb.Site{Host: busyHost, Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"), "/last": testweb.Page("last"),
+		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "16"), testweb.Page("later")),
+	}})
+}
+
+// connect connects to the servers of the world without being a node.
+func (w *world) connect() (*nats.Conn, jetstream.JetStream) {
+	w.t.Helper()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "import", Names: names, IgnoreOthers: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc, js
+}
+
+// crawlHalf crawls on one machine until so many pages were requested.
+func (w *world) crawlHalf(dir string, count int) {
+	w.t.Helper()
+	o := Options{Crawl: crawlOptions(w.web, dir, "alone", w.delay)}
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	e, err := crawl.Open(o.Crawl, logger(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(ctx, w.seeds)
+		ended <- errors.Join(err, e.Close())
+	}()
+	w.requested(count)
+	stop()
+	if err := <-ended; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// importFrom imports the crawl of one machine.
+func (w *world) importFrom(ctx context.Context, dir string, report func(Imported)) (Imported, error) {
+	w.t.Helper()
+	nc, js := w.connect()
+	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "import", w.delay), "import", w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	return Import(ctx, nc, js, o, dir, report)
+}
+
+// TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over
+// both, and hosts wait for as long as they would have on the one machine. An import that is interrupted keeps
+// nodes out, and is done again.
+func TestHeavyImport(t *testing.T) {
+	t.Parallel()
+	web := serve(t, ringAndBusy())
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
+	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
+	want := append([]string{busyHost + "/", busyHost + "/last", busyHost + "/later"}, ringPages()...)
+	alone := t.TempDir()
+	w.crawlHalf(alone, len(want)/2)
+	before := w.by("alone").Host(busyHost).Pages()
+	if len(before) != 2 {
+		t.Fatalf("%d requests of %s before the move", len(before), busyHost)
+	}
+	database, err := os.ReadFile(filepath.Join(alone, storage.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	killed, kill := context.WithCancel(t.Context())
+	if _, err := w.importFrom(killed, alone, func(i Imported) {
+		if i.Shards == 2 {
+			kill()
+		}
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an import that is interrupted: %v", err)
+	}
+	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+		t.Errorf("a node that joins before the import is complete: %v", err)
+	}
+	done, err := w.importFrom(t.Context(), alone, func(Imported) {})
+	if err != nil || done.Shards != shards || done.Counters.Of(storage.Fetched) < uint64(len(want)/3) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := w.importFrom(t.Context(), alone, func(Imported) {}); !errors.Is(err, membership.ErrInService) {
+		t.Errorf("an import into a cluster in service: %v", err)
+	}
+
+	for _, node := range []string{"node0", "node1", "node2"} {
+		w.start(node, t.TempDir())
+	}
+	w.crawled(want)
+	w.eventually("the busy host is requested again", func() error {
+		if len(web.Requests().Host(busyHost).Pages()) < 4 {
+			return errNotYet
+		}
+		return nil
+	})
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	log := w.check(want)
+	times := make(map[string]int)
+	for _, q := range log.Pages() {
+		if times[q.Host+q.Path]++; times[q.Host+q.Path] > 1 && q.Host != busyHost {
+			t.Errorf("%s%s was requested again, by %s", q.Host, q.Path, q.UserAgent)
+		}
+	}
+	busy := log.Host(busyHost)
+	for _, q := range busy {
+		if wait := q.Start.Sub(before[1].End); wait > 0 && wait < busyWait {
+			t.Errorf("%s%s was requested after %v, it had asked for %v", busyHost, q.Path, wait, busyWait)
+		}
+	}
+	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil || string(after) != string(database) {
+		t.Errorf("the database that was imported has changed: %v", err)
+	}
+}
+
+// tryOpen opens a node that is not to run.
+func (w *world) tryOpen(name string) error {
+	w.t.Helper()
+	nc, js := w.connect()
+	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	n, err := Open(w.t.Context(), nc, js, o, w.logger(name))
+	if err == nil {
+		n.member.Close()
+	}
+	return err
+}

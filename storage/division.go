@@ -1,0 +1,185 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Division divides the hosts of a database among parts, each of which becomes a database of its own
+// with all that is known of its hosts. It takes 6 bytes of memory a host. Nobody may commit to the
+// store meanwhile. A Division may be used concurrently.
+type Division struct {
+	store *Store
+	part  []uint16 // by host id; noPart: the host is erased
+	id    []HostID // by host id: its id in its part
+	size  []HostID // by part: hosts
+	of    func(host string) int
+}
+
+// MostParts is the most parts of a division.
+const MostParts = noPart
+
+const noPart = 1<<16 - 1
+
+// Divide divides the hosts among so many parts. of returns the part of a host.
+func (s *Store) Divide(ctx context.Context, parts int, of func(host string) int) (*Division, error) {
+	d := &Division{
+		store: s, part: []uint16{noPart}, id: []HostID{NoHost}, size: make([]HostID, parts), of: of,
+	}
+	if parts > MostParts {
+		return nil, fmt.Errorf("divide %s into %d parts: at most %d are possible", s.path, parts, MostParts)
+	}
+	err := s.Hosts(func(h *Host) error {
+		if int(h.ID) != len(d.part) {
+			return fmt.Errorf("%w: host %d is missing", ErrCorrupt, len(d.part))
+		}
+		part, id := uint16(noPart), NoHost
+		if !isErased(h.Name) {
+			part = uint16(of(h.Name))
+			d.size[part]++
+			id = d.size[part]
+		}
+		d.part, d.id = append(d.part, part), append(d.id, id)
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("divide %s: %w", s.path, err)
+	}
+	return d, nil
+}
+
+// Of returns the part of a host by its name, known or not.
+func (d *Division) Of(host string) int { return d.of(host) }
+
+// Place returns the part of a host and its id there; ok is false if it is in none.
+func (d *Division) Place(host HostID) (part int, id HostID, ok bool) {
+	if int64(host) >= int64(len(d.part)) || d.part[host] == noPart {
+		return 0, NoHost, false
+	}
+	return int(d.part[host]), d.id[host], true
+}
+
+// Position returns the position in a part that has the URLs of the part before and behind it that a
+// position of the whole has before and behind it.
+func (d *Division) Position(part int, at Position) Position {
+	for host := at.Host; int64(host) < int64(len(d.part)); host++ {
+		if int(d.part[host]) != part {
+			continue
+		}
+		if host != at.Host {
+			at.Ordinal = 0
+		}
+		return Position{d.id[host], at.Ordinal}
+	}
+	return Position{Host: d.size[part] + 1}
+}
+
+// Hosts calls f for the hosts of a part in the order of their ids, until f returns an error.
+func (d *Division) Hosts(part int, f func(HostID) error) error {
+	for host, p := range d.part {
+		if int(p) == part {
+			if err := f(HostID(host)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Part is what a part of a division has besides the rows of its hosts.
+type Part struct {
+	Number int
+	// Log is the position in a log that the part follows from now on. The zero value: none.
+	Log LogPosition
+	// Marks are those of the part, without the one of the log. Marks that describe files of a data
+	// directory are left out.
+	Marks map[string][]byte
+	// Politeness changes the encoded politeness of a host. Nil: it stays.
+	Politeness func(host string, state []byte) ([]byte, error)
+}
+
+// Write writes a part to a new file, which is durable then. It returns the counters of the part.
+func (d *Division) Write(ctx context.Context, path string, p Part) (Counters, error) {
+	c := d.copyOf(ctx, p.Number)
+	c.politeness = p.Politeness
+	marks := copiedMarks(p.Marks)
+	if p.Log.Number > 0 {
+		marks[markLog] = p.Log.encode()
+	}
+	err := writeDatabase(path, d.store.path, func(to *bolt.DB) error {
+		return writeCopies(to, &d.store.key, marks, c)
+	})
+	if err != nil {
+		return Counters{}, fmt.Errorf("write part %d of %s: %w", p.Number, d.store.path, spaceError(err))
+	}
+	return c.counters, nil
+}
+
+// copyOf returns the copy of a part.
+func (d *Division) copyOf(ctx context.Context, part int) *rowCopy {
+	return &rowCopy{
+		ctx: ctx, from: d.store, has: func(host string) bool { return d.of(host) == part },
+		hosts: func(f func(HostID) error) error { return d.Hosts(part, f) },
+		newID: func(host HostID) HostID {
+			if p, id, ok := d.Place(host); ok && p == part {
+				return id
+			}
+			return NoHost
+		},
+	}
+}
+
+// copiedMarks returns the marks that a copy can have.
+func copiedMarks(all map[string][]byte) map[string][]byte {
+	marks := make(map[string][]byte, len(all)+1)
+	for name, mark := range all {
+		if !isLocal(name) && name != markLog {
+			marks[name] = mark
+		}
+	}
+	return marks
+}
+
+// writeCopies writes copies of hosts of several databases to a new one, bucket by bucket.
+func writeCopies(to *bolt.DB, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) (err error) {
+	rows := &rowWriter{db: to}
+	defer func() {
+		for _, c := range all {
+			err = errors.Join(err, c.end())
+		}
+		if err != nil {
+			err = errors.Join(err, rows.drop())
+		}
+	}()
+	for _, c := range all {
+		c.to, c.key = rows, key
+		if err := c.begin(); err != nil {
+			return err
+		}
+	}
+	for _, name := range buckets() { // meta, which has the counters, is the last one
+		err := rows.begin(name)
+		if string(name) == string(bucketMark) {
+			err = errors.Join(err, putSorted(rows, marks))
+		}
+		for _, c := range all {
+			if err == nil {
+				err = guard(func() error { return c.copyBucket(name) })
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", name, err)
+		}
+	}
+	var sum Counters
+	for _, c := range all {
+		sum.Add(c.counters)
+	}
+	if err := putNewMeta(rows, key, sum); err != nil {
+		return err
+	}
+	return rows.end()
+}

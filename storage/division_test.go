@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// TestDivision divides random databases into parts, makes one of the parts again, and compares all that
+// is known. What a part knows of its hosts has to be what the whole knows.
+func TestDivision(t *testing.T) {
+	tries(t, 25)
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		d := &driver{model: newModel()}
+		var err error
+		if d.dir, err = os.MkdirTemp(dir, ""); err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(d.dir)
+		d.open(t)
+		defer func() { d.store.Close() }()
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			d.commit(t)
+		}
+		if rapid.Bool().Draw(t, "age") && !d.model.hasPurged() {
+			age(t, d.store)
+		}
+		mustCommit(t, d.store, &Batch{Marks: map[string][]byte{MarkOutput: {1}}})
+		parts := rapid.IntRange(1, 4).Draw(t, "parts")
+		d.divide(t, parts)
+	})
+}
+
+// partOf is the part of a host in the tests.
+func partOf(host string, parts int) (n int) {
+	for _, b := range []byte(host) {
+		n += int(b)
+	}
+	return n % parts
+}
+
+func (d *driver) divide(t *rapid.T, parts int) {
+	of := func(host string) int { return partOf(weburl.RegistrableDomain(host), parts) }
+	want := strings.Join(dump(t, d.store, of), "")
+	division, err := d.store.Divide(t.Context(), parts, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks, err := d.store.Marks("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	var again []*Division
+	for n := range parts {
+		dir := filepath.Join(d.dir, fmt.Sprint("part", n))
+		if err := os.Mkdir(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		counters, err := division.Write(t.Context(), filepath.Join(dir, FileName),
+			Part{Number: n, Log: LogPosition{Number: 1}, Marks: marks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, dir, Options{ReadOnly: true, MapBytes: 1 << 20})
+		defer s.Close()
+		checkClean(t, s)
+		if at, err := s.LogPosition(); s.Counters() != counters || at != (LogPosition{Number: 1}) || err != nil {
+			t.Fatalf("counters are %+v, want %+v; %v, %v", s.Counters(), counters, at, err)
+		}
+		lines = append(lines, dump(t, s, of)...)
+		one, err := s.Divide(t.Context(), 1, func(string) int { return 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = append(again, one)
+	}
+	slices.Sort(lines)
+	if got := strings.Join(slices.Compact(lines), ""); got != want {
+		t.Fatalf("the parts have\n%s\nthe whole\n%s", got, want)
+	}
+	dir := filepath.Join(d.dir, "whole")
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewUnion(again).Write(t.Context(), filepath.Join(dir, FileName), d.store.path, marks); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, dir, Options{NoSync: true, MapBytes: 1 << 20})
+	defer s.Close()
+	checkClean(t, s)
+	if got := strings.Join(dump(t, s, of), ""); got != want || s.Counters() != d.store.Counters() {
+		t.Fatalf("the whole has\n%s\nafter it was divided\n%s", want, got)
+	}
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://new.test/", "http://new.test/")})
+	checkClean(t, s)
+}
+
+// dump returns all that a database knows, as sorted lines without ids of hosts. A page that is of another
+// part than a URL is not named.
+func dump(t tester, s *Store, part func(host string) int) (lines []string) {
+	t.Helper()
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format+"\n", args...)) }
+	err := s.db.View(func(tx *bolt.Tx) error {
+		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
+			rd := reader{tx: tx}
+			if err := getRow(tx, id, &rd.row); err != nil {
+				return err
+			}
+			dumpHost(t, tx, &rd, s.names(t), part, add)
+		}
+		for _, name := range [][]byte{bucketRobots, bucketRobotsHistory, bucketScope, bucketMark} {
+			if b := tx.Bucket(name); b != nil {
+				_ = b.ForEach(func(k, v []byte) error {
+					if !isLocal(string(k)) && string(k) != markLog {
+						add("%s %s %x", name, k, v)
+					}
+					return nil
+				})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (s *Store) names(t tester) (names []string) {
+	if err := s.Hosts(func(h *Host) error { names = append(names, h.Name); return nil }); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return names
+}
+
+func dumpHost(t tester, tx *bolt.Tx, rd *reader, names []string, part func(string) int, add func(string, ...any)) {
+	r := rd.row
+	name := string(r.name)
+	queries := slices.Clone(r.queries)
+	add("%s %d-%d spilled %d states %v %d requests %d %d politeness %x origins %+v plain %d queries %v digests %v "+
+		"site %x errors %v payloads %x wall %x", name, r.first, r.next, r.spilled, r.counts, r.stateTop, r.requests, r.bytes,
+		r.politeness, r.origins, r.plain, queries, r.digests, r.site, r.errors, r.payloads, r.wall)
+	for n := r.first; n < r.next; n++ {
+		e, err := rd.entry(n)
+		o, err2 := rd.outcome(n)
+		if err != nil || err2 != nil {
+			t.Fatalf("%v, %v", err, err2)
+		}
+		via := ""
+		if e.ViaHost != NoHost && int(e.ViaHost) <= len(names) && part(names[e.ViaHost-1]) == part(name) {
+			via = fmt.Sprint(names[e.ViaHost-1], e.ViaOrdinal)
+		}
+		e.ViaHost, e.ViaOrdinal = NoHost, 0
+		add("%s %+v %+v via %s", name, e, o, via)
+	}
+	for _, bucket := range [][]byte{bucketState, bucketSeen, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata} {
+		b := tx.Bucket(bucket)
+		if b == nil {
+			continue
+		}
+		c := b.Cursor()
+		for k, v := c.Seek(appendHostKey(nil, r.id)); bytes.HasPrefix(k, appendHostKey(nil, r.id)); k, v = c.Next() {
+			add("%s %s %x %x", name, bucket, k[hostKeySize:], v)
+		}
+	}
+}
+
+// TestUnionOfStrangers: databases that were made apart have different secrets. In their union all URLs are
+// found again, and the queries of a path are counted on.
+func TestUnionOfStrangers(t *testing.T) {
+	var all []*Division
+	for n, host := range []string{"a.test", "b.test", "elsewhere.test"} {
+		s := mustOpen(t, t.TempDir(), Options{MaxQueries: 100})
+		defer mustClose(t, s)
+		texts := numbered(host, 0, 300)
+		for q := range 60 {
+			texts = append(texts, fmt.Sprintf("http://%s/list?page=%d", host, q))
+		}
+		mustCommit(t, s, &Batch{Found: found(t, s, texts...)})
+		d, err := s.Divide(t.Context(), 2, func(host string) int { return min(1, len(host)/10) })
+		if err != nil || n > 2 {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	dir := t.TempDir()
+	u := NewUnion(all)
+	counters, err := u.Write(t.Context(), filepath.Join(dir, FileName), all[0].store.path, nil)
+	if err != nil || counters.Hosts != 2 || counters.URLs != 720 {
+		t.Fatalf("%+v, %v", counters, err)
+	}
+	if id, ok := u.Host(1, 1); id != 2 || !ok {
+		t.Errorf("b.test has id %d, %t", id, ok)
+	}
+	if _, ok := u.Host(2, 1); ok {
+		t.Error("elsewhere.test is in the union")
+	}
+	s := mustOpen(t, dir, Options{MaxQueries: 61})
+	defer mustClose(t, s)
+	checkClean(t, s)
+	for _, host := range []string{"a.test", "b.test"} {
+		again := found(t, s, append(numbered(host, 0, 300), fmt.Sprintf("http://%s/list?page=x", host),
+			fmt.Sprintf("http://%s/list?page=y", host))...)
+		if r := mustCommit(t, s, &Batch{Found: again}); r.Added != 1 || r.TrappedBy[TrapQueries] != 1 {
+			t.Errorf("%s: %+v", host, r)
+		}
+	}
+}
+
+// TestDivisionPositions: a position in the whole is the position behind the same URLs in each part.
+func TestDivisionPositions(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a1.test/", "http://b2.test/", "http://c1.test/", "http://d2.test/")})
+	d, err := s.Divide(t.Context(), 3, func(host string) int { return int(host[1] - '1') })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		part     int
+		at, want string
+	}{
+		{0, "0.0", "1.0"}, {0, "1.5", "1.5"}, {0, "2.5", "2.0"}, {0, "3.1", "2.1"}, {0, "4.0", "3.0"},
+		{1, "1.5", "1.0"}, {1, "2.5", "1.5"}, {1, "9.0", "3.0"}, {2, "1.1", "1.0"},
+	} {
+		at, err := ParsePosition(c.at)
+		if got := d.Position(c.part, at); err != nil || got.String() != c.want {
+			t.Errorf("%s is %s in part %d, want %s", c.at, got, c.part, c.want)
+		}
+	}
+}
