@@ -124,7 +124,7 @@ func (d *Division) partMarks(part int) (map[string][]byte, error) {
 // partMark returns a mark as it is in a part; without a name it is not there.
 func (d *Division) partMark(part int, name string, value []byte) (string, []byte, error) {
 	ofHost := func(host storage.HostID, rename func(storage.HostID) string) (string, []byte, error) {
-		if p, id, ok := d.division.Place(host); ok && p == part {
+		if p, id, ok := d.division.Locate(host); ok && p == part {
 			return rename(id), value, nil
 		}
 		return "", nil, nil

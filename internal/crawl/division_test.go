@@ -24,7 +24,7 @@ func TestDivisionMarks(t *testing.T) {
 		"exclude": []byte("3.9"), "retry/1": []byte(`{"selection":{"states":4},"host":4,"ordinal":2,"back":1}`),
 		"retry/2":      []byte(`{"selection":{"host":"a.test"},"host":1,"ordinal":3}`),
 		"delete-all/7": []byte(`{"before":7,"host":2}`), "optout/host x.test": []byte("{}"), "delay": []byte("7"),
-		"output": {1}, "in": storage.EncodeOffset(9), "owed": {1}, "ledger": storage.EncodeOffset(0), "other": {3},
+		"output": {1}, "in": storage.EncodeOffset(9), markHeld: {1}, "ledger": storage.EncodeOffset(0), "other": {3},
 	}})
 	held, err := storage.OpenLedger(dir, boot.ID(), 0)
 	if err != nil {

@@ -116,7 +116,7 @@ func (i *importing) shard(ctx context.Context, n int) (err error) {
 	defer func() { err = errors.Join(err, os.Remove(path)) }()
 	info, err := os.Stat(path)
 	if err == nil {
-		err = i.bounded(ctx, i.reservation.Renew) // another import may have taken over
+		err = i.bounded(ctx, i.reservation.Hold) // another import may have taken over
 	}
 	if err == nil {
 		err = i.streams.PutFirst(ctx, n, path)
