@@ -75,7 +75,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	}
 	hosts := new(register)
 	f := &Frontier{
-		o: o, scope: scope, epoch: epoch,
+		o: o, scope: scope, epoch: epoch, share: newShare(&o),
 		hosts:           hosts,
 		woken:           newHeap(hosts),
 		limits:          make(map[LimitKey]*limit),

@@ -85,6 +85,7 @@ type Admission struct {
 type GateEnd struct {
 	At   time.Time
 	Made bool // false: nothing left the machine; all is as if it had not begun
+	Void bool // nothing came of the admission, which is the last one: no batch has begun by it
 	Knowledge
 }
 
@@ -156,7 +157,7 @@ func (f *Frontier) passed(h *host, admitted *GateRequest, out *outstanding) {
 		out.lease.Gate = admitted
 		return
 	}
-	f.o.Gate.End(admitted, GateEnd{At: f.clock, Knowledge: f.knowledge(h)})
+	f.o.Gate.End(admitted, GateEnd{At: f.clock, Void: true, Knowledge: f.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it

@@ -25,6 +25,7 @@ type gateEntry struct {
 type gateKnowledge struct {
 	of *Member
 	Knowledge
+	before time.Time // LastEnd before the last admission
 }
 
 // gateWaiter is a request that was refused.
@@ -65,7 +66,8 @@ func (all *gateEntries) begin(u *Member, r *GateRequest) {
 			e.inFlight++
 		}
 	}
-	if k := all[0].learn(u, r.Knowledge); r.Most > 0 {
+	k := all[0].learn(u, r.Knowledge)
+	if k.before = k.LastEnd; r.Most > 0 {
 		k.end(r.Now)
 	}
 }

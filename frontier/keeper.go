@@ -143,6 +143,10 @@ func (u *Member) Adopt(r *GateRequest) {
 func (u *Member) End(r *GateRequest, end GateEnd) {
 	entries := u.of.entriesOf(r)
 	k := entries[0].learn(u, end.Knowledge)
+	if end.Void {
+		k.LastEnd = k.before
+		k.end(end.Knowledge.LastEnd)
+	}
 	for i, e := range entries {
 		if e == nil {
 			continue

@@ -22,7 +22,7 @@ type Recrawler interface {
 	Gone(*recrawl.Visit, *recrawl.Site) recrawl.Memory
 	Unanswered(*recrawl.Visit, *recrawl.Site) recrawl.History
 	Adjust(spare, late float64) // how much of the budget was unused, and how late the page was, when a recrawl begins
-	Budget() float64            // recrawls a day; 0: no limit
+	Budget() float64            // recrawls a day; 0: no limit; see Frontier.BudgetChanged
 }
 
 // share accounts for recrawls and other requests.
@@ -30,6 +30,7 @@ type share struct {
 	nextAt instant // when the budget allows the next recrawl
 	lastAt instant // when the last one began
 	credit float64 // of recrawls; above 0 it is their turn
+	gap    instant // the mean time between recrawls that the budget allows; 0: there is no limit
 }
 
 // maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
@@ -39,13 +40,41 @@ const maxCredit = 1
 // budgetWindow is how much unused budget may be used later.
 const budgetWindow = instant(time.Hour)
 
-// gap is the mean time between recrawls that the budget allows; 0: there is no limit.
-func (f *Frontier) gap() instant {
-	budget := f.o.Recrawl.Budget()
+// longestGap is that of a budget which allows nothing. It is 18 years, and small enough to be added up.
+const longestGap = never / 8
+
+// gapOf returns the mean time between recrawls that a budget a day allows; 0: there is no limit.
+func gapOf(budget float64) instant {
 	if budget <= 0 {
 		return 0
 	}
-	return instant(float64(24*time.Hour) / budget)
+	return instant(min(float64(24*time.Hour)/budget, float64(longestGap)))
+}
+
+// newShare returns the share of a crawl with a budget. One that allows nothing at first has saved nothing.
+func newShare(o *Options) (s share) {
+	if o.Recrawl != nil {
+		s.gap = gapOf(o.Recrawl.Budget())
+	}
+	if s.gap == longestGap {
+		s.nextAt = s.gap
+	}
+	return s
+}
+
+// window is how far back unused budget counts.
+func (s *share) window() instant { return max(budgetWindow, 4*s.gap) }
+
+// BudgetChanged takes note that Options.Recrawl has another budget. As many recrawls remain unused as were
+// before, or have to be made up for.
+func (f *Frontier) BudgetChanged(at time.Time) {
+	s, now, gap := &f.share, f.instant(at), gapOf(f.o.Recrawl.Budget())
+	unused := 0.0
+	if s.gap > 0 {
+		unused = float64(min(now-s.nextAt, s.window())) / float64(s.gap)
+	}
+	s.gap = gap
+	s.nextAt = now - instant(min(unused*float64(gap), float64(s.window())))
 }
 
 // recrawlAllowed reports whether the budget allows a recrawl now.
@@ -60,11 +89,10 @@ func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
 func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s := &f.share
 	s.credit = max(s.credit-(1-f.o.RecrawlShare), -maxCredit)
-	gap := f.gap()
+	gap, window := s.gap, s.window()
 	if gap == 0 {
 		return
 	}
-	window := max(budgetWindow, 4*gap)
 	s.nextAt = max(s.nextAt, now-window)
 	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 0: one more could have begun before
 	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
@@ -76,7 +104,7 @@ func (f *Frontier) countRecrawl(fetched, due, now instant) {
 func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RecrawlShare, maxCredit) }
 
 // refundRecrawl gives back the budget of a recrawl that was not sent.
-func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
+func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.share.gap }
 
 // activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
 // soon, because others can use the room.
@@ -85,7 +113,7 @@ func (f *Frontier) activateForRecrawls(now instant) {
 		return
 	}
 	enough := maxActivating
-	if gap := f.gap(); gap > 0 {
+	if gap := f.share.gap; gap > 0 {
 		enough = int(min(1+2*lead/gap, maxActivating))
 	}
 	for f.canActivate() {

@@ -90,6 +90,35 @@ func TestRecrawlBudget(t *testing.T) {
 	w.checkManners()
 }
 
+// TestBudgetChanges: however often the budget changes, as many recrawls are made as it has allowed in all, and
+// none while it allows nothing.
+func TestBudgetChanges(t *testing.T) {
+	o := every(time.Minute)
+	w := recrawlWorld(t, o, 0.5)
+	plan := w.o.Recrawl.(*recrawl.Plan)
+	plan.SetBudget(recrawl.LeastBudget)
+	for n := range 40 {
+		w.add(fmt.Sprintf("http://h%d.test/", n))
+	}
+	w.open()
+	w.run(5 * time.Minute)
+	allowed := 0.0
+	for n := range 60 {
+		before, aMinute := len(w.pages()), []float64{1, 3, 0, 0.2, 6, 0}[n%6]
+		plan.SetBudget(max(aMinute*24*60, recrawl.LeastBudget))
+		w.f.BudgetChanged(w.now)
+		w.run(97 * time.Second)
+		allowed += aMinute * 97 / 60
+		made := len(w.pages()) - 40
+		if float64(made) > allowed || float64(made) < allowed-3 {
+			t.Fatalf("%d recrawls after %d changes, the budgets have allowed %.1f", made, n+1, allowed)
+		}
+		if aMinute == 0 && len(w.pages()) > before {
+			t.Fatalf("%d recrawls without a budget", len(w.pages())-before)
+		}
+	}
+}
+
 // spending notes what its plan is told of the budget.
 type spending struct {
 	*recrawl.Plan

@@ -41,6 +41,9 @@ var (
 	ErrLogDown = errors.New("the log cannot be reached or written at the moment")
 	// ErrGap says that records are missing between the store and the log.
 	ErrGap = errors.New("records of the log are missing: restore the database from a snapshot")
+	// ErrAhead says that the log does not have what the store has: it was lost and made again, or has lost
+	// its end.
+	ErrAhead = errors.New("the log of the cluster has lost records that this node still has")
 )
 
 // LogPosition is how far a store has followed its log. The zero value is the start of the log.

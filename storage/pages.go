@@ -13,6 +13,8 @@ import (
 	"math"
 	"os"
 	"slices"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // The part of bbolt's file format that inspect reads: two meta pages, the first at the start of the
@@ -49,7 +51,11 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 	if info.Size() == 0 && !readOnly {
 		return true, nil
 	}
-	if err := lockedByOther(f); err != nil {
+	locked, err := system.IsLocked(f) // by bbolt of another process, for as long as that has it open
+	if locked {
+		err = ErrInUse
+	}
+	if err != nil {
 		return false, err
 	}
 	if info, err = f.Stat(); err != nil { // its size now that no process writes it

@@ -43,7 +43,8 @@ violation.
 with the line of the robots.txt that allowed it. --requests lists the requests themselves. --since takes a
 duration (24h: the last day), a date, or a time such as 2026-11-20T13:00:00Z.
 
-It works with or without a running crawl. docs/AUDIT.md says what it proves and what it cannot.
+It works with or without a running crawl. On a node of a cluster it reads the requests of this node, for all shards
+that it has ever had: run it on each node, or read GET /api/v1/audit of one. docs/AUDIT.md says what it proves and what it cannot.
 
 Exit code 0: no violation. 1: there are violations, there is no log, or a part of it cannot be read. 2: wrong
 usage or settings.`,
@@ -117,21 +118,23 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 }
 
 func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Options) error {
-	dir := filepath.Join(c.DataDir, requestlog.DirName)
+	dirs, err := requestLogs(c)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	end := f.list(out, &o)
 	o.Robots = c.RobotsOptions()
-	var err error
 	if o.OptOuts, err = auditOptOuts(command.Context(), c); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
-	report, err := audit.Run(command.Context(), dir, o)
+	report, err := audit.RunAll(command.Context(), dirs, o)
 	if err = errors.Join(err, end()); err != nil {
 		return errors.Join(err, out.Flush())
 	}
 	switch {
 	case report.Requests == 0 && len(report.Damaged) == 0:
-		err = noRequests(dir, c, o)
+		err = noRequests(c, o)
 	case f.lines:
 	case f.asJSON:
 		err = printAuditJSON(out, report)
@@ -142,6 +145,15 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 		err = auditProblem(report)
 	}
 	return err
+}
+
+// requestLogs returns the directories of the request logs: on a node of a cluster those of all shards that it has
+// ever had.
+func requestLogs(c *config.Config) ([]string, error) {
+	if !c.InCluster() {
+		return []string{filepath.Join(c.DataDir, requestlog.DirName)}, nil
+	}
+	return filepath.Glob(filepath.Join(c.DataDir, "shards", "*", requestlog.DirName))
 }
 
 // auditOptOuts returns all opt-outs.
@@ -198,7 +210,11 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 }
 
 // noRequests explains why there is nothing to audit.
-func noRequests(dir string, c *config.Config, o audit.Options) error {
+func noRequests(c *config.Config, o audit.Options) error {
+	dir := filepath.Join(c.DataDir, requestlog.DirName)
+	if c.InCluster() {
+		dir = filepath.Join(c.DataDir, "shards")
+	}
 	switch {
 	case c.Audit.MaxSize == 0:
 		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",

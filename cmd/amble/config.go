@@ -101,6 +101,11 @@ type liveSettings struct {
 	level *slog.LevelVar
 	log   *slog.Logger
 
+	// publish replaces the patch of all nodes of a cluster by what next makes of it; nil: there is one machine.
+	// With reload all nodes read their files again.
+	publish func(ctx context.Context, reload bool, next func(patch []byte) ([]byte, error)) error
+	agreed  func(crawl.Live) []string // the settings that all nodes have to agree on, and that would change
+
 	tokens func(full, read, fetch string) // sets the API's tokens; nil: there is no API
 	// setToken sets the token of the URLFrontier service; nil: there is none
 	setToken func(string)
@@ -143,6 +148,9 @@ func (l *liveSettings) Change(ctx context.Context, patch []byte) ([]string, erro
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.publish != nil {
+		return l.changeAll(ctx, changed, false)
+	}
 	return l.replace(ctx, merged(l.patch, changed))
 }
 
@@ -150,26 +158,88 @@ func (l *liveSettings) Change(ctx context.Context, patch []byte) ([]string, erro
 func (l *liveSettings) Reload(ctx context.Context) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.publish != nil {
+		return l.changeAll(ctx, nil, true)
+	}
 	return l.replace(ctx, nil)
+}
+
+// changeAll changes the settings of all nodes of a cluster. This node only looks whether it can follow.
+func (l *liveSettings) changeAll(ctx context.Context, changed map[string]any, reload bool) (keys []string, err error) {
+	err = l.publish(ctx, reload, func(encoded []byte) ([]byte, error) {
+		var before map[string]any
+		if err := json.Unmarshal(encoded, &before); len(encoded) > 0 && err != nil {
+			return nil, err
+		}
+		patch := merged(before, changed)
+		if reload {
+			patch = nil
+		}
+		fresh, encoded, err := l.check(patch)
+		if err != nil {
+			return nil, err
+		}
+		keys = l.current.Changes(fresh)
+		return encoded, nil
+	})
+	return keys, err
+}
+
+// Apply implements shards.Settings.
+func (l *liveSettings) Apply(ctx context.Context, encoded []byte) error {
+	var patch map[string]any
+	if err := json.Unmarshal(encoded, &patch); len(encoded) > 0 && err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.replace(ctx, patch)
+	return err
+}
+
+// check loads the settings again, with a patch that it also returns as JSON.
+func (l *liveSettings) check(patch map[string]any) (fresh *config.Config, encoded []byte, err error) {
+	if len(patch) > 0 {
+		if encoded, err = json.Marshal(patch); err != nil {
+			return nil, nil, err
+		}
+	}
+	if fresh, err = l.load(encoded); err != nil {
+		return nil, nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
+	}
+	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
+		return nil, nil, rejected(fixed)
+	}
+	return fresh, encoded, l.checkAgreed(fresh)
+}
+
+// checkAgreed refuses settings that all nodes of a cluster have to agree on.
+func (l *liveSettings) checkAgreed(fresh *config.Config) error {
+	if l.agreed == nil {
+		return nil
+	}
+	options, err := fresh.CrawlOptions(programVersion())
+	if err != nil {
+		return rejected(err)
+	}
+	var problems server.Rejected
+	for _, key := range l.agreed(options.Live()) {
+		problems = append(problems, server.RejectedSetting{Key: key,
+			Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes for that"})
+	}
+	if problems == nil {
+		return nil
+	}
+	return problems
 }
 
 // replace loads the settings again, with a patch, and applies the differences.
 func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]string, error) {
-	var encoded []byte
-	if len(patch) > 0 {
-		var err error
-		if encoded, err = json.Marshal(patch); err != nil {
-			return nil, err
-		}
-	}
-	fresh, err := l.load(encoded)
+	fresh, _, err := l.check(patch)
 	if err != nil {
-		return nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
+		return nil, err
 	}
 	changes := l.current.Changes(fresh)
-	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
-		return nil, rejected(fixed)
-	}
 	options, err := fresh.CrawlOptions(programVersion())
 	if err != nil {
 		return nil, rejected(err)
@@ -189,6 +259,16 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 		l.log.Warn("settings have changed", "keys", strings.Join(changes, " "))
 	}
 	return changes, nil
+}
+
+// reread reads the config file of this process again. What a cluster has changed for all of its nodes stays.
+func (l *liveSettings) reread(ctx context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.publish != nil {
+		return l.replace(ctx, l.patch)
+	}
+	return l.replace(ctx, nil)
 }
 
 // withFixed adds the fixed settings to the problems of a load. The load fails before they are
@@ -266,7 +346,7 @@ func (l *liveSettings) reloadOnHangup(ctx context.Context) (stop func()) {
 }
 
 func (l *liveSettings) reload(ctx context.Context) {
-	changes, err := l.Reload(ctx)
+	changes, err := l.reread(ctx)
 	var problems server.Rejected
 	switch {
 	case errors.As(err, &problems):

@@ -82,7 +82,7 @@ func exportTo(
 	if format == formatURLFrontier {
 		write = (&frontierWriter{w: out}).Write
 	}
-	_, err = i.URLs(command.Context(), q, func(u *inspect.URL) error {
+	_, err = i.URLs(command.Context(), q, "", func(u *inspect.URL) error {
 		n++
 		return write(u)
 	})

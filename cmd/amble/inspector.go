@@ -21,7 +21,8 @@ import (
 type inspector interface {
 	Hosts(context.Context, inspect.HostQuery, func(*inspect.Host) error) (matching int, err error)
 	Host(context.Context, string) (inspect.HostStory, error)
-	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
+	// URLs begins at a position, and returns that of the next URL after the limit; empty: there is none.
+	URLs(ctx context.Context, q inspect.URLQuery, from string, each func(*inspect.URL) error) (next string, err error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
 	RecrawlPlan(ctx context.Context, hosts int) (inspect.RecrawlPlan, error)
 	HostNames(ctx context.Context, begin string, most int) ([]string, error)
@@ -102,6 +103,19 @@ func setStoredScope(store *storage.Store, c *config.Config, view *inspect.Option
 type storedInspector struct {
 	*inspect.View
 	io.Closer
+}
+
+// URLs implements inspector.
+func (i *storedInspector) URLs(ctx context.Context, q inspect.URLQuery, from string, each func(*inspect.URL) error) (
+	next string, err error) {
+	if q.From, err = storage.ParsePosition(from); err != nil {
+		return "", usagef("--from: %w", err)
+	}
+	at, err := i.View.URLs(ctx, q, each)
+	if at != nil {
+		next = at.String()
+	}
+	return next, err
 }
 
 // tokenHint says what to do about a token that the running crawl does not accept.

@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -55,7 +55,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
-	if limit, known := descriptorLimit(); known {
+	if limit, known := system.Descriptors(); known {
 		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
 			return out, err
 		}
@@ -76,7 +76,11 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, err
 	}
 	defer disconnect()
-	m.settings.apply = func(context.Context, crawl.Live) error { return errFixed }
+	m.settings.apply, m.settings.agreed = m.node.Change, m.node.Agreed
+	m.settings.publish = func(ctx context.Context, reload bool, next func([]byte) ([]byte, error)) error {
+		_, err := m.node.SetSettings(ctx, reload, next)
+		return err
+	}
 	if m.screen == nil {
 		defer m.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
@@ -93,10 +97,6 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	return out, errors.Join(err, closeServer(server))
 }
 
-// errFixed is the error of a change of settings.
-var errFixed = errors.New("a node of a cluster reads its settings when it starts: change them on all nodes, and start one " +
-	"after the other again")
-
 // options returns the options of the node.
 func (m *member) options() (shards.Options, error) {
 	engines, err := m.config.CrawlOptions(programVersion())
@@ -106,6 +106,7 @@ func (m *member) options() (shards.Options, error) {
 	c := &m.config.Cluster
 	o := shards.DefaultOptions(engines)
 	o.Crawl.ExitWhenDone = engines.ExitWhenDone
+	o.Settings = m.settings
 	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, m.config.ClusterNames(), c.Replicas, boot.Uptime()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {

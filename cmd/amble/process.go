@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // abortOnCrash makes a crash of the program end it by SIGABRT, which every supervisor can tell from
@@ -22,7 +23,7 @@ import (
 // service is not restarted. Memory may hold secrets, so it is not dumped.
 func abortOnCrash() {
 	debug.SetTraceback("crash")
-	forbidDump()
+	system.ForbidDump()
 }
 
 // checkDescriptors compares the limit of open files with the needs of the crawls. It warns if

@@ -148,7 +148,7 @@ func sizeOf(t *testing.T, files ...string) (n int64) {
 func python(t *testing.T, packages ...string) (bin string) {
 	t.Helper()
 	dir := t.TempDir()
-	if output, err := command(t, time.Minute, "python3", "-m", "venv", dir); err != nil {
+	if output, err := command(t, 8*time.Minute, "python3", "-m", "venv", dir); err != nil {
 		t.Skipf("no environment of Python: %v\n%s", err, tail(output))
 	}
 	bin = filepath.Join(dir, "bin")

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/urlfrontier/service"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -214,7 +215,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
-	if limit, known := descriptorLimit(); known {
+	if limit, known := system.Descriptors(); known {
 		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}

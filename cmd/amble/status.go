@@ -117,7 +117,9 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	}
 	rows = append(rows, slowestRows(s.Slowest)...)
 	rows = append(rows, fetcherRows(s.Fetchers)...)
-	rows = append(rows, []string{"data", s.DataDir}, []string{"output", s.OutputDir})
+	if rows = append(rows, []string{"data", s.DataDir}); s.OutputDir != "" { // in a cluster each shard has its own
+		rows = append(rows, []string{"output", s.OutputDir})
+	}
 	var b strings.Builder
 	writeStatusTable(&b, rows)
 	_, err := io.WriteString(w, b.String())

@@ -100,9 +100,6 @@ func (f *urlsFlags) parse() (err error) {
 	if f.query.Limit < 0 {
 		return fmt.Errorf("the limit is %d, should be 0 or more", f.query.Limit)
 	}
-	if f.query.From, err = storage.ParsePosition(f.from); err != nil {
-		return err
-	}
 	return f.query.Filter(f.state, f.reason)
 }
 
@@ -134,11 +131,11 @@ func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	write, end := f.printer(out)
-	next, err := i.URLs(command.Context(), f.query, write)
+	next, err := i.URLs(command.Context(), f.query, f.from, write)
 	if err = errors.Join(err, end(), out.Flush()); err != nil {
 		return unknown(err)
 	}
-	if next == nil {
+	if next == "" {
 		return nil
 	}
 	to := command.OutOrStdout()

@@ -16,6 +16,10 @@ const api = (path, body) => fetch(base + "/api/v1" + path, {
 async function take() {
   const answer = await api("/leases", { n: 4, wait: Math.min(20, Number(idle)), seconds: 90 }).catch(() => null);
   if (!answer) return null;
+  if (answer.status === 503) { // the crawl is starting or ending
+    await new Promise((done) => setTimeout(done, 1000));
+    return [];
+  }
   if (!answer.ok) throw new Error(`leases: ${answer.status} ${await answer.text()}`);
   return (await answer.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }

@@ -25,6 +25,9 @@ def take():
     """Returns the next leases; waits for up to 20 seconds if none is due."""
     body = {"fetcher": NAME, "n": AT_ONCE, "wait": min(20, IDLE), "seconds": 60}
     answer = api.post(API + "/leases", json=body, timeout=60)
+    if answer.status_code == 503:  # the crawl is starting or ending
+        time.sleep(1)
+        return []
     answer.raise_for_status()
     return [json.loads(line) for line in answer.iter_lines() if line]
 

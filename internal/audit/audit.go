@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -64,7 +66,31 @@ type Counts struct {
 // Run reads the request log in a directory and judges it. It keeps about 1 KB for each host, and
 // besides that one file of the log at most. The log may be written meanwhile.
 func Run(ctx context.Context, dir string, o Options) (*Report, error) {
-	r := &Report{Violations: []Violation{}, hosts: make(map[string]*host)}
+	r := newReport()
+	return r, r.read(ctx, dir, o)
+}
+
+// RunAll is Run for the logs of several crawls that have no host in common, one after the other. A directory that
+// does not exist has no log.
+func RunAll(ctx context.Context, dirs []string, o Options) (*Report, error) {
+	r := newReport()
+	for _, dir := range dirs {
+		one := newReport()
+		one.Counts, one.From, one.To, one.Violations, one.hosts = r.Counts, r.From, r.To, r.Violations, r.hosts
+		if err := one.read(ctx, dir, o); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+		one.Damaged = append(r.Damaged, one.Damaged...)
+		one.Lost, one.Unfinished = one.Lost+r.Lost, one.Unfinished+r.Unfinished
+		r = one
+	}
+	return r, nil
+}
+
+func newReport() *Report { return &Report{Violations: []Violation{}, hosts: make(map[string]*host)} }
+
+// read reads a log. Lost, Damaged and Unfinished are those of this log.
+func (r *Report) read(ctx context.Context, dir string, o Options) error {
 	j := newJudge(o.Robots)
 	s, err := requestlog.Read(dir, requestlog.Query{Since: o.Since}, func(q *requestlog.Request) error {
 		if ctx.Err() != nil { // a robots.txt may take long for each verdict
@@ -86,7 +112,7 @@ func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 		return nil
 	})
 	r.Lost, r.Damaged, r.Unfinished = s.Lost, s.Damaged, s.Unfinished
-	return r, err
+	return err
 }
 
 func (r *Report) host(name string) *host {

@@ -104,6 +104,18 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
+// BenchmarkOneHost crawls 5,000 pages of 8 KB on one host, which gets one request at a time, next to
+// bare loops with one connection.
+func BenchmarkOneHost(b *testing.B) {
+	m := testweb.Mesh{Hosts: 1, Pages: 5000, Links: 20, PageBytes: 8 << 10}
+	web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), 1}
+	crawlInTurns(b, web, []crawler{
+		{"bare", func(b *testing.B) int { return crawlBare(b, web, linksOfTree) }},
+		{"tokens", func(b *testing.B) int { return crawlBare(b, web, linksOfTokens) }},
+		{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }},
+	})
+}
+
 // hostsOfBenchmark is the number of hosts in the environment variable BENCH_HOSTS.
 func hostsOfBenchmark(b *testing.B, usual int) int {
 	if text := os.Getenv("BENCH_HOSTS"); text != "" {

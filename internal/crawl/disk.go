@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -29,7 +30,7 @@ type diskSpace struct {
 func newDiskSpace(o *Options) *diskSpace {
 	return &diskSpace{
 		least: o.MinFree, dirs: []string{o.DataDir, o.Archive.Dir}, maxBytes: o.Storage.MaxBytes,
-		free: storage.FreeBytes,
+		free: system.FreeBytes,
 	}
 }
 

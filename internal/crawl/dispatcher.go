@@ -229,7 +229,6 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
 	d.share.of.adjustHeap()
-	d.takeOptOuts()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.releasePages()

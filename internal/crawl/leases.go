@@ -225,6 +225,7 @@ func (d *dispatcher) handOut() {
 	d.lookUpNames()
 	defer d.lookUpNames() // of hosts whose turn came
 	d.takeOptOuts()
+	d.followBudget()
 	d.lendPages()
 	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()

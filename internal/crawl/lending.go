@@ -210,8 +210,9 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
 		Ends: now.Add(to.Visibility),
 		Record: leasebook.Record{
-			ID: rand.Text(), Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0), Deadline: now.Add(to.Visibility).Round(0),
-			Delay: l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
+			ID: rand.Text(), Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0),
+			Deadline: now.Add(to.Visibility).Round(0),
+			Delay:    l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
 		},
 	}
 	if l.Address.IsValid() {

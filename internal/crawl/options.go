@@ -82,6 +82,9 @@ type Options struct {
 	Cluster Cluster
 	// Pages is how many pages the shard may fetch; nil: as many as MaxPages says.
 	Pages Pages
+	// RecrawlBudget returns the recrawls a day that the shard may make now, of those of all shards; 0: none.
+	// It does not block. nil: as many as Recrawl says.
+	RecrawlBudget func() float64
 	// Permits say whether requests may be made; nil: they may at any time.
 	Permits Permits
 	// Taken says that another process, or an earlier run with another data directory, may have made

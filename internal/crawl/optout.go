@@ -75,6 +75,17 @@ func (s *Shared) shareOptOuts(commanded map[string]optout.Entry) {
 	s.optOuts.Store(&list)
 }
 
+// SetOptOuts puts opt-outs in force for all engines that borrow what s has, those that are opened later
+// included, in place of those of an earlier call. An engine has them when Engine.TakeOptOuts has returned,
+// or within a second. It is for a Shared of OpenShared.
+func (s *Shared) SetOptOuts(entries []optout.Entry) {
+	list := make(map[string]optout.Entry, len(entries))
+	for _, e := range entries {
+		list[optOutMark(e.Scope, e.Value)] = e
+	}
+	s.optOuts.Store(&list)
+}
+
 // optOuts are all opt-outs, in force or not. The dispatcher owns them.
 type optOuts struct {
 	commanded map[string]optout.Entry  // by mark
@@ -175,6 +186,12 @@ func (e *Engine) RemoveOptOut(ctx context.Context, scope optout.Scope, value str
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
 }
 
+// TakeOptOuts returns when what Shared.SetOptOuts has set is in force. The error is ErrNotRunning, or that
+// of the context. Any goroutine may call it.
+func (e *Engine) TakeOptOuts(ctx context.Context) error {
+	return e.mailbox.Load().call(ctx, (*dispatcher).takeOptOuts)
+}
+
 // OptOut is an opt-out for people.
 type OptOut struct {
 	optout.Entry
@@ -184,12 +201,12 @@ type OptOut struct {
 
 // OptOuts returns all opt-outs. Any goroutine may call it.
 func (e *Engine) OptOuts() ([]OptOut, error) {
-	return allOptOuts(e.store, e.live.Load().OptOuts, e.o.Now())
+	return allOptOuts(e.store, e.live.Load().OptOuts, e.o.Shared.sharedOptOuts(), e.o.Now())
 }
 
 // StoredOptOuts is Engine.OptOuts for a crawl that does not run.
 func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
-	return allOptOuts(s, o.OptOuts, time.Now())
+	return allOptOuts(s, o.OptOuts, nil, time.Now())
 }
 
 // ListOptOuts returns the list of the entries.
@@ -202,11 +219,14 @@ func ListOptOuts(all []OptOut) *optout.List {
 }
 
 // allOptOuts lists them by scope and value.
-func allOptOuts(s markReader, configured []optout.Entry, now time.Time) ([]OptOut, error) {
+func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) (
+	[]OptOut, error,
+) {
 	commanded, err := commandedOptOuts(s)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(commanded, shared)
 	list := []OptOut{}
 	for _, e := range listOptOuts(configured, commanded).All() {
 		source := "consent.optout"

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -24,6 +25,9 @@ func newPlan(o *Options) error {
 	plan, err := recrawl.New(*o.Recrawl)
 	if err != nil {
 		return err
+	}
+	if o.RecrawlBudget != nil {
+		plan.SetBudget(max(o.RecrawlBudget(), recrawl.LeastBudget))
 	}
 	o.Frontier.Recrawl = plan
 	o.Storage.Notice = func(n storage.Noticed) (time.Time, [8]byte, bool) {
@@ -55,6 +59,28 @@ func (e *Engine) restorePlan() error {
 		return fmt.Errorf("mark %s: %w", MarkPlan, err)
 	}
 	return nil
+}
+
+// followBudget takes over the part of the budget that the shard has now.
+func (d *dispatcher) followBudget() {
+	if d.plan == nil || d.o.RecrawlBudget == nil {
+		return
+	}
+	if budget := max(d.o.RecrawlBudget(), recrawl.LeastBudget); budget != d.plan.Budget() {
+		d.plan.SetBudget(budget)
+		d.f.BudgetChanged(d.o.Now())
+	}
+}
+
+// RecrawlDemand returns the price of the recrawl plan, in seconds, and the recrawls a day that its pages would
+// need at another price: see recrawl.Plan.Demand. The errors are those of Control.
+func (e *Engine) RecrawlDemand(ctx context.Context, at float64) (price, perDay float64, err error) {
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) {
+		if d.plan != nil {
+			price, perDay = d.plan.Demand(at, d.fetchedPages())
+		}
+	})
+	return price, perDay, err
 }
 
 // markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it

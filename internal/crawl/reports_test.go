@@ -2,7 +2,9 @@ package crawl
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +108,109 @@ func TestDeathsDuringLeases(t *testing.T) {
 	if got := stored(t, o.DataDir)[u]; got.State != storage.Queued {
 		t.Errorf("its outcome is %+v", got)
 	}
+}
+
+// falseReports are those of fetchers that lie, and what becomes of them.
+func falseReports() map[string]struct {
+	change func(*LeaseReport)
+	want   ReportResult
+} {
+	type lie = struct {
+		change func(*LeaseReport)
+		want   ReportResult
+	}
+	header := func(name string, values ...string) func(*LeaseReport) {
+		return func(r *LeaseReport) { r.Header[name] = values }
+	}
+	many := func(n int, text string) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = text
+		}
+		return list
+	}
+	next := func(at time.Time) func(*LeaseReport) { return func(r *LeaseReport) { r.Next = &at } }
+	return map[string]lie{
+		"a time before the request": {func(r *LeaseReport) { r.Took = math.MinInt64 }, Accepted},
+		"a time without end":        {func(r *LeaseReport) { r.Took = math.MaxInt64 }, Accepted},
+		"no status":                 {func(r *LeaseReport) { r.Status = 0 }, Accepted}, // a failure of no known kind
+		"status 103":                {func(r *LeaseReport) { r.Status = 103 }, Invalid},
+		"status -200":               {func(r *LeaseReport) { r.Status = -200 }, Invalid},
+		"status 600":                {func(r *LeaseReport) { r.Status = 600 }, Invalid},
+		"not modified since never":  {func(r *LeaseReport) { r.Status = 304 }, Accepted},
+		"an unknown failure":        {func(r *LeaseReport) { r.Status, r.Failure = 0, math.MaxUint8 }, Invalid},
+		"a huge body":               {func(r *LeaseReport) { r.Body = make([]byte, MaxReportBody+1) }, Invalid},
+		"a body beyond the page's":  {func(r *LeaseReport) { r.Body = make([]byte, 1<<20) }, Accepted},
+		"a megabyte of fields":      {header("X-A", strings.Repeat("x", 1<<20)), Invalid},
+		"many fields":               {header("X-A", many(20_000, "")...), Invalid},
+		"no names of fields":        {header("\x00 a\r\nb:", "x\r\nSet-Cookie: a=b", "\x00"), Accepted},
+		"a length":                  {header("Content-Length", "-1"), Accepted},
+		"an encoding":               {header("Content-Encoding", "gzip"), Accepted},
+		"a page to wait for": {func(r *LeaseReport) {
+			r.Status, r.Header["Retry-After"] = 503, []string{"-5", "99999999999999999999", "Thu, 01 Jan 1970 00:00:00 GMT"}
+		}, Accepted},
+		"a redirect to a file": {func(r *LeaseReport) {
+			r.Status, r.Header["Location"] = 302, []string{"file:///etc/passwd", "http://127.0.0.1/"}
+		}, Accepted},
+		"too many links": {func(r *LeaseReport) { r.HasBody, r.Body, r.Links = false, nil, many(MaxReportLinks+1, "/0") }, Invalid},
+		"odd links": {func(r *LeaseReport) {
+			r.HasBody, r.Body = false, nil
+			r.Links = []string{"javascript:alert(1)", "http://\x00/", "//", "http://other.test/", "http://u:p@a.test/0", "\xff",
+				strings.Repeat("/x", 1<<19), "http://[::1", "http://169.254.169.254/", "http://a.test:99999/"}
+		}, Accepted},
+		"a title of a megabyte": {func(r *LeaseReport) { r.HasBody, r.Body, r.Title = false, nil, strings.Repeat("\xff\xc3", 1<<19) }, Accepted},
+		"due in the past":       {next(time.Unix(math.MinInt32, 0)), Accepted},
+		"due at no time":        {next(time.Unix(math.MaxInt64, 0)), Accepted},
+		"no name":               {func(r *LeaseReport) { r.Fetcher = "../x" }, Invalid},
+		"another's name":        {func(r *LeaseReport) { r.Fetcher = "y" }, Foreign},
+		"no lease":              {func(r *LeaseReport) { r.ID = "../x" }, Unknown},
+		"a lease of no length":  {func(r *LeaseReport) { r.ID = LeaseID(strings.Repeat("A", 1<<20)) }, Unknown},
+		"a lease of nothing":    {func(r *LeaseReport) { r.ID = "" }, Invalid},
+	}
+}
+
+// TestLies: whatever a report says costs its own URL at most. The delay of the host begins when the
+// report comes, the URLs of other hosts stay out of scope, and what is refused leaves the lease out.
+func TestLies(t *testing.T) {
+	t.Parallel()
+	const delay = 2 * time.Second
+	all := falseReports()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		o := testOptions(t, web)
+		o.Workers, o.ExitWhenDone, o.Frontier.Politeness.Delay, o.Fetch.MaxBody = 0, false, delay, 64<<10
+		var seeds []string
+		for i := range len(all) {
+			seeds = append(seeds, web.URL("a.test", fmt.Sprintf("/%d", i)))
+		}
+		r := startRemote(t, o, seeds...)
+		ended := time.Time{}
+		for name, lie := range all {
+			l := r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Hour})
+			if len(l) != 1 || time.Since(ended) < delay {
+				t.Fatalf("before %s: %d leases %v after the last report", name, len(l), time.Since(ended))
+			}
+			truth := func() LeaseReport {
+				return LeaseReport{Fetcher: "x", ID: l[0].ID, Status: 200, Header: http.Header{"Content-Type": {"text/html"}},
+					HasBody: true, Body: []byte("<title>x</title>")}
+			}
+			report := truth()
+			lie.change(&report)
+			t.Log(name)
+			if r.report(report, lie.want); lie.want != Accepted {
+				time.Sleep(delay * 2)
+				if more := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Second}); len(more) > 0 {
+					t.Errorf("%s: %s is leased, and a request is in flight", name, more[0].URL)
+				}
+				r.report(truth(), Accepted)
+			}
+			ended = time.Now()
+		}
+		r.end()
+		for u := range stored(t, o.DataDir) {
+			if !strings.HasPrefix(u, "http://a.test") {
+				t.Errorf("%s is in the frontier", u)
+			}
+		}
+	})
 }

@@ -274,13 +274,18 @@ func (s *share) leave() {
 }
 
 // change puts other limits in force.
-func (s *share) change(l *Live, now time.Time) {
-	s.lock()
-	defer s.unlock()
-	s.of.workers, s.of.names = l.Workers, l.Resolvers
-	s.of.limits.perSecond = l.MaxRate
-	s.of.rate.set(s.of.limits.ratePart(), now)
-	s.of.wakeUp(0)
+func (s *share) change(l *Live, now time.Time) { s.of.change(l, now) }
+
+// Change puts the limits of requests and lookups in force that live options have: also if no engine is open.
+func (s *Shared) Change(l Live) { s.change(&l, s.now()) }
+
+func (s *Shared) change(l *Live, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.workers, s.names = l.Workers, l.Resolvers
+	s.limits.perSecond = l.MaxRate
+	s.rate.set(s.limits.ratePart(), now)
+	s.wakeUp(0)
 }
 
 // wakeUp wakes the engines that wait, from an index in the queue on: each finds out for itself whether

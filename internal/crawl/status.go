@@ -358,9 +358,13 @@ func robotsCause(s load.RulesStore, h *storage.Host) string {
 
 // View inspects the crawl. Any goroutine may call it and use what it returns, until Close.
 func (e *Engine) View() *inspect.View {
+	var part func() float64
+	if e.plan != nil {
+		part = e.plan.Budget
+	}
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, RecrawlPart: part, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
 		Group:  e.live.Load().group,
 		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },

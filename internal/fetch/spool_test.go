@@ -143,11 +143,17 @@ func TestSpoolWithoutRoom(t *testing.T) {
 	}
 	page := strings.Repeat("x", 40<<10)
 	s := serve(t, answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(page), page)))
-	_, err = get(t, newClient(t, quick(func(o *Options) { o.Spool = pool })), s)
-	wantKind(t, err, KindLocal)
-	var full *spool.Error
-	if !errors.As(err, &full) {
-		t.Errorf("error %v does not say that it is the spool's", err)
+	for _, capture := range []bool{false, true} {
+		_, err := get(t, newClient(t, quick(func(o *Options) { o.Spool, o.Capture = pool, capture })), s)
+		wantKind(t, err, KindLocal)
+		var full *spool.Error
+		if !errors.As(err, &full) {
+			t.Errorf("error %v does not say that it is the spool's", err)
+		}
+		if failure := (*Error)(nil); errors.As(err, &failure) && failure.Partial != nil {
+			t.Error("the begin of the response is kept, as if the server had broken off")
+			_ = failure.Partial.Close()
+		}
 	}
 	if pool.Held() != 0 {
 		t.Errorf("%d bytes held", pool.Held())

@@ -19,7 +19,7 @@ type RecrawlPlan struct {
 	Plain   int     `json:"plain"`
 	Hosts   int     `json:"hosts"`          // hosts in the plan
 	Overdue int     `json:"overdue_hosts"`  // hosts with an overdue recrawl
-	Budget  float64 `json:"budget_per_day"` // 0: no limit
+	Budget  float64 `json:"budget_per_day"` // of all shards of a cluster; 0: no limit
 	Visits  float64 `json:"visits_per_day"` // recrawls a day
 	// part of the time in which copies are up to date, by importance; of pages with the policy
 	// harmonic
@@ -93,15 +93,15 @@ func (v *View) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) 
 	}
 	indexed, plain := plan.Planned()
 	r := RecrawlPlan{
-		Pages: indexed + plain, Plain: plain, Budget: plan.Budget(), At: v.o.Now(),
+		Pages: indexed + plain, Plain: plain, Budget: v.o.Recrawl.Budget, At: v.o.Now(),
 		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
 	}
-	now := plan.Forecast(r.Budget)
+	now := plan.Forecast(plan.Budget())
 	r.Visits, r.Freshness = now.Visits, known(now.Freshness)
 	if r.Budget > 0 {
 		for _, factor := range factors {
-			f := plan.Forecast(r.Budget * factor)
-			r.Budgets = append(r.Budgets, BudgetForecast{Factor: factor, Budget: f.Budget, Visits: f.Visits,
+			f := plan.Forecast(plan.Budget() * factor)
+			r.Budgets = append(r.Budgets, BudgetForecast{Factor: factor, Budget: r.Budget * factor, Visits: f.Visits,
 				Freshness: known(f.Freshness)})
 		}
 	}
@@ -124,6 +124,9 @@ func (v *View) plan() (*recrawl.Plan, error) {
 	plan, err := recrawl.New(*v.o.Recrawl)
 	if err != nil {
 		return nil, err
+	}
+	if v.o.RecrawlPart != nil {
+		plan.SetBudget(v.o.RecrawlPart())
 	}
 	encoded, err := v.store.Mark(markPlan)
 	if err != nil {

@@ -47,7 +47,10 @@ type Options struct {
 	Tokens     []string
 	Obey       bool
 	Recrawl    *recrawl.Options // when pages are recrawled; nil: never
-	Now        func() time.Time
+	// RecrawlPart returns what the crawl has of the budget, if it is a shard of a cluster that divides
+	// Recrawl.Budget; nil: all.
+	RecrawlPart func() float64
+	Now         func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)
 	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.

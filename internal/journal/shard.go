@@ -145,26 +145,61 @@ func (s *Shard) check() error {
 
 // Replay gives the records behind a position to apply, in their order. It ends at the claim of this
 // process, behind which nobody else can append: so no record is missed, however old what a server
-// answers may be. The errors are those of apply, ErrLost, ErrNewer, ErrRecord and ErrLogDown.
+// answers may be. The log has the record at the position too, unless a snapshot made it superfluous. The
+// errors are those of apply, ErrLost, ErrAhead, ErrNewer, ErrRecord and ErrLogDown.
 func (s *Shard) Replay(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error {
-	start := max(1, min(from.Sequence+1, s.epoch))
-	reader, err := s.newReader(s.ctx, s.log, start, s.subject("log", s.n), s.EpochSubject(s.n))
+	err := s.replayFrom(from, apply)
 	if err != nil {
-		return fmt.Errorf("replay %s: %w", s.subject("log", s.n), err)
-	}
-	defer reader.close()
-	if err := s.replay(reader, from.Number, apply); err != nil {
 		return fmt.Errorf("replay %s: %w", s.subject("log", s.n), err)
 	}
 	return nil
 }
 
-func (s *Shard) replay(reader *reader, number uint64, apply func(uint64, []byte) error) error {
+func (s *Shard) replayFrom(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error {
+	if from.Sequence >= s.epoch { // the claim is behind all that the log has ever had
+		return fmt.Errorf("%w (up to message %d, the log ended before message %d); %s",
+			storage.ErrAhead, from.Sequence, s.epoch, aheadAdvice)
+	}
+	reader, err := s.newReader(s.ctx, s.log, max(1, from.Sequence), s.subject("log", s.n), s.EpochSubject(s.n))
+	if err != nil {
+		return err
+	}
+	defer reader.close()
+	return s.replay(reader, from, apply)
+}
+
+// aheadAdvice is what to do when a log has lost records.
+const aheadAdvice = "restore the NATS servers from a backup, or begin again with what the nodes have: " +
+	"docs/CLUSTER.md, section \"A log that is lost\""
+
+// explain returns nil if the log lacks the record at a position because a snapshot has it, else ErrAhead.
+func (s *Shard) explain(from storage.LogPosition) error {
+	all, err := s.list(s.ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].log == s.Identity() && all[i].At.Number >= from.Number {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w (record %d, message %d, is not there); %s",
+		storage.ErrAhead, from.Number, from.Sequence, aheadAdvice)
+}
+
+func (s *Shard) replay(reader *reader, from storage.LogPosition, apply func(uint64, []byte) error) error {
 	var parts assembler
+	number, known := from.Number, from.Number == 0
 	for {
 		m, err := reader.next(s.ctx, s.messageWait())
 		if err != nil {
 			return err
+		}
+		if !known && m.sequence > from.Sequence {
+			if err := s.explain(from); err != nil {
+				return err
+			}
+			known = true
 		}
 		if m.subject == s.EpochSubject(s.n) {
 			switch {
@@ -179,6 +214,7 @@ func (s *Shard) replay(reader *reader, number uint64, apply func(uint64, []byte)
 		if err != nil {
 			return fmt.Errorf("message %d: %w", m.sequence, err)
 		}
+		known = known || m.sequence == from.Sequence && f.number == from.Number
 		if f.number <= number {
 			continue
 		}

@@ -34,6 +34,7 @@ const (
 	metaIncoming = "amble-incoming" // up to which it has the URLs of other shards
 	metaSHA256   = "amble-sha256"
 	metaSize     = "amble-size"
+	metaLog      = "amble-log" // the log that it belongs to
 )
 
 // Snapshot is a copy of the database of a shard in the object store.
@@ -42,6 +43,7 @@ type Snapshot struct {
 	At       storage.LogPosition // a record that it has, and so all before it
 	Incoming uint64              // the sequence up to which it has the URLs of other shards
 	Size     int64               // bytes
+	log      string              // the identity of the log that it belongs to
 	sum      string
 	version  int
 }
@@ -131,6 +133,7 @@ func (s *Streams) putSnapshot(ctx context.Context, n int, data io.Reader, x *Sna
 			metaIncoming: strconv.FormatUint(x.Incoming, 10),
 			metaSHA256:   x.sum,
 			metaSize:     strconv.FormatInt(x.Size, 10),
+			metaLog:      s.Identity(),
 		},
 	}, data)
 	return downError(err)
@@ -216,7 +219,7 @@ func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
 
 func parseSnapshot(m *jetstream.ObjectMeta) (x Snapshot, err error) {
 	var errs [5]error
-	x.Name, x.sum = m.Name, m.Metadata[metaSHA256]
+	x.Name, x.sum, x.log = m.Name, m.Metadata[metaSHA256], m.Metadata[metaLog]
 	x.version, errs[0] = strconv.Atoi(m.Metadata[metaVersion])
 	x.At.Number, errs[1] = strconv.ParseUint(m.Metadata[metaNumber], 10, 64)
 	x.At.Sequence, errs[2] = strconv.ParseUint(m.Metadata[metaSequence], 10, 64)
@@ -248,6 +251,10 @@ func (s *Shard) Restore(ctx context.Context, dir string) (at storage.LogPosition
 }
 
 func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storage.LogPosition, err error) {
+	if x.log != s.Identity() {
+		return at, fmt.Errorf("%w: snapshot %s belongs to the log that was made at %s, this one was made at %s; %s",
+			storage.ErrAhead, x.Name, x.log, s.Identity(), aheadAdvice)
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return at, err
 	}

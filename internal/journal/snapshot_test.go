@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -160,6 +162,51 @@ func TestSnapshot(t *testing.T) {
 	addURL(t, view, taker, "https://b.example/")
 	if due, err := taker.SnapshotDue(ctx); err != nil || due {
 		t.Errorf("a snapshot of a small log is due: %t, %v", due, err)
+	}
+}
+
+// TestLostLog: a view that has more than its log is found, unless a snapshot has that too. So are a log that
+// was made again, shorter or longer, and a snapshot of another log.
+func TestLostLog(t *testing.T) {
+	s, other := start(t), start(t)
+	ctx := context.Background()
+	dir := t.TempDir()
+	owner := openStore(t, dir)
+	defer owner.Close()
+	shard := s.claim(t, 0)
+	addURL(t, owner, shard, "https://a.example/1")
+	addURL(t, owner, shard, "https://a.example/2")
+	at := position(t, owner)
+	if err := s.claim(t, 0).Replay(at, discard); err != nil {
+		t.Errorf("nothing is lost: %v", err)
+	}
+	if err := other.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("a log that is shorter: %v", err)
+	}
+	for n := range uint64(2 * at.Sequence) {
+		mustAppend(t, other.claim(t, int(n)%2), n+1, []byte("another history"))
+	}
+	if err := other.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("a log that is longer: %v", err)
+	}
+	if err := s.log.Purge(ctx, jetstream.WithPurgeSubject(s.subject("log", 0))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("a log without its end: %v", err)
+	}
+	if err := shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.claim(t, 0).Replay(at, discard); err != nil {
+		t.Errorf("a snapshot has what the log has not: %v", err)
+	}
+	s.made = s.made.Add(time.Nanosecond)
+	if _, _, err := s.claim(t, 0).Restore(ctx, t.TempDir()); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("a snapshot of another log: %v", err)
+	}
+	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("a snapshot of another log has what this one has not: %v", err)
 	}
 }
 

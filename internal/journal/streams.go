@@ -65,7 +65,8 @@ type Streams struct {
 	log       jetstream.Stream
 	in        jetstream.Stream
 	snapshots jetstream.ObjectStore
-	part      int // bytes of data in one message
+	made      time.Time // the log
+	part      int       // bytes of data in one message
 }
 
 // messageRoom is what a message has besides data: headers and the head of a frame.
@@ -115,8 +116,13 @@ func (s *Streams) openLog(ctx context.Context) (err error) {
 	if s.log == nil {
 		return downError(err)
 	}
+	s.made = s.log.CachedInfo().Created
 	return err
 }
+
+// Identity tells the log of the cluster from one that was made again in its place: it is the time at which
+// the log was made. It has no spaces.
+func (s *Streams) Identity() string { return s.made.UTC().Format(time.RFC3339Nano) }
 
 // stream opens or makes a stream with the given subjects. It never drops a message by itself.
 func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (jetstream.Stream, error) {

@@ -50,7 +50,7 @@ func (i *Identity) stat() (modified [2]time.Time, err error) {
 // Config returns the settings of TLS for a server.
 func (i *Identity) Config() *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
+		MinVersion:     tls.VersionTLS12, // clients on older releases of Java 8 offer no more
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate(), nil },
 	}
 }

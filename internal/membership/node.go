@@ -117,6 +117,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if n.leaving.Load() { // Leave was called before Run
+		n.Leave()
+	}
 	var wg sync.WaitGroup
 	synced := make(chan struct{})
 	wg.Go(func() { n.follow(ctx, synced) })

@@ -1,9 +1,11 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -78,47 +80,81 @@ func (r *registers) read(ctx context.Context, subject string) (m message, ok boo
 	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data}, true, nil
 }
 
-// followHeartbeat is how often a server that has nothing to deliver says so.
+// followHeartbeat is how often a server that has nothing to deliver says so. Without two of them what follows
+// ends.
 const followHeartbeat = 5 * time.Second
 
+// followKept is for how long a server keeps a consumer that nobody reads from.
+const followKept = time.Minute
+
+// The failures that a consumer does not report.
+var (
+	errConnection = errors.New("the connection was lost")
+	errSkipped    = errors.New("messages were lost")
+)
+
 // follow delivers the last message of each register of some kinds, or all that there are, and then all that
-// are written, until something fails or the context ends. synced is called when the messages that there were
-// have been delivered.
+// are written, until something fails, the connection is lost or the context ends. synced is called when the
+// messages that there were have been delivered.
+//
+// The ordered consumer of the library is of no use here: while it looks for its servers it heeds no context.
 func (r *registers) follow(ctx context.Context, policy jetstream.DeliverPolicy, deliver func(message), synced func(),
 	kinds ...string) error {
 	var subjects []string
 	for _, kind := range kinds {
 		subjects = append(subjects, r.names.Subject(kind, "*"))
 	}
-	c, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: subjects, DeliverPolicy: policy,
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer r.watchConnection(ctx, cancel)()
+	c, err := r.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
+		MemoryStorage: true, Replicas: 1, InactiveThreshold: followKept,
 	})
 	if err != nil {
 		return err
 	}
-	empty := c.CachedInfo().NumPending == 0
 	it, err := c.Messages(jetstream.PullHeartbeat(followHeartbeat))
 	if err != nil {
 		return err
 	}
 	defer it.Stop()
-	defer context.AfterFunc(ctx, it.Stop)()
-	if empty {
+	if c.CachedInfo().NumPending == 0 {
 		synced()
 	}
-	for {
-		m, err := it.Next()
+	for n := uint64(1); ; n++ {
+		m, err := it.Next(jetstream.NextContext(ctx))
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
 			return err
+		}
+		if meta.Sequence.Consumer != n {
+			return errSkipped
 		}
 		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, at: meta.Timestamp,
 			data: m.Data()})
 		if meta.NumPending == 0 {
 			synced()
 		}
+	}
+}
+
+// watchConnection calls cancel when the connection is lost, or the function that it returns is called.
+func (r *registers) watchConnection(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+	lost := r.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-lost:
+			cancel(errConnection)
+		case <-ctx.Done():
+		}
+	})
+	return func() {
+		cancel(nil)
+		watching.Wait()
+		r.nc.RemoveStatusListener(lost)
 	}
 }

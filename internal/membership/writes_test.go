@@ -1,10 +1,15 @@
 package membership
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
 )
 
 // TestBlindNode: a node whose own heartbeats are written and do not come back follows the registers
@@ -41,5 +46,55 @@ func TestNames(t *testing.T) {
 	}
 	if n.mayKnow("one more") || !n.mayKnow(string(rune(7))) || len(n.names) != maxNames {
 		t.Errorf("%d names", len(n.names))
+	}
+}
+
+// TestFollowCutOff: who follows the registers notices that nothing comes any more, and ends with the context
+// while the servers cannot be reached: nothing is tried for longer than that.
+func TestFollowCutOff(t *testing.T) {
+	t.Parallel()
+	servers := natstest.Start(t, names, 1, nil)
+	proxy := natstest.NewProxy(t, servers.Addresses()[0])
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	stream, err := natsconn.OpenStream(t.Context(), js, names, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &registers{nc: nc, js: js, stream: stream, names: names}
+	for _, end := range []string{"silence", "a lost connection", "the context"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		synced, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- r.follow(ctx, jetstream.DeliverLastPerSubjectPolicy, func(message) {}, func() { close(synced) }, "member")
+		}()
+		select {
+		case <-synced:
+		case err := <-ended:
+			t.Fatalf("%s: %v", end, err)
+		}
+		switch end {
+		case "silence":
+			proxy.Cut()
+		case "a lost connection":
+			proxy.Break()
+		case "the context":
+			proxy.Cut()
+			cancel()
+		}
+		select {
+		case err := <-ended:
+			t.Logf("%s: %v", end, err)
+		case <-time.After(patience):
+			t.Fatalf("%s: it is still followed", end)
+		}
+		cancel()
+		proxy.Mend()
+		if err := nc.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func (n Names) StreamConfig(replicas int) jetstream.StreamConfig {
 		Name:        n.Stream(),
 		Description: "amble: registers and logs of cluster " + n.Cluster,
 		Subjects: []string{n.Subject("settings"), n.Subject("desired"), n.Subject("scope"), n.Subject("pages"),
-			n.Subject("member", "*"), n.Subject("epoch", "*"), n.Subject("log", "*")},
+			n.Subject("recrawls"), n.Subject("member", "*"), n.Subject("epoch", "*"), n.Subject("log", "*")},
 		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 		Duplicates: repeats, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
 		Replicas: replicas, AllowRollup: true, AllowAtomicPublish: true, DenyDelete: true,

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -262,6 +265,98 @@ func TestOnePolitenessOfClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestClosedCrawl: what is set in a crawl that is closed opens it, and holds for all at once. When it is
+// closed again, its blocks still hold, and its delays count again when it is opened.
+func TestClosedCrawl(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t)
+		c := newClients(t, &o, 1)
+		defer func() { c.n.stop() }()
+		o.Idle = time.Minute
+		c.restart(&o)
+		close := func(id string) {
+			t.Helper()
+			if time.Sleep(3 * time.Minute); c.n.isOpen(id) {
+				t.Fatalf("%s is open", id)
+			}
+		}
+		expect := func(hosts ...string) {
+			t.Helper()
+			got := map[string]bool{}
+			e, release := c.n.use(t, Default, false)
+			defer release()
+			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
+			for i := range leases {
+				got[leases[i].URL.Host()] = true
+			}
+			if list := slices.Sorted(maps.Keys(got)); err != nil || !slices.Equal(list, hosts) {
+				t.Errorf("%q are handed out, %v, want %q", list, err, hosts)
+			}
+		}
+		close("x")
+		expect("a.test", "b.test", "c.test")
+		delay, until := 4*time.Minute, time.Now().Add(time.Hour)
+		c.set("x", "a.test", func(q *crawl.QueueSettings) { q.Delay = &delay })
+		c.set("x", "b.test", func(q *crawl.QueueSettings) { q.BlockedUntil = until })
+		time.Sleep(10 * time.Second)
+		expect("c.test")
+		close("x")
+		time.Sleep(delay / 2) // what DEFAULT was told to wait is over; it has not run out for the next time
+		expect("a.test", "c.test")
+		time.Sleep(30 * time.Second)
+		expect("a.test", "c.test")
+		_, release := c.n.use(t, "x", false)
+		defer release()
+		time.Sleep(10 * time.Second)
+		expect("c.test")
+		time.Sleep(5 * time.Minute)
+		expect("a.test", "c.test")
+		time.Sleep(time.Hour)
+		expect("a.test", "b.test", "c.test")
+	})
+}
+
+// TestOptOutOfClosedCrawl: an opt-out that is removed while a crawl is closed lets that hand out its URLs
+// again when it is opened.
+func TestOptOutOfClosedCrawl(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t)
+		o.Crawl.IgnoreRobots, o.Idle = true, time.Minute
+		c := &clients{t: t, n: start(t, o)}
+		defer c.n.stop()
+		c.fill("x", "a.test", 3)
+		count := func(want int) {
+			t.Helper()
+			e, release := c.n.use(t, "x", false)
+			defer release()
+			time.Sleep(30 * time.Second) // what changes the URLs is through
+			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
+			if err != nil || len(leases) != want {
+				t.Errorf("%d URLs are handed out, %v, want %d", len(leases), err, want)
+			}
+		}
+		closed := func() {
+			t.Helper()
+			if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
+				t.Fatal("the crawl is open")
+			}
+		}
+		entry := optout.Entry{Scope: optout.ScopeHost, Value: "a.test"}
+		if err := c.n.Default().AddOptOut(t.Context(), entry); err != nil {
+			t.Fatal(err)
+		}
+		count(0)
+		closed()
+		if err := c.n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
+			t.Fatal(err)
+		}
+		closed()
+		count(3)
+	})
 }
 
 // TestDeletedCrawl: what the clients of a crawl have requested does not hold the hosts of others once the

@@ -295,3 +295,29 @@ func TestOptOutOfAll(t *testing.T) {
 		}
 	})
 }
+
+// TestOptOutOfWorkers: an opt-out that is recorded for the DEFAULT crawl is in force for the workers of
+// another one when that is said, and not some time later.
+func TestOptOutOfWorkers(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, web *testweb.Web) {
+		o := fetching(t, web)
+		o.Crawl.Frontier.Politeness.Delay, o.Crawl.Frontier.Politeness.IPDelay = 20*time.Millisecond, 0
+		n := start(t, o)
+		defer n.stop()
+		n.add(t, "x", web.URL("b.test", "/"))
+		for len(web.Requests().Host("b.test").Pages()) < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := n.Default().AddOptOut(t.Context(), optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}); err != nil {
+			t.Fatal(err)
+		}
+		recorded := time.Now()
+		time.Sleep(time.Minute)
+		for _, q := range web.Requests().Host("b.test") {
+			if q.Start.After(recorded.Add(time.Millisecond)) { // the latency: it was under way
+				t.Errorf("%s is requested %v after it", q.Path, q.Start.Sub(recorded))
+			}
+		}
+	})
+}

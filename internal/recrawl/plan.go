@@ -2,6 +2,7 @@ package recrawl
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -9,6 +10,7 @@ import (
 // same time.
 type Plan struct {
 	o      Options
+	budget atomic.Uint64 // bits of the visits a day that may be made; Options.Budget at first
 	census census
 	price  float64 // seconds; computed for a recent state of the census
 	priced uint64  // changes of the census since
@@ -61,7 +63,9 @@ func New(o Options) (*Plan, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Plan{o: o, price: float64(expectedSeconds)}, nil
+	p := &Plan{o: o, price: float64(expectedSeconds)}
+	p.SetBudget(o.Budget)
+	return p, nil
 }
 
 // Plans reports whether a page is visited again at all. Any goroutine may call it.
@@ -71,7 +75,28 @@ func (p *Plan) Plans(page *Page) bool { return p.o.rule(page).Policy != Never }
 const expectedSeconds = 14 * perDay
 
 // Budget returns the number of visits a day that may be made; 0: no limit.
-func (p *Plan) Budget() float64 { return p.o.Budget }
+func (p *Plan) Budget() float64 { return math.Float64frombits(p.budget.Load()) }
+
+// LeastBudget is the budget of a plan that has no part of one, because 0 means no limit. The plan keeps its
+// price then.
+const LeastBudget = 1e-9
+
+// SetBudget changes the number of visits a day that may be made; 0: no limit.
+func (p *Plan) SetBudget(perDay float64) {
+	p.budget.Store(math.Float64bits(perDay))
+	p.priced = math.MaxUint32 // compute the price again
+}
+
+// Demand returns the price, and the visits a day that the pages would need at another price, in seconds. So
+// many pages were fetched in all. Those that are not on the plan count as rarely visited: they may get on it.
+func (p *Plan) Demand(at float64, fetched uint64) (price, perDayVisits float64) {
+	price, b := p.currentPrice(), p.o.bounds()
+	visits := p.census.demand(at, b) + float64(p.census.fixed)/fixedUnit
+	if planned := p.census.pages + p.census.plain; fetched > planned {
+		visits += float64(fetched-planned) / b.most
+	}
+	return price, visits * perDay * math.Exp(-p.trim)
+}
 
 // Answered plans the next visit of a page, after a visit that brought the page or the answer that
 // it has not changed. It records what the visit says about the site.
@@ -205,9 +230,9 @@ const repriceAfter = 1.0 / 16
 
 // currentPrice returns the price. It computes it again when the census has changed enough.
 func (p *Plan) currentPrice() float64 {
-	if float64(p.priced) > repriceAfter*float64(p.census.pages) {
+	if budget := p.Budget(); budget != LeastBudget && float64(p.priced) > repriceAfter*float64(p.census.pages) {
 		p.priced = 0
-		p.price = p.priceAt(p.o.Budget * math.Exp(p.trim))
+		p.price = p.priceAt(budget * math.Exp(p.trim))
 	}
 	return p.price
 }

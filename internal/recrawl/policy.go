@@ -40,7 +40,7 @@ func ParsePolicy(name string) (Policy, error) {
 	return 0, fmt.Errorf("%q is not a policy (allowed: %s)", name, strings.Join(policyNames[:], ", "))
 }
 
-// Options configure a Plan. They do not change during its life.
+// Options configure a Plan. Only the budget changes during its life: see Plan.SetBudget.
 type Options struct {
 	Rule            // for pages without a rule in Rules
 	Budget  float64 // visits of known pages a day, those of plain policies included; 0: no limit

@@ -181,6 +181,64 @@ func TestPriceMatchesTheBudget(t *testing.T) {
 	}
 }
 
+// TestParts: plans that divide a budget by what their pages need at the mean of their prices come to the price
+// that one plan of all pages has, whatever their pages are and however much there is to divide.
+func TestParts(t *testing.T) {
+	for _, budget := range []float64{5, 100, 2000} {
+		random := rand.New(rand.NewPCG(5, 6))
+		all, parts := newPlan(t, nil), []*Plan{newPlan(t, nil), newPlan(t, nil), newPlan(t, nil)}
+		for n := range 3000 {
+			v := &Visit{Page: Page{Host: "h", RequestURI: fmt.Sprint("/", n)}, Change: First}
+			v.At, v.Priority = start, int8(random.IntN(20))
+			v.Modified = start.Add(-time.Duration(math.Exp(random.NormFloat64()+float64(3*(n%3))) * float64(time.Hour)))
+			parts[n%3].Answered(v, &Site{})
+		}
+		for _, p := range parts {
+			p.census.each(func(rate Rate, i Importance, pages float64) {
+				for range int(pages) {
+					all.census.add(History{}.planned(1/float64(rate)), i)
+				}
+			})
+		}
+		all.SetBudget(budget)
+		want, _ := all.Demand(1, 0)
+		at := 1.0
+		for range 12 { // rounds
+			weights, sum, next := make([]float64, len(parts)), 0.0, 0.0
+			for i, p := range parts {
+				var price float64
+				price, weights[i] = p.Demand(at, 0)
+				sum, next = sum+weights[i], next+weights[i]*math.Log(price)
+			}
+			for i, p := range parts {
+				p.SetBudget(budget * weights[i] / sum)
+			}
+			at = math.Exp(next / sum)
+		}
+		for i, p := range parts {
+			if price, _ := p.Demand(at, 0); math.Abs(math.Log(price/want)) > 0.1 {
+				t.Errorf("a budget of %g: part %d of %g has the price %g, all pages have %g", budget, i, p.Budget(), price, want)
+			}
+		}
+	}
+}
+
+// TestLeastBudget: a plan without a part of a budget keeps its price, and says what its pages need.
+func TestLeastBudget(t *testing.T) {
+	p := newPlan(t, func(o *Options) { o.Budget = 10 })
+	for n := range 100 {
+		p.Answered(&Visit{Page: Page{Host: "h", RequestURI: fmt.Sprint("/", n)}, At: start}, &Site{})
+	}
+	before, need := p.Demand(1e6, 0)
+	p.SetBudget(LeastBudget)
+	if after, same := p.Demand(1e6, 0); after != before || same != need || need <= 0 {
+		t.Errorf("price %g, before %g; need %g, before %g", after, before, same, need)
+	}
+	if _, more := p.Demand(1e6, 1100); more <= need {
+		t.Errorf("with 1,000 pages that are not on the plan it needs %g, without them %g", more, need)
+	}
+}
+
 // TestSpent: the plan makes up for planned visits that are not made, takes back visits beyond the
 // budget, and ignores room that it cannot use.
 func TestAdjust(t *testing.T) {

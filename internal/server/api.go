@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/routes"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // basePath is the path of the API.
@@ -186,7 +187,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, crawl.ErrDraining):
 		return http.StatusConflict
-	case errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying), errors.Is(err, errNoOwner),
+	case errors.As(err, new(*Incomplete)), errors.Is(err, storage.ErrLogDown), errors.Is(err, crawl.ErrNotRunning),
+		errors.Is(err, crawl.ErrCopying), errors.Is(err, errNoOwner),
 		errors.Is(err, routes.ErrUnreachable), errors.Is(err, routes.ErrNotOwner):
 		return http.StatusServiceUnavailable
 	}

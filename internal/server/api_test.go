@@ -15,7 +15,6 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // running is a real crawl of two small sites, with its API. It stays up until the test ends, or
@@ -130,10 +129,9 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		t.Errorf("%v of %d, %v", hosts, n, err)
 	}
 	states := map[string]string{}
-	from := storage.Position{}
+	from := ""
 	for pages := 0; ; pages++ {
-		q := inspect.URLQuery{From: from, Limit: 2}
-		next, err := r.client.URLs(ctx, q, func(u *inspect.URL) error {
+		next, err := r.client.URLs(ctx, inspect.URLQuery{Limit: 2}, from, func(u *inspect.URL) error {
 			states[strings.TrimPrefix(u.URL, strings.TrimSuffix(r.web.URL("a.test", "/"), "/"))] = u.State + " " +
 				u.Reason
 			return nil
@@ -141,10 +139,10 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next == nil {
+		if next == "" {
 			break
 		}
-		if from = *next; pages > 10 {
+		if from = next; pages > 10 {
 			t.Fatal("the pages do not end")
 		}
 	}
@@ -167,7 +165,7 @@ func TestClientSeesTheCrawl(t *testing.T) {
 		t.Errorf("%+v, %v", u, err)
 	}
 	failed := errors.New("enough")
-	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, func(*inspect.URL) error { return failed }); !errors.Is(err,
+	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, "", func(*inspect.URL) error { return failed }); !errors.Is(err,
 		failed) {
 		t.Errorf("the error is %v", err)
 	}
@@ -301,7 +299,7 @@ func TestBrokenAnswers(t *testing.T) {
 		c := &Client{running: Running{Address: fake.address, Instance: r.client.running.Instance},
 			transport: &http.Transport{}}
 		defer c.Close()
-		_, err = c.URLs(context.Background(), inspect.URLQuery{}, func(*inspect.URL) error { return nil })
+		_, err = c.URLs(context.Background(), inspect.URLQuery{}, "", func(*inspect.URL) error { return nil })
 		return err
 	}
 	if err := stream(false); err != nil {

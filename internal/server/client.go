@@ -17,7 +17,6 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // maxObject bounds a response of one object, in bytes.
@@ -128,13 +127,19 @@ func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory
 
 // RecrawlPlan is [inspect.View.RecrawlPlan] of the running crawl.
 func (c *Client) RecrawlPlan(ctx context.Context, hosts int) (plan inspect.RecrawlPlan, err error) {
-	return plan, c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &plan)
+	var all planOfAll
+	err = c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &all)
+	if err == nil && all.Incomplete != nil {
+		err = all.Incomplete
+	}
+	return all.RecrawlPlan, err
 }
 
-// URLs is [inspect.View.URLs] of the running crawl.
-func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspect.URL) error) (*storage.Position,
-	error) {
-	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "from": {q.From.String()}}
+// URLs is [inspect.View.URLs] of the running crawl, from a position that an earlier call returned.
+func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, from string, each func(*inspect.URL) error) (next string,
+	err error) {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	set(v, "from", from)
 	set(v, "host", q.Host)
 	if q.State != nil {
 		v.Set("state", q.State.String())
@@ -143,11 +148,7 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspec
 		v.Set("reason", inspect.ReasonName(*q.Reason))
 	}
 	trailer, err := eachLine(c, ctx, "/api/v1/export", v, each)
-	if err != nil || trailer.Get(trailerNext) == "" {
-		return nil, err
-	}
-	next, err := storage.ParsePosition(trailer.Get(trailerNext))
-	return &next, err
+	return trailer.Get(trailerNext), err
 }
 
 // URL is [inspect.View.URL] of the running crawl.
@@ -174,7 +175,8 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 }
 
 // Command submits a command to the API of the running crawl: path is relative to the API, body is
-// sent as JSON unless it is nil. The response is decoded into to, which may be nil.
+// sent as JSON unless it is nil. The response is decoded into to, which may be nil. The error wraps an
+// *Incomplete if parts of a cluster will carry the command out later.
 func (c *Client) Command(ctx context.Context, method, path string, body, to any) error {
 	var sent io.Reader
 	if body != nil {
@@ -189,13 +191,18 @@ func (c *Client) Command(ctx context.Context, method, path string, body, to any)
 		return err
 	}
 	defer response.Body.Close()
-	if to == nil {
-		return nil
+	var done struct{ Incomplete *Incomplete }
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxObject))
+	if err == nil && len(answer) > 0 {
+		err = json.Unmarshal(answer, &done)
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxObject)).Decode(to); err != nil {
+	if err == nil && to != nil {
+		err = json.Unmarshal(answer, to)
+	}
+	if err != nil {
 		return c.broken(err)
 	}
-	return nil
+	return done.Incomplete.later()
 }
 
 // ended returns the error of an answer in reports: that of its transport, that of its last report,

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/optout"
 )
 
 // Cluster is the node of a cluster that a process is: *shards.Node. Its methods are called by many
@@ -36,7 +37,15 @@ type Cluster interface {
 	// SetPaused pauses all shards, or resumes them, also those that nobody owns now. When it returns
 	// this is durable, and the desired state of the crawl has a sequence.
 	SetPaused(ctx context.Context, paused bool) (sequence uint64, err error)
-	// WaitForDesired waits until all engines of this node have the desired state.
+	// SetOptOut records an opt-out for all shards as SetPaused pauses them, or with remove removes it. found
+	// says whether there was one of its scope and value.
+	SetOptOut(ctx context.Context, e optout.Entry, remove bool) (found bool, sequence uint64, err error)
+	// AddDeletion has shards carry out a deletion when somebody crawls them. It is durable when it returns.
+	AddDeletion(ctx context.Context, o crawl.Deletion, shards []cluster.Shard) error
+	// DesiredSequence returns the sequence of the newest desired state that this node knows.
+	DesiredSequence() uint64
+	// WaitForDesired waits until all engines of this node have the desired state, and returns why this node
+	// does not follow it, if it does not.
 	WaitForDesired(ctx context.Context, sequence uint64) error
 }
 

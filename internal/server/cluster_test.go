@@ -15,11 +15,30 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/routes"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // soleNode is a node whose cluster has two shards, and whose other node never answers.
-type soleNode struct{ Cluster }
+type soleNode struct {
+	Cluster
+	deleted *[]cluster.Shard // of the deletion that waits
+}
+
+func (n soleNode) AddDeletion(_ context.Context, o crawl.Deletion, shards []cluster.Shard) error {
+	if n.deleted == nil || o.Before.IsZero() {
+		return storage.ErrLogDown
+	}
+	*n.deleted = shards
+	return nil
+}
+
+func (soleNode) SetOptOut(context.Context, optout.Entry, bool) (bool, uint64, error) {
+	return true, 7, nil
+}
+
+func (soleNode) DesiredSequence() uint64 { return 7 }
 
 func (soleNode) Observe(crawl.Observer) {}
 
@@ -40,9 +59,11 @@ func (soleNode) Do(node string, _ *http.Request) (*http.Response, error) {
 }
 
 // startNode starts the API of a soleNode.
-func startNode(t *testing.T) *Server {
+func startNode(t *testing.T) *Server { return startSole(t, soleNode{}) }
+
+func startSole(t *testing.T, n soleNode) *Server {
 	t.Helper()
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now, Cluster: soleNode{},
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now, Cluster: n,
 		Settings: &fixedSettings{}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +79,8 @@ func startNode(t *testing.T) *Server {
 // TestRules: each operation has a rule for clusters, or answers for the cluster or its node by itself.
 func TestRules(t *testing.T) {
 	s := startNode(t)
-	all, byItself := rules(), []string{"crawl-status", "crawl-events", "urls-add", "config-show", "cluster-show"}
+	all, byItself := rules(), []string{"crawl-status", "crawl-events", "urls-add", "config-show", "cluster-show",
+		"optouts-add", "optouts-remove", "config-change", "config-reload"}
 	for path, item := range s.api.OpenAPI().Paths {
 		for _, op := range []string{"Get", "Post", "Patch", "Delete"} {
 			v := reflect.ValueOf(item).Elem().FieldByName(op)
@@ -99,6 +121,33 @@ func TestNobodyAnswers(t *testing.T) {
 		if r, body := request(t, s, q[0], "/api/v1"+q[1], nil); r.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("%v: %d %s", q, r.StatusCode, body)
 		}
+	}
+}
+
+// TestCommandsForAbsent: a command that the other node would have to carry out is recorded, and the answer says that
+// it is not carried out yet. Without a record it is refused.
+func TestCommandsForAbsent(t *testing.T) {
+	t.Parallel()
+	var waits []cluster.Shard
+	s := startSole(t, soleNode{deleted: &waits})
+	for _, q := range [][3]string{
+		{"POST", "/optouts", `{"scope":"host","value":"x.example"}`},
+		{"PATCH", "/config", `{"crawl":{"workers":2}}`},
+		{"POST", "/urls/delete", `{"all":true}`},
+	} {
+		r, body := send(t, s, q[0], "/api/v1"+q[1], strings.NewReader(q[2]), "Content-Type", "application/json")
+		if r.StatusCode != http.StatusOK ||
+			!strings.Contains(body, `"incomplete":{`) || !strings.Contains(body, "node b: the node cannot be reached") {
+			t.Errorf("%v: %d %s", q, r.StatusCode, body)
+		}
+	}
+	if !slices.Equal(waits, []cluster.Shard{0, 1}) {
+		t.Errorf("the deletion waits for %v", waits)
+	}
+	r, body := send(t, startNode(t), "POST", "/api/v1/urls/delete", strings.NewReader(`{"all":true}`),
+		"Content-Type", "application/json")
+	if r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "give it again") {
+		t.Errorf("%d %s", r.StatusCode, body)
 	}
 }
 

@@ -45,11 +45,11 @@ func addPlan(to, more *inspect.RecrawlPlan) {
 		}
 		b, m := &to.Budgets[i], &more.Budgets[i]
 		b.Freshness = meanFreshness(b.Freshness, to.Pages-to.Plain, m.Freshness, more.Pages-more.Plain)
-		b.Budget, b.Visits = b.Budget+m.Budget, b.Visits+m.Visits
+		b.Budget, b.Visits = m.Budget, b.Visits+m.Visits
 	}
 	to.Pages, to.Plain, to.Hosts, to.Overdue = to.Pages+more.Pages, to.Plain+more.Plain, to.Hosts+more.Hosts,
 		to.Overdue+more.Overdue
-	to.Budget, to.Visits = to.Budget+more.Budget, to.Visits+more.Visits
+	to.Budget, to.Visits = more.Budget, to.Visits+more.Visits
 	to.Unplanned, to.Known, to.Inspected = to.Unplanned+more.Unplanned, to.Known+more.Known, to.Inspected+more.Inspected
 	to.Largest = append(to.Largest, more.Largest...)
 	slices.SortStableFunc(to.Largest, func(a, b inspect.HostRecrawls) int { return cmp.Compare(b.Pages, a.Pages) })

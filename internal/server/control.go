@@ -157,6 +157,8 @@ type deletion struct {
 type deleted struct {
 	Deleted uint64 `json:"deleted" doc:"URLs; 0 if not done"`
 	Done    bool   `json:"done" doc:"they are gone; otherwise the deletion goes on in the background"`
+	// Incomplete are shards of a cluster that have not answered. The order is durable: they carry it out.
+	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: shards that delete theirs when they are crawled again"`
 }
 
 // deletionWait is how long a response waits for the end of a deletion.
@@ -181,7 +183,7 @@ func (s *Server) deletionAPI(api huma.API) {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return answer(deleted{}, nil)
 		}
-		return answer(deleted{n, true}, err)
+		return answer(deleted{Deleted: n, Done: true}, err)
 	})
 }
 
@@ -193,7 +195,7 @@ func (s *Server) control(ctx context.Context, host string, o frontier.Command) (
 type Settings interface {
 	// Settings returns all settings in force, with secrets hidden.
 	Settings() []Setting
-	// Change changes settings while the crawl runs, all of them or, with an error, none. patch is a
+	// Change changes settings while the crawl runs, those of all nodes of a cluster, all of them or, with an error, none. patch is a
 	// JSON merge patch (RFC 7396) of the config file; null undoes an earlier patch. Change returns
 	// the keys whose values changed. The error is a Rejected if the patch is invalid.
 	Change(ctx context.Context, patch []byte) (changed []string, err error)
@@ -244,6 +246,8 @@ type settingsList struct {
 // settingsChange is the result of a change.
 type settingsChange struct {
 	Changed []string `json:"changed" doc:"keys of the settings that changed"`
+	// Incomplete are the nodes that have not followed, and why.
+	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not have the change, and why"`
 }
 
 // settingsPatch is a merge patch of the config file.
@@ -265,20 +269,27 @@ func (s *Server) settingsAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return changed(s.o.Settings.Change(ctx, patch))
+		keys, err := s.o.Settings.Change(ctx, patch)
+		return s.changed(ctx, keys, err)
 	})
 	reload := operation("POST", "/config/reload", "config-reload", "Read the config file again")
 	reload.Description = "As the signal SIGHUP does. Patches are undone."
 	handle(api, reload, func(ctx context.Context, _ *struct{}) (*object[settingsChange], error) {
-		return changed(s.o.Settings.Reload(ctx))
+		keys, err := s.o.Settings.Reload(ctx)
+		return s.changed(ctx, keys, err)
 	})
 }
 
-func changed(keys []string, err error) (*object[settingsChange], error) {
+// changed answers a change. In a cluster it waits until all nodes have it.
+func (s *Server) changed(ctx context.Context, keys []string, err error) (*object[settingsChange], error) {
+	done := settingsChange{Changed: keys}
 	if keys == nil {
-		keys = []string{}
+		done.Changed = []string{}
 	}
-	return answer(settingsChange{keys}, err)
+	if err == nil && s.o.Cluster != nil {
+		done.Incomplete = s.awaitNodes(ctx, s.o.Cluster.DesiredSequence())
+	}
+	return answer(done, err)
 }
 
 // databaseType is the media type of a copy of the database.

@@ -2,12 +2,11 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -257,7 +256,8 @@ func (s *Server) auditAPI(api huma.API) {
 	op.Description = "Reads the request log to its end, which takes time for a long log: " +
 		"only one audit runs at a time. " +
 		"The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged +
-		" that of the parts of the log that could not be read: nothing is proven about those."
+		" that of the parts of the log that could not be read: nothing is proven about those. " + trailerIncomplete +
+		" lists the nodes of a cluster that have not answered to the end."
 	handle(api, op, func(ctx context.Context, q *auditQuery) (*huma.StreamResponse, error) {
 		if !s.auditing.TryLock() {
 			return nil, huma.NewError(http.StatusServiceUnavailable,
@@ -272,7 +272,7 @@ func (s *Server) auditAPI(api huma.API) {
 
 func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
-	optOuts, err := s.crawl(ctx).OptOuts()
+	dirs, optOuts, err := s.audited(ctx)
 	if err != nil {
 		return err
 	}
@@ -286,13 +286,70 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
-	report, err := audit.Run(ctx, filepath.Join(s.dataDir(ctx), requestlog.DirName), o)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // no request was made yet, or no log is kept
-	}
-	if report != nil {
-		t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
-		t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
-	}
+	report, err := audit.RunAll(ctx, dirs, o)
+	t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
+	t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
 	return err
+}
+
+// audited returns the directories of the request logs of a crawl, or of all shards that this node has ever had, and
+// the opt-outs.
+func (s *Server) audited(ctx context.Context) (dirs []string, list []crawl.OptOut, err error) {
+	if c := s.crawl(ctx); c != nil {
+		list, err = c.OptOuts()
+		return []string{filepath.Join(s.dataDir(ctx), requestlog.DirName)}, list, err
+	}
+	if dirs, err = filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName)); err != nil {
+		return nil, nil, err
+	}
+	all, err := s.optOutsOfAll(ctx, read("/optouts", nil))
+	return dirs, all.OptOuts, err
+}
+
+// trailerIncomplete says which nodes are not in an audit.
+const trailerIncomplete = "Amble-Incomplete"
+
+// auditAll writes the audits of all nodes, one after the other.
+func (s *Server) auditAll(w http.ResponseWriter, r *http.Request) {
+	t := s.newStream(w, r)
+	w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged+", "+trailerIncomplete)
+	failed := make(map[string]error)
+	var violations, damaged uint64
+	for _, node := range s.members() {
+		trailer, err := s.auditNode(r.Context(), t, node, partOf(r, nil))
+		if isWrong(err) || r.Context().Err() != nil {
+			t.end(err)
+			return
+		}
+		if err != nil {
+			failed[node] = err
+			continue
+		}
+		more, _ := strconv.ParseUint(trailer.Get(trailerViolations), 10, 64) // the node counts them
+		violations += more
+		more, _ = strconv.ParseUint(trailer.Get(trailerDamaged), 10, 64)
+		damaged += more
+	}
+	if len(failed) == len(s.members()) && !t.begun {
+		t.end(s.unknown(nil, failed))
+		return
+	}
+	t.begin()
+	w.Header().Set(trailerViolations, strconv.FormatUint(violations, 10))
+	w.Header().Set(trailerDamaged, strconv.FormatUint(damaged, 10))
+	if len(failed) > 0 {
+		w.Header().Set(trailerIncomplete, strings.Join(sortedKeys(failed), ", "))
+	}
+	t.end(nil)
+}
+
+// auditNode writes the audit of a node, and returns its trailer.
+func (s *Server) auditNode(ctx context.Context, t *stream, node string, p part) (http.Header, error) {
+	response, err := s.toNode(ctx, node, &p)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	_, err = copyLines(t, response.Body)
+	return response.Trailer, err
 }

@@ -3,13 +3,16 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
 )
 
@@ -36,6 +39,12 @@ type optOutList struct {
 	Incomplete *Incomplete    `json:"incomplete,omitempty"`
 }
 
+// optOutDone is an opt-out after a command.
+type optOutDone struct {
+	optout.Entry
+	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not follow yet; they will"`
+}
+
 func (s *Server) optOutAPI(api huma.API) {
 	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
 	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[optOutList], error) {
@@ -46,7 +55,7 @@ func (s *Server) optOutAPI(api huma.API) {
 	add.Description = "Nothing that it covers is requested from now on, robots.txt files included; a request in " +
 		"flight may end. It is on disk when the response is sent, and survives restarts. One of the same scope and " +
 		"value is replaced."
-	handle(api, add, func(ctx context.Context, in *optOutRequest) (*object[optout.Entry], error) {
+	handle(api, add, func(ctx context.Context, in *optOutRequest) (*object[optOutDone], error) {
 		b := &in.Body
 		e, err := optout.New(optout.Entry{
 			Scope: b.Scope, Value: b.Value, Reason: b.Reason, By: b.By, At: s.o.Now(), Until: b.Until,
@@ -54,17 +63,66 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl(ctx).AddOptOut(ctx, e))
+		if c := s.crawl(ctx); c != nil {
+			return answer(optOutDone{Entry: e}, c.AddOptOut(ctx, e))
+		}
+		return answer(s.setOptOut(ctx, e, false))
 	})
 	remove := operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
 	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
-	handle(api, remove, func(ctx context.Context, in *optOutName) (*object[optout.Entry], error) {
+	handle(api, remove, func(ctx context.Context, in *optOutName) (*object[optOutDone], error) {
 		e, err := optout.New(optout.Entry{Scope: in.Scope, Value: in.Value})
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		return answer(e, s.crawl(ctx).RemoveOptOut(ctx, e.Scope, e.Value))
+		if c := s.crawl(ctx); c != nil {
+			return answer(optOutDone{Entry: e}, c.RemoveOptOut(ctx, e.Scope, e.Value))
+		}
+		return answer(s.setOptOut(ctx, e, true))
 	})
+}
+
+// setOptOut records or removes an opt-out of a cluster.
+func (s *Server) setOptOut(ctx context.Context, e optout.Entry, remove bool) (done optOutDone, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	found, sequence, err := s.o.Cluster.SetOptOut(ctx, e, remove)
+	if err != nil {
+		return done, err
+	}
+	if remove {
+		if err := s.removeFromShards(ctx, e, found); err != nil {
+			return done, err
+		}
+	}
+	return optOutDone{e, s.awaitNodes(ctx, sequence)}, nil
+}
+
+// removeFromShards removes an opt-out that shards have of the machine that a cluster was made of. found says
+// that the cluster had it too.
+func (s *Server) removeFromShards(ctx context.Context, e optout.Entry, found bool) error {
+	p := read("/optouts", url.Values{"scope": {string(e.Scope)}, "value": {e.Value}})
+	p.method = http.MethodDelete
+	removed, failed, wrong := gather(ctx, s.allShards(), func(ctx context.Context, shard cluster.Shard) (bool, error) {
+		_, err := decode[optout.Entry](s.toShard(ctx, shard, &p))
+		var r *refused
+		if errors.As(err, &r) && r.status == http.StatusNotFound {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	for _, here := range removed {
+		found = found || here
+	}
+	switch {
+	case wrong != nil:
+		return wrong
+	case len(failed) > 0:
+		return wholly(missing(failed), nil)
+	case !found:
+		return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
+	}
+	return nil
 }
 
 // AddOptOut is [crawl.Engine.AddOptOut] of the running crawl.
@@ -86,6 +144,9 @@ func (c *Client) OptOuts(ctx context.Context) ([]crawl.OptOut, error) {
 	err := c.object(ctx, basePath+"/optouts", nil, &list)
 	if err == nil && list.OptOuts == nil {
 		err = errors.New("the running crawl has no list of opt-outs")
+	}
+	if err == nil && list.Incomplete != nil {
+		err = list.Incomplete
 	}
 	return list.OptOuts, err
 }

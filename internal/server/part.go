@@ -278,6 +278,14 @@ func (m *Incomplete) Error() string {
 	return text
 }
 
+// later is the error of a command that is durable and not carried out everywhere; nil: it is.
+func (m *Incomplete) later() error {
+	if m == nil {
+		return nil
+	}
+	return fmt.Errorf("the command is recorded, and will be carried out where it is not yet: %w", m)
+}
+
 // and returns what either of two lacks; each may be nil.
 func (m *Incomplete) and(more *Incomplete) *Incomplete {
 	if m == nil || more == nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,12 +46,9 @@ func rules() map[string]rule {
 		"plan-show": (*Server).planAll,
 
 		"optouts-list": (*Server).listAllOptOuts,
-		"optouts-add":  (*Server).changeAllOptOuts, "optouts-remove": (*Server).changeAllOptOuts,
-
-		"config-change": (*Server).changeAllSettings, "config-reload": (*Server).changeAllSettings,
 
 		"backup": refusedWith("a cluster has no single database: its shards keep snapshots on the NATS servers"),
-		"audit":  refusedWith("the request logs of a cluster are on its nodes: run amble audit on each"),
+		"audit":  (*Server).auditAll,
 
 		"leases-take": noFetchers(), "leases-extend": noFetchers(), "leases-extend-all": noFetchers(),
 		"check-urls": noFetchers(), "leases-report": noFetchers(), "leases-report-all": noFetchers(),
@@ -150,13 +148,21 @@ func (s *Server) pauseAll(w http.ResponseWriter, r *http.Request, paused bool) {
 		writeError(w, err)
 		return
 	}
-	_, failed, err := fromNodes[struct{}](ctx, s, desiredTimeout,
+	lacking := s.awaitNodes(ctx, sequence)
+	writeObject(w, crawlState{State: s.clusterStatus(ctx).State, Incomplete: lacking}, nil)
+}
+
+// awaitNodes waits until all nodes have the desired state with a sequence, and says which do not yet.
+func (s *Server) awaitNodes(ctx context.Context, sequence uint64) *Incomplete {
+	_, failed, wrong := fromNodes[struct{}](ctx, s, desiredTimeout,
 		part{method: http.MethodGet, url: pathOf("/desired/" + strconv.FormatUint(sequence, 10))})
-	done := crawlState{State: s.clusterStatus(ctx).State}
-	if len(failed) > 0 {
-		done.Incomplete = s.unknown(s.ownedBy(failed), failed)
+	switch {
+	case wrong != nil:
+		return &Incomplete{Shards: []int{}, Why: []string{wrong.Error()}}
+	case len(failed) > 0:
+		return s.unknown(s.ownedBy(failed), failed)
 	}
-	writeObject(w, done, err)
+	return nil
 }
 
 // desiredTimeout is how long nodes may take to follow a command before the response says so.
@@ -173,23 +179,41 @@ func (s *Server) ownedBy(but map[string]error) map[int]bool {
 	return others
 }
 
-// deleteFromAll deletes URLs of a host, or of all.
+// deleteFromAll deletes URLs of a host, or of all. Shards that do not answer do it when they can.
 func (s *Server) deleteFromAll(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(w, r)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
+	o := crawl.Deletion{Before: s.o.Now()}
+	shards := s.allShards()
 	if host := hostOfBody(body); host != "" {
-		s.passOn(w, r, s.shardOf(host), partOf(r, body))
-		return
+		o.Host = inspect.CanonicalHost(host)
+		shards = []cluster.Shard{s.shardOf(host)}
 	}
-	parts, lacking, err := fromShards[deleted](r.Context(), s, commandTimeout, partOf(r, body))
-	sum := deleted{Done: true}
+	var wanted struct{ Before time.Time }
+	if json.Unmarshal(body, &wanted) == nil && !wanted.Before.IsZero() && wanted.Before.Before(o.Before) {
+		o.Before = wanted.Before
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), commandTimeout)
+	defer cancel()
+	p := partOf(r, body)
+	parts, failed, err := gather(ctx, shards, func(ctx context.Context, shard cluster.Shard) (deleted, error) {
+		return decode[deleted](s.toShard(ctx, shard, &p))
+	})
+	sum := deleted{Done: len(failed) == 0, Incomplete: missing(failed)}
 	for _, d := range parts {
 		sum.Deleted, sum.Done = sum.Deleted+d.Deleted, sum.Done && d.Done
 	}
-	writeObject(w, sum, wholly(lacking, err))
+	if err == nil && len(failed) > 0 {
+		late := keysOf(failed)
+		slices.Sort(late)
+		if err = s.o.Cluster.AddDeletion(r.Context(), o, late); err != nil {
+			err = wholly(sum.Incomplete, nil)
+		}
+	}
+	writeObject(w, sum, err)
 }
 
 // wholly is the error of a command that has to reach all shards.
@@ -203,9 +227,13 @@ func wholly(lacking *Incomplete, err error) error {
 // listAllOptOuts lists the opt-outs of all shards. All have the same, unless a command has not reached
 // one.
 func (s *Server) listAllOptOuts(w http.ResponseWriter, r *http.Request) {
-	parts, lacking, err := fromShards[optOutList](r.Context(), s, answerTimeout, partOf(r, nil))
-	all := optOutList{Incomplete: lacking}
-	all.OptOuts = []crawl.OptOut{}
+	all, err := s.optOutsOfAll(r.Context(), partOf(r, nil))
+	writeObject(w, all, err)
+}
+
+func (s *Server) optOutsOfAll(ctx context.Context, p part) (optOutList, error) {
+	parts, lacking, err := fromShards[optOutList](ctx, s, answerTimeout, p)
+	all := optOutList{Incomplete: lacking, OptOuts: []crawl.OptOut{}}
 	known := make(map[[2]string]bool)
 	for _, shard := range s.allShards() {
 		for _, o := range parts[shard].OptOuts {
@@ -215,33 +243,7 @@ func (s *Server) listAllOptOuts(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	writeObject(w, all, err)
-}
-
-// changeAllOptOuts records or removes an opt-out in all shards.
-func (s *Server) changeAllOptOuts(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(w, r)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	parts, lacking, err := fromShards[json.RawMessage](r.Context(), s, commandTimeout, partOf(r, body))
-	writeObject(w, parts[0], wholly(lacking, err))
-}
-
-// changeAllSettings changes the settings of all nodes.
-func (s *Server) changeAllSettings(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(w, r)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	parts, failed, err := fromNodes[settingsChange](r.Context(), s, commandTimeout, partOf(r, body))
-	if err == nil && len(failed) > 0 {
-		err = fmt.Errorf("the settings of some nodes are unchanged; send the change again: %w",
-			s.unknown(s.ownedBy(failed), failed))
-	}
-	writeObject(w, parts[s.o.Cluster.Status().Node], err)
+	return all, err
 }
 
 // checkAllRobots has each shard check its URLs.

@@ -12,9 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
 )
@@ -242,6 +245,18 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+	t.Run("audit", func(t *testing.T) { // the requests of all nodes
+		_, lines, trailer := nodes[1].call("GET", "/api/v1/audit", "")
+		requests := len(w.web.Requests())
+		if n := strings.Count(lines, "\n"); n < requests || trailer.Get("Amble-Violations") != "0" ||
+			trailer.Get("Amble-Damaged") != "0" || trailer.Get("Amble-Incomplete") != "" {
+			t.Errorf("%d lines for %d requests, %v", n, requests, trailer)
+		}
+		_, lines, _ = nodes[2].call("GET", "/api/v1/audit?host="+host(2), "")
+		if n := strings.Count(lines, "\n"); n < 2*depth || strings.Count(lines, host(2)) < n {
+			t.Errorf("%s", lines)
+		}
+	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[server.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
 		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
@@ -319,6 +334,113 @@ func TestHeavyPauseHolds(t *testing.T) {
 		t.Errorf("%+v", resumed)
 	}
 	w.crawled(ringPages())
+}
+
+// TestHeavyCommandsWait: an opt-out, a deletion and settings reach the shards of a node that is cut off too, when
+// others take them over. The answers name what does not follow yet.
+func TestHeavyCommandsWait(t *testing.T) {
+	t.Parallel()
+	want := ringPages()
+	w := newWorld(t, time.Millisecond, shortTTL)
+	w.alter = func(o *Options) { o.Settings = new(delays).of(&o.Crawl) }
+	nodes := threeNodes(w)
+	w.crawled(want)
+	for i, p := range nodes {
+		p.node.engines.o.Settings.(*delays).node.Store(nodes[i].node)
+	}
+	victim := w.victim(nil)
+	other := nodes[(slices.Index(nodes, victim)+1)%3]
+	lost := slices.IndexFunc(want, func(page string) bool {
+		h, _, deep := strings.Cut(page, "/own/")
+		return deep && h != host(5) && slices.Contains(victim.owned(), shardOf(h))
+	})
+	victim.proxy.Cut()
+	lostHost, path, _ := strings.Cut(want[lost], "/")
+	err := other.node.AddDeletion(t.Context(), crawl.Deletion{Host: lostHost, Before: time.Now()},
+		[]cluster.Shard{shardOf(lostHost)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := object[server.CrawlStatus](other, "POST", "/api/v1/optouts", `{"scope":"domain","value":"ring5.test"}`)
+	if o.Incomplete == nil || !slices.Contains(o.Incomplete.Nodes, victim.name) {
+		t.Errorf("an opt-out: %+v", o.Incomplete)
+	}
+	sequence, err := other.node.SetSettings(t.Context(), false,
+		func([]byte) ([]byte, error) { return []byte(`{"delay":"7s"}`), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.node.WaitForDesired(t.Context(), sequence); err != nil {
+		t.Error(err)
+	}
+	w.eventually("the shards have new owners, and follow", func() error {
+		if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.OptOuts != 1 {
+			return fmt.Errorf("%d opt-outs", s.OptOuts)
+		}
+		u := object[inspect.URLStory](other, "GET", "/api/v1/url?url="+w.web.URL(lostHost, "/"+path), "")
+		if again := requestsTo(w, want[lost]); u.Known && again < 2 {
+			return fmt.Errorf("%s is known: %d requests", want[lost], again)
+		}
+		for i := range hosts {
+			if h := object[inspect.HostStory](other, "GET", "/api/v1/hosts/"+host(i), ""); h.Politeness.Delay != 7 {
+				return fmt.Errorf("%s: %+v", host(i), h.Politeness)
+			}
+		}
+		if now, _, _ := other.node.engines.desired.latest(); len(now.Deletions) > 0 || len(now.OptOuts) != 1 {
+			return fmt.Errorf("%+v", now)
+		}
+		return nil
+	})
+	if _, text, _ := other.call("GET", "/api/v1/optouts", ""); strings.Count(text, "ring5.test") != 1 {
+		t.Error(text)
+	}
+	victim.proxy.Mend() // it has missed all of it
+	w.eventually("the node follows when it is back", func() error {
+		return victim.node.WaitForDesired(t.Context(), sequence)
+	})
+	victim.takes(1)
+	const ring5 = "/api/v1/optouts?scope=domain&value=ring5.test"
+	if status, text, _ := victim.call("DELETE", ring5, ""); status != http.StatusOK {
+		t.Error(status, text)
+	}
+	if status, text, _ := other.call("DELETE", ring5, ""); status != http.StatusNotFound {
+		t.Error(status, text)
+	}
+}
+
+// requestsTo returns how often a page was requested.
+func requestsTo(w *world, page string) (n int) {
+	for _, q := range w.web.Requests().Pages() {
+		if q.Host+q.Path == page {
+			n++
+		}
+	}
+	return n
+}
+
+// delays are settings with a delay.
+type delays struct {
+	options crawl.Options
+	node    atomic.Pointer[Node]
+}
+
+func (d *delays) of(o *crawl.Options) *delays {
+	d.options = *o
+	return d
+}
+
+// Apply implements Settings.
+func (d *delays) Apply(ctx context.Context, patch []byte) error {
+	var to struct{ Delay string }
+	live := d.options.Live()
+	err := json.Unmarshal(patch, &to)
+	if err == nil {
+		live.Politeness.Delay, err = time.ParseDuration(to.Delay)
+	}
+	if err != nil {
+		return err
+	}
+	return d.node.Load().Change(ctx, live)
 }
 
 // checkAlerts: each series of an alert of docs/CLUSTER.md is in the metrics of a node.

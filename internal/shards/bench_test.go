@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -37,8 +40,8 @@ type benchNode struct {
 	leave func()
 }
 
-// startBench starts a node with the default times of a cluster.
-func startBench(b *testing.B, servers *natstest.Servers, o Options) *benchNode {
+// startBench starts a node with the default times of a cluster. Each of open is called before it runs.
+func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func(*Node)) *benchNode {
 	b.Helper()
 	nc, js, err := natsconn.Connect(natsconn.Options{URLs: servers.URLs(), Node: o.Cluster.Node, Names: names})
 	if err != nil {
@@ -53,6 +56,9 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options) *benchNode {
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+	for _, f := range open {
+		f(n)
 	}
 	run, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -245,13 +251,15 @@ func fillShards(b *testing.B, n *benchNode, shards, urls int) {
 }
 
 // benchPaused starts a node that requests nothing: all hosts are paused.
-func benchPaused(b *testing.B, servers *natstest.Servers, name string, shards int) *benchNode {
+func benchPaused(
+	b *testing.B, servers *natstest.Servers, name string, shards int, open ...func(*Node),
+) *benchNode {
 	c := crawl.DefaultOptions()
 	c.MinFree, c.DataDir, c.Fetch.UserAgent, c.Fetch.Resolver = 0, b.TempDir(), name, "127.0.0.1:9"
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	o := benchOptions(c, name, shards, 1)
 	o.Crawl.Frontier.Politeness.Paused = true
-	return startBench(b, servers, o)
+	return startBench(b, servers, o, open...)
 }
 
 // BenchmarkNewNode measures the time from the start of a second node until it has the engines of its share
@@ -276,6 +284,60 @@ func BenchmarkNewNode(b *testing.B) {
 			second.leave()
 			waitFor(b, "all shards", func() bool { return len(ownedBy(first.Node)) == shards })
 			b.StartTimer()
+		}
+	})
+}
+
+// BenchmarkClusterStatus measures what a node of three says of all 64 shards: the status and the hosts by
+// its API, and a round of queries whether they are at rest.
+func BenchmarkClusterStatus(b *testing.B) {
+	const shards = 64
+	servers := natstest.StartProcesses(b, names, 1, nil)
+	waitFor(b, "the server", func() bool { return reachable(servers) })
+	var nodes []*benchNode
+	var api *server.Server
+	for _, name := range []string{"first", "second", "third"} {
+		nodes = append(nodes, benchPaused(b, servers, name, shards, func(n *Node) {
+			one := serveAPI(b, n, b.TempDir())
+			b.Cleanup(func() { _ = one.Close(context.Background()) })
+			api = one
+		}))
+	}
+	waitFor(b, "all shards", func() bool {
+		owned := 0
+		for _, n := range nodes {
+			owned += len(ownedBy(n.Node))
+		}
+		return owned == shards && len(ownedBy(nodes[2].Node)) > 0
+	})
+	for _, path := range []string{"/api/v1/status", "/api/v1/hosts"} {
+		b.Run(path[1:], func(b *testing.B) {
+			for b.Loop() {
+				response, err := http.Get("http://" + api.Address() + path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				text, err := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if err != nil || response.StatusCode != http.StatusOK || strings.Contains(string(text), `"incomplete"`) {
+					b.Fatalf("%s, %v: %.300s", response.Status, err, text)
+				}
+			}
+		})
+	}
+	b.Run("rest", func(b *testing.B) {
+		restOf := nodes[2].engines.owners.restOf
+		all := census{shards: shards, rest: func(ctx context.Context, s cluster.Shard, closed bool) (r rest, err error) {
+			if r, err = restOf(ctx, s, closed); err != nil {
+				b.Error(err)
+			}
+			r.done = true // or the first answer would be the last
+			return r, err
+		}}
+		for b.Loop() {
+			if _, over, err := all.queryAll(b.Context(), 0, false); !over {
+				b.Fatal(err)
+			}
 		}
 	})
 }

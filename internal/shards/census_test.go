@@ -3,8 +3,11 @@ package shards
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
 )
@@ -91,6 +94,7 @@ func testCensus(t *testing.T) {
 		c := &simulated{rng: rng, shards: make([]simulatedShard, 2+rng.IntN(4)), left: 30}
 		c.shards[0].work = 1
 		quick := rng.IntN(30) // how much is done meanwhile
+		var one sync.Mutex    // shards are queried side by side
 		work := func() {
 			for range rng.IntN(quick + 1) {
 				c.step()
@@ -104,6 +108,8 @@ func testCensus(t *testing.T) {
 				return uint64(len(c.stream)), nil
 			},
 			rest: func(_ context.Context, n cluster.Shard, _ bool) (rest, error) {
+				one.Lock()
+				defer one.Unlock()
 				work()
 				s := &c.shards[n]
 				read := s.read // before it is known that it is at rest
@@ -135,4 +141,36 @@ func testCensus(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCensusSideBySide: a round of queries takes as long as a few of them, and ends when one shard is not at rest.
+func TestCensusSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 10 * time.Millisecond
+		var busy, most atomic.Int32
+		all := census{shards: 64, rest: func(ctx context.Context, s cluster.Shard, closed bool) (rest, error) {
+			most.Store(max(most.Load(), busy.Add(1)))
+			defer busy.Add(-1)
+			if closed && s > 0 {
+				<-ctx.Done()
+				return rest{}, ctx.Err()
+			}
+			time.Sleep(slow)
+			return rest{done: !closed, number: uint64(s)}, nil
+		}}
+		start := time.Now()
+		answers, over, err := all.queryAll(t.Context(), 0, false)
+		if took := time.Since(start); !over || err != nil || took > 4*slow || most.Load() > maxSideBySide {
+			t.Errorf("%v, %v after %v with %d at a time", over, err, took, most.Load())
+		}
+		for s, answer := range answers {
+			if answer.number != uint64(s) {
+				t.Errorf("shard %d has the answer of %d", s, answer.number)
+			}
+		}
+		start = time.Now()
+		if _, over, err := all.queryAll(t.Context(), 0, true); over || err != nil || time.Since(start) > 4*slow {
+			t.Errorf("%v, %v after %v", over, err, time.Since(start))
+		}
+	})
 }

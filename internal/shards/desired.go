@@ -1,12 +1,19 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/optout"
 )
 
 // Desired is the state of the whole crawl that the operator wants. It is a register of the cluster: each
@@ -16,19 +23,27 @@ type Desired struct {
 	Version int `json:"version"`
 	// Paused: no request begins.
 	Paused bool `json:"paused"`
+	// OptOuts are those that commands have recorded, at most one for a scope and value.
+	OptOuts []optout.Entry `json:"opt_outs,omitempty"`
+	// Settings is a merge patch (RFC 7396) of the config file of each node; empty: there is none.
+	Settings json.RawMessage `json:"settings,omitempty"`
+	// Reloads counts the commands to read the config files again.
+	Reloads uint64 `json:"reloads,omitempty"`
+	// Deletions are those that some shards have not carried out.
+	Deletions []Deletion `json:"deletions,omitempty"`
 }
 
-// desiredVersion is the version of the format, and maxDesired bounds its bytes.
+// desiredVersion is the version of the format, and maxDesired bounds its bytes: a message has at most 1 MiB.
 const (
 	desiredVersion = 1
-	maxDesired     = 64 << 10
+	maxDesired     = 768 << 10
 )
 
 // encode encodes the register.
 func (o Desired) encode() []byte {
 	b, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // a struct of numbers and booleans
+		panic(err) // its parts were decoded or made by this package
 	}
 	return b
 }
@@ -48,17 +63,39 @@ func decodeDesired(b []byte) (o Desired, err error) {
 		return o, fmt.Errorf("its format is %d, not %d; run the same version of amble on all nodes",
 			o.Version, desiredVersion)
 	}
+	for i, e := range o.OptOuts {
+		if o.OptOuts[i], err = optout.New(e); err != nil {
+			return o, err
+		}
+	}
+	if len(o.Settings) > 0 && o.Settings[0] != '{' {
+		return o, errors.New("its settings are no object")
+	}
 	return o, nil
 }
 
-// desired is the register of the desired state, and which engines of this node have which. It may be used
-// concurrently.
+// errFull is the error of a change that the register has no room for.
+var errFull = fmt.Errorf("the register of the cluster has no room for more than %d KiB of opt-outs and settings: put "+
+	"opt-outs into the file of consent.optout on each node", maxDesired>>10)
+
+// target is what all engines of a node have to have. It is not changed.
+type target struct {
+	Desired
+	sequence uint64      // of the register
+	version  uint64      // counts the targets of this node; 0: the register was not read yet
+	live     *crawl.Live // nil: those of Options.Crawl
+	refused  error       // why this node does not follow the settings
+}
+
+// desired is the register of the desired state, what it and the settings of this node come to, and which
+// engines of this node have which. It may be used concurrently.
 type desired struct {
 	followed[Desired]
 
 	applying sync.Mutex // guards what follows; nothing blocks under it
-	applied  map[*run]uint64
-	moved    chan struct{} // closed when applied changes
+	target   target
+	applied  map[*run]uint64 // versions of targets
+	moved    chan struct{}   // closed when one of them changes
 }
 
 func newDesired(register register, log *slog.Logger) *desired {
@@ -68,12 +105,14 @@ func newDesired(register register, log *slog.Logger) *desired {
 	}, applied: make(map[*run]uint64), moved: make(chan struct{})}
 }
 
-// note notes which state the engine of a run has; forget, that there is no engine any more.
-func (o *desired) note(r *run, sequence uint64) {
+// note notes which target the engine of a run has; forget, that there is no engine any more.
+func (o *desired) note(r *run, version uint64) {
 	o.applying.Lock()
 	defer o.applying.Unlock()
-	o.applied[r] = sequence
-	o.wake()
+	if before, known := o.applied[r]; !known || before != version {
+		o.applied[r] = version
+		o.wake()
+	}
 }
 
 func (o *desired) forget(r *run) {
@@ -88,22 +127,51 @@ func (o *desired) wake() {
 	o.moved = make(chan struct{})
 }
 
+// aim replaces the target by what next makes of it.
+func (o *desired) aim(next func(*target)) {
+	o.applying.Lock()
+	defer o.applying.Unlock()
+	next(&o.target)
+	o.target.version++
+	o.wake()
+}
+
+// current returns the target, and a channel that is closed when it may be another.
+func (o *desired) current() (target, <-chan struct{}) {
+	o.applying.Lock()
+	defer o.applying.Unlock()
+	return o.target, o.moved
+}
+
+// reached returns the target as soon as it is that of a sequence, or of a later one.
+func (o *desired) reached(ctx context.Context, sequence uint64) (target, error) {
+	for {
+		t, moved := o.current()
+		if t.version > 0 && t.sequence >= sequence {
+			return t, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return t, ctx.Err()
+		}
+	}
+}
+
 // wait waits until all engines of this node have the state with a sequence, or a newer one.
 func (o *desired) wait(ctx context.Context, sequence uint64) error {
 	for {
-		_, newest, changed := o.latest()
-		behind := newest < sequence
 		o.applying.Lock()
+		behind := o.target.sequence < sequence
 		for _, applied := range o.applied {
-			behind = behind || applied < sequence
+			behind = behind || applied < o.target.version
 		}
-		moved := o.moved
+		moved, refused := o.moved, o.target.refused
 		o.applying.Unlock()
 		if !behind {
-			return nil
+			return refused
 		}
 		select {
-		case <-changed:
 		case <-moved:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -111,30 +179,173 @@ func (o *desired) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// SetPaused pauses all shards, or resumes them: also those that nobody owns now. When it returns this
-// is durable, with a sequence, and all engines follow: WaitForDesired waits for those of a node. The error is
-// storage.ErrLogDown while the servers do not answer.
-func (n *Node) SetPaused(ctx context.Context, paused bool) (sequence uint64, err error) {
-	d := n.engines.desired
+// followDesired makes the desired state that of the node, until the context ends.
+func (e *engines) followDesired(ctx context.Context) {
+	d := e.desired
+	var before Desired
+	for first := true; ; first = false {
+		now, sequence, changed := d.latest()
+		if first {
+			before.Reloads = now.Reloads // the process has just read its file
+		}
+		e.shared.SetOptOuts(now.OptOuts)
+		previous, _ := d.current()
+		refused := previous.refused
+		if !bytes.Equal(now.Settings, before.Settings) || now.Reloads != before.Reloads {
+			refused = e.adopt(ctx, now.Settings)
+		}
+		before = now
+		d.aim(func(t *target) { t.Desired, t.sequence, t.refused = now, sequence, refused })
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// adopt puts the settings of the cluster in force.
+func (e *engines) adopt(ctx context.Context, patch []byte) error {
+	if e.o.Settings == nil {
+		return errNoSettings
+	}
+	err := e.o.Settings.Apply(ctx, patch)
+	if err != nil {
+		err = fmt.Errorf("the settings that the cluster has now are not in force on this node: %w", err)
+		e.log.Error(err.Error())
+	}
+	return err
+}
+
+// errNoSettings is the error of a process whose settings cannot change.
+var errNoSettings = errors.New("the settings of this process cannot change while it runs")
+
+// command changes the desired state, and returns the sequence of it. The error is storage.ErrLogDown while the
+// servers do not answer, or that of next.
+func (d *desired) command(ctx context.Context, limit time.Duration, next func(*Desired) error) (sequence uint64,
+	err error) {
 	if err := d.read(ctx); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.engines.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sequence, err = d.change(ctx, func(now Desired) (Desired, error) {
-		if now.Paused == paused {
-			return now, errUnchanged
+		now.OptOuts, now.Deletions = slices.Clone(now.OptOuts), cloneDeletions(now.Deletions)
+		err := next(&now)
+		if err == nil && len(now.encode()) > maxDesired {
+			err = errFull
 		}
-		now.Paused = paused
-		return now, nil
+		return now, err
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {
-		return 0, fmt.Errorf("write the desired state of the cluster: %w", err)
+		return 0, fmt.Errorf("change the desired state of the cluster: %w", err)
 	}
 	return sequence, nil
 }
 
-// WaitForDesired waits until all engines of this node have the desired state with a sequence.
+// command changes the desired state: see desired.command.
+func (n *Node) command(ctx context.Context, next func(*Desired) error) (uint64, error) {
+	return n.engines.desired.command(ctx, n.engines.o.Timeout, next)
+}
+
+// SetPaused pauses all shards, or resumes them: also those that nobody owns now. When it returns this
+// is durable, with a sequence, and all engines follow: WaitForDesired waits for those of a node. The error is
+// storage.ErrLogDown while the servers do not answer.
+func (n *Node) SetPaused(ctx context.Context, paused bool) (sequence uint64, err error) {
+	return n.command(ctx, func(d *Desired) error {
+		if d.Paused == paused {
+			return errUnchanged
+		}
+		d.Paused = paused
+		return nil
+	})
+}
+
+// SetOptOut records an opt-out for all shards, or with remove removes it: found says whether there was one
+// of its scope and value. Else it is as SetPaused.
+func (n *Node) SetOptOut(ctx context.Context, e optout.Entry, remove bool) (found bool, sequence uint64, err error) {
+	sequence, err = n.command(ctx, func(d *Desired) error {
+		before := len(d.OptOuts)
+		same := func(o optout.Entry) bool { return o.Scope == e.Scope && o.Value == e.Value }
+		d.OptOuts = slices.DeleteFunc(d.OptOuts, same)
+		found = len(d.OptOuts) < before
+		if !remove {
+			d.OptOuts = append(d.OptOuts, e)
+		} else if !found {
+			return errUnchanged
+		}
+		return nil
+	})
+	return found, sequence, err
+}
+
+// SetSettings replaces the patch of the settings of all nodes by what next makes of it, and with reload has
+// all nodes read their config files again. Else it is as SetPaused; an error of next comes through.
+func (n *Node) SetSettings(ctx context.Context, reload bool, next func(patch []byte) ([]byte, error)) (sequence uint64,
+	err error) {
+	return n.command(ctx, func(d *Desired) error {
+		patch, err := next(d.Settings)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(patch, d.Settings) && !reload {
+			return errUnchanged
+		}
+		d.Settings = patch
+		if reload {
+			d.Reloads++
+		}
+		return nil
+	})
+}
+
+// WaitForDesired waits until all engines of this node have the desired state with a sequence. It returns why
+// this node does not follow the settings of the cluster, if it does not.
 func (n *Node) WaitForDesired(ctx context.Context, sequence uint64) error {
 	return n.engines.desired.wait(ctx, sequence)
+}
+
+// DesiredSequence returns the sequence of the newest desired state that this node knows.
+func (n *Node) DesiredSequence() uint64 {
+	_, sequence, _ := n.engines.desired.latest()
+	return sequence
+}
+
+// Settings are those of the process of a node. Its methods may be called concurrently.
+type Settings interface {
+	// Apply reads the config file of this process again, with a patch, and puts the settings in force with
+	// Node.Change. The error says what is wrong with them; then nothing has changed.
+	Apply(ctx context.Context, patch []byte) error
+}
+
+// Agreed returns the settings of live options that cannot change while a cluster runs, because all nodes have to
+// agree on them: those that differ, by their keys in the config file.
+func (n *Node) Agreed(l crawl.Live) (keys []string) {
+	changed := *n.engines.o
+	changed.Crawl = changed.Crawl.With(l)
+	before := n.engines.o.settings()
+	for key, value := range changed.settings() {
+		if before[key] != value {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Change puts live options in force, for the engines that are open and for those that will be. The error says
+// what is wrong with the options: it returns before the engines have them.
+func (n *Node) Change(_ context.Context, l crawl.Live) error {
+	e := n.engines
+	if keys := n.Agreed(l); len(keys) > 0 {
+		return fmt.Errorf("all nodes have to agree on %s: stop them for that", strings.Join(keys, ", "))
+	}
+	changed := *e.o
+	changed.Crawl = e.o.Crawl.With(l)
+	if err := changed.Validate(); err != nil {
+		return err
+	}
+	e.shared.Change(l)
+	e.desired.aim(func(t *target) { t.live, t.refused = &l, nil })
+	return nil
 }

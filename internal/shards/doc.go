@@ -31,7 +31,8 @@
 // the limits of the host, and judged where it belongs (robotsRequests). The query is sent again until it is
 // answered, so it outlives the owner (owners).
 //
-// With MaxPages a register divides the pages among the shards (allotment, pageBlocks).
+// With MaxPages a register divides the pages among the shards (allotment, pageBlocks), and with a recrawl
+// budget another one divides that (recrawlBudget).
 //
 // With ExitWhenDone, or when MaxPages is reached, the crawl is over when all shards are at rest and have
 // read all that was published for them (census). The owner of shard 0 finds out, and all nodes leave. A
@@ -54,8 +55,8 @@
 // # Goroutines
 //
 // One of a node serves other nodes, one reads the scope, one the desired state of the crawl, one removes
-// databases (leftovers), one follows the weights of the members, one reads the register of pages, and two wait
-// for the end of the crawl. One drives each engine from its opening to its end (run.drive), one makes its
+// databases (leftovers), one follows the weights of the members, one reads the register of pages, two read and
+// write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its opening to its end (run.drive), one makes its
 // snapshots, one pauses and resumes it, and one takes and returns its pages. They end with the holding of the
 // shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
@@ -65,5 +66,4 @@
 //     cannot know that nobody has an earlier grant.
 //   - Requests a second are more than the limit for as long as nodes that start together do not see each
 //     other.
-//   - recrawl.budget is refused: Options.Validate names it.
 package shards

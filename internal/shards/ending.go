@@ -142,20 +142,25 @@ func (c *census) isOver(ctx context.Context) (epochs []uint64, over bool, err er
 func (c *census) queryAll(ctx context.Context, mark uint64, closed bool) (all []rest, over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, markWait)
 	defer cancel()
-	for s := range cluster.Shard(c.shards) {
-		for {
-			r, err := c.rest(ctx, s, closed)
-			if err != nil || !r.done {
-				return nil, false, err
+	all = make([]rest, c.shards)
+	var once sync.Once
+	over = true
+	sideBySide(c.shards, func(i int) {
+		for all[i].read < mark || !all[i].done {
+			r, restErr := c.rest(ctx, cluster.Shard(i), closed)
+			if restErr != nil || !r.done {
+				once.Do(func() {
+					over, err = false, restErr
+					cancel() // the others need not answer
+				})
+				return
 			}
-			if r.read >= mark {
-				all = append(all, r)
-				break
+			if all[i] = r; r.read < mark {
+				pause(ctx, markEvery)
 			}
-			pause(ctx, markEvery)
 		}
-	}
-	return all, true, nil
+	})
+	return all, over, err
 }
 
 // restOf returns whether a shard is at rest, by its owner.

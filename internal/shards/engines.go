@@ -19,7 +19,8 @@ type common struct {
 	shared   *crawl.Shared
 	scope    *scope
 	owners   *owners
-	maxPages *allotment // nil: there is no limit
+	maxPages *allotment     // nil: there is no limit
+	recrawls *recrawlBudget // nil: there is no limit
 	trust    *membership.Trust
 	copying  chan struct{}  // holds one while a snapshot is made: one at a time
 	observer crawl.Observer // of all engines; nil: nobody
@@ -45,6 +46,9 @@ func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
 	r := &run{common: e.common, holding: h, stop: stop}
 	r.log = e.log.With("shard", h.Shard())
+	if e.recrawls != nil {
+		r.part = &recrawlPart{shard: h.Shard(), mayWrite: r.mayWrite}
+	}
 	e.mu.Lock()
 	e.open[h] = r
 	e.mu.Unlock()

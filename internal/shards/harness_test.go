@@ -227,7 +227,7 @@ func (w *world) start(name, dir string) *process {
 }
 
 // serveAPI starts the API of a node.
-func serveAPI(t *testing.T, n *Node, dir string) *server.Server {
+func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 	t.Helper()
 	s, err := server.Start(server.Options{
 		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),

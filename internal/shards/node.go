@@ -75,9 +75,15 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	if e.streams, err = journal.Open(ctx, n.nc, e.o.journal()); err != nil {
 		return err
 	}
+	if err = checkLog(filepath.Join(e.o.Crawl.DataDir, "shards"), e.streams.Identity()); err != nil {
+		return err
+	}
 	e.trust = n.member.Trust()
 	if e.o.Crawl.MaxPages > 0 {
 		e.maxPages = newAllotment(e.streams.Register("pages"), e.o.Cluster.Shards, log)
+	}
+	if c := e.o.Crawl.Recrawl; c != nil && c.Budget > 0 {
+		e.recrawls = newRecrawlBudget(e.streams.Register("recrawls"), c.Budget, e.o.Cluster.Shards, log)
 	}
 	e.scope = newScope(e.streams, e.o.Seeds, log)
 	e.desired = newDesired(e.streams.Register("desired"), log)
@@ -106,7 +112,12 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
 		readers.Go(func() { n.leaveAtEnd(reading) })
 	}
+	if n.engines.recrawls != nil {
+		readers.Go(func() { n.engines.recrawls.run(reading) })
+		readers.Go(func() { n.engines.divideRecrawls(reading) })
+	}
 	readers.Go(func() { n.engines.desired.run(reading) })
+	readers.Go(func() { n.engines.followDesired(reading) })
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.follow(reading) })

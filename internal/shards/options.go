@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,6 +38,8 @@ type Options struct {
 	EndEvery time.Duration
 	// KeepDatabases is for how long the database of a shard stays that another node owns.
 	KeepDatabases time.Duration
+	// Settings are those of the process; nil: they cannot change.
+	Settings Settings
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }
@@ -65,7 +68,8 @@ func (o *Options) Validate() error {
 	c := &o.Crawl
 	refuse(c.MaxPages > maxPart,
 		fmt.Sprintf("crawl.max_pages is %d, should be at most %d in a cluster", c.MaxPages, uint64(maxPart)))
-	refuse(c.Recrawl != nil && c.Recrawl.Budget > 0, "recrawl.budget cannot be used in a cluster yet: remove it")
+	refuse(c.Recrawl != nil && c.Recrawl.Budget > maxPart/perRecrawl,
+		fmt.Sprintf("recrawl.budget is more than %d in a cluster: lower it", maxPart/perRecrawl))
 	refuse(c.Workers == 0 || c.IgnoreRobots,
 		"remote fetchers cannot be used in a cluster yet: set crawl.workers to 1 or more")
 	refuse(c.Journal != nil || c.Permits != nil || c.Shared != nil,
@@ -93,11 +97,15 @@ func (o *Options) directory(s cluster.Shard) string {
 	return filepath.Join(o.Crawl.DataDir, "shards", fmt.Sprintf("%05d", s))
 }
 
-// engine returns the options of the engine of a shard, without what belongs to one run of it.
-func (o *Options) engine(s cluster.Shard) crawl.Options {
+// engine returns the options of the engine of a shard, without what belongs to one run of it. live are in force
+// in place of those of o; nil: those of o.
+func (o *Options) engine(s cluster.Shard, live *crawl.Live) crawl.Options {
 	c := o.Crawl
+	if live != nil {
+		c = c.With(*live)
+	}
+	c = c.With(ofEngine(c.Live()))
 	c.DataDir, c.Taken = o.directory(s), true
-	c.ExitWhenDone, c.MaxPages = false, 0 // the nodes decide that together
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)
@@ -108,8 +116,16 @@ func (o *Options) engine(s cluster.Shard) crawl.Options {
 	return c
 }
 
-// settings returns what all nodes have to agree on: what decides which URLs a crawl has, and what a
-// commit does with them.
+// ofEngine returns the live options of an engine, from those of the crawl.
+func ofEngine(l crawl.Live) crawl.Live {
+	l.ExitWhenDone, l.MaxPages = false, 0 // the nodes decide that together
+	return l
+}
+
+// settings returns what all nodes have to agree on, by the keys of the config where there is one: what decides
+// which URLs a crawl has, whether they may be fetched, what a commit does with them, and when the crawl is over.
+// The pace of requests, what is consented to, and the output are those of each node, and may be changed from
+// one to the next.
 func (o *Options) settings() map[string]string {
 	c := &o.Crawl
 	seeds := make([]string, 0, len(o.Seeds))
@@ -124,18 +140,53 @@ func (o *Options) settings() map[string]string {
 		"scope.exclude":        sum(texts(c.Exclude)...),
 		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
 		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
-		"crawl.max_pages":      fmt.Sprint(c.MaxPages),
-		"robots.obey_nofollow": fmt.Sprint(c.NoFollow),
 		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
 	}
+	maps.Copy(settings, endSettings(c))
+	maps.Copy(settings, pageSettings(c))
 	if r := c.Recrawl; r != nil {
 		rules := []string{fmt.Sprint(r.Missing)}
 		for _, rule := range append(slices.Clone(r.Rules), r.Rule) {
 			rules = append(rules, fmt.Sprint(rule.Hosts, rule.Pattern, rule.Policy, rule.Interval, rule.Min, rule.Max))
 		}
-		settings["recrawl"] = sum(rules...)
+		settings["recrawl"], settings["recrawl.budget"] = sum(rules...), fmt.Sprint(r.Budget)
 	}
 	return settings
+}
+
+// endSettings are those that decide when the crawl, or that of a host or a URL, is over.
+func endSettings(c *crawl.Options) map[string]string {
+	f := &c.Frontier
+	settings := map[string]string{
+		"crawl.exit_when_done": fmt.Sprint(c.ExitWhenDone),
+		"crawl.max_pages":      fmt.Sprint(c.MaxPages),
+		"crawl.max_depth":      fmt.Sprint(f.MaxDepth),
+		"limits.host_pages":    fmt.Sprint(f.HostBudget),
+		"limits.domain_pages":  fmt.Sprint(f.DomainBudget),
+		"retry.max_attempts":   fmt.Sprint(f.MaxAttempts),
+	}
+	if c.ExitWhenDone {
+		settings["crawl.give_up_after"] = c.GiveUpAfter.String()
+	}
+	return settings
+}
+
+// pageSettings are those that decide what may be fetched, and which URLs are found in it.
+func pageSettings(c *crawl.Options) map[string]string {
+	return map[string]string{
+		"robots.product_token":    strings.Join(c.Frontier.Tokens, ", "), // and fallback_tokens
+		"robots.obey":             fmt.Sprint(c.Frontier.Obey),
+		"robots.forbidden_denies": fmt.Sprint(c.Frontier.Robots.ForbiddenDenies),
+		"robots.obey_nofollow":    fmt.Sprint(c.NoFollow),
+		"fetch.max_redirects":     fmt.Sprint(c.Frontier.MaxRedirects),
+		"fetch.content_types":     sum(c.Fetch.ContentTypes...),
+		"fetch.max_body":          fmt.Sprint(c.Fetch.MaxBody),
+		"extract.media":           fmt.Sprint(c.Extract.Media),
+		"extract.forms":           fmt.Sprint(c.Extract.Forms),
+		"extract.max_links":       fmt.Sprint(c.Extract.MaxLinks),
+		"extract.max_depth":       fmt.Sprint(c.Extract.MaxDepth),
+		"sitemaps":                fmt.Sprintf("%+v", c.Sitemaps),
+	}
 }
 
 func texts(patterns []*regexp.Regexp) (all []string) {

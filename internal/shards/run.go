@@ -25,6 +25,7 @@ type run struct {
 	holding *membership.Holding
 	stop    context.CancelFunc
 	pages   *pageBlocks                  // nil: there is no limit
+	part    *recrawlPart                 // nil: there is no limit
 	held    *heldLog                     // set when the engine opens
 	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary crawl.Summary                // of an engine that has ended
@@ -76,8 +77,12 @@ func (r *run) crawl(ctx context.Context) error {
 	if err := r.desired.read(ctx); err != nil {
 		return err
 	}
-	now, sequence, _ := r.desired.latest()
-	e, err := r.open(ctx, shard, now)
+	_, sequence, _ := r.desired.latest()
+	now, err := r.desired.reached(ctx, sequence)
+	if err != nil {
+		return err
+	}
+	e, err := r.open(ctx, shard, &now)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,8 @@ func (r *run) crawl(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.makeSnapshots(running, e, shard) })
-	beside.Go(func() { r.followDesired(running, e, sequence) })
+	beside.Go(func() { r.followDesired(running, e, now) })
+	beside.Go(func() { r.carryOut(running, e) })
 	if r.pages != nil {
 		beside.Go(func() { r.pages.run(running, e) })
 	}
@@ -126,14 +132,17 @@ func (r *run) mayWrite() error {
 
 // open opens the engine. A database that is missing, or that the log does not reach back to, is made
 // of the newest snapshot.
-func (r *run) open(ctx context.Context, shard *journal.Shard, now Desired) (*crawl.Engine, error) {
-	o := r.o.engine(r.holding.Shard())
+func (r *run) open(ctx context.Context, shard *journal.Shard, now *target) (*crawl.Engine, error) {
+	o := r.o.engine(r.holding.Shard(), now.live)
 	o.Shared, o.Permits, o.Paused = r.shared, permits{r.holding}, &now.Paused
 	r.held = &heldLog{Shard: shard, held: r.holding.Context(), scope: r.scope, wait: r.o.Timeout}
 	o.Journal = r.held
 	if r.maxPages != nil {
 		r.pages = newPageBlocks(r.maxPages, r.o.Crawl.MaxPages, r.holding.Shard(), r.mayWrite)
 		o.Pages = r.pages
+	}
+	if r.part != nil {
+		o.RecrawlBudget = r.part.inForce
 	}
 	o.Cluster = &others{r.scope, r.owners, r.o.Cluster.Shards, r.holding.Context()}
 	if err := r.scope.readUpTo(shard); err != nil {
@@ -174,34 +183,47 @@ func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Op
 	return crawl.Open(o, r.log)
 }
 
-// followDesired gives the engine the desired state of the crawl, until ctx ends. It has the one with a
-// sequence already.
-func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has uint64) {
-	r.desired.note(r, has)
+// followDesired gives the engine the desired state of the crawl, until ctx ends. It has one already.
+func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target) {
 	select {
 	case <-e.Ready():
 	case <-ctx.Done():
 		return
 	}
 	for {
-		now, sequence, changed := r.desired.latest()
-		if sequence > has {
-			command := e.Resume
-			if now.Paused {
-				command = e.Pause
-			}
-			if command(ctx) != nil { // the engine is ending
+		now, moved := r.desired.current()
+		if now.version > has.version {
+			if r.submit(ctx, e, &now, &has) != nil { // the engine is ending
 				return
 			}
-			has = sequence
-			r.desired.note(r, has)
+			has = now
 		}
+		r.desired.note(r, has.version)
 		select {
-		case <-changed:
+		case <-moved:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// submit gives the engine a target in place of the one that it has.
+func (r *run) submit(ctx context.Context, e *crawl.Engine, now, has *target) error {
+	if err := e.TakeOptOuts(ctx); err != nil {
+		return err
+	}
+	if now.live != has.live {
+		if err := e.Change(ctx, ofEngine(*now.live)); err != nil {
+			return err
+		}
+	}
+	if now.Paused == has.Paused {
+		return nil
+	}
+	if now.Paused {
+		return e.Pause(ctx)
+	}
+	return e.Resume(ctx)
 }
 
 // makeDir makes the directory of a shard, durably.

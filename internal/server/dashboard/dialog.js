@@ -29,8 +29,9 @@ export function command(shared, label, question, carryOut, kind) {
       if (!answer) return;
       event.target.disabled = true;
       try {
-        await carryOut(answer);
+        const done = await carryOut(answer);
         await shared.refresh();
+        if (done?.incomplete) shared.say(`${label}: recorded, and not in force everywhere yet: ${done.incomplete.why.join("; ")}`);
       } catch (error) {
         shared.say(`${label}: ${error.message}`);
       } finally {

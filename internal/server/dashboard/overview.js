@@ -117,6 +117,7 @@ function gaps(pace) {
     bars(pace.buckets.map(({ label, count: n }) => [label, n]), (label) => label.startsWith("under")));
 }
 
+// A cluster has no command that ends all of its processes.
 function orders(state, shared) {
   if (state === "finished" || state === "stopping") return [];
   const crawl = (name) => () => post(`/api/v1/crawl/${name}`);
@@ -124,7 +125,9 @@ function orders(state, shared) {
     state === "paused" || state === "draining"
       ? command(shared, "Resume", { title: "Resume the crawl?", text: "Hosts are fetched from again, each when its delay allows." }, crawl("resume"), "main")
       : command(shared, "Pause", { title: "Pause the crawl?", text: "No request begins until it is resumed, not even after a restart." }, crawl("pause")),
-    command(shared, "Drain", { title: "End when all is done?", text: "No more URLs are taken from outside. Everything known is fetched, and the links found there; then the process exits. Resume undoes it." }, crawl("drain")),
-    command(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. The next run continues the crawl." }, crawl("stop"), "danger"),
+    ...(shared.status?.cluster ? [] : [
+      command(shared, "Drain", { title: "End when all is done?", text: "No more URLs are taken from outside. Everything known is fetched, and the links found there; then the process exits. Resume undoes it." }, crawl("drain")),
+      command(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. The next run continues the crawl." }, crawl("stop"), "danger"),
+    ]),
   ];
 }

@@ -353,6 +353,11 @@ func TestSlowReaders(t *testing.T) {
 
 	other := dial(t, s.Address())
 	do[pbEmpty](other, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+	var items []*urlfrontierpb.URLItem // more than fits anywhere, however soon the stream was cut off
+	for n := range 10_000 {
+		items = append(items, discovered(info(number("http://one.test/more"+strings.Repeat("x", 500), n))))
+	}
+	other.put(items...)
 	stream = slow().open(t.Context(), "GetURLs")
 	if err := errors.Join(stream.SendMsg(&urlfrontierpb.GetParams{Key: "one.test", DelayRequestable: 600}),
 		stream.CloseSend()); err != nil {

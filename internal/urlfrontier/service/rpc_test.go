@@ -65,7 +65,7 @@ func TestLeaseRequests(t *testing.T) {
 		c := dial(t, s.Address())
 		c.put(discovered(info("http://one.test/")))
 		c.get(x.r)
-		x.want.Fetcher = "urlfrontier-127.0.0.1"
+		x.want.Fetcher, x.want.Bare = "urlfrontier-127.0.0.1", true
 		if requests := f.crawls["DEFAULT"].requests; len(requests) == 0 || requests[0] != x.want {
 			t.Errorf("%v: %+v, want %+v", x.r, requests, x.want)
 		}

@@ -47,6 +47,7 @@ func TestTLS(t *testing.T) {
 		want  codes.Code
 	}{
 		"a client that trusts it":    {with(&tls.Config{RootCAs: trusting}), "secret", codes.OK},
+		"TLS 1.2":                    {with(&tls.Config{RootCAs: trusting, MaxVersion: tls.VersionTLS12}), "secret", codes.OK},
 		"a wrong token":              {with(&tls.Config{RootCAs: trusting}), "wrong", codes.Unauthenticated},
 		"another authority":          {with(&tls.Config{RootCAs: others}), "secret", codes.Unavailable},
 		"TLS 1.1":                    {with(&tls.Config{RootCAs: trusting, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), "secret", codes.Unavailable},
@@ -59,7 +60,11 @@ func TestTLS(t *testing.T) {
 		if status.Code(err) != x.want {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
-		if info, is := from.AuthInfo.(credentials.TLSInfo); x.want == codes.OK && (!is || info.State.Version != tls.VersionTLS13) {
+		version := uint16(tls.VersionTLS13)
+		if name == "TLS 1.2" {
+			version = tls.VersionTLS12
+		}
+		if info, is := from.AuthInfo.(credentials.TLSInfo); x.want == codes.OK && (!is || info.State.Version != version) {
 			t.Errorf("%s: %+v", name, from.AuthInfo)
 		}
 	}
