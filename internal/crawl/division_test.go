@@ -47,7 +47,7 @@ func TestDivisionMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	all := []string{"delay=7", "optout/host x.test={}", "other=\x03"}
+	all := []string{"delay=7", "other=\x03"}
 	for part, want := range [][]string{
 		{
 			"drop/2=\x01", "limit/2=5", "deaths=1 page http://a.test/x\n", "exclude=2.9", `delete-all/7={"before":7,"host":2}`,
