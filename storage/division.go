@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Division divides the hosts of a database among parts, each of which becomes a database of its own
+// Division divides the hosts of a database among parts. Each part becomes a database of its own
 // with all that is known of its hosts. It takes 6 bytes of memory a host. Nobody may commit to the
 // store meanwhile. A Division may be used concurrently.
 type Division struct {
@@ -54,8 +54,8 @@ func (s *Store) Divide(ctx context.Context, parts int, of func(host string) int)
 // Of returns the part of a host by its name, known or not.
 func (d *Division) Of(host string) int { return d.of(host) }
 
-// Place returns the part of a host and its id there; ok is false if it is in none.
-func (d *Division) Place(host HostID) (part int, id HostID, ok bool) {
+// Locate returns the part of a host and its id there; ok is false if it is in none.
+func (d *Division) Locate(host HostID) (part int, id HostID, ok bool) {
 	if int64(host) >= int64(len(d.part)) || d.part[host] == noPart {
 		return 0, NoHost, false
 	}
@@ -124,7 +124,7 @@ func (d *Division) copyOf(ctx context.Context, part int) *rowCopy {
 		ctx: ctx, from: d.store, has: func(host string) bool { return d.of(host) == part },
 		hosts: func(f func(HostID) error) error { return d.Hosts(part, f) },
 		newID: func(host HostID) HostID {
-			if p, id, ok := d.Place(host); ok && p == part {
+			if p, id, ok := d.Locate(host); ok && p == part {
 				return id
 			}
 			return NoHost

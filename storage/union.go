@@ -14,7 +14,7 @@ type Union struct {
 	below []HostID // hosts of the databases before
 }
 
-// NewUnion returns the union of part 0 of divisions, of which there is at least one.
+// NewUnion returns the union of part 0 of divisions. There is at least one.
 func NewUnion(from []*Division) *Union {
 	u := &Union{from: from}
 	hosts := NoHost
@@ -27,7 +27,7 @@ func NewUnion(from []*Division) *Union {
 
 // Host returns the id in the union of a host of one of the databases; ok is false if it is not in it.
 func (u *Union) Host(from int, host HostID) (id HostID, ok bool) {
-	part, id, ok := u.from[from].Place(host)
+	part, id, ok := u.from[from].Locate(host)
 	return u.below[from] + id, ok && part == 0
 }
 

@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -80,6 +83,15 @@ func (d *Division) Counters() storage.Counters { return d.store.Counters() }
 // Paused reports whether the operator has paused the crawl.
 func (d *Division) Paused() bool { return len(d.marks[markPaused]) > 0 }
 
+// OptOuts returns the opt-outs that commands have recorded, in the order of their marks.
+func (d *Division) OptOuts() (all []optout.Entry, err error) {
+	commanded, err := commandedOptOuts(d.store)
+	for _, name := range slices.Sorted(maps.Keys(commanded)) {
+		all = append(all, commanded[name])
+	}
+	return all, err
+}
+
 // ScopeSeeds returns where redirects of seeds have led.
 func (d *Division) ScopeSeeds() (seeds []weburl.URL, err error) {
 	texts, err := d.store.ScopeSeeds()
@@ -124,7 +136,7 @@ func (d *Division) partMarks(part int) (map[string][]byte, error) {
 // partMark returns a mark as it is in a part; without a name it is not there.
 func (d *Division) partMark(part int, name string, value []byte) (string, []byte, error) {
 	ofHost := func(host storage.HostID, rename func(storage.HostID) string) (string, []byte, error) {
-		if p, id, ok := d.division.Place(host); ok && p == part {
+		if p, id, ok := d.division.Locate(host); ok && p == part {
 			return rename(id), value, nil
 		}
 		return "", nil, nil
@@ -137,7 +149,8 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 	}
 	var err error
 	switch {
-	case name == markIncoming || name == markHeld: // of another log; and all hosts of a shard have a restart hold
+	case name == markIncoming || name == markHeld, // of another log; and all hosts of a shard have a restart hold
+		strings.HasPrefix(name, markOptOut): // a cluster has one list: see OptOuts
 		return "", nil, nil
 	case strings.HasPrefix(name, markTDM):
 		if d.partOf(strings.TrimPrefix(name, markTDM)) != part {

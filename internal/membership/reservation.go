@@ -80,13 +80,13 @@ func (r *Reservation) take(ctx context.Context) error {
 		}
 	}
 	r.seq = m.seq
-	return r.Renew(ctx)
+	return r.Hold(ctx)
 }
 
 func (r *Reservation) subject() string { return r.reg.names.Subject("settings") }
 
-// Renew returns nil if the reservation holds. Otherwise another one has taken over.
-func (r *Reservation) Renew(ctx context.Context) error {
+// Hold returns nil if the reservation holds. Otherwise another one has taken over.
+func (r *Reservation) Hold(ctx context.Context) error {
 	return r.write(ctx, []setting{{settingReserved, fmt.Sprintf("%016x", r.w.process)}})
 }
 

@@ -40,7 +40,7 @@ func (s *Server) retryAll(w http.ResponseWriter, r *http.Request) {
 func retryOf(body []byte, shard cluster.Shard) []byte {
 	var q Retry
 	if json.Unmarshal(body, &q) != nil || len(q.Fetched) == 0 {
-		return body // who is asked finds out what is wrong
+		return body // the engine says what is wrong
 	}
 	q.Fetched = slices.DeleteFunc(q.Fetched, func(f FetchedIn) bool { return f.Shard != nil && *f.Shard != int(shard) })
 	if len(q.Fetched) == 0 {

@@ -116,7 +116,7 @@ func (i *importing) shard(ctx context.Context, n int) (err error) {
 	defer func() { err = errors.Join(err, os.Remove(path)) }()
 	info, err := os.Stat(path)
 	if err == nil {
-		err = i.bounded(ctx, i.reservation.Renew) // another import may have taken over
+		err = i.bounded(ctx, i.reservation.Hold) // another import may have taken over
 	}
 	if err == nil {
 		err = i.streams.PutFirst(ctx, n, path)
@@ -144,7 +144,15 @@ func (i *importing) publishScope(ctx context.Context) error {
 // writeRegisters writes what is known of the whole crawl: whether it is paused, and how many of its pages
 // are fetched.
 func (i *importing) writeRegisters(ctx context.Context) error {
-	desired := Desired{Version: desiredVersion, Paused: i.division.Paused()}
+	optOuts, err := i.division.OptOuts()
+	if err != nil {
+		return err
+	}
+	desired := Desired{Version: desiredVersion, Paused: i.division.Paused(), OptOuts: optOuts}
+	if len(desired.encode()) > maxDesired {
+		return fmt.Errorf("%d opt-outs that commands have recorded are too many for a cluster: move them to consent.optout",
+			len(optOuts))
+	}
 	for name, data := range map[string][]byte{"desired": desired.encode(), "pages": i.fetched.encode()} {
 		register := i.streams.Register(name)
 		_, sequence, err := register.Read(ctx)

@@ -144,7 +144,7 @@ func TestHeavyImport(t *testing.T) {
 	busy := log.Host(busyHost)
 	for _, q := range busy {
 		if wait := q.Start.Sub(before[1].End); wait > 0 && wait < busyWait {
-			t.Errorf("%s%s was requested after %v, it had asked for %v", busyHost, q.Path, wait, busyWait)
+			t.Errorf("%s%s was requested after %v, it demanded %v", busyHost, q.Path, wait, busyWait)
 		}
 	}
 	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil || string(after) != string(database) {
