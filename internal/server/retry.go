@@ -74,7 +74,7 @@ func enumOf(names []string) *huma.Schema {
 // Selection returns the selection of internal/crawl.
 func (q *Retry) Selection() (s sweep.Selection, err error) {
 	if len(q.States)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
-		return s, errors.New("name the URLs to put back by states, reasons, host, pattern or fetched")
+		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
 	}
 	if len(q.States) > 0 && len(q.Fetched) > 0 {
 		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
