@@ -169,7 +169,8 @@ func (k kill) run(t *testing.T) {
 	}
 	testkit.PrepareChild(t, dir, c)
 	data := filepath.Join(dir, "data")
-	if none := s.claim(t, n); rows(t, none, t.TempDir()) != rows(t, none, t.TempDir()) {
+	none := s.claim(t, n)
+	if one, other := rows(t, none, t.TempDir()), rows(t, none, t.TempDir()); one != other {
 		t.Fatal("before the first record, a kill leaves two databases that differ")
 	}
 	final := make(map[string]bool) // URLs that were committed before a kill
