@@ -134,7 +134,7 @@ func (u *Union) marks() (map[string][]byte, error) {
 	for i := range retries {
 		all[sweep.RetryMark(uint64(i+1))] = retries[i].Encode()
 	}
-	return all, u.joinPlan(all)
+	return all, u.mergePlan(all)
 }
 
 // mark returns a mark of a shard as it is in the whole; without a name it is not there, or is joined
@@ -182,8 +182,8 @@ func (u *Union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Co
 	return append(all, c)
 }
 
-// joinPlan makes the recrawl plan of the whole of its pages, if the shards have one.
-func (u *Union) joinPlan(marks map[string][]byte) (err error) {
+// mergePlan makes the recrawl plan of the whole of its pages, if the shards have one.
+func (u *Union) mergePlan(marks map[string][]byte) (err error) {
 	if len(marks[MarkPlan]) == 0 {
 		return nil
 	}
@@ -198,16 +198,16 @@ func (u *Union) joinPlan(marks map[string][]byte) (err error) {
 	return err
 }
 
-// Joined is the database of a Union, to which it adds what no shard had yet. It must not be used concurrently.
-type Joined struct {
+// Merged is the database of a Union, to which it adds what no shard had yet. It must not be used concurrently.
+type Merged struct {
 	*offline
 	o     *Options
 	scope *frontier.Scope
 }
 
-// OpenJoined opens the database in o.DataDir. The seeds are those of the cluster, and widened is where redirects
+// OpenMerged opens the database in o.DataDir. The seeds are those of the cluster, and widened is where redirects
 // of seeds have led, which the database records.
-func OpenJoined(o Options, seeds []Seed, widened []weburl.URL) (*Joined, error) {
+func OpenMerged(o Options, seeds []Seed, widened []weburl.URL) (*Merged, error) {
 	if o.IgnoreRobots { // as in Open
 		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
 	}
@@ -215,7 +215,7 @@ func OpenJoined(o Options, seeds []Seed, widened []weburl.URL) (*Joined, error) 
 	if err != nil {
 		return nil, err
 	}
-	j := &Joined{offline: f, o: &o}
+	j := &Merged{offline: f, o: &o}
 	b := storage.Batch{}
 	for _, u := range widened {
 		b.ScopeSeeds = append(b.ScopeSeeds, u.String())
@@ -235,10 +235,10 @@ func OpenJoined(o Options, seeds []Seed, widened []weburl.URL) (*Joined, error) 
 }
 
 // Counters returns the counters of the database.
-func (j *Joined) Counters() storage.Counters { return j.store.Counters() }
+func (j *Merged) Counters() storage.Counters { return j.store.Counters() }
 
 // Add adds URLs that were on their way to their shard, judged as the engine of the shard would.
-func (j *Joined) Add(urls []storage.Discovery) error {
+func (j *Merged) Add(urls []storage.Discovery) error {
 	var b storage.Batch
 	for i := range urls {
 		if f, ok := j.o.admitIncoming(j.scope, j.store, &urls[i]); ok {

@@ -24,7 +24,7 @@ import (
 // Exported is how far an export has come.
 type Exported struct {
 	Shards, Of int
-	OnTheirWay int              // URLs that were on their way to their shard
+	InTransit  int              // URLs that were on their way to their shard
 	OptOuts    int              // that commands have recorded
 	Settings   json.RawMessage  // what commands have changed of the settings of all nodes; empty: nothing
 	Counters   storage.Counters // of the whole, at the end
@@ -151,7 +151,7 @@ func (x *exporting) run(ctx context.Context, report func(Exported)) (err error) 
 			err = errors.Join(err, os.RemoveAll(x.partial))
 		}
 	}()
-	if err := x.join(ctx, s, desired, report); err != nil {
+	if err := x.merge(ctx, s, desired, report); err != nil {
 		return err
 	}
 	if err := x.complete(ctx); err != nil {
@@ -180,8 +180,8 @@ func (x *exporting) desired(ctx context.Context) (d Desired, sequence uint64, er
 	return d, sequence, nil
 }
 
-// join makes the database of the whole of those of the shards.
-func (x *exporting) join(ctx context.Context, s *membership.Survey, d Desired, report func(Exported)) (err error) {
+// merge makes the database of the whole of those of the shards.
+func (x *exporting) merge(ctx context.Context, s *membership.Survey, d Desired, report func(Exported)) (err error) {
 	x.done.Of = len(s.Shards)
 	defer func() { err = errors.Join(err, x.union.Close()) }()
 	for n, owner := range s.Shards {
@@ -241,7 +241,7 @@ func (x *exporting) complete(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	whole, err := crawl.OpenJoined(x.options(), x.o.Seeds, widened)
+	whole, err := crawl.OpenMerged(x.options(), x.o.Seeds, widened)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (x *exporting) complete(ctx context.Context) (err error) {
 	mark, err := x.streams.Mark(ctx)
 	for n := 0; err == nil && n < len(x.incoming); n++ {
 		err = x.streams.Shard(ctx, n, 0).MessagesTo(ctx, x.incoming[n], mark, func(m *journal.Message) error {
-			x.done.OnTheirWay += len(m.URLs)
+			x.done.InTransit += len(m.URLs)
 			return whole.Add(m.URLs)
 		})
 	}

@@ -90,8 +90,9 @@ func TestHeavyExport(t *testing.T) {
 	w.publishFor(web.URL(outHost, "/on-its-way"))
 
 	w.interruptExport(dir)
+	w.killExport(dir)
 	done, err := w.exportTo(t.Context(), dir, func(Exported) {})
-	if err != nil || done.Shards != shards || done.OnTheirWay < 2 || done.OptOuts != 1 {
+	if err != nil || done.Shards != shards || done.InTransit < 2 || done.OptOuts != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, ErrNotEmpty) {
@@ -151,6 +152,29 @@ func (w *world) interruptExport(dir string) {
 	left, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil || len(left) > 0 {
 		w.t.Errorf("an export that was interrupted has left %v, %v", left, err)
+	}
+}
+
+// killExport leaves what an export leaves that is killed: the reservation, and what it has made.
+func (w *world) killExport(dir string) {
+	w.t.Helper()
+	_, js := w.connect()
+	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "export", w.delay), "export", w.ttl)
+	o.Seeds = w.seeds
+	w.alter(&o)
+	_, err := membership.ReserveExport(w.t.Context(), js, membership.Options{
+		Cluster: o.Cluster, Names: o.Names, Replicas: w.replicas, Settings: o.settings(),
+	})
+	partial := dir + ".export.partial"
+	err = errors.Join(err, os.MkdirAll(filepath.Join(partial, shardsDir, "00000"), 0o750))
+	for _, file := range []string{storage.FileName, filepath.Join(shardsDir, "00000", storage.FileName)} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(partial, file), []byte("half"), 0o600))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+		w.t.Errorf("a node that joins after an export was killed: %v", err)
 	}
 }
 
