@@ -94,6 +94,9 @@ func (x *exporting) bounded(ctx context.Context, step func(context.Context) erro
 	return step(ctx)
 }
 
+// hold returns nil if no other export has taken over.
+func (x *exporting) hold(ctx context.Context) error { return x.bounded(ctx, x.reservation.Hold) }
+
 // survey reads who owns what. The error is ErrOwned if that is not nobody.
 func (x *exporting) survey(ctx context.Context) (s *membership.Survey, err error) {
 	err = x.bounded(ctx, func(ctx context.Context) error {
@@ -147,7 +150,7 @@ func (x *exporting) run(ctx context.Context, report func(Exported)) (err error) 
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && x.hold(context.WithoutCancel(ctx)) == nil { // else it may be another export's
 			err = errors.Join(err, os.RemoveAll(x.partial))
 		}
 	}()
@@ -158,6 +161,9 @@ func (x *exporting) run(ctx context.Context, report func(Exported)) (err error) 
 		return err
 	}
 	if err := x.unchanged(ctx, s, sequence); err != nil {
+		return err
+	}
+	if err := x.hold(ctx); err != nil {
 		return err
 	}
 	return x.publish()
@@ -206,7 +212,7 @@ const shardsDir = "shards"
 
 // shard adds the database of a shard, given its newest epoch: the release, behind which its log has nothing.
 func (x *exporting) shard(ctx context.Context, n int, epoch uint64) error {
-	if err := x.bounded(ctx, x.reservation.Hold); err != nil { // another export may have taken over
+	if err := x.hold(ctx); err != nil {
 		return err
 	}
 	dir := filepath.Join(x.partial, shardsDir, fmt.Sprintf("%05d", n))
