@@ -28,7 +28,8 @@ type Union struct {
 // Add opens the database of a shard in a directory, and brings it up to the end of its log, unless j is nil:
 // then nobody has ever owned the shard. Hosts that owns does not name are left out. It returns the sequence up
 // to which the database has the URLs of other shards.
-func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host string) bool) (incoming uint64, err error) {
+func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host string) bool) (incoming uint64,
+	err error) {
 	s, err := storage.Open(dir, storage.Options{NoSync: true})
 	if err != nil {
 		return 0, err
@@ -72,8 +73,8 @@ type Commands struct {
 }
 
 // ErrSweeping says that the databases of the shards cannot be joined now.
-var ErrSweeping = errors.New("a deletion of URLs is under way in some shards: start the nodes, which carry it out, and " +
-	"stop them again")
+var ErrSweeping = errors.New("a deletion of URLs is under way in some shards: start the nodes, which carry it out, " +
+	"and stop them again")
 
 // Write writes the database of the whole into the directory o.DataDir, which has none. Any host may have had a
 // request just before, so all of them have a restart hold. The error may be ErrSweeping.

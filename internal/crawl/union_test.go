@@ -54,7 +54,8 @@ func TestUnion(t *testing.T) {
 			if err := os.Mkdir(at, 0o750); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Write(t.Context(), filepath.Join(at, storage.FileName), part, storage.LogPosition{Number: 1}); err != nil {
+			file := filepath.Join(at, storage.FileName)
+			if _, err := d.Write(t.Context(), file, part, storage.LogPosition{Number: 1}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := u.Add(t.Context(), at, nil, func(host string) bool { return of(host) == part }); err != nil {
@@ -88,7 +89,8 @@ func drawDatabase(t *rapid.T, dir string) {
 	now := time.Unix(1_800_000_000, 0)
 	var b storage.Batch
 	for range rapid.IntRange(1, 60).Draw(t, "urls") {
-		u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/%d", rapid.IntRange(0, 7).Draw(t, "host"), rapid.IntRange(0, 20).Draw(t, "path")))
+		host, path := rapid.IntRange(0, 7).Draw(t, "host"), rapid.IntRange(0, 20).Draw(t, "path")
+		u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/%d", host, path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +161,8 @@ func drawOutcome(t *rapid.T, host storage.HostID, n uint32, now time.Time) []sto
 	case 3:
 		o.State, o.Status = storage.Fetched, 200
 	default:
-		o.State, o.Status, o.Due = storage.Fetched, 200, now.Add(time.Duration(rapid.IntRange(1, 99).Draw(t, "due"))*time.Hour)
+		o.State, o.Status = storage.Fetched, 200
+		o.Due = now.Add(time.Duration(rapid.IntRange(1, 99).Draw(t, "due")) * time.Hour)
 		o.History = recrawl.History{byte(rapid.IntRange(1, 9).Draw(t, "history"))}
 	}
 	return []storage.Done{{Host: host, Ordinal: n, Outcome: o}}
@@ -235,7 +238,8 @@ func checkRestart(t *rapid.T, o Options) {
 	if err := held.UnmarshalBinary(marks[markHeld]); err != nil || time.Since(held) > time.Minute {
 		t.Errorf("hosts have a restart hold since %v, %v", held, err)
 	}
-	if commanded, err := commandedOptOuts(s); err != nil || len(commanded) > 0 != (string(marks[sweep.MarkExclude]) == "0.0") {
+	commanded, err := commandedOptOuts(s)
+	if sweeps := string(marks[sweep.MarkExclude]) == "0.0"; err != nil || sweeps != (len(commanded) > 0) {
 		t.Errorf("%d opt-outs, and a sweep from %q, %v", len(commanded), marks[sweep.MarkExclude], err)
 	}
 	h, err := s.HostByName(heldHost)
@@ -295,7 +299,8 @@ func TestUnionMarks(t *testing.T) {
 		return s.Marks("")
 	}
 	add("a.test", map[string][]byte{
-		"retry/1": []byte(`{"selection":{"states":4},"host":2,"ordinal":2,"back":1}`), "drop/1": {1}, "drop/2": {2}, "in": storage.EncodeOffset(3),
+		"retry/1": []byte(`{"selection":{"states":4},"host":2,"ordinal":2,"back":1}`), "drop/1": {1}, "drop/2": {2},
+		"in": storage.EncodeOffset(3),
 	})
 	add("b.test", map[string][]byte{
 		"retry/7": []byte(`{"selection":{"states":4},"host":1,"back":3}`), "drop/2": {3}, markPaused: {1},

@@ -45,7 +45,8 @@ func (w *world) publishFor(text string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = streams.Shard(w.t.Context(), 0, 0).Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: time.Now()}}})
+	found := storage.Found{URL: u, At: time.Now()}
+	err = streams.Shard(w.t.Context(), 0, 0).Publish(1, []storage.Discovery{{Found: found}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestHeavyExport(t *testing.T) {
 		w.start(node, t.TempDir())
 	}
 	w.requested(len(ringPages()) / 3)
-	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), "node node0 ") {
+	_, err := w.exportTo(t.Context(), dir, nil)
+	if !errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), "node node0 ") {
 		t.Errorf("an export of a cluster in service: %v", err)
 	}
 	w.optOut(outHost)
