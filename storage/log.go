@@ -304,7 +304,8 @@ func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
 }
 
 // WriteRows writes every row of the database as a line of text, except for the marks of this data
-// directory. Two views of one log that have followed it equally far have the same rows.
+// directory. Two views of one log that have followed it equally far have the same rows; before its first record,
+// which has the key, they differ in that.
 func (s *Store) WriteRows(w io.Writer) error {
 	err := s.db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {

@@ -143,7 +143,9 @@ func testKillBeforeRobots(t *testing.T, binary string) {
 		case <-answer:
 		case <-r.Context().Done():
 		}
-		http.NotFound(w, r)
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+		}
 	}))
 	defer host.Close()
 	c := newCrawl(t, binary, &nginx{seeds: []string{host.URL + "/"}}, fast, 0)

@@ -113,7 +113,7 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 			t.Errorf("%s was requested %d times, want once", path, n)
 		}
 	}
-	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "localhost/tracker.png"} {
+	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "127.0.0.1/favicon.ico", "localhost/tracker.png"} {
 		if times[path] > 0 {
 			t.Errorf("%s was requested", path)
 		}

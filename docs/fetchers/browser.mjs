@@ -41,7 +41,7 @@ async function visit(browser, lease) {
   const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" });
   const started = performance.now();
   const report = { id: lease.id };
-  let first = true;
+  let first = true, failure;
   try {
     const page = await context.newPage();
     // One request for one lease: what the page loads from its own host would come without a delay.
@@ -49,18 +49,21 @@ async function visit(browser, lease) {
       const url = route.request().url();
       const isPage = first && route.request().isNavigationRequest() && url === lease.url;
       first &&= !isPage;
-      if (isPage) {
+      try {
+        if (!isPage && (new URL(url).host === host || !await mayRequest(url))) return await route.abort();
         const response = await route.fetch({ maxRedirects: 0, timeout: 30_000 });
-        Object.assign(report, { status: response.status(), headers: response.headers() });
-        return response.status() >= 300 && response.status() < 400 ? route.abort() : route.fulfill({ response });
+        if (isPage) Object.assign(report, { status: response.status(), headers: response.headers() });
+        await (response.status() >= 300 && response.status() < 400 ? route.abort() : route.fulfill({ response }));
+      } catch (e) {
+        if (isPage) failure = e;
+        await route.abort().catch(() => {}); // the page may be closed
       }
-      return new URL(url).host !== host && await mayRequest(url) ? route.continue() : route.abort();
     });
     await page.goto(lease.url, { waitUntil: "load", timeout: 45_000 });
     Object.assign(report, { body: await page.content(), title: (await page.title()).slice(0, 500) });
     report.headers["content-type"] = "text/html; charset=utf-8"; // of what the browser made of the page
   } catch (e) {
-    if (!report.status) report.error = /timeout/i.test(e.message) ? "header_timeout" : "reset";
+    if (!report.status) report.error = /timeout/i.test((failure ?? e).message) ? "header_timeout" : "reset";
   } finally {
     report.took = (performance.now() - started) / 1000;
     await context.close();
@@ -68,8 +71,13 @@ async function visit(browser, lease) {
   return report;
 }
 
+// The browser itself reaches nothing, since its proxy does not exist: not for icons, redirects, sockets and guesses of
+// its own, which no handler sees. What may be requested is requested by route.fetch, which does not use that proxy.
 const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: (process.env.CHROMIUM_ARGS ?? "").split(" ").filter(Boolean),
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    ...(process.env.CHROMIUM_ARGS ?? "").split(" ").filter(Boolean)],
 });
 for (let last = performance.now(); performance.now() - last < Number(idle) * 1000;) {
   const leases = await take();

@@ -259,6 +259,18 @@ func TestViolations(t *testing.T) {
 			w.page(a+"open", -2*time.Second, func(q *requestlog.Request) { q.End = time.Time{} })
 			w.page(a, 500*time.Millisecond, nil)
 		}, []Kind{ShortGap}},
+		{"one without an end, in time by what the start ledger rounds", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(5*time.Second), 1+5*time.Second)
+			w.page(a+"open", -3901*time.Millisecond+1, func(q *requestlog.Request) { q.End = time.Time{} })
+			w.page(a, 2*time.Second, nil)
+		}, nil},
+		{"one without an end, too early by more than the start ledger rounds", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(5*time.Second), 1+5*time.Second)
+			w.page(a+"open", -3902*time.Millisecond, func(q *requestlog.Request) { q.End = time.Time{} })
+			w.page(a, 2*time.Second, nil)
+		}, []Kind{ShortGap}},
 		{"one without an end, too early", func(w *world) {
 			w.page(a, 0, nil)
 			w.begin(began.Add(5*time.Second), 1+5*time.Second)

@@ -64,8 +64,17 @@ type host struct {
 	prober time.Time          // when its process began
 }
 
-// ledgerGrain is the precision of a start that is known only from the start ledger.
+// ledgerGrain is the precision of a request that is known only from the start ledger: its start is rounded down, the
+// delay that was in force up.
 const ledgerGrain = time.Millisecond
+
+// delayOf returns the delay in force at a request, the least that it can have been.
+func delayOf(q *requestlog.Request) time.Duration {
+	if q.End.IsZero() && q.Delay > 0 {
+		return q.Delay - ledgerGrain + 1
+	}
+	return q.Delay
+}
 
 // gap compares a request with the one before it.
 func (h *host) gap(q *requestlog.Request, f *Finding) {
@@ -85,7 +94,7 @@ func (h *host) gap(q *requestlog.Request, f *Finding) {
 			f.violated(ShortGap, fmt.Sprintf("another request began while this one was in flight, and the delay in "+
 				"force was %v", h.delay))
 		}
-	} else if q.Delay > 0 && f.Gap < q.Delay {
+	} else if q.Delay > 0 && f.Gap < delayOf(q) {
 		f.violated(ShortGap, fmt.Sprintf("%v after the end of the last request; the delay in force was %v (%s)%s",
 			f.Gap, q.Delay, q.DelayReason, byClock(f.Exact)))
 	}
@@ -178,7 +187,7 @@ func (h *host) pass(q *requestlog.Request) {
 		h.ended = q.EndedAt()
 	}
 	if later(q.StartedAt(), h.started) {
-		h.started, h.delay = q.StartedAt(), q.Delay
+		h.started, h.delay = q.StartedAt(), delayOf(q)
 	}
 	if until := q.EndedAt().Add(q.RetryAfter); q.RetryAfter > 0 && later(until, h.notBefore) {
 		h.answered, h.notBefore = q.EndedAt(), until

@@ -38,6 +38,12 @@ func TestStatusAdd(t *testing.T) {
 	if !reflect.DeepEqual(&sum, want) {
 		t.Errorf("%+v\n%+v", sum, *want)
 	}
+	var moves Status // a part that ends, as a shard that goes to another node, does not end the others
+	moves.Add(part("stopping", 1))
+	moves.Add(part("paused", 1))
+	if moves.State != "paused" {
+		t.Errorf("a part is stopping, one is paused: %s", moves.State)
+	}
 	for i := range reflect.TypeFor[Status]().NumField() {
 		switch f := reflect.TypeFor[Status]().Field(i); f.Name {
 		case "Fetchers", "OptOuts", "DataDir", "OutputDir", "ProductToken": // no sums

@@ -83,9 +83,9 @@ func (d *dispatcher) isIdle() bool {
 const slowestListed = 10
 
 // byWeight are the states of crawls that are parts of a larger one: the larger one is in the first that
-// a part is in.
+// a part is in. It is stopping when all its parts are: a shard that goes to another node is only a part.
 func byWeight() []string {
-	return []string{"stalled", "stopping", "running", "draining", "opened", "paused", "finished"}
+	return []string{"stalled", "running", "draining", "opened", "paused", "stopping", "finished"}
 }
 
 // Add makes s the status of a crawl that consists of the crawl of s and another one. The parts share no

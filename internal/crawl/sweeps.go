@@ -184,8 +184,8 @@ func (d *dispatcher) addWalls(walls []frontier.WallBegun) {
 // Deletion selects URLs to delete. The zero value is all URLs.
 type Deletion struct {
 	Host string // canonical name; empty: all hosts
-	// Before selects those that were discovered before a time; zero: all of them. Of a host these are
-	// its first URLs, up to the first that is younger.
+	// Before selects those that were discovered before the second of a time; zero: all of them. Of a host
+	// these are its first URLs, up to the first that is younger.
 	Before time.Time
 }
 

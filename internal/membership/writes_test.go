@@ -54,6 +54,19 @@ func TestNames(t *testing.T) {
 func TestFollowCutOff(t *testing.T) {
 	t.Parallel()
 	servers := natstest.Start(t, names, 1, nil)
+	for name, end := range map[string]func(*natstest.Proxy, context.CancelFunc){
+		"silence":           func(p *natstest.Proxy, _ context.CancelFunc) { p.Cut() },
+		"a lost connection": func(p *natstest.Proxy, _ context.CancelFunc) { p.Break() },
+		"the context":       func(p *natstest.Proxy, cancel context.CancelFunc) { p.Cut(); cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			followCutOff(t, servers, end)
+		})
+	}
+}
+
+func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Proxy, context.CancelFunc)) {
 	proxy := natstest.NewProxy(t, servers.Addresses()[0])
 	nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
 	if err != nil {
@@ -65,36 +78,26 @@ func TestFollowCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &registers{nc: nc, js: js, stream: stream, names: names}
-	for _, end := range []string{"silence", "a lost connection", "the context"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		synced, ended := make(chan struct{}), make(chan error, 1)
-		go func() {
-			ended <- r.follow(ctx, jetstream.DeliverLastPerSubjectPolicy, func(message) {}, func() { close(synced) }, "member")
-		}()
-		select {
-		case <-synced:
-		case err := <-ended:
-			t.Fatalf("%s: %v", end, err)
-		}
-		switch end {
-		case "silence":
-			proxy.Cut()
-		case "a lost connection":
-			proxy.Break()
-		case "the context":
-			proxy.Cut()
-			cancel()
-		}
-		select {
-		case err := <-ended:
-			t.Logf("%s: %v", end, err)
-		case <-time.After(patience):
-			t.Fatalf("%s: it is still followed", end)
-		}
-		cancel()
-		proxy.Mend()
-		if err := nc.FlushTimeout(patience); err != nil {
-			t.Fatal(err)
-		}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	synced, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- r.follow(ctx, jetstream.DeliverLastPerSubjectPolicy, func(message) {}, func() { close(synced) }, "member")
+	}()
+	select {
+	case <-synced:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	end(proxy, cancel)
+	select {
+	case err := <-ended:
+		t.Logf("%v", err)
+	case <-time.After(patience):
+		t.Fatal("it is still followed")
+	}
+	proxy.Mend()
+	if err := nc.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -57,6 +57,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	if s.o.Cluster != nil {
 		s.clusterAPI(api)
+		describePositions(api.OpenAPI())
 	}
 	if s.o.Crawls != nil {
 		s.crawlsAPI(api)
@@ -82,15 +83,22 @@ func describeNulls(o *huma.OpenAPI) {
 			if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 				continue
 			}
-			body := op.RequestBody.Content["application/json"].Schema
-			if body.Ref != "" {
-				body = o.Components.Schemas.SchemaFromRef(body.Ref)
-			}
-			for name, property := range body.Properties {
-				if property.Type != "" && !slices.Contains(body.Required, name) {
-					property.Nullable = true
-				}
-			}
+			describeNullsOf(o, op.RequestBody.Content["application/json"].Schema)
+		}
+	}
+}
+
+// describeNullsOf does that for an object, and for the objects of its lists.
+func describeNullsOf(o *huma.OpenAPI, object *huma.Schema) {
+	if object.Ref != "" {
+		object = o.Components.Schemas.SchemaFromRef(object.Ref)
+	}
+	for name, property := range object.Properties {
+		if property.Type != "" && !slices.Contains(object.Required, name) {
+			property.Nullable = true
+		}
+		if property.Items != nil {
+			describeNullsOf(o, property.Items)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -220,6 +222,18 @@ func (all *hostsOfAll) merge(pages map[cluster.Shard]inspect.HostPage, compare f
 type urlsOfAll struct {
 	inspect.URLPage
 	Incomplete *Incomplete `json:"incomplete,omitempty"`
+}
+
+// describePositions describes that positions in the URLs of all shards begin with a shard.
+func describePositions(o *huma.OpenAPI) {
+	for _, name := range []string{"/urls", "/export"} {
+		for _, p := range o.Paths[basePath+name].Get.Parameters {
+			if p.Name == "from" {
+				p.Schema.Pattern = "^(([0-9]{1,5}[.])?[1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$"
+				p.Schema.PrecomputeMessages()
+			}
+		}
+	}
 }
 
 // splitPosition splits a position in the URLs of all shards: SHARD.QUEUE.ORDINAL.

@@ -40,6 +40,15 @@ type FetchedIn struct {
 // TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
 func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	one := 1
+	lists := func(names ...string) *huma.Schema {
+		l := &huma.Schema{Type: huma.TypeObject, Properties: make(map[string]*huma.Schema), Required: names}
+		for _, name := range names {
+			l.Properties[name] = &huma.Schema{Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}}
+		}
+		l.PrecomputeMessages()
+		return l
+	}
+	s.Not = lists("states", "fetched")
 	for name, field := range map[string]*huma.Schema{
 		"states":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},

@@ -16,7 +16,7 @@ import (
 // engine is open, and strikes itself out. It may do so twice: what is younger than the command stays.
 type Deletion struct {
 	Host   string          `json:"host,omitempty"` // canonical name; empty: all
-	Before time.Time       `json:"before"`         // only URLs that were discovered before it
+	Before time.Time       `json:"before"`         // only URLs that were discovered before its second
 	Shards []cluster.Shard `json:"shards"`         // that have not carried it out
 }
 

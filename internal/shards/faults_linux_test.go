@@ -19,30 +19,45 @@ import (
 	"github.com/amble-crawler/amble/internal/testkit"
 )
 
-// TestHeavyFaults: what may happen to a cluster while no node dies. Whatever it is, no page is requested
+// fault is something that may happen to a cluster.
+type fault struct {
+	name string
+	test func(*faults, *testing.T)
+}
+
+// TestHeavyFaultsOfNodes: what may happen to a cluster while no node dies. Whatever it is, no page is requested
 // twice, and each host has its delay.
-func TestHeavyFaults(t *testing.T) {
+func TestHeavyFaultsOfNodes(t *testing.T) {
 	t.Parallel()
-	f := newFaults(t)
-	for _, fault := range []struct {
-		name string
-		test func(*testing.T)
-	}{
-		{"two nodes with one name", f.takenName},
-		{"one name and other settings", f.otherSettings},
-		{"another version", f.otherVersion},
-		{"clock steps by an hour", f.clockSteps},
-		{"slow NATS", f.slowServers},
-		{"restart of all NATS servers", f.serversRestart},
-		{"disk of a NATS server full", f.diskFull},
-		{"nodes join and leave", f.nodesComeAndGo},
-		{"rolling restart", f.rollingRestart},
-	} {
+	newFaults(t).happen([]fault{
+		{"two nodes with one name", (*faults).takenName},
+		{"one name and other settings", (*faults).otherSettings},
+		{"another version", (*faults).otherVersion},
+		{"clock steps by an hour", (*faults).clockSteps},
+		{"slow NATS", (*faults).slowServers},
+		{"nodes join and leave", (*faults).nodesComeAndGo},
+		{"rolling restart", (*faults).rollingRestart},
+	})
+}
+
+// TestHeavyFaultsOfServers is TestHeavyFaultsOfNodes for NATS servers that fail.
+func TestHeavyFaultsOfServers(t *testing.T) {
+	t.Parallel()
+	newFaults(t).happen([]fault{
+		{"restart of all NATS servers", (*faults).serversRestart},
+		{"disk of a NATS server full", (*faults).diskFull},
+	})
+}
+
+// happen has faults happen one after the other, then the crawl ends and is judged.
+func (f *faults) happen(list []fault) {
+	t := f.t
+	for _, one := range list {
 		start := time.Now()
-		if !t.Run(fault.name, fault.test) {
+		if !t.Run(one.name, func(t *testing.T) { one.test(f, t) }) {
 			break
 		}
-		t.Logf("%s: %v, %d requests", fault.name, time.Since(start).Round(time.Millisecond), len(f.web.Requests()))
+		t.Logf("%s: %v, %d requests", one.name, time.Since(start).Round(time.Millisecond), len(f.web.Requests()))
 	}
 	want := f.finish(f.growing)
 	for _, p := range f.pair {

@@ -2,7 +2,10 @@
 
 package shards
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestClusterSharedLimits runs the crawl of hosts that share limits through all faults.
 func TestClusterSharedLimits(t *testing.T) {
@@ -15,6 +18,12 @@ func TestClusterSharedLimits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestClusterHandOver is TestHandOver with nodes that all leave one by one first.
+func TestClusterHandOver(t *testing.T) {
+	t.Parallel()
+	handOver(t, 40*time.Millisecond, 3)
 }
 
 // cutOff cuts a node off, until the others have requested most of the pages.

@@ -206,11 +206,16 @@ func TestHeavySoleUsers(t *testing.T) {
 	t.Logf("%d messages about grants for %d requests", messages(), requests)
 }
 
-// TestHandOver: hosts of several shards and nodes share an address. Each node leaves in an orderly way and
-// comes back, and then all of them at once. The address waits for no TTL.
+// TestHandOver: hosts of several shards and nodes share an address. A node leaves in an orderly way and comes
+// back, and then all of them at once. The address waits for no TTL.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	const delay, ttl = 40 * time.Millisecond, 20 * time.Second
+	handOver(t, 20*time.Millisecond, 1)
+}
+
+// handOver is TestHandOver with some of three nodes that leave one by one, and a delay of the address.
+func handOver(t *testing.T, delay time.Duration, leaving int) {
+	const ttl = 20 * time.Second
 	want := ringPages()
 	web := serve(t, sharing(oneAddress, 0))
 	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
@@ -222,12 +227,12 @@ func TestHandOver(t *testing.T) {
 	for i := range 3 {
 		all = append(all, w.start(fmt.Sprint("node", i), t.TempDir()))
 	}
-	for i, p := range all {
-		w.requested(len(want) * (i + 1) / 5)
+	for i, p := range all[:leaving] {
+		w.requested(len(want) * (i + 1) / (leaving + 2))
 		p.leave()
 		all[i] = w.start(p.name, p.dir)
 	}
-	w.requested(len(want) * 4 / 5)
+	w.requested(len(want) * (leaving + 1) / (leaving + 2))
 	for _, p := range all {
 		p.node.Leave()
 	}

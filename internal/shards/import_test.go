@@ -22,13 +22,13 @@ import (
 
 // busyHost is a host that wants to be left alone for a while: longer than the move takes, and the TTL for
 // which the nodes then wait.
-const busyHost, busyWait, moveTTL = "busy.test", 16 * time.Second, 5 * time.Second
+const busyHost, busyWait, moveTTL = "busy.test", 8 * time.Second, 2 * time.Second
 
 // ringAndBusy is the ring and a host whose first page says so.
 func ringAndBusy() []testweb.Site {
 	return append(ring(), testweb.Site{Host: busyHost, Handler: testweb.Routes{
 		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"), "/last": testweb.Page("last"),
-		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "16"), testweb.Page("later")),
+		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "8"), testweb.Page("later")),
 	}})
 }
 
@@ -88,7 +88,7 @@ func (w *world) importFrom(ctx context.Context, dir string, report func(Imported
 func TestHeavyImport(t *testing.T) {
 	t.Parallel()
 	web := serve(t, ringAndBusy())
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, moveTTL)
 	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
 	want := append([]string{busyHost + "/", busyHost + "/last", busyHost + "/later"}, ringPages()...)
 	alone := t.TempDir()

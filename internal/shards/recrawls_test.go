@@ -167,7 +167,7 @@ func FuzzShares(f *testing.F) {
 // share of them by its pages: also when a node is killed and another one joins.
 func TestHeavyRecrawls(t *testing.T) {
 	t.Parallel()
-	const aSecond = 8
+	const aSecond = 20
 	sites := lopsided()
 	web := serve(t, sites)
 	w := newWorldOf(t, web, nil, natstest.Start(t, names, 1, nil), time.Millisecond, shortTTL)
@@ -198,7 +198,7 @@ func TestHeavyRecrawls(t *testing.T) {
 	third := w.start("third", t.TempDir())
 	w.eventually("the shares", func() error { return w.sharesOf(4, aSecond*24*60*60) })
 	recrawls(40)
-	if _, text, _ := third.call("GET", "/api/v1/plan", ""); !strings.Contains(text, `"budget_per_day":691200,`) {
+	if _, text, _ := third.call("GET", "/api/v1/plan", ""); !strings.Contains(text, fmt.Sprintf(`"budget_per_day":%d,`, aSecond*24*60*60)) {
 		t.Errorf("the plan of all shards: %s", text)
 	}
 	w.leaveRest()
