@@ -32,7 +32,7 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 			"as\nthe process: a node that starts again takes shards again.", true),
 		c.command("undrain", "Make a node take shards again", "Undo amble cluster drain. Shards that should belong to the node "+
 			"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.", false),
-		c.importDir(), c.requeue(), c.serve())
+		c.importDir(), c.exportDir(), c.requeue(), c.serve())
 }
 
 // clustering is a command about a cluster.

@@ -63,15 +63,9 @@ func importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	if err := canMove(dir); err != nil {
 		return err
 	}
-	k := newCrawling(c, nil, command.ErrOrStderr())
-	seeds, err := readSeeds(c, urls, func(text string) { k.notice("bad seed", text) })
+	options, err := memberOptions(command, c, urls)
 	if err != nil {
 		return err
-	}
-	k.seeds = seeds.good
-	options, err := (&member{crawling: k}).options()
-	if err != nil {
-		return exit(exitUsage, err)
 	}
 	reported := time.Now()
 	done, err := shards.Import(ctx, js.Conn(), js, options, dir, func(i shards.Imported) {
@@ -124,8 +118,8 @@ func (c *clustering) serve() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the NATS server of this machine without a node",
 		Long: `Run the server of cluster.embed.listen as amble run does, and no node, until a signal arrives. For
-amble cluster import, which needs servers and no node: run it on as many machines as have to run, import on one
-of them, stop it, and start the nodes.
+amble cluster import and export, which need servers and no node: run it on as many machines as have to run,
+import on one of them, stop it, and start the nodes.
 
 Exit code 0: stopped by a signal. 2: wrong settings, or there is no such server in them.`,
 		Example: "  amble cluster serve -c cluster.yaml",

@@ -160,7 +160,7 @@ func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.
 			return nil, refusedError(ctx, m, err)
 		}
 		if now := time.Now(); reserved && now.Sub(reported) > reportAgain {
-			m.log.Warn("waiting for the end of an import", "error", err)
+			m.log.Warn("waiting until nodes can join", "error", err)
 			reported = now
 		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+

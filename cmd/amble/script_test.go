@@ -25,6 +25,7 @@ type processes struct {
 
 type process struct {
 	command        *exec.Cmd
+	ended          chan struct{} // closed when it has
 	stdout, stderr printed
 }
 
@@ -60,7 +61,7 @@ func addProcesses(env *testscript.Env) {
 		defer all.mu.Unlock()
 		for _, p := range all.running {
 			_ = p.command.Process.Kill()
-			_ = p.command.Wait()
+			<-p.ended
 		}
 	})
 }
@@ -71,11 +72,15 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: start NAME program [args...]")
 	}
 	all := ts.Value(processesKey{}).(*processes)
-	p := &process{command: exec.Command(args[1], args[2:]...)}
+	p := &process{command: exec.Command(args[1], args[2:]...), ended: make(chan struct{})}
 	p.command.Dir = ts.MkAbs(".")
 	p.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE="+ts.Getenv("GORACE"))
 	p.command.Stdout, p.command.Stderr = &p.stdout, &p.stderr
 	ts.Check(p.command.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.command.Wait() // its code says it
+	}()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.running[args[0]] = p
@@ -104,7 +109,7 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	p := all.running[args[0]]
 	delete(all.running, args[0])
 	all.mu.Unlock()
-	_ = p.command.Wait() // the code says it
+	<-p.ended
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stdout"), []byte(p.stdout.String()), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stderr"), []byte(p.stderr.String()), 0o644))
 	if got := strconv.Itoa(p.command.ProcessState.ExitCode()); got != args[1] { // -1: killed
@@ -124,11 +129,19 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	all.mu.Lock()
 	p := all.running[args[0]]
 	all.mu.Unlock()
+	ended := false
 	for range 6000 { // five minutes: the machine may be busy
 		if pattern.MatchString(p.stderr.String()) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		if ended {
+			ts.Fatalf("%s has ended, and said nothing like %s:\n%s", args[0], args[1], p.stderr.String())
+		}
+		select {
+		case <-p.ended: // it has printed all
+			ended = true
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	ts.Fatalf("%s says nothing like %s:\n%s", args[0], args[1], p.stderr.String())
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -224,7 +225,7 @@ type incoming struct {
 	after   uint64 // the sequence that is committed
 	url     fingerprinter
 	refresh func(context.Context) error // puts the newest scope in force
-	admit   func(*storage.Found) bool
+	scope   func() *frontier.Scope
 	add     func(context.Context, *addition) (added, error)
 	failed  func(context.Context, error) // ends the crawl
 }
@@ -259,21 +260,31 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 	}
 	a := &addition{marks: map[string][]byte{markIncoming: storage.EncodeOffset(sequence)}}
 	for i := range urls {
-		f := urls[i].Found
-		if !in.journal.Owns(f.URL.Host()) || !in.admit(&f) {
+		if !in.journal.Owns(urls[i].Found.URL.Host()) {
 			continue
 		}
-		f.Fingerprint = in.url.Fingerprint(f.URL)
-		if f.Stripped != "" {
-			f.Fingerprint = in.url.Fingerprint(f.URL.Origin().URL(f.Stripped))
+		if f, ok := in.o.admitIncoming(in.scope(), in.url, &urls[i]); ok {
+			a.found = append(a.found, f)
 		}
-		a.found = append(a.found, f)
 	}
 	if _, err := in.add(ctx, a); err != nil {
 		return err
 	}
 	in.after = sequence
 	return nil
+}
+
+// admitIncoming judges a URL that another shard has found, and returns it as it is stored.
+func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter, d *storage.Discovery) (f storage.Found, ok bool) {
+	f = d.Found
+	if _, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}); !in && !f.Seed {
+		return f, false
+	}
+	f.Fingerprint = p.Fingerprint(f.URL)
+	if f.Stripped != "" {
+		f.Fingerprint = p.Fingerprint(f.URL.Origin().URL(f.Stripped))
+	}
+	return f, true
 }
 
 // newIncoming returns what reads the URLs of other shards; nil without a journal.
@@ -292,10 +303,7 @@ func (e *Engine) newIncoming(m *mailbox) (*incoming, error) {
 	return &incoming{
 		o: &e.o, log: e.log, journal: e.o.Journal, after: after, url: e.store, add: m.add,
 		refresh: func(ctx context.Context) error { return m.call(ctx, (*dispatcher).widenScope) },
-		admit: func(f *storage.Found) bool {
-			_, in := e.o.admitAddition(e.scope.Load(), &Addition{URL: f.URL, Depth: f.Depth})
-			return in || f.Seed
-		},
+		scope:   e.scope.Load,
 		failed: func(ctx context.Context, err error) {
 			_ = m.call(ctx, func(d *dispatcher) { d.fail(err) }) // else it ends anyway
 		},

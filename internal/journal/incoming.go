@@ -191,17 +191,28 @@ func (s *Shard) Messages(ctx context.Context, after uint64, take func(*Message) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	subject := s.subject("in", s.n)
-	return s.follow(ctx, s.in, after, func(m *message) (err error) {
-		in := Message{Sequence: m.sequence, IsMark: m.subject == s.markSubject()}
-		if !in.IsMark {
-			in.Scope, in.URLs, err = decodeDiscoveries(m.data)
-		}
-		if err != nil {
-			return fmt.Errorf("message %d of %s: %w", m.sequence, subject, err)
-		}
-		return take(&in)
-	}, subject, s.markSubject())
+	return s.follow(ctx, s.in, after, func(m *message) error { return s.takeMessage(m, take) },
+		s.subject("in", s.n), s.markSubject())
+}
+
+// MessagesTo is Messages up to a mark, given its sequence.
+func (s *Shard) MessagesTo(ctx context.Context, after, mark uint64, take func(*Message) error) error {
+	if after >= mark {
+		return fmt.Errorf("%w (message %d for shard %d, the last one is %d)", storage.ErrAhead, after, s.n, mark)
+	}
+	return s.readTo(ctx, s.in, after+1, mark, func(m *message) error { return s.takeMessage(m, take) },
+		s.subject("in", s.n), s.markSubject())
+}
+
+func (s *Shard) takeMessage(m *message, take func(*Message) error) (err error) {
+	in := Message{Sequence: m.sequence, IsMark: m.subject == s.markSubject()}
+	if !in.IsMark {
+		in.Scope, in.URLs, err = decodeDiscoveries(m.data)
+	}
+	if err != nil {
+		return fmt.Errorf("message %d of %s: %w", m.sequence, s.subject("in", s.n), err)
+	}
+	return take(&in)
 }
 
 // forgetIncoming deletes the messages for this shard up to a sequence.

@@ -94,6 +94,15 @@ func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) 
 	return s.follow(ctx, s.log, after, func(m *message) error { return takeScope(m, take) }, s.scopeSubject())
 }
 
+// AllScopeSeeds gives take the scope seeds that there are. The errors are ErrNewer and ErrLogDown.
+func (s *Streams) AllScopeSeeds(ctx context.Context, take TakeScope) error {
+	last, err := s.last(ctx, s.scopeSubject())
+	if err != nil || last == nil {
+		return err
+	}
+	return s.readTo(ctx, s.log, 1, last.Sequence, func(m *message) error { return takeScope(m, take) }, s.scopeSubject())
+}
+
 func takeScope(m *message, take TakeScope) error {
 	urls, err := decodeScope(m.data)
 	if errors.Is(err, storage.ErrNewer) {

@@ -290,6 +290,30 @@ func (r *reader) next(ctx context.Context, wait time.Duration) (message, error) 
 
 func (r *reader) close() { r.messages.Stop() }
 
+// readTo gives take the messages of subjects from one sequence on, up to another one that one of them has or has
+// had.
+func (s *Streams) readTo(
+	ctx context.Context, of jetstream.Stream, from, to uint64, take func(*message) error, subjects ...string,
+) error {
+	reader, err := s.newReader(ctx, of, from, subjects...)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", subjects[0], err)
+	}
+	defer reader.close()
+	for {
+		m, err := reader.next(ctx, s.messageWait())
+		if err == nil {
+			err = take(&m)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", subjects[0], err)
+		}
+		if m.sequence >= to {
+			return nil
+		}
+	}
+}
+
 // follow gives take the messages of subjects behind a sequence as they come, until the context ends or
 // take fails. The errors are theirs and ErrLogDown.
 //

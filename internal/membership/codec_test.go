@@ -30,6 +30,7 @@ var (
 // TestGolden: messages of this version are these bytes, and mean the same for ever.
 func TestGolden(t *testing.T) {
 	grants := appendGrant(appendGrantRequest(beginGrants(goldenWriter.process), goldenRequest), goldenGrant)
+	golden := &Reservation{w: goldenWriter}
 	for _, tt := range []struct {
 		name   string
 		want   string
@@ -54,6 +55,16 @@ func TestGolden(t *testing.T) {
 		{"settings", "01730102030405060708ac0202" + "0e636c75737465722e736861726473" + "023634" + "05747261707300",
 			encodeSettings(goldenWriter, goldenList),
 			func(b []byte) (any, error) { return decodeSettings(b) }, goldenList},
+		// A cluster that is reserved for an import, or for an export with the settings of the nodes.
+		{"import", "01730102030405060708ac0201" + "0e636c75737465722e696d706f7274" + "1030313032303330343035303630373038",
+			encodeSettings(goldenWriter, []setting{golden.by(settingImport)}),
+			func(b []byte) (any, error) { list, err := decodeSettings(b); return []any{list, reservedBy(list)}, err },
+			[]any{[]setting{{"cluster.import", "0102030405060708"}}, errImporting}},
+		{"export", "01730102030405060708ac0202" + "0e636c75737465722e6578706f7274" + "1030313032303330343035303630373038" +
+			"0e636c75737465722e736861726473" + "023634",
+			encodeSettings(goldenWriter, []setting{golden.by(settingExport), goldenList[0]}),
+			func(b []byte) (any, error) { list, err := decodeSettings(b); return []any{list, reservedBy(list)}, err },
+			[]any{[]setting{{"cluster.export", "0102030405060708"}, goldenList[0]}, errExporting}},
 		{"command", "0163000000000000000000" + "01", encodeCommand(true),
 			func(b []byte) (any, error) { return decodeCommand(b) }, true},
 		{"state", "0104626f6f74000000000000000a000000000000000b000000000000000c", encodeState(12, "boot", 10, 11),

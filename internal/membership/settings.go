@@ -10,6 +10,9 @@ import (
 	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
+// ErrSettings says that the settings of a node are not those of its cluster.
+var ErrSettings = errors.New("other settings than this node")
+
 // agree compares the settings of a node with those of its cluster. The first node writes them. The
 // error names each setting that differs, or is ErrReserved.
 func (r *registers) agree(ctx context.Context, w writer, settings []setting) error {
@@ -25,8 +28,8 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 				return fmt.Errorf("the settings of cluster %s: %w; use the same version on all nodes",
 					r.names.Cluster, err)
 			}
-			if isReserved(theirs) {
-				return fmt.Errorf("join cluster %s: %w", r.names.Cluster, ErrReserved)
+			if reason := reservedBy(theirs); reason != nil {
+				return fmt.Errorf("join cluster %s: %w", r.names.Cluster, reason)
 			}
 			return r.compare(theirs, settings)
 		}
@@ -64,6 +67,6 @@ func (r *registers) compare(theirs, ours []setting) error {
 	if d == nil {
 		return nil
 	}
-	return fmt.Errorf("cluster %s has other settings than this node: %s; use the same settings on all nodes, "+
-		"or another cluster.name", r.names.Cluster, strings.Join(d, "; "))
+	return fmt.Errorf("cluster %s has %w: %s; use the same settings on all nodes, "+
+		"or another cluster.name", r.names.Cluster, ErrSettings, strings.Join(d, "; "))
 }

@@ -52,6 +52,7 @@ const (
 type Owner struct {
 	Node  string    // empty: nobody
 	Since time.Time // of its epoch
+	Epoch uint64    // the sequence of its epoch; 0: nobody has ever owned it
 	Goal  string    // the node that should own it; empty: there is none that could
 }
 
@@ -124,8 +125,8 @@ func (v *surveyor) readSettings(ctx context.Context, r *registers) error {
 	if err != nil {
 		return err
 	}
-	if isReserved(list) {
-		return ErrReserved
+	if reason := reservedBy(list); errors.Is(reason, errImporting) {
+		return reason
 	}
 	for _, s := range list {
 		v.settings[s.name] = s.value
@@ -180,7 +181,7 @@ func (v *surveyor) survey(info *jetstream.StreamInfo) (*Survey, error) {
 		}
 	}
 	for i, e := range v.epochs {
-		o := Owner{Since: e.at, Goal: takers.Best(cluster.Shard(i))}
+		o := Owner{Since: e.at, Epoch: uint64(e.seq), Goal: takers.Best(cluster.Shard(i))}
 		if e.seq != 0 && !e.Released {
 			o.Node = e.Owner.Node
 		}

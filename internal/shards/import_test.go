@@ -161,6 +161,8 @@ func (w *world) tryOpen(name string) error {
 	n, err := Open(w.t.Context(), nc, js, o, w.logger(name))
 	if err == nil {
 		n.member.Close()
+		n.routes.Close()
+		n.engines.shared.Close()
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,8 @@ const logFile = "log"
 
 // checkLog compares the log of the cluster with the one that the databases of shards in a directory belong
 // to. If it is another one, the databases have what the log does not have: the error is
-// storage.ErrAhead. A directory without databases may be used with any log.
+// storage.ErrAhead. So it is if nobody has noted which one that is. A directory without databases may be used
+// with any log.
 func checkLog(dir, identity string) error {
 	path := filepath.Join(dir, logFile)
 	before, err := os.ReadFile(path)
@@ -31,11 +33,11 @@ func checkLog(dir, identity string) error {
 	if err != nil {
 		return fmt.Errorf("find the databases of shards: %w", err)
 	}
-	if was != "" && len(databases) > 0 {
+	if len(databases) > 0 {
 		return fmt.Errorf("%w: the log was made at %s, and the %d shards in %s belong to one that was made at %s. It was "+
 			"deleted, or lost with its servers, or cluster.name has changed. Restore the NATS servers from a backup, or begin "+
 			"again with what the nodes have: docs/CLUSTER.md, section \"A log that is lost\"",
-			storage.ErrAhead, identity, len(databases), dir, was)
+			storage.ErrAhead, identity, len(databases), dir, cmp.Or(was, "an unknown time"))
 	}
 	temporary := path + ".new"
 	err = writeSynced(temporary, identity+"\n")

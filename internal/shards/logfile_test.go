@@ -3,6 +3,8 @@ package shards
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,4 +45,52 @@ func TestLostLog(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	w.start("second", t.TempDir()).takes(shards)
+}
+
+// TestShardsOfAnotherCluster: a node does not open what another cluster has left in its data directory, with the
+// note that says so or without it. Without these databases it begins.
+func TestShardsOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Millisecond, shortTTL)
+	dir := t.TempDir()
+	p := w.start("first", dir)
+	w.requested(10)
+	p.leave()
+	other := natsconn.Names{Cluster: "other"}
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: other, IgnoreOthers: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	open := func() error {
+		o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
+		o.Seeds, o.Names = w.seeds, other
+		n, err := Open(t.Context(), nc, js, o, logger(t))
+		if err == nil {
+			n.member.Close()
+			n.routes.Close()
+			n.engines.shared.Close()
+		}
+		return err
+	}
+	if err := open(); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("the shards of another cluster are opened: %v", err)
+	}
+	path := filepath.Join(dir, shardsDir)
+	if err := os.Remove(filepath.Join(path, logFile)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := open(); !errors.Is(err, storage.ErrAhead) {
+			t.Errorf("the shards of nobody knows which cluster are opened: %v", err)
+		}
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil {
+		t.Errorf("a node without shards: %v", err)
+	}
 }

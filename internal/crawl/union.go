@@ -1,0 +1,254 @@
+package crawl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Union joins the databases of the shards of a cluster to that of a crawl of one machine. It must not be used
+// concurrently.
+type Union struct {
+	stores    []*storage.Store
+	divisions []*storage.Division
+	union     *storage.Union
+}
+
+// Add opens the database of a shard in a directory, and brings it up to the end of its log, unless j is nil:
+// then nobody has ever owned the shard. Hosts that owns does not name are left out. It returns the sequence up
+// to which the database has the URLs of other shards.
+func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host string) bool) (incoming uint64,
+	err error) {
+	s, err := storage.Open(dir, storage.Options{NoSync: true})
+	if err != nil {
+		return 0, err
+	}
+	u.stores = append(u.stores, s)
+	if j != nil {
+		if err := replay(s, j); err != nil {
+			return 0, fmt.Errorf("bring the database up to its log: %w", err)
+		}
+	}
+	d, err := s.Divide(ctx, 2, func(host string) int {
+		if owns(host) {
+			return 0
+		}
+		return 1
+	})
+	if err != nil {
+		return 0, err
+	}
+	u.divisions = append(u.divisions, d)
+	encoded, err := s.Mark(markIncoming)
+	if err == nil {
+		incoming, err = storage.DecodeOffset(encoded)
+	}
+	return incoming, err
+}
+
+// Close closes the databases of the shards.
+func (u *Union) Close() (err error) {
+	for _, s := range u.stores {
+		err = errors.Join(err, s.Close())
+	}
+	u.stores = nil
+	return err
+}
+
+// Commands is what commands for a whole cluster have recorded. No database of a shard has it.
+type Commands struct {
+	Paused  bool
+	OptOuts []optout.Entry
+}
+
+// ErrSweeping says that the databases of the shards cannot be joined now.
+var ErrSweeping = errors.New("a deletion of URLs is under way in some shards: start the nodes, which carry it out, " +
+	"and stop them again")
+
+// Write writes the database of the whole into the directory o.DataDir, which has none. Any host may have had a
+// request just before, so all of them have a restart hold. The error may be ErrSweeping.
+func (u *Union) Write(ctx context.Context, o Options, c Commands) error {
+	o.fill()
+	u.union = storage.NewUnion(u.divisions)
+	marks, err := u.marks()
+	if err != nil {
+		return fmt.Errorf("join the marks of shards: %w", err)
+	}
+	now := o.Now()
+	if marks[markHeld], err = now.MarshalBinary(); err != nil {
+		return err
+	}
+	if delete(marks, markPaused); c.Paused {
+		marks[markPaused] = marks[markHeld]
+	}
+	for i := range c.OptOuts {
+		e := &c.OptOuts[i]
+		if marks[optOutMark(e.Scope, e.Value)], err = json.Marshal(e); err != nil {
+			return err
+		}
+		marks[sweep.MarkExclude] = []byte(storage.Position{}.String())
+	}
+	_, err = u.union.Write(ctx, filepath.Join(o.DataDir, storage.FileName), u.stores[0].Path(), marks)
+	return err
+}
+
+// marks joins the marks of all.
+func (u *Union) marks() (map[string][]byte, error) {
+	all := make(map[string][]byte)
+	var retries []sweep.Command
+	for n, s := range u.stores {
+		marks, err := s.Marks("")
+		if err != nil {
+			return nil, err
+		}
+		if value := marks[markDeaths]; len(all[markDeaths])+len(value) <= maxDeathBytes && value != nil {
+			all[markDeaths] = append(all[markDeaths], value...)
+		}
+		for name, value := range marks {
+			if strings.HasPrefix(name, sweep.MarkRetry) {
+				var c sweep.Command
+				if err := json.Unmarshal(value, &c); err != nil {
+					return nil, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
+				}
+				retries = u.addRetry(retries, n, c)
+				continue
+			}
+			if name, value, err = u.mark(n, name, value); err != nil {
+				return nil, err
+			}
+			if _, known := all[name]; name != "" && !known {
+				all[name] = value
+			}
+		}
+	}
+	for i := range retries {
+		all[sweep.RetryMark(uint64(i+1))] = retries[i].Encode()
+	}
+	return all, u.mergePlan(all)
+}
+
+// mark returns a mark of a shard as it is in the whole; without a name it is not there, or is joined
+// elsewhere. Sweeps over all hosts begin again: they have come further in some shards than in others.
+func (u *Union) mark(n int, name string, value []byte) (string, []byte, error) {
+	if host, ok := sweep.HostOfMark(name); ok {
+		if host, ok = u.union.Host(n, host); !ok {
+			return "", nil, nil
+		}
+		return sweep.MarkOfHost(name, host), value, nil
+	}
+	if host, ok := hostOfLimit(name); ok {
+		if host, ok = u.union.Host(n, host); !ok {
+			return "", nil, nil
+		}
+		return limitMark(host), value, nil
+	}
+	switch {
+	case name == markIncoming, name == markHeld, name == markDeaths:
+		return "", nil, nil
+	case name == sweep.MarkExclude:
+		return name, []byte(storage.Position{}.String()), nil
+	case strings.HasPrefix(name, sweep.MarkDeleteAll): // begun again it would delete what was found since
+		return "", nil, ErrSweeping
+	}
+	return name, value, nil
+}
+
+// addRetry adds a retry of a shard. Those of all shards that have the same cause become one, which begins
+// again: what it puts back twice is tried once more.
+func (u *Union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Command {
+	if c.Selection != nil && c.Selection.Host != "" {
+		id, ok := u.union.Host(n, c.Host)
+		if c.Host = id; !ok {
+			c.Host, c.Ordinal = storage.NoHost, 0
+		}
+		return append(all, c)
+	}
+	c.Host, c.Ordinal, c.Back = storage.NoHost, 0, 0
+	for i := range all {
+		if bytes.Equal(all[i].Encode(), c.Encode()) {
+			return all
+		}
+	}
+	return append(all, c)
+}
+
+// mergePlan makes the recrawl plan of the whole of its pages, if the shards have one.
+func (u *Union) mergePlan(marks map[string][]byte) (err error) {
+	if len(marks[MarkPlan]) == 0 {
+		return nil
+	}
+	marks[MarkPlan], err = recrawl.Of(marks[MarkPlan], func(add func(recrawl.History, recrawl.Importance)) error {
+		for n, d := range u.divisions {
+			if err := d.Hosts(0, func(id storage.HostID) error { return addPlanned(u.stores[n], id, add) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// Merged is the database of a Union, to which it adds what no shard had yet. It must not be used concurrently.
+type Merged struct {
+	*offline
+	o     *Options
+	scope *frontier.Scope
+}
+
+// OpenMerged opens the database in o.DataDir. The seeds are those of the cluster, and widened is where redirects
+// of seeds have led, which the database records.
+func OpenMerged(o Options, seeds []Seed, widened []weburl.URL) (*Merged, error) {
+	if o.IgnoreRobots { // as in Open
+		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
+	}
+	f, err := openOffline(&o)
+	if err != nil {
+		return nil, err
+	}
+	j := &Merged{offline: f, o: &o}
+	b := storage.Batch{}
+	for _, u := range widened {
+		b.ScopeSeeds = append(b.ScopeSeeds, u.String())
+	}
+	if !b.Empty() {
+		_, err = j.commit(&b)
+	}
+	var initial *initialScope
+	if err == nil {
+		initial, err = newInitialScope(f.store, &o, seeds)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	j.scope = initial.scope
+	return j, nil
+}
+
+// Counters returns the counters of the database.
+func (j *Merged) Counters() storage.Counters { return j.store.Counters() }
+
+// Add adds URLs that were on their way to their shard, judged as the engine of the shard would.
+func (j *Merged) Add(urls []storage.Discovery) error {
+	var b storage.Batch
+	for i := range urls {
+		if f, ok := j.o.admitIncoming(j.scope, j.store, &urls[i]); ok {
+			b.Found = append(b.Found, f)
+		}
+	}
+	if b.Empty() {
+		return nil
+	}
+	_, err := j.commit(&b)
+	return err
+}
