@@ -3,6 +3,7 @@ package natsconn_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,20 @@ func certificates(t *testing.T) natsconn.TLS {
 	t.Helper()
 	cert, key := testkit.Certify(t, t.TempDir())
 	return natsconn.TLS{CA: cert, Cert: cert, Key: key}
+}
+
+// TestPortInUse: a server whose port another process uses says so at once.
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = natsconn.Start(natsconn.ServerOptions{Node: "a", Names: names, Listen: l.Addr().String(), Directory: t.TempDir()},
+		time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestRefusals: what cannot work is refused by name.

@@ -59,15 +59,14 @@ func Start(o ServerOptions, patience time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.embed: start a NATS server: %w", err)
 	}
-	if o.Log != nil {
-		s.SetLoggerV2(logger(o.Log), false, false, false)
-	}
+	l := logger{o.Log, make(chan string, 1)}
+	s.SetLoggerV2(l, false, false, false)
 	s.Start()
-	if !s.ReadyForConnections(patience) {
+	if err := ready(s, l, patience); err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("cluster.embed: the NATS server does not take connections at %s after %v; "+
-			"look whether another process uses the port, or %s", o.Listen, patience, o.Directory)
+		return nil, fmt.Errorf("cluster.embed: the NATS server does not take connections at %s: %w; "+
+			"look whether another process uses the port, or %s", o.Listen, err, o.Directory)
 	}
 	if !s.JetStreamEnabled() {
 		s.Shutdown()
@@ -75,6 +74,22 @@ func Start(o ServerOptions, patience time.Duration) (*Server, error) {
 		return nil, fmt.Errorf("cluster.embed: the NATS server cannot store in %s", o.Directory)
 	}
 	return &Server{server: s, names: o.Names, secured: options.TLSConfig != nil}, nil
+}
+
+// ready returns when a server takes connections, or why it does not.
+func ready(s *server.Server, l logger, patience time.Duration) error {
+	const step = 100 * time.Millisecond
+	for waited := time.Duration(0); waited < patience; waited += step {
+		if s.ReadyForConnections(step) {
+			return nil
+		}
+		select {
+		case text := <-l.fatal:
+			return errors.New(text)
+		default:
+		}
+	}
+	return fmt.Errorf("waited for %v", patience)
 }
 
 // Stop stops the server and returns when it has ended.
@@ -213,15 +228,28 @@ func isLoopback(host string) bool {
 }
 
 // logger passes on what a server says.
-type logger func(level, text string)
+type logger struct {
+	log   func(level, text string) // nil: nobody listens
+	fatal chan string              // holds the first reason why the server cannot run
+}
 
 func (l logger) say(level, format string, args []any) {
-	l(level, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	if l.log != nil {
+		l.log(level, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
 }
 
 func (l logger) Noticef(format string, args ...any) { l.say("info", format, args) }
 func (l logger) Warnf(format string, args ...any)   { l.say("warn", format, args) }
 func (l logger) Errorf(format string, args ...any)  { l.say("error", format, args) }
-func (l logger) Fatalf(format string, args ...any)  { l.say("error", format, args) }
 func (l logger) Debugf(string, ...any)              {}
 func (l logger) Tracef(string, ...any)              {}
+
+// Fatalf is called by a server that cannot go on. It must not end the process.
+func (l logger) Fatalf(format string, args ...any) {
+	l.say("error", format, args)
+	select {
+	case l.fatal <- strings.TrimSpace(fmt.Sprintf(format, args...)):
+	default:
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // patience is for a machine that is busy: no verdict depends on it.
@@ -118,7 +119,7 @@ func (s *Servers) startProcess(i int) {
 func FreeAddresses(t testing.TB, count int) (addresses []string) {
 	t.Helper()
 	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", net.JoinHostPort(testkit.Loopback().String(), "0"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -45,8 +46,17 @@ func Parse(t testing.TB, text string) weburl.URL {
 	return u
 }
 
-// Certify writes a certificate of 127.0.0.1 that has signed itself, and its key, into a directory. It
-// serves as an authority, a server and a client.
+// Loopback returns a loopback address for the servers of this process that have to come back at the same
+// port: on Linux one that other processes hardly use, so the port is not taken meanwhile.
+func Loopback() net.IP {
+	if pid := os.Getpid(); runtime.GOOS == "linux" {
+		return net.IPv4(127, byte(64+pid>>16&63), byte(pid>>8), byte(pid))
+	}
+	return net.IPv4(127, 0, 0, 1)
+}
+
+// Certify writes a certificate of 127.0.0.1 and Loopback that has signed itself, and its key, into a
+// directory. It serves as an authority, a server and a client.
 func Certify(t testing.TB, dir string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +67,8 @@ func Certify(t testing.TB, dir string) (certFile, keyFile string) {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "amble"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), Loopback()},
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
