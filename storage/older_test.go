@@ -101,7 +101,7 @@ func goOn(t *testing.T, dir string) {
 			Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
 			Outcome: storage.Outcome{State: storage.Fetched, Status: 200, At: now, Due: now.Add(time.Hour)},
 		})
-		u, err := weburl.Parse(l.URL.String())
+		u, err := weburl.Parse(l.URL().String())
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Stripped: l.Stripped, At: now})
 		if l.Stripped != "" {
 			b.Found[len(b.Found)-1].Fingerprint = s.Fingerprint(u.Origin().URL(l.Stripped))
@@ -250,13 +250,13 @@ func (d *describer) robots(o weburl.Origin) {
 }
 
 func (d *describer) url(l *storage.Located) {
-	found, _, err := d.s.LookupSession(l.URL, identity(l))
+	found, _, err := d.s.LookupSession(l.URL(), identity(l))
 	if err != nil || found.Ordinal != l.Ordinal {
-		d.t.Errorf("%s is found as %d: %v", l.URL, found.Ordinal, err)
+		d.t.Errorf("%s is found as %d: %v", l.URL(), found.Ordinal, err)
 	}
 	d.line("%s %s, without session %q: depth %d, %d redirects, seed %t, sitemap %t, %s, priority %d, "+
 		"on %d.%d, found %d",
-		l.At, l.URL, l.Stripped, l.Depth, l.Redirects, l.Seed, l.Sitemap, l.Frequency, l.Priority,
+		l.At, l.URL(), l.Stripped, l.Depth, l.Redirects, l.Seed, l.Sitemap, l.Frequency, l.Priority,
 		l.ViaHost, l.ViaOrdinal, unix(l.FirstSeen))
 	o := l.Last
 	if o.State == storage.Queued {
@@ -276,7 +276,7 @@ func identity(l *storage.Located) string {
 	if l.Stripped != "" {
 		return l.Stripped
 	}
-	return l.URL.RequestURI()
+	return l.URL().RequestURI()
 }
 
 // unix returns a time in whole seconds, 0 for the zero time.

@@ -39,10 +39,12 @@ func ParsePosition(s string) (p Position, err error) {
 type Located struct {
 	At   Position
 	Host *Host
-	URL  weburl.URL
 	Head
 	Metadata Metadata // nil: it has none
 }
+
+// URL returns the URL.
+func (l *Located) URL() weburl.URL { return l.Host.Queues[l.Origin].Origin.URL(l.RequestURI) }
 
 // ErrStop ends a walk that then returns no error.
 var ErrStop = errors.New("stop the walk")
@@ -73,8 +75,7 @@ func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*
 		}
 		for i := range page {
 			at = Position{host.ID, page[i].Ordinal}
-			u := host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI)
-			err := f(&Located{At: at, Host: host, URL: u, Head: page[i].Head, Metadata: page[i].metadata})
+			err := f(&Located{At: at, Host: host, Head: page[i].Head, Metadata: page[i].metadata})
 			if err != nil {
 				return at, passedOn(err)
 			}

@@ -41,7 +41,7 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 					return ErrStop
 				}
 				n++
-				if u := l.URL.String(); got[u] {
+				if u := l.URL().String(); got[u] {
 					t.Fatalf("%s came twice", u)
 				} else {
 					got[u] = true

@@ -82,7 +82,7 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	defer s.Close()
 	all := map[string]storage.Outcome{}
 	_, err = s.Walk(context.Background(), storage.Position{}, 0, func(l *storage.Located) error {
-		all[l.URL.RequestURI()] = l.Last
+		all[l.URL().RequestURI()] = l.Last
 		return nil
 	})
 	if err != nil {

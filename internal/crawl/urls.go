@@ -191,7 +191,7 @@ func (e *Engine) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL
 			skip--
 			return nil
 		}
-		if err := yield(l.URL, newURLStatus(&l.Head, l.Metadata)); err != nil {
+		if err := yield(l.URL(), newURLStatus(&l.Head, l.Metadata)); err != nil {
 			return err
 		}
 		if left--; left == 0 {
@@ -239,7 +239,7 @@ func (e *Engine) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Loca
 		switch {
 		case only != storage.NoHost && l.At.Host != only:
 			return storage.ErrStop
-		case l.Host == nil || !passes(l.URL):
+		case l.Host == nil || !passes(l.URL()):
 			return nil
 		}
 		return f(l)

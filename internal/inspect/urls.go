@@ -140,7 +140,7 @@ func (w *walk) take(l *storage.Located) error {
 		return storage.ErrStop
 	}
 	w.taken++
-	u := newURL(l.URL.String(), &l.Head)
+	u := newURL(l.URL().String(), &l.Head)
 	u.Position, u.Metadata = l.At.String(), l.Metadata
 	var err error
 	if u.Via, err = w.viaOf(&l.Entry); err != nil {

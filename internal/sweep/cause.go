@@ -214,7 +214,7 @@ func (s *Source) Exclusion() *Sweep {
 	x.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
 		o := frontier.OptOutOutcome(now)
 		o.History = l.Last.History
-		_, is := s.Scope().OptOut(l.URL)
+		_, is := s.Scope().OptOut(l.URL())
 		return changeTo(l, states, o), is
 	}
 	return x

@@ -70,7 +70,7 @@ func (s *Settings) requestLifts() []Lift {
 	o, failed, redirects := s.Fetch, storage.In(storage.Failed), s.Frontier.MaxRedirects
 	credential := func(l *storage.Located) bool {
 		refused := l.Last.Reason == storage.ReasonStatus && (l.Last.Status == 401 || l.Last.Status == 403)
-		return refused && slices.ContainsFunc(o.Credentials, func(c fetch.Credential) bool { return c.Matches(l.URL) })
+		return refused && slices.ContainsFunc(o.Credentials, func(c fetch.Credential) bool { return c.Matches(l.URL()) })
 	}
 	return []Lift{
 		{"fetch.tls_ca_file", fileDigest(o.CAFile), nil, failed, failedBy(fetch.KindCertificate)},
@@ -129,7 +129,7 @@ func (s *Settings) scopeLifts() []Lift {
 		if l.Sitemap {
 			check = scope.CheckSitemap
 		}
-		return l.Last.Reason == storage.ReasonScope && check(l.URL) == frontier.InScope
+		return l.Last.Reason == storage.ReasonScope && check(l.URL()) == frontier.InScope
 	}
 	redirected := func(l *storage.Located) bool { // its target is not known any more
 		return l.Last.State == storage.Redirected && l.Last.Reason == storage.ReasonScope
@@ -167,7 +167,7 @@ func (s *Settings) consentLifts() []Lift {
 	return []Lift{
 		{"consent.optout", listed(names), loses, storage.In(storage.Excluded, storage.Redirected),
 			func(l *storage.Located) bool {
-				_, covered := s.Scope.OptOut(l.URL)
+				_, covered := s.Scope.OptOut(l.URL())
 				return l.Last.Reason == storage.ReasonOptOut && !covered
 			}},
 		{"consent.policy", fmt.Sprint(s.Consent), nil, storage.In(storage.Denied), because(storage.ReasonUsage)},

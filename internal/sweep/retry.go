@@ -53,7 +53,7 @@ func (s *Selection) states() storage.States {
 func (s *Selection) selects(l *storage.Located) bool {
 	return s.states().Has(l.Last.State) && (len(s.Fetched) == 0 || within(s.Fetched, l.Last.At)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
-		(s.Pattern == nil || s.Pattern.MatchString(l.URL.String()))
+		(s.Pattern == nil || s.Pattern.MatchString(l.URL().String()))
 }
 
 // storedSelection is a Selection as a mark has it. Its numbers are those of the storage package,
