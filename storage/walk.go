@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -20,7 +21,9 @@ type Position struct {
 }
 
 // String returns the form that ParsePosition reads: "12.340".
-func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Host, p.Ordinal) }
+func (p Position) String() string {
+	return strconv.FormatUint(uint64(p.Host), 10) + "." + strconv.FormatUint(uint64(p.Ordinal), 10)
+}
 
 // ParsePosition is the inverse of Position.String. The empty string is the beginning.
 func ParsePosition(s string) (p Position, err error) {

@@ -121,7 +121,7 @@ type URLPage struct {
 
 // URLPage is [View.URLs] with the URLs in memory.
 func (v *View) URLPage(ctx context.Context, q URLQuery) (URLPage, error) {
-	page := URLPage{URLs: []URL{}}
+	page := URLPage{URLs: make([]URL, 0, min(q.Limit, 1000))}
 	next, err := v.URLs(ctx, q, func(u *URL) error {
 		page.URLs = append(page.URLs, *u)
 		return nil
