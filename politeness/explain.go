@@ -21,7 +21,7 @@ type Explanation struct {
 	Backoff      int           // the backoff level; 0: none
 	FailingSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
-	Parked       bool          // the host demands to be left alone for more than ParkedAfter, or its wall has a backoff of a day
+	Parked       bool          // the host demands more than ParkedAfter, or its wall has a backoff of a day
 	Forever      bool          // the operator has paused the host until further notice
 }
 

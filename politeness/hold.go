@@ -10,7 +10,7 @@ type Hold struct {
 	Until  time.Time
 	Length time.Duration // of the whole wait, from Until - Length to Until
 	Reason Reason
-	Header string // the value of Retry-After or RateLimit, or the kind of a wall, cut at MaxHeader bytes; empty: there was none
+	Header string // of Retry-After or RateLimit, or the kind of a wall, cut at MaxHeader bytes; empty: none
 }
 
 // MaxHeader is the number of bytes that are kept of a header's value.

@@ -156,7 +156,8 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 }
 
 // untilDrained waits until a node owns no shard. report is called when the number has changed.
-func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config, node string, report func(left int)) error {
+func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config, node string,
+	report func(left int)) error {
 	reported := 0
 	for {
 		left := 0
@@ -299,7 +300,8 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 		if !log.At.IsZero() {
 			snapshot = size(uint64(log.Snapshot.Size)) + ", " + span(v.At.Sub(log.At)) + " ago"
 		}
-		rows = append(rows, []string{grouped(i), owner, since, plural(log.Records, "record") + ", " + size(log.Bytes), snapshot})
+		rows = append(rows, []string{grouped(i), owner, since,
+			plural(log.Records, "record") + ", " + size(log.Bytes), snapshot})
 	}
 	if len(rows) > 1 {
 		b.WriteString("\n")

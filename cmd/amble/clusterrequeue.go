@@ -46,7 +46,8 @@ shards did not: repeat the command. 2: wrong usage or settings.`,
 		RunE: func(command *cobra.Command, _ []string) error { return f.run(command) },
 	}
 	command.Flags().StringVar(&f.node, "node", "", "the `name` of the node")
-	command.Flags().StringVar(&f.since, "since", "", "put back what it fetched since this `time`, or for so long: 2026-11-01T00:00:00Z, 2026-11-01, 72h")
+	command.Flags().StringVar(&f.since, "since", "",
+		"put back what it fetched since this `time`, or for so long: 2026-11-01T00:00:00Z, 2026-11-01, 72h")
 	command.Flags().BoolVar(&f.dryRun, "dry-run", false, "count them and change nothing")
 	return command
 }

@@ -56,7 +56,8 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		return out, exit(exitUsage, err)
 	}
 	if limit, known := system.Descriptors(); known {
-		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, func(text string) { m.notice("warning", text) }); err != nil {
+		warn := func(text string) { m.notice("warning", text) }
+		if err := checkDescriptors(limit, &node.Options{Crawl: options.Crawl}, warn); err != nil {
 			return out, err
 		}
 	}
@@ -304,7 +305,8 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 
 // happened says what the node did, and why it does not run any more.
 func (m *member) happened(out memberOutcome) string {
-	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.NodeName(), plural(out.Pages, "page"), size(out.Bytes))
+	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.NodeName(), plural(out.Pages, "page"),
+		size(out.Bytes))
 	if out.Finished {
 		if !out.Fresh {
 			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.NodeName())

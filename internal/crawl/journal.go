@@ -275,7 +275,8 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 }
 
 // admitIncoming judges a URL that another shard has found, and returns it as it is stored.
-func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter, d *storage.Discovery) (f storage.Found, ok bool) {
+func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter,
+	d *storage.Discovery) (f storage.Found, ok bool) {
 	f = d.Found
 	if _, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}); !in && !f.Seed {
 		return f, false

@@ -172,8 +172,9 @@ func errNoOptOut(e optout.Entry) error {
 }
 
 // AddOptOut records an opt-out, and returns when that is on disk. It is in force from then on at the
-// latest, for the engines that borrow what this one has made too; a request in flight may finish. One of the same scope and value is replaced. The error is
-// ErrNotRunning, that of the context, or why it could not be committed. Any goroutine may call it.
+// latest, for the engines that borrow what this one has made too; a request in flight may finish. One of
+// the same scope and value is replaced. The error is ErrNotRunning, that of the context, or why it could
+// not be committed. Any goroutine may call it.
 func (e *Engine) AddOptOut(ctx context.Context, entry optout.Entry) error {
 	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })
 }

@@ -322,8 +322,10 @@ func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err
 
 // QueueQuery selects hosts.
 type QueueQuery struct {
-	Start, Size     int  // of the hosts that match, by their age: how many are skipped, and the most that follow; Size 0: all
-	IncludeInactive bool // also hosts that are blocked, and those without URLs that are due now or later
+	// Of the hosts that match, by their age: how many are skipped, and the most that follow; Size 0: all.
+	Start, Size int
+	// Also hosts that are blocked, and those without URLs that are due now or later.
+	IncludeInactive bool
 }
 
 // queuesPage is how many hosts are read in one transaction.

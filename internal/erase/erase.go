@@ -125,7 +125,8 @@ func (w *work) steps(ctx context.Context) error {
 	if err := w.j.save(); err != nil {
 		return err
 	}
-	return w.each(ctx, w.others, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger, w.database,
+	return w.each(ctx, w.others, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger,
+		w.database,
 		w.tombstones,
 		w.mentions, func(context.Context) error { return w.j.remove() })
 }

@@ -120,7 +120,8 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	if err != nil {
 		return err
 	}
-	return s.putSnapshot(ctx, s.n, f, &Snapshot{At: at, Incoming: incoming, Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+	return s.putSnapshot(ctx, s.n, f,
+		&Snapshot{At: at, Incoming: incoming, Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
 }
 
 // putSnapshot stores a snapshot of a shard.

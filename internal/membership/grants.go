@@ -11,8 +11,8 @@ import (
 )
 
 // grants are the messages about grants. Requests go to PREFIX.grant.SHARD of the granter, and the owner
-// of the shard subscribes to that. Grants go to PREFIX.granted.NODE. gather and flush belong to the loop of the node; send and receive
-// are goroutines, because the connection may block while the network is cut.
+// of the shard subscribes to that. Grants go to PREFIX.granted.NODE. gather and flush belong to the loop of
+// the node; send and receive are goroutines, because the connection may block while the network is cut.
 type grants struct {
 	n       *Node
 	nc      *nats.Conn

@@ -38,7 +38,8 @@ func Start(t testing.TB, names natsconn.Names, count int, alter func(i int, o *n
 
 // StartProcesses is [Start] with a process for each server, which [Servers.Stop] kills by SIGKILL. The
 // TestMain of the package calls [RunServer] first.
-func StartProcesses(t testing.TB, names natsconn.Names, count int, alter func(i int, o *natsconn.ServerOptions)) *Servers {
+func StartProcesses(t testing.TB, names natsconn.Names, count int,
+	alter func(i int, o *natsconn.ServerOptions)) *Servers {
 	t.Helper()
 	s := &Servers{t: t, running: make([]*natsconn.Server, count), processes: make([]*exec.Cmd, count)}
 	s.start(names, count, alter)

@@ -65,7 +65,8 @@ func (s *Server) retryIn(ctx context.Context, t *stream, parts map[cluster.Shard
 	go func() {
 		defer close(done)
 		var failed map[cluster.Shard]error
-		_, failed, wrong = gather(ctx, slices.Collect(maps.Keys(parts)), func(ctx context.Context, shard cluster.Shard) (struct{}, error) {
+		shards := slices.Collect(maps.Keys(parts))
+		_, failed, wrong = gather(ctx, shards, func(ctx context.Context, shard cluster.Shard) (struct{}, error) {
 			return struct{}{}, s.retryShard(ctx, shard, parts[shard], func(r RetryReport) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -195,9 +195,10 @@ func (s *Server) control(ctx context.Context, host string, o frontier.Command) (
 type Settings interface {
 	// Settings returns all settings in force, with secrets hidden.
 	Settings() []Setting
-	// Change changes settings while the crawl runs, those of all nodes of a cluster, all of them or, with an error, none. patch is a
-	// JSON merge patch (RFC 7396) of the config file; null undoes an earlier patch. Change returns
-	// the keys whose values changed. The error is a Rejected if the patch is invalid.
+	// Change changes settings while the crawl runs, those of all nodes of a cluster: all of them or,
+	// with an error, none. patch is a JSON merge patch (RFC 7396) of the config file; null undoes an
+	// earlier patch. Change returns the keys whose values changed. The error is a Rejected if the
+	// patch is invalid.
 	Change(ctx context.Context, patch []byte) (changed []string, err error)
 	// Reload reads the config file again and undoes all patches. It returns what Change returns.
 	Reload(ctx context.Context) (changed []string, err error)

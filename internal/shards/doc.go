@@ -56,14 +56,14 @@
 //
 // One of a node serves other nodes, one reads the scope, one the desired state of the crawl, one removes
 // databases (leftovers), one follows the weights of the members, one reads the register of pages, two read and
-// write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its opening to its end (run.drive), one makes its
-// snapshots, one pauses and resumes it, and one takes and returns its pages. They end with the holding of the
-// shard. Those of the engines are in docs/ARCHITECTURE.md.
+// write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its
+// opening to its end (run.drive), one makes its snapshots, one gives it the desired state, and one takes and
+// returns its pages. They end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
-// # What is not promised yet
+// # What is not promised
 //
-//   - After a restart of all nodes, or of the only one, nothing is requested for a TTL: the granters
-//     cannot know that nobody has an earlier grant.
+//   - After the death of a node, hosts with limits whose granter it was may wait for a second TTL: the new
+//     granter cannot know that nobody has an earlier grant.
 //   - Requests a second are more than the limit for as long as nodes that start together do not see each
 //     other.
 package shards
