@@ -168,7 +168,7 @@ type share struct {
 	wake chan struct{} // holds one: it may be admitted now
 	gate *gates.Gate   // nil: there is one engine
 	full bool          // the last request was refused because too many are in flight
-	out  int           // leases that fetchers had at the end of the run
+	kept bool          // at the end of the run fetchers had leases, or hosts had holds
 
 	// Under of.mu.
 	waiting bool // it is in of.waiting
@@ -387,9 +387,9 @@ func (e *Engine) Forget() {
 	e.share.gate.Delete(e.o.Now())
 }
 
-// LeasesOut returns how many leases fetchers had at the end of the run. It may be called when Run has
-// returned.
-func (e *Engine) LeasesOut() int { return e.share.out }
+// MustReopen reports whether the next process has to open the crawl, because at the end of the run fetchers
+// had leases of it, or hosts had holds that other crawls keep too. It may be called when Run has returned.
+func (e *Engine) MustReopen() bool { return e.share.kept }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.
 func (d *dispatcher) mayBegin() {
@@ -404,7 +404,7 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
-	d.share.out = d.remote.Len()
+	d.share.kept = d.remote.Len() > 0 || d.f.Holds(d.o.Now())
 	if d.share.gate == nil {
 		return
 	}

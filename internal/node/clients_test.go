@@ -319,6 +319,53 @@ func TestClosedCrawl(t *testing.T) {
 	})
 }
 
+// TestHoldOfClosedCrawl: a block that a crawl had when it was closed holds the host for the other crawls,
+// after a restart too.
+func TestHoldOfClosedCrawl(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions(t)
+		c := newClients(t, &o, 1)
+		defer func() { c.n.stop() }()
+		o.Idle = time.Minute
+		c.restart(&o)
+		c.set("x", "b.test", func(q *crawl.QueueSettings) { q.BlockedUntil = time.Now().Add(time.Hour) })
+		if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
+			t.Fatal("x is open")
+		}
+		handedOut := func() bool {
+			time.Sleep(time.Minute)
+			e, release := c.n.use(t, Default, false)
+			defer release()
+			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range leases {
+				if leases[i].URL.Host() == "b.test" {
+					return true
+				}
+			}
+			return false
+		}
+		c.restart(&o)
+		if handedOut() {
+			t.Error("b.test is handed out while it is blocked")
+		}
+		time.Sleep(time.Hour)
+		if !handedOut() {
+			t.Error("b.test is not handed out after the block")
+		}
+		if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
+			t.Error("x is open")
+		}
+		c.restart(&o)
+		if c.n.isOpen("x") {
+			t.Error("x is opened without need")
+		}
+	})
+}
+
 // TestOptOutOfClosedCrawl: an opt-out that is removed while a crawl is closed lets that hand out its URLs
 // again when it is opened.
 func TestOptOutOfClosedCrawl(t *testing.T) {

@@ -158,7 +158,7 @@ func (d *directory) create(id string) error {
 }
 
 // openFile is the name of the file in the directory of a crawl that is open, or was closed while fetchers
-// had leases.
+// had leases or hosts had holds.
 const openFile = "open"
 
 // setOpen says, durably, that a crawl is open.
@@ -176,13 +176,13 @@ func (d *directory) setOpen(id string) error {
 	return err
 }
 
-// setClosed says that a crawl is closed, and no fetcher has anything of it.
+// setClosed says that a crawl is closed, and that other crawls need nothing of it.
 func (d *directory) setClosed(id string) error {
 	return os.Remove(filepath.Join(d.path(id), openFile))
 }
 
-// wasOpen returns the ids of the crawls that were open at the end of the last process, or whose
-// leases fetchers had.
+// wasOpen returns the ids of the crawls that were open at the end of the last process, or whose leases
+// and holds are to be kept.
 func (d *directory) wasOpen() (open []string, err error) {
 	ids, err := d.ids()
 	for _, id := range ids {

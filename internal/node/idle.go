@@ -81,8 +81,8 @@ func (n *Node) hold(c *openCrawl) bool {
 	return true
 }
 
-// reopen opens the crawls whose leases fetchers may have, before anybody uses one: no other crawl may
-// hand out URLs of the hosts of these leases.
+// reopen opens the crawls whose leases fetchers may have, or whose hosts have holds, before anybody uses one:
+// no other crawl may hand out URLs of these hosts.
 func (n *Node) reopen(ctx context.Context) {
 	defer close(n.reopened)
 	ids, err := n.directory.wasOpen()

@@ -163,7 +163,7 @@ func (n *Node) end(c *openCrawl) {
 	if c.engine != nil {
 		c.urls = c.engine.Counters().URLs
 		err := c.engine.Close()
-		if err == nil && c.engine.LeasesOut() == 0 {
+		if err == nil && !c.engine.MustReopen() {
 			err = n.directory.setClosed(c.id)
 		}
 		if err != nil {
