@@ -213,8 +213,11 @@ func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
 		return
 	}
 	f.o.Gate.Forget(name, f.clock)
-	if h := f.hosts.get(id); h != nil && h.active != nil {
-		h.active.gateKnows = nil
+	if h := f.hosts.get(id); h != nil {
+		h.forgetRequests() // now, so that nothing tells the gate of them before the deletion is committed
+		if h.active != nil {
+			h.active.gateKnows = nil
+		}
 	}
 }
 
