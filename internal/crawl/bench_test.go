@@ -109,10 +109,12 @@ func BenchmarkGrowth(b *testing.B) {
 func BenchmarkOneHost(b *testing.B) {
 	m := testweb.Mesh{Hosts: 1, Pages: 5000, Links: 20, PageBytes: 8 << 10}
 	web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), 1}
+	crawled := web
+	crawled.workers = benchWorkers
 	crawlInTurns(b, web, []crawler{
 		{"bare", func(b *testing.B) int { return crawlBare(b, web, linksOfTree) }},
 		{"tokens", func(b *testing.B) int { return crawlBare(b, web, linksOfTokens) }},
-		{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }},
+		{"amble", func(b *testing.B) int { return crawlWeb(b, crawled, archive.FormatNone, "") }},
 	})
 }
 

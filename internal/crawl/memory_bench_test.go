@@ -31,11 +31,18 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // BenchmarkHosts is BenchmarkGrowth with the crawler in a process of its own: what a host costs, without
-// what it costs the web.
+// what it costs the web. A single host is also crawled with a wait before each response, as over a network.
 func BenchmarkHosts(b *testing.B) {
-	for _, hosts := range []int{100, 1000, 5000} {
-		m := testweb.Mesh{Hosts: hosts, Pages: 10_000 / hosts, Links: 20, PageBytes: 8 << 10}
-		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+	for _, c := range []struct {
+		hosts int
+		wait  time.Duration
+	}{{1, 0}, {1, time.Millisecond}, {100, 0}, {1000, 0}, {5000, 0}} {
+		m := testweb.Mesh{Hosts: c.hosts, Pages: 10_000 / c.hosts, Links: 20, PageBytes: 8 << 10, Wait: c.wait}
+		name := fmt.Sprintf("hosts=%d", c.hosts)
+		if c.wait > 0 {
+			name += fmt.Sprintf("/wait=%v", c.wait)
+		}
+		b.Run(name, func(b *testing.B) {
 			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "mesh", m.TotalPages(), benchWorkers}
 			measureAlone(b, web, archive.FormatNone, benchIdleConns)
 		})

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Mesh is an arithmetical web for benchmarks: equal hosts with the same number of pages. Every page
 // can be reached from the root of its host, and every host from every other. The same numbers
 // always give the same web. A request puts its page together from rendered parts.
 type Mesh struct {
-	Hosts     int // at least 1
-	Pages     int // of one host, the root included; at least 1
-	Links     int // on a page; at least 2. One in four leads to another host
-	PageBytes int // approximate; a page is at least as long as its links
+	Hosts     int           // at least 1
+	Pages     int           // of one host, the root included; at least 1
+	Links     int           // on a page; at least 2. One in four leads to another host
+	PageBytes int           // approximate; a page is at least as long as its links
+	Wait      time.Duration // before each response, as of a network's round trip
 
 	// Addresses is the number of IP addresses that the hosts are spread over evenly.
 	// 0: each host has its own, and the web one listener for each.

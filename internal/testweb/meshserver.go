@@ -105,6 +105,9 @@ func (s *meshServer) write(c net.Conn, q meshRequest) error {
 		room = &meshRoom{}
 	}
 	defer s.rooms.Put(room)
+	if s.mesh.Wait > 0 {
+		time.Sleep(s.mesh.Wait)
+	}
 	answer := s.answer(room.body[:0], q)
 	room.body = answer.body
 	room.response = answer.append(room.response[:0])
