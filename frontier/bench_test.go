@@ -139,7 +139,7 @@ func BenchmarkNext(b *testing.B) {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
 				now = now.Add(10 * time.Microsecond)
-				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+				if err := f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
 					Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 					b.Fatal(err)
 				}
@@ -202,7 +202,7 @@ func (w *busy) page(b *testing.B, now time.Time) {
 	if !ok || l.Kind != Page {
 		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.hostStates())
 	}
-	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+	if err := w.f.CompletePage(l.ID, PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: now}},
 		Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 		b.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func (r *recrawls) recrawl(b *testing.B) {
 			err = r.f.CompleteRobots(l.ID, RobotsReport{Report: Report{Sent: true, End: r.now}, Record: record,
 				Rules: record.Rules(r.o.Tokens...)})
 		case Page:
-			report := PageReport{Report: Report{Sent: true, End: r.now},
+			report := PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: r.now}},
 				Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}
 			report.Change = recrawl.Same
 			err = r.f.CompletePage(l.ID, report)

@@ -100,6 +100,20 @@ func TestHostBudget(t *testing.T) {
 	}
 }
 
+// TestHostBudgetWhileReading: pages that are still read count.
+func TestHostBudgetWhileReading(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay, o.HostBudget = 0, 3
+	w := newWorld(t, o, newMemory())
+	w.add(urls("http://a.test/", 20)...)
+	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond, reading: time.Second} }
+	w.open()
+	w.run(time.Hour)
+	if n := len(w.pages()); n != 3 {
+		t.Errorf("%d pages are fetched, the budget is 3", n)
+	}
+}
+
 // A budget is kept with crashes at any moment: what is fetched and not committed does not count,
 // and what is committed does.
 func TestBudgetAcrossCrashes(t *testing.T) {

@@ -203,7 +203,7 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if d == nil {
 		return
 	}
-	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
+	if d.done && (a == nil || !a.loading && a.inFlight+a.reading+int(a.matching) == 0) {
 		defer delete(f.drops, h.id)
 	}
 	if a == nil || !a.loaded {

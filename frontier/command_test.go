@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -266,6 +267,37 @@ func TestPutBackAfterDrop(t *testing.T) {
 	h, err := d.HostByID(1)
 	if err != nil || h.Of(storage.Fetched) != n {
 		t.Errorf("the host has %v (%v)", h.Counts, err)
+	}
+}
+
+// TestDropWhileReading: a URL is not requested again if its host is dropped while its response is
+// read, and the reading is broken off.
+func TestDropWhileReading(t *testing.T) {
+	d := openStore(t)
+	o := testOptions()
+	o.Politeness.Delay = 0
+	w := newWorld(t, o, d)
+	w.answer = func(l Lease) answer {
+		a := answer{took: 100 * time.Millisecond}
+		if l.Kind == Page && l.Head.Ordinal == 0 {
+			a.reading, a.broken = time.Hour, true
+		}
+		return a
+	}
+	const n = 30
+	for i := range n {
+		w.add(fmt.Sprintf("http://a.test/%d", i))
+	}
+	w.open()
+	w.run(time.Second)
+	w.f.Drop(1, n, w.now)
+	w.collect()
+	w.run(time.Second)
+	w.commit(dropOnDisk(t, d, n, w.now))
+	w.f.Dropped(1, n, w.now)
+	w.finish(30*time.Hour, time.Hour)
+	if first := slices.Index(w.pages(), "http://a.test/0"); slices.Contains(w.pages()[first+1:], "http://a.test/0") {
+		t.Errorf("a URL was requested again after it was dropped: %q", w.pages())
 	}
 }
 

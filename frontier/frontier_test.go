@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -106,6 +107,111 @@ func TestUnknownLease(t *testing.T) {
 	if w.f.CompletePage(77, PageReport{}) == nil || w.f.CompleteRobots(77, RobotsReport{}) == nil ||
 		w.f.CompleteResolve(1, ResolveReport{}) == nil {
 		t.Error("a lease that is not out was completed")
+	}
+}
+
+// TestNextRequestWhileReading: the next request to a host leaves as soon as politeness allows it after
+// the end of the last one, although the response to that is still read; but no more than one response
+// of a host is read besides the request in flight.
+func TestNextRequestWhileReading(t *testing.T) {
+	for name, c := range map[string]struct {
+		delay  time.Duration
+		answer answer
+		starts []time.Duration // of pages
+	}{
+		"no delay": {0, answer{reading: time.Second}, []time.Duration{100, 200, 1200, 1300, 2300}},
+		"delay":    {time.Second, answer{reading: 500 * time.Millisecond}, []time.Duration{1100, 2200, 3300}},
+		"long":     {time.Second, answer{reading: 4 * time.Second}, []time.Duration{1100, 2200, 5200, 6300}},
+		"Retry-After": {0, answer{reading: time.Second, state: storage.Retrying, signal: politeness.SignalThrottled,
+			retryAfter: 20 * time.Second}, []time.Duration{100, 20_200, 40_300}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := testOptions()
+			o.Politeness.Delay = c.delay
+			w := newWorld(t, o, newMemory())
+			w.add(urls("http://a.test/", 20)...)
+			c.answer.took = 100 * time.Millisecond
+			w.answer = func(l Lease) answer {
+				if l.Kind == Robots {
+					return answer{took: 100 * time.Millisecond}
+				}
+				return c.answer
+			}
+			w.nameTime, w.loadTime = 0, 0
+			w.open()
+			w.run(time.Minute)
+			var starts []time.Duration
+			for _, r := range w.log[1:] {
+				starts = append(starts, r.start.Sub(epoch)/time.Millisecond)
+			}
+			if starts = starts[:min(len(starts), len(c.starts))]; !slices.Equal(starts, c.starts) {
+				t.Errorf("pages are requested at %d ms, want %d", starts, c.starts)
+			}
+			w.checkManners()
+		})
+	}
+}
+
+// TestEndRequest: a request ends once, and only that of a page; its lease ends after it.
+func TestEndRequest(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add("http://a.test/1")
+	w.answer = func(l Lease) answer { return answer{took: time.Second, reading: time.Second} }
+	w.open()
+	w.run(500 * time.Millisecond)
+	if len(w.out) != 1 || w.f.EndRequest(w.f.lastLease, RequestEnd{}) == nil {
+		t.Errorf("of %v a request of a robots.txt has ended as one of a page", w.out)
+	}
+	w.run(2 * time.Second)
+	page := w.f.lastLease
+	w.must(w.f.EndRequest(page, w.requestEnd(answer{})))
+	if w.f.EndRequest(page, w.requestEnd(answer{})) == nil {
+		t.Error("a request has ended twice")
+	}
+	w.f.Sweep(w.now)
+	w.check()
+	w.must(w.f.CompletePage(page, PageReport{RequestEnd: w.requestEnd(answer{})}))
+	if w.f.EndRequest(page, w.requestEnd(answer{})) == nil {
+		t.Error("a request has ended after its lease")
+	}
+	w.check()
+}
+
+// TestWallWhileReading: a host that puts up a wall is left alone from the response on with which the
+// wall begins, though others are still read.
+func TestWallWhileReading(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay = 0
+	w := newWorld(t, o, newMemory())
+	w.add(urls("http://a.test/pages/", 20)...)
+	var begun time.Time
+	pages := 0
+	w.answer = func(l Lease) answer {
+		a := answer{took: 100 * time.Millisecond}
+		if l.Kind == Robots {
+			return a
+		}
+		a.reading = 150 * time.Millisecond
+		a.wall = wall.Answer{Status: 200, Length: 1 << 20, HTML: true, URL: uint64(l.Head.Ordinal) << 40}
+		a.wall.Section, a.wall.Top = wall.Sections(l.Head.RequestURI)
+		if pages++; pages > 5 {
+			a.state, a.reason, a.wall.Status = storage.Failed, storage.ReasonStatus, 403
+		}
+		return a
+	}
+	w.open()
+	for begun.IsZero() && w.step(epoch.Add(time.Minute)) {
+		if walls := w.f.TakeWalls(); len(walls) > 0 {
+			begun = w.now
+		}
+	}
+	requests := len(w.log) + len(w.out)
+	w.run(time.Minute)
+	if begun.IsZero() || len(w.log) != requests {
+		t.Errorf("the wall begins at %v, and %v follow within a minute", begun, w.log[min(requests, len(w.log)):])
+	}
+	if last := w.log[requests-1]; w.state(t, last.url).State != storage.Retrying {
+		t.Errorf("the outcome of the page with which the wall began is %+v", w.state(t, last.url))
 	}
 }
 

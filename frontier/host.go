@@ -119,7 +119,8 @@ type active struct {
 	putsSince instant // since when it waits until puts are read, with Options.Batches; never: it does not
 	batchAt   instant // when the last batch was given out, with Options.Batches; always: none was
 
-	inFlight int
+	inFlight int    // requests
+	reading  int    // leases whose request has ended, up to maxReading beyond the requests in flight
 	served   int    // requests since it became active
 	tail     uint32 // all ordinals are below it
 

@@ -26,7 +26,7 @@ func checkInvariants(t tester, f *Frontier) {
 		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
 	}
 	checkHeap(t, "woken", f.woken)
-	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{},
+	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{}, reading: map[*host]int{},
 		awaited: map[storage.HostID]map[string]bool{}}
 	checkRecrawls(t, f)
 	c.leases(t, f)
@@ -109,6 +109,7 @@ type census struct {
 	inLane, lanes  [lanes]int
 	users, waiters map[*limit]int
 	inFlight       map[*host]int
+	reading        map[*host]int                      // leases whose request has ended
 	awaited        map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
 
@@ -160,8 +161,12 @@ func (c *census) leases(t tester, f *Frontier) {
 				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
 			}
 		}
-		c.inFlight[out.host]++
 		c.inLane[out.lane]++
+		if out.requestEnded {
+			c.reading[out.host]++
+		} else {
+			c.inFlight[out.host]++
+		}
 	}
 	matching := 0
 	for h, n := range matches {
@@ -259,6 +264,10 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	}
 	if a.inFlight != c.inFlight[h] {
 		t.Fatalf("host %d counts %d requests in flight, %d leases are out", h.id, a.inFlight, c.inFlight[h])
+	}
+	if a.reading != c.reading[h] || a.reading > 0 && a.inFlight+a.reading > f.o.Politeness.PerHost+maxReading {
+		t.Fatalf("host %d counts %d responses that are being read besides %d requests in flight, there are %d", h.id,
+			a.reading, a.inFlight, c.reading[h])
 	}
 	c.cursors(t, f, h)
 	for i := range a.queues {

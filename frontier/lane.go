@@ -268,7 +268,7 @@ func (f *Frontier) Stalled(
 	var stalled [lanes][]*outstanding
 	all := 0
 	for id, out := range f.leases {
-		if out.remote || out.lease.Kind != Page && out.lease.Kind != Robots {
+		if out.remote || out.requestEnded || out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
 		lasts, stallTime := t-f.instant(out.lease.At), out.host.stallTime()

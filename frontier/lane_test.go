@@ -290,6 +290,22 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+// TestReadingIsNotStalled: a response that is still read is not broken off, though others wait for the
+// worker.
+func TestReadingIsNotStalled(t *testing.T) {
+	o := testOptions()
+	o.Workers = 1
+	w := newWorld(t, o, newMemory())
+	w.workers, w.stalls = 1, true
+	w.add("http://a.test/", "http://b.test/")
+	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond, reading: time.Minute} }
+	w.open()
+	w.run(time.Hour)
+	if len(w.broken) > 0 || len(w.pages()) != 2 {
+		t.Errorf("%v are broken off, %q fetched", w.broken, w.pages())
+	}
+}
+
 // TestGoodHostsThatTurn: hosts that have answered well for a while and then keep all requests make
 // way for each other and for those that still answer, and are found out.
 func TestGoodHostsThatTurn(t *testing.T) {

@@ -79,11 +79,13 @@ type outstanding struct {
 	lease  Lease
 	limits [limitClasses]*limit // which it counts against
 
-	lane        lane       // of its host when it began
-	beforeQuick bool       // it began while a quick host was due
-	urlKind     queue.Kind // of Page and Match leases
-	unproven    bool       // of a lookup: no earlier lookup of the name found an address
-	remote      bool       // a fetcher outside of this process has it
+	lane         lane       // of its host when it began
+	beforeQuick  bool       // it began while a quick host was due
+	urlKind      queue.Kind // of Page and Match leases
+	unproven     bool       // of a lookup: no earlier lookup of the name found an address
+	remote       bool       // a fetcher outside of this process has it
+	requestEnded bool       // by EndRequest
+	behindWall   bool       // of a Page lease whose request has ended: the response was that of a wall
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -161,16 +163,21 @@ type Report struct {
 	Bytes          uint64
 }
 
-// PageReport is the Report of a page with the outcome of its URL. An outcome in state Retrying
+// RequestEnd is what politeness has to know of the request for a page.
+type RequestEnd struct {
+	Report
+	Wall wall.Answer // what the response says about a wall; zero without a response
+}
+
+// PageReport is the end of the request for a page with the outcome of its URL. An outcome in state Retrying
 // means that the failure may be temporary: the frontier decides whether to retry it, and sets
 // Attempts and Due.
 type PageReport struct {
-	Report
+	RequestEnd
 	Outcome storage.Outcome
-	Wall    wall.Answer // what the response says about a wall; zero without a response
-	Next    *time.Time  // replaces the plan for the URL: due again then; zero: never. nil: it stays as planned
-	RanOut  bool        // with Broken: it counts as an attempt, Outcome says why, and the URL is due again at once
-	Refused bool        // nothing was sent, and Outcome says why; the URL does not go back to its queue
+	Next    *time.Time // replaces the plan for the URL: due again then; zero: never. nil: it stays as planned
+	RanOut  bool       // with Broken: it counts as an attempt, Outcome says why, and the URL is due again at once
+	Refused bool       // nothing was sent, and Outcome says why; the URL does not go back to its queue
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
@@ -184,7 +191,6 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	f.readClock(r.End)
 	h := out.host
 	h.active.inFlight--
-	f.endInLane(out, f.instant(r.End))
 	for _, l := range out.limits {
 		if l != nil {
 			f.endInLimit(l, r.End)
@@ -218,30 +224,56 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 // answered reports whether the lease has a result.
 func (r *Report) answered() bool { return r.Sent && !r.Broken }
 
-// CompletePage ends a Page lease. The error is ErrUnknownLease.
+// EndRequest ends the request of a Page lease before CompletePage ends the lease: the response has
+// arrived, and is still being read. The host may have its next request meanwhile; see isFull. The
+// error is ErrUnknownLease.
+func (f *Frontier) EndRequest(id uint64, r RequestEnd) error {
+	out := f.leases[id]
+	if out == nil || out.lease.Kind != Page || out.requestEnded {
+		return fmt.Errorf("%w: page lease %d with a request in flight", ErrUnknownLease, id)
+	}
+	defer f.endInGate(out, &r.Report)
+	f.endPageRequest(out, &r)
+	out.requestEnded = true
+	out.host.active.reading++
+	f.schedule(out.host, f.instant(r.End))
+	return nil
+}
+
+// endPageRequest ends the request of a Page lease.
+func (f *Frontier) endPageRequest(out *outstanding, r *RequestEnd) {
+	out.behindWall = f.observeWall(out.host, r)
+	f.endRequest(out, &r.Report)
+}
+
+// CompletePage ends a Page lease, and its request if EndRequest has not. The error is ErrUnknownLease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	out, err := f.endLease(id, Page)
 	if err != nil {
 		return err
 	}
-	defer f.endInGate(out, &r.Report)
 	h, head := out.host, &out.lease.Head
-	behindWall := f.observeWall(h, &r)
-	f.endRequest(out, &r.Report)
+	if out.requestEnded {
+		h.active.reading--
+	} else {
+		defer f.endInGate(out, &r.Report)
+		f.endPageRequest(out, &r.RequestEnd)
+	}
+	f.endInLane(out, f.instant(r.End))
 	now := r.End
-	if out.remote { // what it reports may have ended long ago, even before this process began
+	if out.remote || out.requestEnded { // it ended earlier: a remote one perhaps before this process began
 		now = f.clock
 	}
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last
 	if r.answered() {
-		if outcome = r.Outcome; behindWall {
+		if outcome = r.Outcome; out.behindWall {
 			outcome = f.behindWall(head, &r)
 		} else {
 			outcome = f.attempted(head, outcome, r.End)
 		}
 		f.planRecrawl(h, head, &outcome, &r)
-		if r.Next != nil && !behindWall {
+		if r.Next != nil && !out.behindWall {
 			f.replan(&outcome, *r.Next)
 		}
 		f.recordOutcome(h, head, outcome)

@@ -216,6 +216,8 @@ func (m *model) serve(l Lease) (a answer) {
 		took := a.took
 		a = m.files[l.URL.Origin()]
 		a.took = took
+	} else if m.random.IntN(2) == 0 {
+		a.reading = time.Duration(1+m.random.IntN(4000)) * time.Millisecond
 	}
 	if m.healthy {
 		return a
@@ -224,7 +226,7 @@ func (m *model) serve(l Lease) (a answer) {
 	case 0:
 		return answer{notSent: true, took: a.took}
 	case 1:
-		return answer{broken: true, took: a.took, signal: politeness.SignalAborted}
+		return answer{broken: true, took: a.took, reading: a.reading, signal: politeness.SignalAborted}
 	}
 	if l.Kind == Robots {
 		return a

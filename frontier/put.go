@@ -86,6 +86,7 @@ func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Re
 	defer f.endInGate(out, &r)
 	h, head := out.host, &out.lease.Head
 	f.endRequest(out, &r)
+	f.endInLane(out, f.instant(r.End))
 	h.active.queues[head.Origin].Done(head.Ordinal)
 	if p := f.puts[url]; p != nil {
 		p.taken = append(p.taken, storage.Position{Host: h.id, Ordinal: head.Ordinal})

@@ -30,6 +30,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	}
 	defer f.endInGate(out, &r.Report)
 	f.endRequest(out, &r.Report)
+	f.endInLane(out, f.instant(r.End))
 	h, job := out.host, *out.lease.Robots
 	owner := h
 	switch {

@@ -174,7 +174,7 @@ func (h *host) idleState() state {
 	switch a := h.active; {
 	case a.loading:
 		return loading
-	case a.inFlight > 0:
+	case a.inFlight+a.reading > 0:
 		return leased
 	case h.isBlocked():
 		return waitingForRobots
@@ -242,13 +242,25 @@ func (f *Frontier) scheduleRecrawls(h *host) {
 	f.pushRecrawl(h, inDormantHeap, at-lead)
 }
 
+// maxReading is how many responses of a host may be read while as many requests are in flight as may
+// be. With one the host is fetched from all the time, and more would only take workers from others.
+const maxReading = 1
+
 // isFull reports whether as many requests to the host are in flight as may be: one until a
-// robots.txt was read, because it may demand a delay.
+// robots.txt was read, because it may demand a delay. Responses that are still being read count
+// beyond maxReading.
 func (f *Frontier) isFull(a *active) bool {
 	if f.o.Batches {
 		return a.inFlight >= max(f.batchSize, 1)
 	}
-	return a.inFlight > 0 && (!a.learned() || a.inFlight >= a.polite.InFlightLimit())
+	if a.inFlight+a.reading == 0 {
+		return false
+	}
+	most := 1
+	if a.learned() {
+		most = a.polite.InFlightLimit()
+	}
+	return a.inFlight >= most || a.inFlight+a.reading >= most+maxReading
 }
 
 // learned reports whether a robots.txt of the host was read, by this process or an earlier one.

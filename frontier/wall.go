@@ -34,7 +34,7 @@ func (f *Frontier) TakeWalls() []WallBegun {
 
 // observeWall takes what a response says about a wall, and sets what the signal of a response of a
 // wall, or of what may be one, is. It reports whether the response is that of a wall.
-func (f *Frontier) observeWall(h *host, r *PageReport) bool {
+func (f *Frontier) observeWall(h *host, r *RequestEnd) bool {
 	a := h.active
 	if !f.o.Walls || !r.answered() {
 		return false

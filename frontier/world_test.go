@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -90,7 +91,10 @@ type lookedUp struct {
 
 // answer is what a request comes to.
 type answer struct {
-	took       time.Duration
+	took time.Duration
+	// reading is, of a page, how long after its request its lease ends; 0: at once. With broken, the
+	// reading is broken off.
+	reading    time.Duration
 	notSent    bool
 	broken     bool
 	signal     politeness.Signal
@@ -98,6 +102,7 @@ type answer struct {
 	state      storage.State // of a page; zero: Fetched
 	reason     storage.Reason
 	found      []string
+	wall       wall.Answer // of a page
 	change     recrawl.Change
 	modified   time.Time
 
@@ -328,20 +333,39 @@ func (w *world) start(l Lease) {
 	w.after(a.took, func() { w.end(l.ID, a) })
 }
 
+// requestEnd is what a worker tells of a request that ends now.
+func (w *world) requestEnd(a answer) RequestEnd {
+	return RequestEnd{Report: Report{Sent: !a.notSent, Broken: a.broken, End: w.now, Duration: a.took, Signal: a.signal,
+		RetryAfter: a.retryAfter}, Wall: a.wall}
+}
+
 // end is the end of a request, unless it was broken off before.
 func (w *world) end(lease uint64, a answer) {
 	r, out := w.out[lease]
 	if !out {
 		return
 	}
-	w.busy--
 	delete(w.out, lease)
 	r.end = w.now
 	w.log = append(w.log, r)
-	if w.completed != nil {
-		w.completed(r.lease, a)
+	end := w.requestEnd(a)
+	complete := func() {
+		w.busy--
+		if w.completed != nil {
+			w.completed(r.lease, a)
+		}
+		w.complete(r.lease, a, end)
 	}
-	w.complete(r.lease, a)
+	if r.kind != Page || a.reading == 0 {
+		complete()
+		return
+	}
+	first := end
+	if a.broken {
+		first.Broken, first.Signal = false, politeness.SignalOK
+	}
+	w.must(w.f.EndRequest(lease, first))
+	w.after(a.reading, complete)
 }
 
 // breakOff breaks off what others should not wait for, four times a second.
@@ -356,9 +380,7 @@ func (w *world) breakOff() {
 	w.after(250*time.Millisecond, w.breakOff)
 }
 
-func (w *world) complete(l Lease, a answer) {
-	report := Report{Sent: !a.notSent, Broken: a.broken, End: w.now, Duration: a.took, Signal: a.signal,
-		RetryAfter: a.retryAfter}
+func (w *world) complete(l Lease, a answer, end RequestEnd) {
 	if l.Kind == Page {
 		o := storage.Outcome{State: a.state, Reason: a.reason}
 		if a.state == storage.Queued {
@@ -367,11 +389,11 @@ func (w *world) complete(l Lease, a answer) {
 		for _, u := range a.found {
 			w.batch.Found = append(w.batch.Found, w.found(u))
 		}
-		w.must(w.f.CompletePage(l.ID, PageReport{Report: report, Outcome: o, Change: a.change, Modified: a.modified}))
+		w.must(w.f.CompletePage(l.ID, PageReport{RequestEnd: end, Outcome: o, Change: a.change, Modified: a.modified}))
 		return
 	}
-	r := RobotsReport{Report: report}
-	if report.answered() {
+	r := RobotsReport{Report: end.Report}
+	if end.answered() {
 		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, HostAnswers: l.Robots.HostAnswers,
 			Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
 		if a.location != "" {

@@ -122,10 +122,9 @@ func (w *worker) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused b
 	if action, _ := policy.Action(effective); action < consent.SkipFetching {
 		return r, false
 	}
-	return frontier.PageReport{
-		Report: frontier.Report{End: w.o.Now()}, Refused: true,
-		Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage, Usage: effective.Keep(list)},
-	}, true
+	r.End, r.Refused = w.o.Now(), true
+	r.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage, Usage: effective.Keep(list)}
+	return r, true
 }
 
 // skipsStoring reports whether the content of a page is not to be stored for what all sources say about

@@ -47,7 +47,7 @@ type dispatcher struct {
 
 	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
 	// of its loops only.
-	results   <-chan *result // holds one of each worker
+	results   <-chan ending // holds those of each worker
 	toCommit  chan<- *batch
 	committed <-chan *batch // holds one
 
@@ -98,8 +98,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.timeIs(d.o.Now())
 		case <-second.C:
 			d.everySecond()
-		case res := <-d.results:
-			d.complete(res)
+		case e := <-d.results:
+			e.apply(d)
 		case toCommit <- batch:
 			d.handedOver(batch)
 		case b := <-d.committed:
@@ -145,8 +145,8 @@ func (d *dispatcher) shutDown() {
 	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
-		case res := <-d.results:
-			d.complete(res)
+		case e := <-d.results:
+			e.apply(d)
 		case toCommit <- batch:
 			d.handedOver(batch)
 		case b := <-d.committed:

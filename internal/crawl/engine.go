@@ -339,7 +339,7 @@ type crew struct {
 
 // newCrew makes the roles and wires them to each other.
 func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *crew) {
-	leases, results := make(chan *result), make(chan *result, e.o.Workers)
+	leases, results := make(chan *result), make(chan ending, 2*e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
 	sweeps, steps := make(chan *sweep.Sweep), make(chan *sweep.Step)

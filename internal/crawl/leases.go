@@ -275,6 +275,32 @@ func (d *dispatcher) lookUpNames() {
 	}
 }
 
+// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its request
+// alone.
+type ending interface{ apply(*dispatcher) }
+
+func (res *result) apply(d *dispatcher) { d.complete(res) }
+
+// requestEnd is the end of the request of a page whose response is still being read. From then on the
+// dispatcher owns the record of the request, and the worker the rest of the result.
+type requestEnd struct {
+	of  *result
+	end frontier.RequestEnd
+}
+
+func (e *requestEnd) apply(d *dispatcher) {
+	d.requestEnded(e.of, &e.end.Report)
+	d.fail(d.f.EndRequest(e.of.lease.ID, e.end))
+	d.collect()
+}
+
+// requestEnded takes what outlasts the process of a request that has ended: its record, and the wait
+// that its host demands.
+func (d *dispatcher) requestEnded(res *result, r *frontier.Report) {
+	d.logRequest(res, r)
+	d.fail(d.ledger.wait(&res.lease, r))
+}
+
 // complete applies the result of a lease.
 func (d *dispatcher) complete(res *result) {
 	l := &res.lease
@@ -288,13 +314,12 @@ func (d *dispatcher) complete(res *result) {
 	} else {
 		d.endRemote(res.remote.lease)
 	}
-	d.logRequest(res)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
 		err = d.f.CompleteResolve(l.ID, res.resolve)
 	case frontier.Robots:
-		d.fail(d.ledger.wait(l, &res.robots.Report))
+		d.requestEnded(res, &res.robots.Report)
 		err = d.f.CompleteRobots(l.ID, res.robots)
 		d.pending.add(res)
 	case frontier.Page:
@@ -313,24 +338,27 @@ func (d *dispatcher) complete(res *result) {
 
 // logRequest logs the request of a result. Of clients that make their requests when they like there
 // is nothing to log.
-func (d *dispatcher) logRequest(res *result) {
+func (d *dispatcher) logRequest(res *result, r *frontier.Report) {
 	if d.o.IgnoreRobots {
 		return
 	}
-	d.requests.complete(res)
+	d.requests.complete(res, r)
 	d.reporter.observe(res)
 }
 
 func (d *dispatcher) completePage(res *result) error {
 	l := &res.lease
 	if res.remote != nil && res.remote.lease.Overridden {
+		d.logRequest(res, &res.page.Report)
 		return d.completeOverridden(res)
 	}
 	if res.page.Outcome.State == storage.Fetched {
 		d.pending.pages++
 		d.uncommitted++
 	}
-	d.fail(d.ledger.wait(l, &res.page.Report))
+	if !res.requestEnded {
+		d.requestEnded(res, &res.page.Report)
+	}
 	d.addScopeSeed(res)
 	if res.page.Outcome.Reason == storage.ReasonCrash {
 		d.markCrash(l.Host)
@@ -367,7 +395,7 @@ func (d *dispatcher) notSent(l *frontier.Lease, now time.Time) {
 	if l.Kind == frontier.Robots {
 		err = d.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report})
 	} else {
-		err = d.f.CompletePage(l.ID, frontier.PageReport{Report: report})
+		err = d.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	}
 	d.fail(err)
 	d.collect()

@@ -63,7 +63,8 @@ func (w *worker) output(
 		}
 	}
 	if !w.prepare(ctx, res) {
-		res.page = frontier.PageReport{Report: brokenOff(res.page.Report)}
+		end := frontier.RequestEnd{Report: brokenOff(res.page.Report)}
+		res.page = frontier.PageReport{RequestEnd: end}
 		res.found, res.refused = nil, nil
 		return
 	}

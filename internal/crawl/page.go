@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -247,6 +248,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		return nil
 	}
+	w.endRequest(res)
 	doc, err := w.html(ctx, resp.Body, resp.Header, l.URL)
 	var unread *spool.Error
 	switch {
@@ -278,6 +280,19 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 		w.takeDocument(res, &doc)
 	}
 	return nil
+}
+
+// endRequest ends the request of a page whose links take time, so that its host may have the next one
+// meanwhile. A host with a delay waits for longer than that. Which short pages are those of a wall is
+// only known later: their leases have one end, so that the sweep of a wall finds all of them on disk.
+func (w *worker) endRequest(res *result) {
+	isPage := !w.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
+	if res.lease.Delay > 0 || res.remote != nil || !isPage {
+		return
+	}
+	res.requestEnded = true
+	w.results <- &requestEnd{res, res.page.RequestEnd}
+	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
 }
 
 // followsLinks reports whether the links of a page are followed, by its depth and its directives.

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -239,4 +242,106 @@ func TestHostMoves(t *testing.T) {
 			t.Errorf("addresses requested: %v", addresses)
 		}
 	})
+}
+
+// longPages are pages with links that are too long to be those of a wall.
+func longPages(paths ...string) testweb.Routes {
+	routes := make(testweb.Routes)
+	for _, path := range paths {
+		routes[path] = testweb.Page(strings.Repeat("long ", 4<<10), "/aa")
+	}
+	return routes
+}
+
+// TestNextRequestWhileLinksAreRead: a host without a delay gets its next request while the links of its
+// last page are read, one at a time and no further. What is not read yet counts for max_pages and is
+// not settled in the start ledger, and a crawl that stops waits for it, for as long as its grace.
+func TestNextRequestWhileLinksAreRead(t *testing.T) {
+	t.Parallel()
+	all := paths("/", 6)
+	for name, test := range map[string]struct {
+		change   func(*Options)
+		stops    bool // before the links are read
+		released bool // before the grace is over
+		while    int  // pages requested before the links are read
+		fetched  int  // in the end
+	}{
+		"no delay":       {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, false, true, 2, 6},
+		"no walls":       {func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Walls = 0, false }, false, true, 2, 6},
+		"one worker":     {func(o *Options) { o.Frontier.Politeness.Delay, o.Workers = 0, 1 }, false, true, 1, 6},
+		"delay":          {func(o *Options) { o.Frontier.Politeness.Delay = time.Second }, false, true, 1, 6},
+		"max_pages of 1": {func(o *Options) { o.Frontier.Politeness.Delay, o.MaxPages = 0, 1 }, false, true, 1, 1},
+		"host budget":    {func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.HostBudget = 0, 1 }, false, true, 1, 1},
+		"stops":          {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, true, true, 2, 2},
+		"breaks off":     {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, true, false, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(site("a.test", "", all, longPages(all...)))
+				o := testOptions(t, web)
+				test.change(&o)
+				e, err := Open(o, testLog(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var seeds []string
+				for _, path := range all {
+					seeds = append(seeds, web.URL("a.test", path))
+				}
+				permits := cap(e.shared.parsers)
+				for range permits {
+					<-e.shared.parsers
+				}
+				release := sync.OnceFunc(func() {
+					for range permits {
+						e.shared.parsers <- nil
+					}
+				})
+				stop := runDaemon(t, e, seeds...)
+				time.Sleep(time.Minute)
+				if n := len(web.Requests().Pages()); n != test.while || e.Status().InFlight != test.while {
+					t.Errorf("%d pages are requested before the links are read, %d in flight; want %d", n, e.Status().InFlight,
+						test.while)
+				}
+				uncommitted := 0
+				_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(),
+					func(uint64, storage.Start) { uncommitted++ })
+				if err != nil || uncommitted != test.while {
+					t.Errorf("%d requests are not settled (%v), want %d", uncommitted, err, test.while)
+				}
+				switch {
+				case test.stops && test.released:
+					time.AfterFunc(o.ShutdownGrace/2, release)
+				case !test.stops:
+					release()
+					time.Sleep(time.Minute)
+				}
+				stop()
+				release()
+				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+				if r := web.Requests().Repeats(); len(r) > 0 {
+					t.Errorf("requested more than once: %v", r)
+				}
+				checkLogged(t, o.DataDir, web.Requests())
+				fetched := func() (n int) {
+					for _, outcome := range stored(t, o.DataDir) {
+						if outcome.State == storage.Fetched {
+							n++
+						}
+					}
+					return n
+				}
+				if n := fetched(); n != test.fetched {
+					t.Errorf("%d pages are fetched, want %d", n, test.fetched)
+				}
+				if test.stops {
+					crawl(t, o)
+					if n := fetched(); n != len(all) {
+						t.Errorf("the next process leaves %d pages fetched, want %d", n, len(all))
+					}
+				}
+			})
+		})
+	}
 }

@@ -247,7 +247,7 @@ func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.Sta
 	}
 	res := broken(l, x, x.Began, now)
 	d.endRemote(x)
-	d.logRequest(res)
+	d.logRequest(res, &res.page.Report)
 	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
 		d.fail(fmt.Errorf("put %s: %w", url, err))
 	}

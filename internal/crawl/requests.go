@@ -30,14 +30,14 @@ type requestLog struct {
 
 // complete logs the request of a result. What never left the machine is none. The log has one wait that
 // a response demands: the longer of Retry-After and RateLimit.
-func (l *requestLog) complete(res *result) {
+func (l *requestLog) complete(res *result, r *frontier.Report) {
+	if !r.Sent {
+		return
+	}
 	lease, q := &res.lease, &res.request
-	q.RetryAfter = max(q.RetryAfter, res.robots.RateLimit.Hold, res.page.RateLimit.Hold)
+	q.RetryAfter = max(q.RetryAfter, r.RateLimit.Hold)
 	switch lease.Kind {
 	case frontier.Robots:
-		if !res.robots.Sent {
-			return
-		}
 		if lease.Robots.Origin != lease.URL.Origin() {
 			q.For = lease.Robots.Origin
 		}
@@ -46,17 +46,12 @@ func (l *requestLog) complete(res *result) {
 		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Robots.Previous.Fetched)
 	case frontier.Page:
-		if !res.page.Sent {
-			return
-		}
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		if res.remote != nil {
 			res.remote.lease.Describe(q)
 		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
-	default:
-		return
 	}
 	q.LedgerOffset = res.offset
 	l.write(q)

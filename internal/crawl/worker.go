@@ -30,6 +30,8 @@ type result struct {
 	request  requestlog.Request
 	response *fetch.Response // while it is worked on
 	remote   *remoteResult   // of a request that a fetcher made; nil: a worker did
+	// requestEnded: the dispatcher has had the end of the request.
+	requestEnded bool
 }
 
 // findings are what the work of a lease brings, unless it panics.
@@ -123,7 +125,7 @@ type worker struct {
 	directives consent.Directives // that state a preference
 
 	leases  <-chan *result
-	results chan<- *result
+	results chan<- ending
 	stalls  chan<- error
 	room    *hostsort.Room                                  // of long lists
 	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
