@@ -104,10 +104,10 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// BenchmarkOneHost crawls 5,000 pages of 8 KB on one host, which gets one request at a time, next to
+// BenchmarkOneHost crawls 5,000 pages of 16 KB on one host, which gets one request at a time, next to
 // bare loops with one connection.
 func BenchmarkOneHost(b *testing.B) {
-	m := testweb.Mesh{Hosts: 1, Pages: 5000, Links: 20, PageBytes: 8 << 10}
+	m := testweb.Mesh{Hosts: 1, Pages: 5000, Links: 20, PageBytes: 16 << 10}
 	web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), 1}
 	crawled := web
 	crawled.workers = benchWorkers

@@ -31,13 +31,14 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // BenchmarkHosts is BenchmarkGrowth with the crawler in a process of its own: what a host costs, without
-// what it costs the web. A single host is also crawled with a wait before each response, as over a network.
+// what it costs the web. The pages of a single host have 32 KB, and it is also crawled with a wait before
+// each response, as over a network.
 func BenchmarkHosts(b *testing.B) {
 	for _, c := range []struct {
-		hosts int
-		wait  time.Duration
-	}{{1, 0}, {1, time.Millisecond}, {100, 0}, {1000, 0}, {5000, 0}} {
-		m := testweb.Mesh{Hosts: c.hosts, Pages: 10_000 / c.hosts, Links: 20, PageBytes: 8 << 10, Wait: c.wait}
+		hosts, bytes int
+		wait         time.Duration
+	}{{1, 32 << 10, 0}, {1, 32 << 10, time.Millisecond}, {100, 8 << 10, 0}, {1000, 8 << 10, 0}, {5000, 8 << 10, 0}} {
+		m := testweb.Mesh{Hosts: c.hosts, Pages: 10_000 / c.hosts, Links: 20, PageBytes: c.bytes, Wait: c.wait}
 		name := fmt.Sprintf("hosts=%d", c.hosts)
 		if c.wait > 0 {
 			name += fmt.Sprintf("/wait=%v", c.wait)

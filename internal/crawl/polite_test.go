@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -244,11 +245,11 @@ func TestHostMoves(t *testing.T) {
 	})
 }
 
-// longPages are pages with links that are too long to be those of a wall.
-func longPages(paths ...string) testweb.Routes {
+// sizedPages are pages with a link and a title of a length.
+func sizedPages(length int, paths ...string) testweb.Routes {
 	routes := make(testweb.Routes)
 	for _, path := range paths {
-		routes[path] = testweb.Page(strings.Repeat("long ", 4<<10), "/aa")
+		routes[path] = testweb.Page(strings.Repeat("x", length), "/aa")
 	}
 	return routes
 }
@@ -258,34 +259,40 @@ func longPages(paths ...string) testweb.Routes {
 // not settled in the start ledger, and a crawl that stops waits for it, for as long as its grace.
 func TestNextRequestWhileLinksAreRead(t *testing.T) {
 	t.Parallel()
-	all := paths("/", 6)
+	all, noDelay := paths("/", 6), func(o *Options) { o.Frontier.Politeness.Delay = 0 }
+	const long = 10 << 10 // too long for the page of a wall
 	for name, test := range map[string]struct {
+		length   int // of the pages
 		change   func(*Options)
 		stops    bool // before the links are read
 		released bool // before the grace is over
 		while    int  // pages requested before the links are read
 		fetched  int  // in the end
 	}{
-		"no delay":       {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, false, true, 2, 6},
-		"no walls":       {func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Walls = 0, false }, false, true, 2, 6},
-		"one worker":     {func(o *Options) { o.Frontier.Politeness.Delay, o.Workers = 0, 1 }, false, true, 1, 6},
-		"delay":          {func(o *Options) { o.Frontier.Politeness.Delay = time.Second }, false, true, 1, 6},
-		"max_pages of 1": {func(o *Options) { o.Frontier.Politeness.Delay, o.MaxPages = 0, 1 }, false, true, 1, 1},
-		"host budget":    {func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.HostBudget = 0, 1 }, false, true, 1, 1},
-		"stops":          {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, true, true, 2, 2},
-		"breaks off":     {func(o *Options) { o.Frontier.Politeness.Delay = 0 }, true, false, 2, 0},
+		"no delay":       {long, noDelay, false, true, 2, 6},
+		"no walls":       {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Walls = 0, false }, false, true, 2, 6},
+		"short pages":    {100, noDelay, false, true, 1, 6},
+		"one worker":     {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Workers = 0, 1 }, false, true, 1, 6},
+		"delay":          {long, func(o *Options) { o.Frontier.Politeness.Delay = time.Second }, false, true, 1, 6},
+		"max_pages of 1": {long, func(o *Options) { o.Frontier.Politeness.Delay, o.MaxPages = 0, 1 }, false, true, 1, 1},
+		"host budget":    {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.HostBudget = 0, 1 }, false, true, 1, 1},
+		"stops":          {long, noDelay, true, true, 2, 2},
+		"breaks off":     {long, noDelay, true, false, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-				web := serve(site("a.test", "", all, longPages(all...)))
+				closed := testweb.Slow(time.Second, testweb.Robots("User-agent: *\nDisallow: /\n"))
+				web := serve(site("a.test", "", all, sizedPages(test.length, all...)),
+					site("b.test", "", nil, testweb.Routes{"/robots.txt": closed})) // which is committed meanwhile
 				o := testOptions(t, web)
+				o.Mode = frontier.ModeAny
 				test.change(&o)
 				e, err := Open(o, testLog(t))
 				if err != nil {
 					t.Fatal(err)
 				}
-				var seeds []string
+				seeds := []string{web.URL("b.test", "/")}
 				for _, path := range all {
 					seeds = append(seeds, web.URL("a.test", path))
 				}
@@ -306,7 +313,11 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 				}
 				uncommitted := 0
 				_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(),
-					func(uint64, storage.Start) { uncommitted++ })
+					func(_ uint64, s storage.Start) {
+						if s.Host == "a.test" {
+							uncommitted++
+						}
+					})
 				if err != nil || uncommitted != test.while {
 					t.Errorf("%d requests are not settled (%v), want %d", uncommitted, err, test.while)
 				}
