@@ -22,9 +22,11 @@
 //
 // Next returns leases: one request to one host at one address, or the match of a URL against a
 // robots.txt that takes too long for the owner of the Frontier. NextName returns leases for lookups
-// of names. Each lease ends in exactly one call of a Complete method. TakeBatch returns what the
-// store needs to know of the results, and Committed says that a batch is on disk. Between the two
-// no URL is forgotten, because a host becomes dormant only when everything about it is committed.
+// of names. Each lease ends in exactly one call of a Complete method. The request of a page may end
+// before its lease does: EndRequest takes what politeness has to know, so that the host may have its
+// next request, and CompletePage the outcome. TakeBatch returns what the store needs to know of the
+// results, and Committed says that a batch is on disk. Between the two no URL is forgotten, because a
+// host becomes dormant only when everything about it is committed.
 //
 // # Robots
 //
