@@ -73,7 +73,7 @@ func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, scr
 		{Host: "127.0.0.1", Handler: handler},
 		{Host: scripts, Handler: testweb.Routes{"/": testweb.Page("scripts"), "/secret/a.js": testweb.Page(""),
 			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /secret\n"),
-			"/a.js": testweb.Content("text/javascript", []byte(`document.body.innerHTML += "<a href=/by-script>x</a>"`)),
+			"/a.js":       testweb.Content("text/javascript", []byte(`document.body.innerHTML += "<a href=/by-script>x</a>"`)),
 		}},
 	}})
 	page := fmt.Sprintf("<html><body>page<script src=%s></script><script src=%s></script>", web.URL(scripts, "/a.js"),
