@@ -75,7 +75,7 @@ type Host struct {
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
 	LastFailure   string    `json:"trouble,omitempty"`
-	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week, or its wall did not end
+	Parked        bool      `json:"parked,omitempty"` // it wants no request for a week, or its wall did not end
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
