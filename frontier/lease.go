@@ -169,9 +169,9 @@ type RequestEnd struct {
 	Wall wall.Answer // what the response says about a wall; zero without a response
 }
 
-// PageReport is the end of the request for a page with the outcome of its URL. An outcome in state Retrying
-// means that the failure may be temporary: the frontier decides whether to retry it, and sets
-// Attempts and Due.
+// PageReport is the end of the request for a page with the outcome of its URL. An outcome in state
+// Retrying means that the failure may be temporary: the frontier decides whether to retry it, and
+// sets Attempts and Due.
 type PageReport struct {
 	RequestEnd
 	Outcome storage.Outcome

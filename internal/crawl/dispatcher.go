@@ -47,7 +47,7 @@ type dispatcher struct {
 
 	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
 	// of its loops only.
-	results   <-chan ending // holds those of each worker
+	results   <-chan ending // holds two of each worker
 	toCommit  chan<- *batch
 	committed <-chan *batch // holds one
 

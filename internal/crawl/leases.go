@@ -275,8 +275,8 @@ func (d *dispatcher) lookUpNames() {
 	}
 }
 
-// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its request
-// alone.
+// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its
+// request alone.
 type ending interface{ apply(*dispatcher) }
 
 func (res *result) apply(d *dispatcher) { d.complete(res) }
@@ -336,7 +336,7 @@ func (d *dispatcher) complete(res *result) {
 	d.collect()
 }
 
-// logRequest logs the request of a result. Of clients that make their requests when they like there
+// logRequest logs the request of a result, with its report. Of clients that make their requests when they like there
 // is nothing to log.
 func (d *dispatcher) logRequest(res *result, r *frontier.Report) {
 	if d.o.IgnoreRobots {

@@ -282,9 +282,9 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	return nil
 }
 
-// endRequest ends the request of a page whose links take time, so that its host may have the next one
-// meanwhile. A host with a delay waits for longer than that. Which short pages are those of a wall is
-// only known later: their leases have one end, so that the sweep of a wall finds all of them on disk.
+// endRequest ends the request of a page whose links take time, so that its host may have the next
+// one meanwhile. A host with a delay waits for longer than that. Which short pages are those of a
+// wall is only known later: their leases have one end, so that its sweep finds all of them on disk.
 func (w *worker) endRequest(res *result) {
 	isPage := !w.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
 	if res.lease.Delay > 0 || res.remote != nil || !isPage {

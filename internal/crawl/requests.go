@@ -28,7 +28,7 @@ type requestLog struct {
 	complain    func(error)
 }
 
-// complete logs the request of a result. What never left the machine is none. The log has one wait that
+// complete logs the request of a result, with its report. What never left the machine is none. The log has one wait that
 // a response demands: the longer of Retry-After and RateLimit.
 func (l *requestLog) complete(res *result, r *frontier.Report) {
 	if !r.Sent {
