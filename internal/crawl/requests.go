@@ -28,8 +28,8 @@ type requestLog struct {
 	complain    func(error)
 }
 
-// complete logs the request of a result, with its report. What never left the machine is none. The log has one wait that
-// a response demands: the longer of Retry-After and RateLimit.
+// complete logs the request of a result, with its report. What never left the machine is none. The
+// log has one wait that a response demands: the longer of Retry-After and RateLimit.
 func (l *requestLog) complete(res *result, r *frontier.Report) {
 	if !r.Sent {
 		return
