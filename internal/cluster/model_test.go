@@ -91,10 +91,18 @@ func TestModelFindsFaults(t *testing.T) {
 		"grants without a delay": laxOdd(func(l *Limit) { l.Delay = 0 }),
 		"hands over no users":    forgeUsers(func(HandoverUser) []HandoverUser { return nil }),
 		"hands over too little":  forgeUsers(func(u HandoverUser) []HandoverUser { u.Left /= 4; return []HandoverUser{u} }),
+		"hands over no wait":     forgeHandover(func(h *Handover) { h.Ready = -never }),
+		"hands over no delays": forgeHandover(func(h *Handover) {
+			for i := range h.Limits {
+				h.Limits[i].LastEnd = -never
+			}
+		}),
+		"grants for longer than it trusts itself": func(w *world) { w.lend = func(g *Grant) { g.For = never } },
+		"takes any seal for one after a TTL":      func(w *world) { w.forgeKey = func(k *Key) { k.Silent = k.Sealed } },
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed < 50; seed++ {
+			for seed := uint64(1); seed < 200; seed++ {
 				w := newWorld(seed)
 				fault(w)
 				w.populate(5)
@@ -133,7 +141,7 @@ func laxOdd(fault func(l *Limit)) func(w *world) {
 // forgeHandover breaks what processes hand over.
 func forgeHandover(fault func(h *Handover)) func(w *world) {
 	return func(w *world) {
-		w.forge = func(e *Epoch, _ int) {
+		w.forge = func(e *Epoch) {
 			if e.Handover == nil {
 				return
 			}

@@ -310,7 +310,8 @@ func TestGrant(t *testing.T) {
 	if n.Start(at(31*time.Second), "key") {
 		t.Error("a request without a grant")
 	}
-	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1})
+	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute,
+		Share: 1})
 	if until := n.allowances[0].until; until != at(49*time.Second) {
 		t.Errorf("granted until %v", until.Sub(at(0)))
 	}
@@ -347,7 +348,8 @@ func TestExpiredRequest(t *testing.T) {
 	if r.Request.Keep != 0 || r.Request.Want != 3 {
 		t.Fatalf("request %+v", r)
 	}
-	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1, After: time.Second}
+	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute, Share: 1,
+		After: time.Second}
 	n.Granted(at(31*time.Second), g)
 	if n.MayContinue(at(33*time.Second), "key") {
 		t.Error("two requests go on with one slot")
