@@ -30,7 +30,7 @@ func TestModel(t *testing.T) {
 func modelRun(t *testing.T, seed uint64) int {
 	t.Helper()
 	w := newWorld(seed)
-	w.populate(3 + int(seed%4))
+	w.populate(4 + int(seed%3))
 	w.live()
 	if w.violation != "" {
 		t.Fatalf("seed %d: %s", seed, w.violation)
