@@ -342,6 +342,33 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
+// TestShortGrant: slots are valid as long as the granter trusts itself, and are kept by another request when half of that
+// time is over. What is left of slots that have expired comes by another request, which says that they were used.
+func TestShortGrant(t *testing.T) {
+	o := testOptions()
+	a := &allowance{key: "key", waiting: 1}
+	a.apply(at(time.Second), &o, Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: 6 * time.Second, Share: 1})
+	if a.slots != 1 || a.until != at(6*time.Second) || a.isDue(at(3*time.Second-1), &o) || !a.isDue(at(3*time.Second), &o) {
+		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
+	}
+	a.used = true
+	second := a.request(at(3*time.Second), &o, Member{}, 2)
+	if second.Number != 2 || second.Keep != 1 {
+		t.Errorf("%+v", second)
+	}
+	a.expire(at(6 * time.Second))
+	if !a.isDue(at(6*time.Second), &o) {
+		t.Error("nothing is requested after the end")
+	}
+	a.apply(at(6*time.Second), &o, Grant{Number: 2, Slots: 1, For: o.TTL, Share: 1})
+	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 || !third.Used {
+		t.Errorf("%d slots, %+v", a.slots, third)
+	}
+	if a.apply(at(7*time.Second), &o, Grant{Number: 3, Slots: 1, For: time.Second, Share: 1}); a.slots != 0 {
+		t.Error("a grant has effect that is over when it arrives")
+	}
+}
+
 // TestSlowAnswer: a request that is repeated is the same one, so an answer that takes longer than Retry is one to it. Half
 // of the time later it is another.
 func TestSlowAnswer(t *testing.T) {
