@@ -38,14 +38,14 @@ type user struct {
 	sent   Instant // the newest grant
 }
 
-// handle takes a request and appends the grants that follow from it to out: the answer, grants to
-// users that have waited, and the wish that holders keep less. Before it is ready, the granter only
-// confirms what users have. It does not know For.
-func (g *granter) handle(now Instant, r GrantRequest, out []Grant) []Grant {
+// handle takes a request and returns the grants that follow from it: the answer, grants to users that
+// have waited, and the wish that holders keep less. Before it is ready, the granter only confirms what
+// users have. The caller adds For.
+func (g *granter) handle(now Instant, r GrantRequest) []Grant {
 	l := g.limits[r.Key]
 	if l == nil {
 		if now < g.ready && r.Keep <= 0 || len(g.limits) >= g.o.Limits {
-			return out
+			return nil
 		}
 		l = &sharedLimit{lastEnd: g.ready}
 		g.limits[r.Key] = l
@@ -53,7 +53,7 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Grant) []Grant {
 	l.expire(now, g)
 	u := l.find(r)
 	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number < u.number {
-		return out // late
+		return nil // late
 	}
 	u.limit = r.Limit
 	l.updateLimit()
@@ -66,12 +66,12 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Grant) []Grant {
 		l.moveLast(u)
 	}
 	if now >= g.ready {
-		return l.serve(now, g.o, r.Key, u, out)
+		return l.serve(now, g.o, r.Key, u)
 	}
 	if u.slots > 0 {
-		out = append(out, l.grant(now, g.o, r.Key, u, l.limit.Slots))
+		return []Grant{l.grant(now, g.o, r.Key, u, l.limit.Slots)}
 	}
-	return out
+	return nil
 }
 
 // take takes what a request says for the first time. If it is repeated, it is the same.
@@ -161,7 +161,7 @@ func (l *sharedLimit) grant(now Instant, o *Options, key string, u *user, share 
 // serve grants the free slots: to the users that wait, the longest wait first, then to the one that
 // made the request. It answers that one in any case. If users still wait, holders learn how much
 // they should keep.
-func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out []Grant) []Grant {
+func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user) (out []Grant) {
 	free, active, waiting := l.limit.Slots, 0, 0
 	for _, u := range l.users {
 		free -= u.slots

@@ -33,7 +33,7 @@ func (b *grantBench) request(now time.Duration, node string, born Sequence, keep
 
 func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant {
 	grants := make(map[string]Grant)
-	for _, g := range b.g.handle(at(now), r, nil) {
+	for _, g := range b.g.handle(at(now), r) {
 		grants[g.User.Node] = g
 	}
 	return grants
@@ -88,8 +88,8 @@ func TestGranterHandsOver(t *testing.T) {
 	b.request(time.Second, "a", 1, 0, 4)
 	b.number++
 	b.limit.Delay = delay
-	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1}, nil)
-	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true}, nil)
+	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1})
+	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true})
 	h := b.g.handover(at(6 * time.Second))
 	if len(h.Limits) != 2 || h.Ready != -6*time.Second {
 		t.Fatalf("%+v", h)
@@ -105,7 +105,7 @@ func TestGranterHandsOver(t *testing.T) {
 	for _, key := range []string{"returned", "unknown"} {
 		var after time.Duration
 		for _, g := range b.g.handle(at(time.Hour), GrantRequest{Key: key, Limit: Limit{Slots: 1, Delay: delay},
-			User: Member{"b", 1}, Number: b.number, Want: 1}, nil) {
+			User: Member{"b", 1}, Number: b.number, Want: 1}) {
 			after = g.After
 		}
 		if want := map[string]time.Duration{"returned": stretched - time.Second, "unknown": stretched - 6*time.Second}; after != want[key] {
@@ -343,7 +343,7 @@ func TestRendezvous(t *testing.T) {
 }
 
 // TestShortGrant: slots are valid as long as the granter trusts itself, and are kept by another request when half of that
-// time is over. What is left of slots that have expired comes by another request, which says that they were used.
+// time is over. After their end the next request is another one, which says that they were used.
 func TestShortGrant(t *testing.T) {
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1}

@@ -77,7 +77,7 @@ func (n *Node) GrantRequested(now Instant, r GrantRequest) {
 	if !n.IsGranter(now, r.Key) || !n.isMember(r.User) {
 		return
 	}
-	for _, g := range n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r, nil) {
+	for _, g := range n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r) {
 		g.For = n.self.until.Sub(now)
 		n.out = append(n.out, SendGrant{g})
 	}

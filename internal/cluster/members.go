@@ -59,7 +59,7 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 	r.alive = r.seq != 0 && born == r.born && !k.Sealed
 	r.seq, r.born, r.process, r.weight, r.sealed, r.seen, r.silent = seq, max(born, r.born), k.Process, k.Weight,
 		k.Sealed, now, false
-	if k.Sealed && k.Silent {
+	if k.Silent {
 		r.expired = seq
 	}
 	return true
@@ -69,8 +69,8 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 // that: a seal, or the begin of a later membership. Both are written after the trust has ended.
 func (r *record) isOver(born Sequence) bool { return born < r.born || r.sealed && born < r.seq }
 
-// isExpired reports whether the trust of a membership is known to have ended because a TTL of silence is
-// over. What it has granted has ended too. A process that has ended without one may have granted more.
+// isExpired reports whether a membership has ended after a TTL of silence, as far as this node knows. Then
+// what it has granted has ended too. Grants of one that has ended otherwise may go on.
 func (r *record) isExpired(born Sequence) bool { return born < r.expired }
 
 // isLive reports whether the node takes shards, as far as this node knows.

@@ -7,8 +7,7 @@ import (
 )
 
 // The bounds of the model: how long faults last, and how long after them nobody may starve. A message
-// of a dead node may come 30 s late, the node is sealed a TTL after that, and its successor grants
-// nothing for another TTL.
+// of a dead node may come 30 s late, and the node is sealed a TTL after that.
 const (
 	faultsFor    = 4 * time.Minute
 	ownersWithin = 65 * time.Second

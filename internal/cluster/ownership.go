@@ -10,7 +10,7 @@ type epochView struct {
 	released bool
 	handover *Handover // of a release
 	seen     Instant   // when the message was seen
-	granter  *granter  // what was granted before, if the epoch is of this node and it knows that
+	granter  *granter  // what was granted before, if the epoch is of this node
 	isHeld   bool      // the node has a holding of the shard
 }
 

@@ -65,8 +65,7 @@ func (p *process) start() {
 	w.after(w.between(0, time.Second), p.tick)
 }
 
-// replace kills the process. The next one knows it, begins at once, and leaves in an orderly way at once or
-// soon.
+// replace kills the process. The next one knows that, begins at once, and leaves in an orderly way soon.
 func (p *process) replace() {
 	p.kill()
 	p.mayRestart = 0
@@ -309,7 +308,7 @@ func (p *process) fault() {
 	}
 	kind := w.random.IntN(12)
 	if w.calm {
-		kind = 8
+		kind = 8 // the clock
 	}
 	switch kind {
 	case 0:

@@ -7,7 +7,7 @@ import (
 )
 
 // worldKinds are the limits that requests of the model are under, in the order in which they are
-// taken. Each shard has a request of each kind to make at all times, but for the rare ones.
+// taken. Each shard has a request of each kind to make at all times, unless the world is calm.
 var worldKinds = []string{"", "slots", "delay", "another", "delay another", "rare"}
 
 var worldKeys = []string{"slots", "delay", "another", "rare"}
