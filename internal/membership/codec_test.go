@@ -123,6 +123,11 @@ func TestHostile(t *testing.T) {
 			t.Errorf("an epoch of node %.10q", node)
 		}
 	}
+	seal := encodeKey(goldenWriter, goldenSilent)
+	seal[len(seal)-1]++
+	if _, _, err := decodeKey(seal); err == nil {
+		t.Error("a seal of neither the node nor another")
+	}
 	if _, err := decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))); err == nil {
 		t.Error("too many settings")
 	}
