@@ -121,7 +121,7 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	case f.isOverBudget(h):
 		h.workAt = always
 	default:
-		h.workAt, h.queued = always, 0 // all of its queue was read; a commit that brings more ends this
+		h.workAt, h.backlog.Queued = always, 0 // all of its queue was read; a commit that brings more ends this
 	}
 	f.saveTimes(h, &a.polite, a.wallKind())
 	f.deactivate(h)
@@ -231,14 +231,14 @@ func (a *active) needsHeads(heads int) bool {
 // readDueAt is when due URLs should be loaded again.
 func (f *Frontier) readDueAt(h *host) instant {
 	a := h.active
-	if h.due == 0 || a.loading {
+	if h.backlog.Due == 0 || a.loading {
 		return never
 	}
 	known := len(a.busy)
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Due)
 	}
-	return f.nextReadAt(a, h.nextDue, a.dueRead, a.dueLater, int(h.due) > known)
+	return f.nextReadAt(a, h.backlog.NextDue, a.dueRead, a.dueLater, int(h.backlog.Due) > known)
 }
 
 // nextReadAt is when rows with times should be loaded again. Those up to the second read are in

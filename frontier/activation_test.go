@@ -20,7 +20,7 @@ func dormantBytes(t testing.TB, o Options, n int, name func(int) string) float64
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range n {
-		h := storage.Host{ID: storage.HostID(i + 1), Name: name(i), Queues: []storage.Queue{{Queued: 10}}}
+		h := storage.Host{ID: storage.HostID(i + 1), Name: name(i), Queues: queueOf(10)}
 		if err := f.Restore(&h, epoch.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func plain(id, n int) storage.Host {
 	name := fmt.Sprintf("h%d.test", id)
 	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: justFetched,
 		Queues: []storage.Queue{
-			{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
+			{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Backlog: storage.Backlog{Queued: uint32(n)}},
 		}}
 }
 
@@ -145,7 +145,7 @@ func BenchmarkNext(b *testing.B) {
 				}
 				batch := f.TakeBatch()
 				f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30,
-					Queued: 1 << 29}}}, now)
+					Backlog: storage.Backlog{Queued: 1 << 29}}}}, now)
 				w.load(b, now)
 			}
 			var sum time.Duration
@@ -207,7 +207,8 @@ func (w *busy) page(b *testing.B, now time.Time) {
 		b.Fatal(err)
 	}
 	batch := w.f.TakeBatch()
-	w.f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}},
+	left := storage.Backlog{Queued: 1 << 29}
+	w.f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30, Backlog: left}}},
 		now)
 	w.load(b, now)
 }

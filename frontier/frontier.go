@@ -130,8 +130,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.tellGateStored(s.Name, polite)
 	f.spreadKnown(polite, now)
 	f.saveTimes(h, polite, storedWallKind(&state))
-	h.queued, h.due, h.nextDue = s.Waiting()
-	h.recrawls, h.nextRecrawl = s.Recrawls()
+	h.backlog = s.Backlog()
 	f.counts.count(h, s.URLs() > 0, s.Of(storage.Queued)+s.Of(storage.Retrying) > 0)
 	f.schedule(h, f.instant(now))
 	return nil
@@ -387,15 +386,15 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	h := f.host(c.Host)
 	switch {
 	case h.active != nil:
-	case f.o.NoRobots && (c.Queued > h.queued || c.PutDue > 0) && h.waitReason != politeness.ReasonPause:
+	case f.o.NoRobots && (c.Queued > h.backlog.Queued || c.PutDue > 0) && h.waitReason != politeness.ReasonPause:
 		h.workAt = min(h.workAt, now) // it is due before what the host waits for, or nextDue says when it is
-	case c.Queued > h.queued:
+	case c.Queued > h.backlog.Queued:
 		// The URL may be of an origin that robots.txt does not hold.
 		h.workAt, h.robotsReason = min(h.workAt, now+idleTime), robots.ReasonNone
 	}
 	if a := h.active; a != nil {
 		a.tail = c.Tail
-		if c.Due > h.due || c.Due > 0 && c.NextDue < h.nextDue {
+		if c.Due > h.backlog.Due || c.Due > 0 && c.NextDue < h.backlog.NextDue {
 			a.dueGrew(c.NextDue)
 		}
 		if c.PutDue > 0 {
@@ -403,8 +402,7 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 			a.isDueLater(c.PutDue)
 		}
 	}
-	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
-	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
+	h.backlog = c.Backlog
 	f.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
 	if f.o.Batches && c.URLs == 0 {
 		h.forgetRequests()

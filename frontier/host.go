@@ -17,19 +17,17 @@ import (
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
 	id            storage.HostID
-	latency       uint16  // milliseconds, a moving average over its requests; 0: there was none
-	quickNeeded   uint8   // quick responses until it is quick again
-	unanswered    uint8   // requests in a row that took long and had no response
-	readyAt       instant // key in the heap
-	ready         instant // when politeness allows a request; not updated while active
-	workAt        instant // of a dormant host: when its work may be done; always: nothing holds it
-	failingSince  instant // never: it is not failing
-	queued        uint32  // URLs, as of the last commit
-	due           uint32  // URLs, as of the last commit
-	nextDue       uint32  // Unix seconds, as of the last commit
-	fetched       uint32  // pages, committed or in flight
-	domain        uint32  // index of the budget of its registrable domain; 0: unknown, or there are no such budgets
-	delay         float32 // last known seconds between requests
+	latency       uint16          // milliseconds, a moving average over its requests; 0: there was none
+	quickNeeded   uint8           // quick responses until it is quick again
+	unanswered    uint8           // requests in a row that took long and had no response
+	readyAt       instant         // key in the heap
+	ready         instant         // when politeness allows a request; not updated while active
+	workAt        instant         // of a dormant host: when its work may be done; always: nothing holds it
+	failingSince  instant         // never: it is not failing
+	backlog       storage.Backlog // as of the last commit
+	fetched       uint32          // pages, committed or in flight
+	domain        uint32          // index of the budget of its registrable domain; 0: unknown, or no such budgets
+	delay         float32         // last known seconds between requests
 	state         state
 	waitReason    politeness.Reason // of a dormant host: what decided ready
 	robotsReason  robots.Reason     // of a dormant host: why robots.txt holds all its work
@@ -46,8 +44,6 @@ type host struct {
 
 	recrawlAt    instant // key in the heap of recrawls
 	recrawlIndex int32
-	recrawls     uint32 // pages, as of the last commit
-	nextRecrawl  uint32 // Unix seconds, as of the last commit
 	recrawlList  uint8
 
 	lane        lane // as of the last call of schedule
@@ -191,7 +187,7 @@ func (f *Frontier) Waiting(now time.Time, each func(View)) {
 	t := f.instant(now)
 	for h := range f.hosts.all {
 		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
-		if h.queued+h.due > 0 || !idle {
+		if h.backlog.Queued+h.backlog.Due > 0 || !idle {
 			var v View
 			f.view(h, t, &v)
 			each(v)
@@ -221,7 +217,7 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 // view sets v to the view of a host.
 func (f *Frontier) view(h *host, now instant, v *View) {
 	*v = View{
-		Host: h.id, State: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
+		Host: h.id, State: h.state.String(), Left: int(h.backlog.Queued) + int(h.backlog.Due), Delay: decimal(h.delay),
 		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
 		Wall: h.closed.wall(),

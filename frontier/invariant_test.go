@@ -75,7 +75,7 @@ func checkRecrawls(t tester, f *Frontier) {
 		if h.recrawlList != inNoHeap {
 			in--
 		}
-		if f.o.Recrawl != nil && h.active == nil && h.recrawls > 0 && h.recrawlList == inNoHeap && h.state != woken {
+		if f.o.Recrawl != nil && h.active == nil && h.backlog.Recrawls > 0 && h.recrawlList == inNoHeap && h.state != woken {
 			t.Fatalf("host %d is lost: it has recrawls and is %s", h.id, h.state.String())
 		}
 	}
@@ -218,8 +218,9 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 			t.Fatalf("host %d is over budget, but active or within its budget", h.id)
 		}
 	case h.state == empty && a == nil:
-		if h.queued > 0 || h.due > 0 || f.o.Recrawl != nil && h.recrawls > 0 || len(f.dormantJobs[h.id]) > 0 {
-			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d robots jobs", h.id, h.queued, h.due,
+		b := h.backlog
+		if b.Queued > 0 || b.Due > 0 || f.o.Recrawl != nil && b.Recrawls > 0 || len(f.dormantJobs[h.id]) > 0 {
+			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d robots jobs", h.id, b.Queued, b.Due,
 				len(f.dormantJobs[h.id]))
 		}
 	case a == nil:

@@ -161,8 +161,8 @@ func (s *worlds) run(d time.Duration) {
 func (s *worlds) left() (n int) {
 	for _, w := range s.all {
 		err := w.disk.Hosts(func(h *storage.Host) error {
-			queued, due, _ := h.Waiting()
-			n += int(queued + due)
+			b := h.Backlog()
+			n += int(b.Queued + b.Due)
 			return nil
 		})
 		if err != nil {

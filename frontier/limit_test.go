@@ -91,7 +91,7 @@ func TestAddressTurnKept(t *testing.T) {
 		h := m.hosts[1]
 		h.Tail, h.states = h.Tail+1, append(h.states, storage.Queued)
 		h.Queues[0].Queued++
-		w.f.applyHostChange(&storage.HostChange{Host: 1, Tail: h.Tail, Queued: h.Queues[0].Queued}, w.f.instant(w.now))
+		w.f.applyHostChange(&storage.HostChange{Host: 1, Tail: h.Tail, Backlog: h.Backlog()}, w.f.instant(w.now))
 		w.after(50*time.Millisecond, touch)
 	}
 	w.after(time.Second, touch)

@@ -42,12 +42,15 @@ func (m *memory) idOf(name string) storage.HostID {
 	return id
 }
 
+// queueOf is the only queue of a host, with n URLs.
+func queueOf(n uint32) []storage.Queue { return []storage.Queue{{Backlog: storage.Backlog{Queued: n}}} }
+
 // makeUp adds a host with n URLs.
 func (m *memory) makeUp(origin weburl.Origin, n int) storage.HostID {
 	id := m.idOf(origin.Host)
 	h := m.hosts[id]
 	h.made, h.Tail, h.states = true, uint32(n), make([]storage.State, n)
-	h.Queues = []storage.Queue{{Origin: origin, Queued: uint32(n)}}
+	h.Queues = []storage.Queue{{Origin: origin, Backlog: storage.Backlog{Queued: uint32(n)}}}
 	return id
 }
 
@@ -94,10 +97,7 @@ func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 	for id := range changed {
 		h := m.hosts[id]
 		h.schedule()
-		t := storage.HostChange{Host: id, Tail: h.Tail}
-		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Recrawls, t.NextRecrawl = h.Recrawls()
-		r.Hosts = append(r.Hosts, t)
+		r.Hosts = append(r.Hosts, storage.HostChange{Host: id, Tail: h.Tail, Backlog: h.Backlog()})
 	}
 	slices.SortFunc(r.Hosts, func(a, b storage.HostChange) int { return int(a.Host) - int(b.Host) })
 	return r, nil

@@ -28,7 +28,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := storage.Host{ID: id, Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}, Politeness: encoded}
+		h := storage.Host{ID: id, Name: "h.example.com", Queues: queueOf(10), Politeness: encoded}
 		h.Counts[storage.Fetched] = 5
 		if err := f.Restore(&h, now); err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestChangeOfHours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := storage.Host{ID: id, Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}, Politeness: encoded}
+		h := storage.Host{ID: id, Name: "h.example.com", Queues: queueOf(10), Politeness: encoded}
 		h.Counts[storage.Fetched] = 5
 		if err := f.Restore(&h, now); err != nil {
 			t.Fatal(err)

@@ -165,14 +165,14 @@ func (f *Frontier) nextRecrawlWake(isOpen func(lane) bool) instant {
 // readRecrawlsAt is when the pages to recrawl of an active host should be loaded.
 func (f *Frontier) readRecrawlsAt(h *host) instant {
 	a := h.active
-	if f.o.Recrawl == nil || h.recrawls == 0 || a.loading {
+	if f.o.Recrawl == nil || h.backlog.Recrawls == 0 || a.loading {
 		return never
 	}
 	known := len(a.busy)
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Recrawl)
 	}
-	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, 0, int(h.recrawls) > known)
+	return f.nextReadAt(a, h.backlog.NextRecrawl, a.recrawlsRead, 0, int(h.backlog.Recrawls) > known)
 }
 
 // recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;

@@ -174,7 +174,8 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 	if h == nil {
 		return time.Time{}
 	}
-	if h.active == nil && (h.queued+h.due > 0 || h.recrawls > 0) && !f.isOverBudget(h) && f.hasRoom() {
+	b := &h.backlog
+	if h.active == nil && (b.Queued+b.Due > 0 || b.Recrawls > 0) && !f.isOverBudget(h) && f.hasRoom() {
 		at := h.ready - lead
 		switch h.state {
 		case dormant:

@@ -215,12 +215,12 @@ func (f *Frontier) scheduleDormant(h *host) {
 	case len(f.dormantJobs[h.id]) > 0:
 		h.state, h.readyAt = woken, h.ready-lead
 		f.woken.push(h, 0)
-	case h.queued+h.due > 0 && f.isOverBudget(h):
+	case h.backlog.Queued+h.backlog.Due > 0 && f.isOverBudget(h):
 		f.setOverBudget(h)
-	case h.queued > 0:
+	case h.backlog.Queued > 0:
 		f.pushDormant(h, max(h.ready, h.workAt)-lead)
-	case h.due > 0:
-		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.nextDue))-lead)
+	case h.backlog.Due > 0:
+		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.backlog.NextDue))-lead)
 	default:
 		h.state = empty
 	}
@@ -229,10 +229,10 @@ func (f *Frontier) scheduleDormant(h *host) {
 
 // scheduleRecrawls schedules the recrawls of a host that is not active.
 func (f *Frontier) scheduleRecrawls(h *host) {
-	if f.o.Recrawl == nil || h.recrawls == 0 || h.state == woken || f.hasCompleted(h) {
+	if f.o.Recrawl == nil || h.backlog.Recrawls == 0 || h.state == woken || f.hasCompleted(h) {
 		return
 	}
-	at := max(h.ready, f.fromUnix(h.nextRecrawl))
+	at := max(h.ready, f.fromUnix(h.backlog.NextRecrawl))
 	if h.robotsReason != robots.ReasonNone {
 		at = max(at, h.workAt)
 	}

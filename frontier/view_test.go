@@ -51,7 +51,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 	now := epoch.Add(time.Second)
 	for i := range n {
-		h := storage.Host{ID: storage.HostID(i + 1), Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}}
+		h := storage.Host{ID: storage.HostID(i + 1), Name: "h.example.com", Queues: queueOf(10)}
 		if err := f.Restore(&h, now); err != nil {
 			b.Fatal(err)
 		}

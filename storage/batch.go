@@ -120,15 +120,9 @@ type Result struct {
 
 // HostChange is what a commit changed for one host.
 type HostChange struct {
-	Host    HostID
-	Tail    uint32 // ordinals below this exist
-	Queued  uint32 // URLs without an outcome and of priority 0
-	Due     uint32 // retries, and URLs without an outcome of other priorities
-	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
-
-	Recrawls    uint32 // URLs planned for a recrawl
-	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
-
+	Host HostID
+	Tail uint32 // ordinals below this exist
+	Backlog
 	URLs      uint32 // of the host, in all states
 	Completed uint32 // those that are neither queued nor retrying
 	PutDue    uint32 // Unix seconds of the earliest time that the Outcome of a Found made a URL due at; 0: none

@@ -142,15 +142,12 @@ func (c *checker) host(k, v []byte) {
 	c.payloads(r)
 }
 
-// queueCount is a full count of one origin's queue.
-type queueCount struct{ queued, due, nextDue, recrawls, nextRecrawl uint32 }
-
 // urls reads the host's URLs and compares the counts in the row with a full count. It reports
 // whether all texts can be read.
 func (c *checker) urls(rd *reader) bool {
 	r := &rd.row
 	var counts [numStates]uint32
-	queues := make([]queueCount, len(r.origins))
+	queues := make([]Backlog, len(r.origins))
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
 		if err != nil {
@@ -174,7 +171,7 @@ func (c *checker) urls(rd *reader) bool {
 		c.found("host %d: counts are %v, a full count gives %v", r.id, r.counts, counts)
 	}
 	for i, o := range r.origins {
-		if got := (queueCount{o.queued, o.due, o.nextDue, o.recrawls, o.nextRecrawl}); got != queues[i] {
+		if got := o.Backlog; got != queues[i] {
 			c.found("host %d: origin %d says %+v, a full count gives %+v", r.id, i, got, queues[i])
 		}
 	}
@@ -183,13 +180,13 @@ func (c *checker) urls(rd *reader) bool {
 }
 
 // queue counts one URL and looks for its due row.
-func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
+func (c *checker) queue(r *hostRow, q *Backlog, e *Entry, o *Outcome) {
 	due, recrawl := o.plan()
 	c.recrawl(r, q, e, recrawl)
 	if o.State == Queued && r.prioritized(e.Ordinal, e.Priority) {
 		due = dueAtOnce
 	} else if o.State == Queued {
-		q.queued++
+		q.Queued++
 		if e.Ordinal < r.origins[e.Origin].cursor {
 			c.found("host %d: URL %d is queued but behind the cursor", r.id, e.Ordinal)
 		}
@@ -197,10 +194,8 @@ func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
 	if due == 0 {
 		return
 	}
-	q.due++
-	if q.nextDue == 0 || due < q.nextDue {
-		q.nextDue = due
-	}
+	q.Due++
+	q.NextDue = earlier(q.NextDue, due)
 	key := appendDueKey(nil, r.id, e.Origin, e.Priority, due, e.Ordinal)
 	if k, _ := c.tx.Bucket(bucketDue).Cursor().Seek(key); string(k) != string(key) {
 		c.found("host %d: URL %d is due but has no due row", r.id, e.Ordinal)

@@ -330,9 +330,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 			return err
 		}
 	}
-	t := HostChange{Host: id, Tail: r.next}
-	t.Queued, t.Due, t.NextDue = r.waiting()
-	t.Recrawls, t.NextRecrawl = r.recrawls()
+	t := HostChange{Host: id, Tail: r.next, Backlog: r.backlog()}
 	t.URLs, t.Completed, t.PutDue = r.urls(), r.urls()-r.counts[Queued]-r.counts[Retrying], w.putDue
 	w.result.Hosts = append(w.result.Hosts, t)
 	return nil

@@ -138,11 +138,11 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	origin := &r.origins[e.Origin]
 	if e.Priority == 0 {
-		origin.queued++
+		origin.Queued++
 		return nil
 	}
-	origin.due++
-	origin.nextDue = dueAtOnce
+	origin.Due++
+	origin.NextDue = dueAtOnce
 	return w.due.Put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
 }
 

@@ -86,7 +86,7 @@ func FuzzDecodeSlots(f *testing.F) {
 func FuzzDecodeRow(f *testing.F) {
 	r := hostRow{
 		name: []byte("a.example"), next: 2, politeness: []byte("p"),
-		origins: []originRow{{secure: true, port: 443, queued: 2}},
+		origins: []originRow{{secure: true, port: 443, Backlog: Backlog{Queued: 2}}},
 		recent:  []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
 		tail:    appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
 	}
@@ -125,7 +125,7 @@ func FuzzDecodeRow(f *testing.F) {
 		for n := rd.row.spilled; n < rd.row.next && n < rd.row.spilled+100; n++ {
 			rd.entry(n)
 		}
-		rd.row.waiting()
+		rd.row.backlog()
 		rd.row.host()
 	})
 }

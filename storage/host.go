@@ -34,29 +34,12 @@ type Host struct {
 	Queues     []Queue
 }
 
-// Waiting returns how many URLs of the host are queued, how many have a retry or a priority, and
-// the earliest due time of these in Unix seconds, 0 if there are none.
-func (h *Host) Waiting() (queued, due, nextDue uint32) {
-	for _, q := range h.Queues {
-		queued += q.Queued
-		due += q.Due
-		if q.Due > 0 && (nextDue == 0 || q.NextDue < nextDue) {
-			nextDue = q.NextDue
-		}
+// Backlog returns what waits in all queues of the host.
+func (h *Host) Backlog() (b Backlog) {
+	for i := range h.Queues {
+		b.add(&h.Queues[i].Backlog)
 	}
-	return queued, due, nextDue
-}
-
-// Recrawls returns how many URLs of the host are planned for a recrawl, and the earliest of these
-// times in Unix seconds, 0 if there are none.
-func (h *Host) Recrawls() (recrawls, next uint32) {
-	for _, q := range h.Queues {
-		recrawls += q.Recrawls
-		if q.Recrawls > 0 && (next == 0 || q.NextRecrawl < next) {
-			next = q.NextRecrawl
-		}
-	}
-	return recrawls, next
+	return b
 }
 
 // Of returns the count of the host's URLs in a state.
@@ -70,14 +53,36 @@ func (h *Host) Completed() uint32 { return h.URLs() - h.Of(Queued) - h.Of(Retryi
 
 // Queue is the queue of one origin of a host.
 type Queue struct {
-	Origin  weburl.Origin
-	Cursor  uint32 // the next ordinal
+	Origin weburl.Origin
+	Cursor uint32 // the next ordinal
+	Backlog
+}
+
+// Backlog counts the URLs that wait in a queue, or in all queues of a host.
+type Backlog struct {
 	Queued  uint32 // URLs without an outcome and of priority 0
 	Due     uint32 // retries, and URLs without an outcome of other priorities
 	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
 
 	Recrawls    uint32 // URLs planned for a recrawl
 	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
+}
+
+// add adds what waits in another queue.
+func (b *Backlog) add(o *Backlog) {
+	b.Queued += o.Queued
+	b.Due += o.Due
+	b.NextDue = earlier(b.NextDue, o.NextDue)
+	b.Recrawls += o.Recrawls
+	b.NextRecrawl = earlier(b.NextRecrawl, o.NextRecrawl)
+}
+
+// earlier returns the earlier of two times in Unix seconds; 0: never.
+func earlier(a, b uint32) uint32 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 func (r *hostRow) host() Host {
@@ -95,10 +100,7 @@ func (r *hostRow) host() Host {
 		h.Errors = slices.Clone(r.errors)
 	}
 	for i, o := range r.origins {
-		h.Queues[i] = Queue{
-			Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue,
-			Recrawls: o.recrawls, NextRecrawl: o.nextRecrawl,
-		}
+		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Backlog: o.Backlog}
 	}
 	return h
 }

@@ -121,9 +121,7 @@ func (m *model) apply(b *Batch) Result {
 	}
 	for id := range changed {
 		h := m.hosts[id-1].host(id)
-		t := HostChange{Host: id, Tail: h.Tail}
-		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Recrawls, t.NextRecrawl = h.Recrawls()
+		t := HostChange{Host: id, Tail: h.Tail, Backlog: h.Backlog()}
 		t.URLs, t.Completed, t.PutDue = h.URLs(), h.Completed(), m.hosts[id-1].putDue
 		m.hosts[id-1].putDue = 0
 		r.Hosts = append(r.Hosts, t)

@@ -240,10 +240,10 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {
 		from = dueAtOnce
 	} else if before.State == Queued {
-		if origin.queued == 0 {
+		if origin.Queued == 0 {
 			return fmt.Errorf("outcome for URL %d of origin %d, which has no queued URL", d.Ordinal, d.Origin)
 		}
-		origin.queued--
+		origin.Queued--
 	}
 	r.counts[before.State]--
 	r.counts[d.Outcome.State]++
@@ -294,15 +294,15 @@ func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
 		if err := w.due.Delete(key); err != nil {
 			return err
 		}
-		origin.due--
+		origin.Due--
 	}
 	if to != 0 {
 		if err := w.due.Put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
 			return err
 		}
-		origin.due++
+		origin.Due++
 	}
-	origin.nextDue = w.firstDue(r.id, d.Origin)
+	origin.NextDue = w.firstDue(r.id, d.Origin)
 	return nil
 }
 

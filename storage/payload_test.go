@@ -84,7 +84,7 @@ func TestPayload(t *testing.T) {
 	}
 	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0),
 		payload(1, 7, 4, 1)}})
-	if len(r.Hosts) != 2 || r.Hosts[0] != (HostChange{Host: 1, Tail: 2, Queued: 2, URLs: 2}) {
+	if len(r.Hosts) != 2 || r.Hosts[0] != (HostChange{Host: 1, Tail: 2, Backlog: Backlog{Queued: 2}, URLs: 2}) {
 		t.Errorf("touched: %+v", r.Hosts)
 	}
 	compare := func(t *testing.T) {

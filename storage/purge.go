@@ -133,7 +133,7 @@ func (w *writer) uncount(r *hostRow, ordinal uint32) error {
 	if o.State == Queued && r.prioritized(ordinal, e.Priority) {
 		due = dueAtOnce
 	} else if o.State == Queued {
-		r.origins[e.Origin].queued--
+		r.origins[e.Origin].Queued--
 	}
 	r.counts[o.State]--
 	w.counters.States[o.State]--

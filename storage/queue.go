@@ -83,7 +83,7 @@ func (rd *reader) queued(q HeadsRequest, h *Heads) error {
 }
 
 func (rd *reader) due(q HeadsRequest, h *Heads) error {
-	if q.Due == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].due == 0 {
+	if q.Due == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].Due == 0 {
 		return nil
 	}
 	now := Seconds(q.Now)
@@ -141,25 +141,25 @@ func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 		if err := w.recrawl.Delete(key); err != nil {
 			return err
 		}
-		origin.recrawls--
+		origin.Recrawls--
 	}
 	if to != 0 {
 		if err := w.recrawl.Put(appendRecrawlKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
 			return err
 		}
-		origin.recrawls++
+		origin.Recrawls++
 	}
-	origin.nextRecrawl = 0
+	origin.NextRecrawl = 0
 	prefix := append(appendHostKey(w.key[:0], r.id), d.Origin)
 	if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
-		origin.nextRecrawl = binary.BigEndian.Uint32(k[5:])
+		origin.NextRecrawl = binary.BigEndian.Uint32(k[5:])
 	}
 	return nil
 }
 
 // recrawls reads the recrawls of a queue that are due, the earliest first.
 func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
-	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
+	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].Recrawls == 0 {
 		return nil
 	}
 	now := Seconds(q.Now)
@@ -195,14 +195,12 @@ func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, e
 }
 
 // recrawl looks for the row of a URL's recrawl.
-func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
+func (c *checker) recrawl(r *hostRow, q *Backlog, e *Entry, at uint32) {
 	if at == 0 {
 		return
 	}
-	q.recrawls++
-	if q.nextRecrawl == 0 || at < q.nextRecrawl {
-		q.nextRecrawl = at
-	}
+	q.Recrawls++
+	q.NextRecrawl = earlier(q.NextRecrawl, at)
 	key := appendRecrawlKey(nil, r.id, e.Origin, at, e.Ordinal)
 	if bucket := c.tx.Bucket(bucketRecrawl); bucket != nil {
 		if k, _ := bucket.Cursor().Seek(key); bytes.Equal(k, key) {

@@ -32,7 +32,8 @@ func TestPriorities(t *testing.T) {
 	for i, p := range []int8{0, 3, -128, 0, 3, 127, -1, 0} {
 		b.Found[i].Priority = p
 	}
-	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1, URLs: 8}) {
+	want := HostChange{Host: 1, Tail: 8, Backlog: Backlog{Queued: 3, Due: 5, NextDue: 1}, URLs: 8}
+	if r := mustCommit(t, s, &b); r.Hosts[0] != want {
 		t.Errorf("touched: %+v", r.Hosts[0])
 	}
 	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {

@@ -29,15 +29,10 @@ const (
 
 // originRow is one origin of a host, with its queue.
 type originRow struct {
-	secure  bool
-	port    uint16
-	cursor  uint32 // ordinals below it have an outcome or a lease, or are of other origins
-	queued  uint32 // URLs without an outcome, except prioritized ones
-	due     uint32 // URLs with a due row
-	nextDue uint32 // the earliest of them, Unix seconds
-
-	recrawls    uint32 // URLs with a row in the bucket of recrawls
-	nextRecrawl uint32 // the earliest of them, Unix seconds
+	secure bool
+	port   uint16
+	cursor uint32 // ordinals below it have an outcome or a lease, or are of other origins
+	Backlog
 }
 
 func (o originRow) origin(host string) weburl.Origin {
@@ -100,9 +95,9 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	r.origins = r.origins[:0]
 	for range origins {
 		o := originRow{secure: d.Byte() != 0, port: d.Uint16()}
-		o.cursor, o.queued, o.due, o.nextDue = d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
+		o.cursor, o.Queued, o.Due, o.NextDue = d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
 		if version >= 3 {
-			o.recrawls, o.nextRecrawl = d.Uint32(), d.Uint32()
+			o.Recrawls, o.NextRecrawl = d.Uint32(), d.Uint32()
 		}
 		r.origins = append(r.origins, o)
 	}
@@ -254,11 +249,11 @@ func (r *hostRow) append(b []byte) []byte {
 		b = append(b, secure)
 		b = binary.BigEndian.AppendUint16(b, o.port)
 		b = binary.BigEndian.AppendUint32(b, o.cursor)
-		b = binary.BigEndian.AppendUint32(b, o.queued)
-		b = binary.BigEndian.AppendUint32(b, o.due)
-		b = binary.BigEndian.AppendUint32(b, o.nextDue)
-		b = binary.BigEndian.AppendUint32(b, o.recrawls)
-		b = binary.BigEndian.AppendUint32(b, o.nextRecrawl)
+		b = binary.BigEndian.AppendUint32(b, o.Queued)
+		b = binary.BigEndian.AppendUint32(b, o.Due)
+		b = binary.BigEndian.AppendUint32(b, o.NextDue)
+		b = binary.BigEndian.AppendUint32(b, o.Recrawls)
+		b = binary.BigEndian.AppendUint32(b, o.NextRecrawl)
 	}
 	b = append(b, byte(len(r.recent)))
 	for _, o := range r.recent {
@@ -285,27 +280,12 @@ func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	return uint8(len(r.origins) - 1), true
 }
 
-// waiting returns the number of queued URLs, and the number and earliest time of due ones.
-func (r *hostRow) waiting() (queued, due, nextDue uint32) {
-	for _, o := range r.origins {
-		queued += o.queued
-		due += o.due
-		if o.due > 0 && (nextDue == 0 || o.nextDue < nextDue) {
-			nextDue = o.nextDue
-		}
+// backlog returns what waits in all queues of the host.
+func (r *hostRow) backlog() (b Backlog) {
+	for i := range r.origins {
+		b.add(&r.origins[i].Backlog)
 	}
-	return queued, due, nextDue
-}
-
-// recrawls returns the number and earliest time of recrawls.
-func (r *hostRow) recrawls() (recrawls, next uint32) {
-	for _, o := range r.origins {
-		recrawls += o.recrawls
-		if o.recrawls > 0 && (next == 0 || o.nextRecrawl < next) {
-			next = o.nextRecrawl
-		}
-	}
-	return recrawls, next
+	return b
 }
 
 // recentOutcome returns the encoded outcome of an ordinal if it is in the row.

@@ -188,7 +188,8 @@ func TestVersion1Priorities(t *testing.T) {
 	checkClean(t, s)
 	b = Batch{Found: found(t, s, numbered("host.example", 3, 6)...)}
 	b.Found[1].Priority, b.Found[2].Priority = 7, 8
-	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1, URLs: 6}) {
+	want := HostChange{Host: 1, Tail: 6, Backlog: Backlog{Queued: 4, Due: 2, NextDue: 1}, URLs: 6}
+	if r := mustCommit(t, s, &b); r.Hosts[0] != want {
 		t.Errorf("touched: %+v", r.Hosts)
 	}
 	checkClean(t, s)
@@ -263,12 +264,12 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 			return err
 		}
 		o := &r.origins[k[4]]
-		o.due, o.queued = o.due-1, o.queued+1
+		o.Due, o.Queued = o.Due-1, o.Queued+1
 	}
 	w := writer{transaction: transaction{due: tx.Bucket(bucketDue)}}
 	w.dueCursor = w.due.Cursor()
 	for i := range r.origins {
-		r.origins[i].nextDue = w.firstDue(r.id, uint8(i))
+		r.origins[i].NextDue = w.firstDue(r.id, uint8(i))
 	}
 	return nil
 }

@@ -145,8 +145,8 @@ func (c *clusterDemo) start() error {
 	for i := range demoNodes {
 		n := &demoNode{name: fmt.Sprintf("node%d", i+1), ended: make(chan struct{})}
 		n.dir = filepath.Join(c.dir, n.name)
-		text := fmt.Sprintf(demoNodeConfig, n.name, c.facts.MaxDepth, strings.Join(seeds, "\n"), c.delay, c.web.ResolverAddr(),
-			demoShards, addresses[i], addresses[demoNodes+i], strings.Join(addresses[demoNodes:], ", "))
+		text := fmt.Sprintf(demoNodeConfig, n.name, c.facts.MaxDepth, strings.Join(seeds, "\n"), c.delay,
+			c.web.ResolverAddr(), demoShards, addresses[i], addresses[demoNodes+i], strings.Join(addresses[demoNodes:], ", "))
 		if err := os.Mkdir(n.dir, 0o750); err != nil {
 			return err
 		}

@@ -140,7 +140,9 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 
 // connect connects to the servers and opens the node, again and again while they are down: other servers may
 // be started later than this node.
-func (m *member) connect(ctx context.Context, server *natsconn.Server, o shards.Options) (disconnect func(), err error) {
+func (m *member) connect(
+	ctx context.Context, server *natsconn.Server, o shards.Options,
+) (disconnect func(), err error) {
 	connection := m.config.Connection()
 	connection.Server = server
 	connection.Events = func(event string, err error) {
@@ -316,10 +318,10 @@ func (m *member) happened(out memberOutcome) string {
 	}
 	fetched = "N" + fetched[1:] + " in " + span(out.took)
 	if out.left {
-		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n", fetched,
-			m.config.Cluster.Name)
+		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n",
+			fetched, m.config.Cluster.Name)
 	}
-	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the other "+
-		"nodes take its shards when they have not heard from it for a while. The same command joins again.\n", fetched,
+	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the "+
+		"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n", fetched,
 		m.config.Cluster.Name)
 }

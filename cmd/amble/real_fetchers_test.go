@@ -31,7 +31,7 @@ func TestRealFetchers(t *testing.T) {
 	}
 	t.Run("Python", func(t *testing.T) {
 		bin := python(t, pythonRequests)
-		testFetcher(t, binary, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
+		testFetcher(t, binary, false, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
 	})
 	t.Run("Browser", func(t *testing.T) {
 		chromium, err := exec.LookPath("chromium")
@@ -53,12 +53,13 @@ func TestRealFetchers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testFetcher(t, binary, node, script)
+		testFetcher(t, binary, true, node, script)
 	})
 }
 
-// testFetcher runs a fetcher with a crawl that has no workers until nothing is left.
-func testFetcher(t *testing.T, binary, interpreter, script string) {
+// testFetcher runs a fetcher with a crawl that has no workers until nothing is left. One that runs scripts
+// loads them from another host of the crawl when that may be requested.
+func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, script string) {
 	const least = 300 * time.Millisecond
 	var pages []string
 	for i := range 6 {
@@ -67,12 +68,19 @@ func testFetcher(t *testing.T, binary, interpreter, script string) {
 	handler := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /secret\n"),
 		"/old": testweb.Redirect(http.StatusMovedPermanently, "/new"), "/new": testweb.Page("new"),
 		"/picture.png": testweb.Content("image/png", []byte("no picture"))}
-	for _, path := range pages {
-		handler[path] = testweb.Page("page")
-	}
+	const scripts = "127.1.0.1"
 	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{
-		{Host: "127.0.0.1", Handler: handler}, {Host: "other.test", Handler: testweb.Routes{}},
+		{Host: "127.0.0.1", Handler: handler},
+		{Host: scripts, Handler: testweb.Routes{"/": testweb.Page("scripts"), "/secret/a.js": testweb.Page(""),
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /secret\n"),
+			"/a.js":       testweb.Content("text/javascript", []byte(`document.body.innerHTML += "<a href=/by-script>x</a>"`)),
+		}},
 	}})
+	page := fmt.Sprintf("<html><body>page<script src=%s></script><script src=%s></script>", web.URL(scripts, "/a.js"),
+		web.URL(scripts, "/secret/a.js"))
+	for _, path := range append(pages, "/by-script") {
+		handler[path] = testweb.Content("text/html", []byte(page))
+	}
 	links := append(pages, "/secret/a", "/old", "/missing")
 	html := "<html><body><img src=/picture.png><img src=http://localhost:" + fmt.Sprint(web.Port()) + "/tracker.png>"
 	for _, path := range links {
@@ -82,11 +90,11 @@ func testFetcher(t *testing.T, binary, interpreter, script string) {
 	dir := t.TempDir()
 	settings := fmt.Sprintf(`
 data_dir: ./data
-crawl: {workers: 0, seeds: [%q]}
+crawl: {workers: 0, seeds: [%q, %q]}
 politeness: {delay: %s}
 fetch: {allow_private: true, resolver: %s}
 server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
-`, web.URL("127.0.0.1", "/"), least, web.ResolverAddr())
+`, web.URL("127.0.0.1", "/"), web.URL(scripts, "/"), least, web.ResolverAddr())
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +121,11 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 			t.Errorf("%s was requested %d times, want once", path, n)
 		}
 	}
-	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "127.0.0.1/favicon.ico", "localhost/tracker.png"} {
+	if found := times["127.0.0.1/by-script"]; runsScripts && (times[scripts+"/a.js"] == 0 || found != 1) {
+		t.Errorf("the script was requested %d times, the page that it links to %d times", times[scripts+"/a.js"], found)
+	}
+	for _, path := range []string{"127.0.0.1/secret/a", "127.0.0.1/picture.png", "127.0.0.1/favicon.ico",
+		scripts + "/secret/a.js", scripts + "/favicon.ico", "localhost/tracker.png"} {
 		if times[path] > 0 {
 			t.Errorf("%s was requested", path)
 		}

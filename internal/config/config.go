@@ -122,8 +122,8 @@ type Output struct {
 	Format         []string      `mapstructure:"format"`          // jsonl, warc, links, text; or none
 	Compress       string        `mapstructure:"compress"`        // of files of lines: none, gzip or zstd
 	WARC           string        `mapstructure:"warc_compress"`   // of WARC records: gzip or zstd
-	MaxFile        ByteSize      `mapstructure:"max_file"`        // a file that reaches it is closed and the next one opened
-	MaxAge         time.Duration `mapstructure:"max_age"`         // so is an older one; 0: no limit
+	MaxFile        ByteSize      `mapstructure:"max_file"`        // of a file, which is closed then
+	MaxAge         time.Duration `mapstructure:"max_age"`         // of a file; 0: no limit
 	Prefix         string        `mapstructure:"prefix"`          // of the names of WARC files
 	GzipLevel      int           `mapstructure:"gzip_level"`      // of WARC records with gzip
 	ZstdLevel      int           `mapstructure:"zstd_level"`      // of WARC records with zstd
@@ -137,7 +137,7 @@ type Server struct {
 	// of clients; required unless Listen is a loopback address
 	Token          string   `mapstructure:"token"`
 	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only read; empty: there are none
-	FetchToken     string   `mapstructure:"fetch_token"`      // of fetchers, which may only take and report leases; empty: there is none
+	FetchToken     string   `mapstructure:"fetch_token"`      // of fetchers, which may only work on leases; empty: there are none
 	Hosts          []string `mapstructure:"hosts"`            // names that lead here, besides those of loopback
 	TLSCert        string   `mapstructure:"tls_cert"`         // file of the certificate chain, PEM; empty: no TLS
 	TLSKey         string   `mapstructure:"tls_key"`          // file of its key, PEM

@@ -53,8 +53,8 @@ func (k *checker) serviceExposure() {
 		return
 	}
 	if u.Token == "" || u.TLSCert == "" {
-		k.conflict("urlfrontier.listen", "other machines can reach it, so it needs urlfrontier.token, urlfrontier.tls_cert and "+
-			"urlfrontier.tls_key; or set urlfrontier.plaintext: true in a network of your own, or listen on 127.0.0.1")
+		k.conflict("urlfrontier.listen", "other machines can reach it, so it needs urlfrontier.token, urlfrontier.tls_cert "+
+			"and urlfrontier.tls_key; or set urlfrontier.plaintext: true in a network of your own, or listen on 127.0.0.1")
 	}
 }
 

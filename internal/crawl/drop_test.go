@@ -55,8 +55,8 @@ func waits(t *testing.T, e *Engine, name string) uint32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	queued, due, _ := h.Waiting()
-	return queued + due
+	b := h.Backlog()
+	return b.Queued + b.Due
 }
 
 // checkDropped looks into what a crawl left: at least so many URLs of host 1 are excluded, all for

@@ -133,8 +133,8 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should not be negative", o.Workers))
 	}
 	if o.IgnoreRobots && o.Workers != 0 {
-		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be 0 with IgnoreRobots: only remote fetchers may ignore "+
-			"robots.txt", o.Workers))
+		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be 0 with IgnoreRobots: only remote fetchers may "+
+			"ignore robots.txt", o.Workers))
 	}
 	if o.Bandwidth < 0 {
 		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))

@@ -388,7 +388,8 @@ func (e *Engine) Forget() {
 }
 
 // MustReopen reports whether the next process has to open the crawl, because at the end of the run fetchers
-// had leases of it, or hosts had holds that other crawls keep too. It may be called when Run has returned.
+// had leases of it, or hosts had holds that other crawls keep too. It is false if there are no other crawls.
+// It may be called when Run has returned.
 func (e *Engine) MustReopen() bool { return e.share.kept }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.
@@ -404,10 +405,10 @@ func (d *dispatcher) mayBegin() {
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
 func (d *dispatcher) leaveGate() {
-	d.share.kept = d.remote.Len() > 0 || d.f.Holds(d.o.Now())
 	if d.share.gate == nil {
-		return
+		return // no other engine has to know
 	}
+	d.share.kept = d.remote.Len() > 0 || d.f.Holds(d.o.Now())
 	for x := range d.remote.All() {
 		d.f.Abandon(x.FrontierID, x.Ends)
 	}

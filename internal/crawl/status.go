@@ -58,7 +58,7 @@ type Status struct {
 	BytesPerSec  float64        `json:"bytes_per_second"`
 	Finish       float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
 	Slowest      []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
-	Parked       int            `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week, or are behind a wall that did not end
+	Parked       int            `json:"parked_hosts,omitempty"`  // hosts that want no request for a week, or whose wall did not end
 	Walls        map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
 	Slowdowns    []Slowdown     `json:"slowdowns,omitempty"`     // addresses whose hosts got slower together; the first 50
 	DataDir      string         `json:"data_dir"`

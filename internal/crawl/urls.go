@@ -20,11 +20,11 @@ const MaxCheck = 1000
 type URLCheck struct {
 	URL      string    `json:"url"`
 	Scope    bool      `json:"in_scope"`
-	Robots   string    `json:"robots" enum:"allowed,disallowed,held,unknown"` // unknown: no robots.txt of its origin is in force
+	Robots   string    `json:"robots" enum:"allowed,disallowed,held,unknown"` // unknown: none of its origin is in force
 	Line     int       `json:"line,omitempty"`                                // of the robots.txt that gave the verdict
 	May      bool      `json:"may"`                                           // it may be requested now
 	Until    time.Time `json:"until,omitzero"`                                // when the robots verdict ends
-	Earliest time.Time `json:"earliest,omitzero"`                             // when its host may be requested from; absent: now, or not known
+	Earliest time.Time `json:"earliest,omitzero"`                             // when its host may be; absent: now, or not known
 	Reason   string    `json:"reason,omitempty"`                              // why it may not be requested now
 }
 

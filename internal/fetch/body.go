@@ -43,7 +43,9 @@ func (b *wireBody) Read(p []byte) (int, error) {
 // body is complete before it is decoded, so a slow server never holds the memory of a decoder. If
 // the body is not cut, the connection is at the end of the response. If the tap of the connection
 // keeps the body as it is, body is nil: see keptBody.
-func (c *Client) receive(w *watch, cn *conn, resp *http.Response, limit int64) (body *spool.Content, cut bool, err error) {
+func (c *Client) receive(
+	w *watch, cn *conn, resp *http.Response, limit int64,
+) (body *spool.Content, cut bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
 	from := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1, paced: resp.ProtoMajor == 2}
 	if cn.tap != nil && len(resp.TransferEncoding) == 0 {

@@ -75,7 +75,7 @@ type Host struct {
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
 	LastFailure   string    `json:"trouble,omitempty"`
-	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week, or its wall did not end
+	Parked        bool      `json:"parked,omitempty"` // it wants no request for a week, or its wall did not end
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
@@ -97,15 +97,14 @@ func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 	if err != nil {
 		return hostView{}, err
 	}
-	queued, due, nextDue := h.Waiting()
+	waiting := h.Backlog()
 	s := hostView{id: h.ID, polite: politeness.NewHost(v.o.Politeness(h.Name), state, now).Explain(now)}
-	if queued == 0 && due > 0 {
-		s.due = time.Unix(int64(nextDue), 0)
+	if waiting.Queued == 0 && waiting.Due > 0 {
+		s.due = time.Unix(int64(waiting.NextDue), 0)
 	}
 	s.Host = Host{
-		Host: h.Name, Known: h.Tail - h.First, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
-		Bytes: h.Bytes,
-		Delay: s.polite.Delay.Seconds()}
+		Host: h.Name, Known: h.Tail - h.First, URLs: Counts(h.Counts), Waiting: waiting.Queued + waiting.Due,
+		Requests: h.Requests, Bytes: h.Bytes, Delay: s.polite.Delay.Seconds()}
 	if v.o.Group != nil {
 		s.Group = v.o.Group(h.Name)
 	}

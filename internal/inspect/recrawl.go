@@ -147,25 +147,21 @@ func known(n float64) *float64 {
 func (v *View) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
 	err error) {
 	byPages := func(a, b storage.Host) int {
-		n, _ := a.Recrawls()
-		m, _ := b.Recrawls()
-		return cmp.Or(cmp.Compare(m, n), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Backlog().Recrawls, a.Backlog().Recrawls), cmp.Compare(a.ID, b.ID))
 	}
 	byTime := func(a, b storage.Host) int {
-		_, n := a.Recrawls()
-		_, m := b.Recrawls()
-		return cmp.Or(cmp.Compare(n, m), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Backlog().NextRecrawl, b.Backlog().NextRecrawl), cmp.Compare(a.ID, b.ID))
 	}
 	err = v.someHosts(ctx, r, func(h *storage.Host) error {
-		n, next := h.Recrawls()
-		if h.Of(storage.Fetched) > n {
+		b := h.Backlog()
+		if h.Of(storage.Fetched) > b.Recrawls {
 			r.Unplanned++
 		}
-		if n == 0 {
+		if b.Recrawls == 0 {
 			return nil
 		}
 		r.Hosts++
-		if int64(next) < r.At.Unix() {
+		if int64(b.NextRecrawl) < r.At.Unix() {
 			r.Overdue++
 		}
 		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRecrawls, byTime)
@@ -215,8 +211,8 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 
 // sample inspects some pages of a host, evenly spread.
 func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
-	pages, next := h.Recrawls()
-	r := HostRecrawls{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
+	b := h.Backlog()
+	r := HostRecrawls{Host: h.Name, Pages: int(b.Recrawls), Next: time.Unix(int64(b.NextRecrawl), 0).UTC()}
 	fresh, weights, visits := 0.0, 0.0, 0.0
 	urls := h.Tail - h.First
 	parts := min(urls, sampleSize)
@@ -240,7 +236,7 @@ func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
 		}
 	}
 	if r.Sample > 0 {
-		r.Visits = visits / float64(r.Sample) * float64(pages)
+		r.Visits = visits / float64(r.Sample) * float64(b.Recrawls)
 	}
 	if weights > 0 {
 		r.Freshness = known(fresh / weights)

@@ -29,8 +29,8 @@ var (
 )
 
 // ErrInService means that a cluster cannot be prepared any more.
-var ErrInService = errors.New("nodes have joined the cluster, or may join it, and its shards have owners and logs of their " +
-	"own: set another cluster.name")
+var ErrInService = errors.New("nodes have joined the cluster, or may join it, and its shards have owners and logs of " +
+	"their own: set another cluster.name")
 
 // A reservation is a setting in the register of the settings, so that nodes of versions that do not know it do
 // not join. Its value says by whom.

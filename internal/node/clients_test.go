@@ -238,9 +238,43 @@ func newClients(t *testing.T, o *Options, seed uint64) *clients {
 	return c
 }
 
+// newClosing starts a node that closes crawls after a minute without use.
+func newClosing(t *testing.T) (*clients, *Options) {
+	o := testOptions(t)
+	c := newClients(t, &o, 1)
+	o.Idle = time.Minute
+	c.restart(&o)
+	return c, &o
+}
+
+// waitForClose waits until a crawl is closed.
+func (c *clients) waitForClose(id string) {
+	c.t.Helper()
+	if time.Sleep(3 * time.Minute); c.n.isOpen(id) {
+		c.t.Fatalf("%s is open", id)
+	}
+}
+
+// handOut hands out a URL of each host that may have one now, and returns these hosts.
+func (c *clients) handOut() []string {
+	c.t.Helper()
+	e, release := c.n.use(c.t, Default, false)
+	defer release()
+	leases, err := e.Lease(c.t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	hosts := make(map[string]bool)
+	for i := range leases {
+		hosts[leases[i].URL.Host()] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
 // TestOnePolitenessOfClients: crawls whose fetchers decide everything keep the longest delay that was
-// set for a host in any of them, and else the default, from any batch of a host and from the end of any of its requests, hold what any of them
-// blocks, and have as many URLs of a host in process together as one may have. All of them get on.
+// set for a host in any of them, and else the default, from any batch of a host and from the end of any of
+// its requests, hold what any of them blocks, and have as many URLs of a host in process together as one may
+// have. All of them get on.
 func TestOnePolitenessOfClients(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -272,38 +306,22 @@ func TestOnePolitenessOfClients(t *testing.T) {
 func TestClosedCrawl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o := testOptions(t)
-		c := newClients(t, &o, 1)
+		c, _ := newClosing(t)
 		defer func() { c.n.stop() }()
-		o.Idle = time.Minute
-		c.restart(&o)
-		close := func(id string) {
-			t.Helper()
-			if time.Sleep(3 * time.Minute); c.n.isOpen(id) {
-				t.Fatalf("%s is open", id)
-			}
-		}
 		expect := func(hosts ...string) {
 			t.Helper()
-			got := map[string]bool{}
-			e, release := c.n.use(t, Default, false)
-			defer release()
-			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
-			for i := range leases {
-				got[leases[i].URL.Host()] = true
-			}
-			if list := slices.Sorted(maps.Keys(got)); err != nil || !slices.Equal(list, hosts) {
-				t.Errorf("%q are handed out, %v, want %q", list, err, hosts)
+			if got := c.handOut(); !slices.Equal(got, hosts) {
+				t.Errorf("%q are handed out, want %q", got, hosts)
 			}
 		}
-		close("x")
+		c.waitForClose("x")
 		expect("a.test", "b.test", "c.test")
 		delay, until := 4*time.Minute, time.Now().Add(time.Hour)
 		c.set("x", "a.test", func(q *crawl.QueueSettings) { q.Delay = &delay })
 		c.set("x", "b.test", func(q *crawl.QueueSettings) { q.BlockedUntil = until })
 		time.Sleep(10 * time.Second)
 		expect("c.test")
-		close("x")
+		c.waitForClose("x")
 		time.Sleep(delay / 2) // what DEFAULT was told to wait is over; it has not run out for the next time
 		expect("a.test", "c.test")
 		time.Sleep(30 * time.Second)
@@ -324,43 +342,25 @@ func TestClosedCrawl(t *testing.T) {
 func TestHoldOfClosedCrawl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o := testOptions(t)
-		c := newClients(t, &o, 1)
+		c, o := newClosing(t)
 		defer func() { c.n.stop() }()
-		o.Idle = time.Minute
-		c.restart(&o)
 		c.set("x", "b.test", func(q *crawl.QueueSettings) { q.BlockedUntil = time.Now().Add(time.Hour) })
-		if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
-			t.Fatal("x is open")
-		}
-		handedOut := func() bool {
+		c.waitForClose("x")
+		handsOut := func() bool {
 			time.Sleep(time.Minute)
-			e, release := c.n.use(t, Default, false)
-			defer release()
-			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range leases {
-				if leases[i].URL.Host() == "b.test" {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(c.handOut(), "b.test")
 		}
-		c.restart(&o)
-		if handedOut() {
+		c.restart(o)
+		if handsOut() {
 			t.Error("b.test is handed out while it is blocked")
 		}
-		time.Sleep(time.Hour)
-		if !handedOut() {
+		if time.Sleep(time.Hour); !handsOut() {
 			t.Error("b.test is not handed out after the block")
 		}
-		if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
-			t.Error("x is open")
-		}
-		c.restart(&o)
-		if c.n.isOpen("x") {
+		c.restart(o) // x was closed while it had the block
+		c.waitForClose("x")
+		c.restart(o)
+		if <-c.n.reopened; c.n.isOpen("x") {
 			t.Error("x is opened without need")
 		}
 	})
@@ -386,22 +386,16 @@ func TestOptOutOfClosedCrawl(t *testing.T) {
 				t.Errorf("%d URLs are handed out, %v, want %d", len(leases), err, want)
 			}
 		}
-		closed := func() {
-			t.Helper()
-			if time.Sleep(3 * time.Minute); c.n.isOpen("x") {
-				t.Fatal("the crawl is open")
-			}
-		}
 		entry := optout.Entry{Scope: optout.ScopeHost, Value: "a.test"}
 		if err := c.n.Default().AddOptOut(t.Context(), entry); err != nil {
 			t.Fatal(err)
 		}
 		count(0)
-		closed()
+		c.waitForClose("x")
 		if err := c.n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
 			t.Fatal(err)
 		}
-		closed()
+		c.waitForClose("x")
 		count(3)
 	})
 }

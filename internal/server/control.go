@@ -166,8 +166,8 @@ const deletionWait = 20 * time.Second
 
 func (s *Server) deletionAPI(api huma.API) {
 	op := operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
-	op.Description = "Deletes URLs, whatever their state, so that they are new when they are found again. What is known of " +
-		"their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that is not to be. " +
+	op.Description = "Deletes URLs, whatever their state, so that they are new when they are found again. What is known " +
+		"of their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that is not to be. " +
 		"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
 	handle(api, op, func(ctx context.Context, in *deletion) (*object[deleted], error) {
 		o := crawl.Deletion{Host: inspect.CanonicalHost(in.Body.Host), Before: in.Body.Before}

@@ -268,10 +268,11 @@ func (s *Server) checkAllRobots(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	parts, failed, err := gather(ctx, keysOf(byShard), func(ctx context.Context, shard cluster.Shard) (robotsChecks, error) {
+	check := func(ctx context.Context, shard cluster.Shard) (robotsChecks, error) {
 		p := read("/robots/check", byShard[shard])
 		return decode[robotsChecks](s.toShard(ctx, shard, &p))
-	})
+	}
+	parts, failed, err := gather(ctx, keysOf(byShard), check)
 	all := robotsChecks{URLs: []inspect.Checked{}}
 	if lacking := missing(failed); err == nil && lacking != nil {
 		err = lacking

@@ -23,12 +23,7 @@ import (
 func (w *world) exportTo(ctx context.Context, dir string, report func(Exported)) (Exported, error) {
 	w.t.Helper()
 	nc, js := w.connect()
-	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "export", w.delay), "export", w.ttl)
-	o.Seeds, o.Replicas = w.seeds, w.replicas
-	if w.alter != nil {
-		w.alter(&o)
-	}
-	return Export(ctx, nc, js, o, dir, report)
+	return Export(ctx, nc, js, w.options("export", w.t.TempDir()), dir, report)
 }
 
 // publishFor publishes a URL for its shard, as another shard does before its commit.

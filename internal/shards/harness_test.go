@@ -178,6 +178,16 @@ type process struct {
 	err    error // of Run; set before done is closed
 }
 
+// options are those of a node with the data directory dir.
+func (w *world) options(name, dir string) Options {
+	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
+	o.Seeds, o.Replicas = w.seeds, w.replicas
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	return o
+}
+
 // start starts a node with the data directory dir.
 func (w *world) start(name, dir string) *process {
 	w.t.Helper()
@@ -191,11 +201,7 @@ func (w *world) start(name, dir string) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o := nodeOptions(crawlOptions(w.web, dir, name, w.delay), name, w.ttl)
-	o.Seeds, o.Replicas = w.seeds, w.replicas
-	if w.alter != nil {
-		w.alter(&o)
-	}
+	o := w.options(name, dir)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for {
@@ -224,6 +230,24 @@ func (w *world) start(name, dir string) *process {
 		p.nc.Close()
 	}()
 	return p
+}
+
+// hasCommitted reports whether the node has committed all pages; it owns all shards.
+func (p *process) hasCommitted(want []string) error {
+	n := 0
+	for _, s := range p.node.Statuses() {
+		n += s.URLs[storage.Fetched.String()]
+	}
+	if n < len(want) {
+		return fmt.Errorf("%d of %d", n, len(want))
+	}
+	return nil
+}
+
+// commits waits until the node has committed all pages.
+func (p *process) commits(want []string) {
+	p.w.t.Helper()
+	p.w.eventually("all pages are committed", func() error { return p.hasCommitted(want) })
 }
 
 // serveAPI starts the API of a node.

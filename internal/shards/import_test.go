@@ -74,12 +74,7 @@ func (w *world) crawlHalf(dir string, count int) {
 func (w *world) importFrom(ctx context.Context, dir string, report func(Imported)) (Imported, error) {
 	w.t.Helper()
 	nc, js := w.connect()
-	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "import", w.delay), "import", w.ttl)
-	o.Seeds, o.Replicas = w.seeds, w.replicas
-	if w.alter != nil {
-		w.alter(&o)
-	}
-	return Import(ctx, nc, js, o, dir, report)
+	return Import(ctx, nc, js, w.options("import", w.t.TempDir()), dir, report)
 }
 
 // TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over
@@ -156,9 +151,7 @@ func TestHeavyImport(t *testing.T) {
 func (w *world) tryOpen(name string) error {
 	w.t.Helper()
 	nc, js := w.connect()
-	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), name, w.delay), name, w.ttl)
-	o.Seeds, o.Replicas = w.seeds, w.replicas
-	n, err := Open(w.t.Context(), nc, js, o, w.logger(name))
+	n, err := Open(w.t.Context(), nc, js, w.options(name, w.t.TempDir()), w.logger(name))
 	if err == nil {
 		n.member.Close()
 		n.routes.Close()

@@ -2,14 +2,12 @@ package shards
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // TestHeavyRequeue: what a node has fetched can be put back after it has gone, by the epochs of its shards. Each of
@@ -25,17 +23,7 @@ func TestHeavyRequeue(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond) // the times of outcomes are in seconds
 	second := w.start("second", t.TempDir())
 	w.crawled(want)
-	committed := func() error {
-		n := 0
-		for _, s := range second.node.Statuses() {
-			n += s.URLs[storage.Fetched.String()]
-		}
-		if n < len(want) {
-			return fmt.Errorf("%d of %d", n, len(want))
-		}
-		return nil
-	}
-	w.eventually("all pages are committed", committed)
+	second.commits(want)
 
 	_, js := w.connect()
 	owned, err := membership.ReadOwned(t.Context(), js, names, "first", w.started)
@@ -78,7 +66,7 @@ func TestHeavyRequeue(t *testing.T) {
 					return errNotYet
 				}
 			}
-			return committed()
+			return second.hasCommitted(want)
 		})
 	}
 	second.leave()

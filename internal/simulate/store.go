@@ -90,10 +90,7 @@ func (m *memory) commit(b *storage.Batch) storage.Result {
 	for id := range changed {
 		h := m.hosts[id]
 		h.count()
-		t := storage.HostChange{Host: id, Tail: h.Tail}
-		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Recrawls, t.NextRecrawl = h.Recrawls()
-		r.Hosts = append(r.Hosts, t)
+		r.Hosts = append(r.Hosts, storage.HostChange{Host: id, Tail: h.Tail, Backlog: h.Backlog()})
 	}
 	slices.SortFunc(r.Hosts, func(a, b storage.HostChange) int { return cmp.Compare(a.Host, b.Host) })
 	return r

@@ -10,8 +10,7 @@ import (
 
 // IsUnplanned reports whether a host has pages that were fetched by a run without a recrawl plan.
 func IsUnplanned(h *storage.Host) bool {
-	planned, _ := h.Recrawls()
-	return h.Of(storage.Fetched) > planned
+	return h.Of(storage.Fetched) > h.Backlog().Recrawls
 }
 
 // Adopter makes the sweeps that plan the recrawls of pages that have none planned, host by host.

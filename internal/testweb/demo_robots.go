@@ -64,7 +64,8 @@ func (d *demo) forum() {
 
 // mirror redirects its robots.txt to another host: the forum's rules count for it too.
 func (d *demo) mirror() {
-	s := d.site("mirror.amble.test", "Mirror", Redirect(http.StatusMovedPermanently, d.text("//forum.amble.test/robots.txt")))
+	robots := Redirect(http.StatusMovedPermanently, d.text("//forum.amble.test/robots.txt"))
+	s := d.site("mirror.amble.test", "Mirror", robots)
 	d.last().Group = sharedAddress
 	home := []link{to("/private/keys", "Keys")}
 	for i := 1; i <= 12; i++ {

@@ -230,8 +230,8 @@ func (s *Service) admit(r *http.Request) error {
 	if sent {
 		s.failures.Allow(client)
 	}
-	return connect.NewError(connect.CodeUnauthenticated, errors.New("send the token, urlfrontier.token of the settings, as "+
-		"metadata authorization: Bearer TOKEN"))
+	return connect.NewError(connect.CodeUnauthenticated, errors.New("send the token, urlfrontier.token of the settings, "+
+		"as metadata authorization: Bearer TOKEN"))
 }
 
 // refuse ends an RPC before it begins.

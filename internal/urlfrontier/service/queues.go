@@ -65,7 +65,9 @@ func (s *Service) GetStats(ctx context.Context, r *urlfrontierpb.QueueWithinCraw
 }
 
 // DeleteQueue implements the RPC.
-func (s *Service) DeleteQueue(ctx context.Context, r *urlfrontierpb.QueueWithinCrawlParams) (*urlfrontierpb.Long, error) {
+func (s *Service) DeleteQueue(
+	ctx context.Context, r *urlfrontierpb.QueueWithinCrawlParams,
+) (*urlfrontierpb.Long, error) {
 	host := hostOfKey(r.GetKey())
 	if host == "" {
 		return &urlfrontierpb.Long{}, nil
@@ -97,7 +99,9 @@ func (s *Service) setQueue(ctx context.Context, id, key string, change func(*cra
 }
 
 // BlockQueueUntil implements the RPC. An unknown queue is no error.
-func (s *Service) BlockQueueUntil(ctx context.Context, r *urlfrontierpb.BlockQueueParams) (*urlfrontierpb.Empty, error) {
+func (s *Service) BlockQueueUntil(
+	ctx context.Context, r *urlfrontierpb.BlockQueueParams,
+) (*urlfrontierpb.Empty, error) {
 	err := s.setQueue(ctx, r.GetCrawlID(), r.GetKey(), func(q *crawl.QueueSettings) {
 		q.BlockedUntil = fromUnix(r.GetTime())
 	})

@@ -80,7 +80,7 @@ func (w *writer) putPolicies(policies []Policy) error {
 	return nil
 }
 
-// putPast writes earlier versions of robots.txt files.
+// putRobotsHistory writes earlier versions of robots.txt files.
 func (w *writer) putRobotsHistory(history []Policy) error {
 	if len(history) == 0 {
 		return nil
