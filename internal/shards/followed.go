@@ -32,16 +32,17 @@ type followed[T any] struct {
 
 // run reads what is written until the context ends.
 func (f *followed[T]) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for warned := (time.Time{}); ctx.Err() == nil; {
 		err := f.register.Values(ctx, func(data []byte, sequence uint64) {
 			if err := f.take(data, sequence); err != nil {
 				f.log.Error("a register of the cluster cannot be followed", "error", err)
 			}
 		})
-		if ctx.Err() == nil {
+		if now := time.Now(); ctx.Err() == nil && now.Sub(warned) >= warnAgain {
 			f.log.Warn("a register of the cluster cannot be read; it is tried again", "register", f.name, "error", err)
-			pause(ctx, retryRead)
+			warned = now
 		}
+		pause(ctx, retryRead)
 	}
 }
 

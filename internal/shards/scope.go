@@ -37,15 +37,17 @@ func newScope(streams *journal.Streams, seeds []crawl.Seed, log *slog.Logger) *s
 	return s
 }
 
-// retryRead is how long to wait before the scope is read again after an error.
-const retryRead = time.Second
+// retryRead is how long to wait before the scope is read again after an error, and warnAgain between two messages
+// about that.
+const retryRead, warnAgain = time.Second, time.Minute
 
 // run reads what is published until the context ends.
 func (s *scope) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := s.streams.ScopeSeeds(ctx, s.position(), s.take); ctx.Err() == nil {
+	for warned := (time.Time{}); ctx.Err() == nil; pause(ctx, retryRead) {
+		err := s.streams.ScopeSeeds(ctx, s.position(), s.take)
+		if now := time.Now(); ctx.Err() == nil && now.Sub(warned) >= warnAgain {
 			s.log.Warn("the scope seeds of the cluster cannot be read; it is tried again", "error", err)
-			pause(ctx, retryRead)
+			warned = now
 		}
 	}
 }
