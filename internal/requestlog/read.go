@@ -119,7 +119,7 @@ func ReadMerged(dirs []string, q Query, each func(log int, r *Request) error) (S
 	return all, errors.Join(errs...)
 }
 
-// errStopped ends the reading of a log of which no more is wanted.
+// errStopped ends the reading of a log when no more is wanted.
 var errStopped = errors.New("no more is wanted")
 
 // source is a log that is merged with others.

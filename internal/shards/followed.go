@@ -32,15 +32,15 @@ type followed[T any] struct {
 
 // run reads what is written until the context ends.
 func (f *followed[T]) run(ctx context.Context) {
-	for warned := (time.Time{}); ctx.Err() == nil; {
+	for failed := 0; ctx.Err() == nil; failed++ {
 		err := f.register.Values(ctx, func(data []byte, sequence uint64) {
+			failed = 0
 			if err := f.take(data, sequence); err != nil {
 				f.log.Error("a register of the cluster cannot be followed", "error", err)
 			}
 		})
-		if now := time.Now(); ctx.Err() == nil && now.Sub(warned) >= warnAgain {
+		if ctx.Err() == nil && failed%warnAgain == 0 {
 			f.log.Warn("a register of the cluster cannot be read; it is tried again", "register", f.name, "error", err)
-			warned = now
 		}
 		pause(ctx, retryRead)
 	}
