@@ -8,8 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -271,23 +269,5 @@ func TestInProcess(t *testing.T) {
 		if err := use(t, o); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestDocumentedPermissions: the account that FORMAT.md has to copy allows what a node needs, and no more.
-func TestDocumentedPermissions(t *testing.T) {
-	text, err := os.ReadFile("../membership/FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, account, _ := strings.Cut(string(text), "subscribe: ")
-	account, _, _ = strings.Cut(account, "]")
-	var documented []string
-	for _, quoted := range regexp.MustCompile(`"[^"]+"`).FindAllString(account, -1) {
-		documented = append(documented, strings.Trim(quoted, `"`))
-	}
-	publish, subscribe := natsconn.Names{Cluster: "web"}.Permissions()
-	if want := append(subscribe, publish...); !slices.Equal(documented, want) {
-		t.Errorf("FORMAT.md has\n%q\nwant\n%q", documented, want)
 	}
 }
