@@ -96,7 +96,7 @@ soak: ## run the long tests (build tag soak): kill, restart and compare, for as 
 	go test -tags soak -run '^TestSoak' -count 1 -timeout 4h -v ./...
 
 .PHONY: test-real
-test-real: build ## crawl what nginx and lighttpd serve (build tag real); installs Debian packages
+test-real: build ## crawl what nginx and lighttpd serve, and cut a link between network namespaces (build tag real); installs Debian packages
 	go test -tags real -run '^TestReal' -count 1 -timeout 2h -v ./...
 
 .PHONY: test-cluster

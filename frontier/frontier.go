@@ -77,6 +77,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	f := &Frontier{
 		o: o, scope: scope, epoch: epoch, share: newShare(&o),
 		hosts:           hosts,
+		traffic:         traffic{waste: newWaste()},
 		woken:           newHeap(hosts),
 		limits:          make(map[LimitKey]*limit),
 		overrides:       newOverrides(o.Overrides),

@@ -32,7 +32,8 @@ const (
 	maxSlow        = 5 * time.Second
 	enoughAnswers  = 4  // responses after which a host is not untried any more
 	meanWeight     = 64 // requests in the moving average of the latency
-	quickToRecover = 8  // quick responses in a row after which a host that did not answer is quick again
+	wasteWeight    = 128 // requests in those of the waste
+	quickToRecover = 8 // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
 	maxUnanswered  = 4 // each request in a row without a response doubles the stall time, up to this many times
 	slowTurn       = 8 // one request in this many to hosts that are not quick goes to a slow one in any case
@@ -47,7 +48,28 @@ type traffic struct {
 	credit      instant    // minus the worker time that other hosts got before waiting quick hosts; 0: it is their turn
 	creditedAt  instant    // last update of credit
 	turn        int        // requests to hosts that are not quick, so far
+	waste       waste
 }
+
+// waste says how much of the time of requests to hosts that are not quick went by without a response:
+// two moving averages, in milliseconds a request.
+type waste struct{ unanswered, all float64 }
+
+// newWaste is the waste of hosts that nobody has tried: none of them answers.
+func newWaste() waste { return waste{unanswered: 1000, all: 1000} }
+
+// add counts a request.
+func (w *waste) add(took time.Duration, answered bool) {
+	ms := float64(took.Milliseconds())
+	w.all += (ms - w.all) / wasteWeight
+	if answered {
+		ms = 0
+	}
+	w.unanswered += (ms - w.unanswered) / wasteWeight
+}
+
+// isHigh reports whether it is more than an eighth.
+func (w *waste) isHigh() bool { return w.unanswered > w.all/8 }
 
 // notQuick is the number of requests in flight to hosts that are not quick.
 func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
@@ -215,13 +237,17 @@ func (f *Frontier) recordLatency(h *host, r *Report) {
 	if r.Signal == politeness.SignalAborted {
 		return
 	}
+	isAnswered := r.Signal != politeness.SignalUnreachable
+	if h.lane != quick {
+		f.traffic.waste.add(r.Duration, isAnswered)
+	}
 	took := min(max(r.Duration.Milliseconds(), 1), 1<<16-1)
 	if h.latency == 0 {
 		h.latency = uint16(took)
 	}
 	h.latency = uint16((3*int64(h.latency) + took + 3) / 4)
 	switch {
-	case r.Signal != politeness.SignalUnreachable:
+	case isAnswered:
 		f.traffic.meanLatency += (float64(took) - f.traffic.meanLatency) / meanWeight
 		h.unanswered = 0
 		h.answers = min(h.answers+1, enoughAnswers)

@@ -3,10 +3,12 @@ package frontier
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -230,5 +232,37 @@ func TestTurns(t *testing.T) {
 			t.Errorf("delay %v: requests in a row %s, want %s", c.delay, got, c.want)
 		}
 		w.checkManners()
+	}
+}
+
+// TestTurnsOfUntriedHosts: hosts that nobody has tried have several requests in a row when such hosts have
+// answered, and one if a part of them has held requests without a response.
+func TestTurnsOfUntriedHosts(t *testing.T) {
+	const hosts = 250
+	for _, tarpits := range []int{0, 4} { // one host in so many
+		o := testOptions()
+		o.Politeness.Delay, o.Workers = 0, 1
+		w := newWorld(t, o, newMemory())
+		w.workers = 1
+		for i := range hosts {
+			w.add(urls(fmt.Sprintf("http://h%04d/", i), 2)...)
+		}
+		w.answer = func(l Lease) answer {
+			if i, _ := strconv.Atoi(l.HostName[1:]); tarpits > 0 && i%tarpits == 0 && l.Kind == Page {
+				return answer{took: 2 * time.Second, signal: politeness.SignalUnreachable}
+			}
+			return answer{took: 400 * time.Millisecond}
+		}
+		w.open()
+		w.finish(24*time.Hour, 24*time.Hour)
+		runs := 0
+		for _, run := range w.hostsInARow() {
+			if !strings.HasSuffix(run, " 1") {
+				runs++
+			}
+		}
+		if tarpits == 0 && runs < hosts/2 || tarpits > 0 && runs > hosts/100 {
+			t.Errorf("1 tarpit in %d: %d of %d hosts had requests in a row", tarpits, runs, hosts)
+		}
 	}
 }

@@ -147,7 +147,9 @@ func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt insta
 
 // turnLength is how many requests in a row a host without a delay may have before the others that are
 // due. With one request a turn, the connection to each of many hosts would be closed before its next
-// turn, and every request would need a new one.
+// turn, and every request would need a new one. A host that few requests have reached has one a turn
+// while many such hosts do not answer: tarpits that answer a request or two would keep those waiting
+// that nobody has tried.
 const turnLength = 8
 
 // inTurn is the key of a host that is due and has not had all requests of its turn.
@@ -155,10 +157,14 @@ const inTurn = always - 1
 
 // turnKey is the key under which a host waits that has work from wake on.
 func (f *Frontier) turnKey(h *host, wake instant) instant {
-	if n := h.active.inTurn; h.delay == 0 && 0 < n && n < turnLength && wake <= f.instant(f.clock) {
-		return inTurn
+	n := h.active.inTurn
+	if h.delay > 0 || n == 0 || n == turnLength || wake > f.instant(f.clock) {
+		return wake
 	}
-	return wake
+	if h.lane == slow || h.lane == untried && f.traffic.waste.isHigh() {
+		return wake
+	}
+	return inTurn
 }
 
 // countInTurn counts a request of a due host.

@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +36,7 @@ type auditFlags struct {
 func newAuditCommand(settings *settingsFlags) *cobra.Command {
 	f := auditFlags{}
 	command := &cobra.Command{
-		Use:   "audit",
+		Use:   "audit [DIR...]",
 		Short: "Prove from the request log how polite the crawl was",
 		Long: `Read the log of all requests in data_dir and check each of them against what was in force: the
 delay since the previous request to the host, Retry-After, and the rules of robots.txt, which are matched
@@ -43,17 +47,19 @@ violation.
 with the line of the robots.txt that allowed it. --requests lists the requests themselves. --since takes a
 duration (24h: the last day), a date, or a time such as 2026-11-20T13:00:00Z.
 
-It works with or without a running crawl. On a node of a cluster it reads the requests of this node, for all shards
-that it has ever had: run it on each node, or read GET /api/v1/audit of one. docs/AUDIT.md says what it proves and what it cannot.
+It works with or without a running crawl. On a node of a cluster it reads the requests of this node, for all
+shards that it has ever had. To judge those of all nodes together, name the data_dir of each, or a copy of its
+request logs (shards/*/requests): then the time between the requests of two nodes to a host is judged too, by
+the clocks of their machines. docs/AUDIT.md says what it proves and what it cannot.
 
 Exit code 0: no violation. 1: there are violations, there is no log, or a part of it cannot be read. 2: wrong
 usage or settings.`,
 		Example: `  amble audit
   amble audit --host www.example.com --since 24h
   amble audit --url https://www.example.com/page
-  amble audit --host www.example.com --requests --jsonl`,
-		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
+  amble audit --host www.example.com --requests --jsonl
+  amble audit /copies/machine1 /copies/machine2 /copies/machine3`,
+		RunE: func(command *cobra.Command, dirs []string) error {
 			o, err := f.options(time.Now())
 			if err != nil {
 				return usagef("%w", err)
@@ -62,7 +68,7 @@ usage or settings.`,
 			if err != nil {
 				return err
 			}
-			return f.run(command, c, o)
+			return f.run(command, c, dirs, o)
 		},
 	}
 	flags := command.Flags()
@@ -117,8 +123,12 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		"such as 2026-11-20T13:00:00Z", text)
 }
 
-func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Options) error {
-	dirs, err := requestLogs(c)
+func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string, o audit.Options) error {
+	ofNode := len(dirs) == 0 && c.InCluster()
+	if len(dirs) == 0 {
+		dirs = []string{c.DataDir}
+	}
+	logs, err := requestLogs(dirs)
 	if err != nil {
 		return err
 	}
@@ -128,13 +138,13 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	if o.OptOuts, err = auditOptOuts(command.Context(), c); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
-	report, err := audit.RunAll(command.Context(), dirs, o)
+	report, err := audit.RunAll(command.Context(), logs, o)
 	if err = errors.Join(err, end()); err != nil {
 		return errors.Join(err, out.Flush())
 	}
 	switch {
 	case report.Requests == 0 && len(report.Damaged) == 0:
-		err = noRequests(c, o)
+		err = noRequests(c, dirs, o)
 	case f.lines:
 	case f.asJSON:
 		err = printAuditJSON(out, report)
@@ -144,16 +154,41 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	if err = errors.Join(err, out.Flush()); err == nil {
 		err = auditProblem(report)
 	}
+	if ofNode {
+		command.PrintErrln("these are the requests of this node; amble audit with the data directories of all nodes " +
+			"judges them together")
+	}
 	return err
 }
 
-// requestLogs returns the directories of the request logs: on a node of a cluster those of all shards that it has
-// ever had.
-func requestLogs(c *config.Config) ([]string, error) {
-	if !c.InCluster() {
-		return []string{filepath.Join(c.DataDir, requestlog.DirName)}, nil
+// requestLogs returns the request logs in data directories, those that belong together in one slice. A node of a
+// cluster has a log for each shard that it has ever had, and other nodes may have others of the same shards.
+func requestLogs(dirs []string) (logs [][]string, err error) {
+	shards := make(map[string][]string) // "": of crawls without a cluster
+	for _, dir := range dirs {
+		var found []string
+		for _, pattern := range []string{requestlog.DirName, filepath.Join("shards", "*", requestlog.DirName)} {
+			some, err := fs.Glob(os.DirFS(dir), filepath.ToSlash(pattern))
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, some...)
+		}
+		if len(found) == 0 && len(dirs) > 1 {
+			return nil, exit(exitProblem, fmt.Errorf("there is no request log in %s: name the data_dir of a node", dir))
+		}
+		if len(found) == 0 {
+			found = []string{requestlog.DirName} // reading it says why
+		}
+		for _, log := range found {
+			shard := strings.TrimSuffix(log, requestlog.DirName)
+			shards[shard] = append(shards[shard], filepath.Join(dir, filepath.FromSlash(log)))
+		}
 	}
-	return filepath.Glob(filepath.Join(c.DataDir, "shards", "*", requestlog.DirName))
+	for _, shard := range slices.Sorted(maps.Keys(shards)) {
+		logs = append(logs, shards[shard])
+	}
+	return logs, nil
 }
 
 // auditOptOuts returns all opt-outs.
@@ -209,20 +244,17 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 	return end
 }
 
-// noRequests explains why there is nothing to audit.
-func noRequests(c *config.Config, o audit.Options) error {
-	dir := filepath.Join(c.DataDir, requestlog.DirName)
-	if c.InCluster() {
-		dir = filepath.Join(c.DataDir, "shards")
-	}
+// noRequests explains why there is nothing to audit in data directories.
+func noRequests(c *config.Config, dirs []string, o audit.Options) error {
+	where := strings.Join(dirs, ", ")
 	switch {
 	case c.Audit.MaxSize == 0:
 		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
 			c.Source("audit.max_size")))
 	case o.Host != "" || !o.Since.IsZero():
-		return exit(exitProblem, fmt.Errorf("the request log in %s has no matching request", dir))
+		return exit(exitProblem, fmt.Errorf("the request log in %s has no matching request", where))
 	}
-	return exit(exitProblem, fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", dir))
+	return exit(exitProblem, fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", where))
 }
 
 // printAuditJSON writes one object and holds one host at a time.

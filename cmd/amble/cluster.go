@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -52,12 +53,23 @@ func (c *clustering) connect(ctx context.Context,
 	if err != nil {
 		return exit(exitUsage, err)
 	}
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	o.Events = func(_ string, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) { // a request without permission gets no answer
+			refuse(fmt.Errorf("%w: the user of this connection has no permission for cluster %s; look at cluster.name, and "+
+				"at cluster.credentials", err, settings.Cluster.Name))
+		}
+	}
 	nc, js, err := natsconn.Connect(o)
 	if err != nil {
 		return exit(exitProblem, err)
 	}
 	defer nc.Close()
 	err = f(ctx, js, settings)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
+		err = cause
+	}
 	var known *exitError
 	if err == nil || errors.As(err, &known) {
 		return err

@@ -153,6 +153,7 @@ func (m *member) connect(
 		}
 	}
 	var reported time.Time
+	supervisor := findSupervisor(os.Getenv)
 	timeout := openTimeout / 8
 	for begun := time.Now(); ; timeout = min(2*timeout, openTimeout) {
 		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
@@ -164,10 +165,12 @@ func (m *member) connect(
 		}
 		if now := time.Now(); reserved && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting until nodes can join", "error", err)
+			supervisor.waits("until nodes can join: " + err.Error())
 			reported = now
 		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
 				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
+			supervisor.waits("for the NATS servers")
 			reported = now
 		}
 		select {

@@ -161,6 +161,13 @@ func (s *supervisor) notify(message string) {
 	_, _ = c.Write([]byte(message))
 }
 
+// waits says what the process waits for before it is ready.
+func (s *supervisor) waits(what string) {
+	if s != nil {
+		s.notify("STATUS=waiting " + what)
+	}
+}
+
 // vital is what a supervisor wants to know.
 type vital struct {
 	ready, alive bool

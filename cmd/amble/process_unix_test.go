@@ -114,59 +114,85 @@ func (p *program) checkModes(path string, masked fs.FileMode) {
 	}
 }
 
-// TestRunTellsItsSupervisor runs the program as systemd does: it says when it is ready, that it
-// lives, how it stands, and that it stops.
-func TestRunTellsItsSupervisor(t *testing.T) {
-	web := httptest.NewServer(newScriptWeb())
-	defer web.Close()
+// supervised is the program as systemd runs it.
+type supervised struct {
+	t        *testing.T
+	command  *exec.Cmd
+	listener *net.UnixConn
+	heard    []string // messages to the supervisor
+	messages strings.Builder
+}
+
+// supervise runs the program with a data directory of its own.
+func supervise(t *testing.T, arguments ...string) *supervised {
+	t.Helper()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "notify")
 	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-
-	command := exec.Command(os.Args[0], "run", "--set", "data_dir="+filepath.Join(dir, "data"), "--set",
+	t.Cleanup(func() { listener.Close() })
+	s := &supervised{t: t, listener: listener}
+	s.command = exec.Command(os.Args[0], append([]string{"run", "--set", "data_dir=" + filepath.Join(dir, "data"), "--set",
 		"fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
-		"--set", "crawl.exit_when_done=false", "--set", "server.listen=", web.URL+"/crawl/")
-	command.Args[0], command.Dir = "amble", dir
-	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
+		"--set", "crawl.exit_when_done=false", "--set", "server.listen="}, arguments...)...)
+	s.command.Args[0], s.command.Dir = "amble", dir
+	s.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
 		socket, "WATCHDOG_USEC=2000000")
-	var messages strings.Builder
-	command.Stderr = &messages
-	if err := command.Start(); err != nil {
+	s.command.Stderr = &s.messages
+	if err := s.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = command.Process.Kill() }()
-	var heard []string
-	wait := func(want string) {
-		t.Helper()
-		_ = listener.SetReadDeadline(time.Now().Add(time.Minute))
-		b := make([]byte, 1<<10)
-		for {
-			n, err := listener.Read(b)
-			if err != nil {
-				t.Fatalf("waiting for %q after %q: %v\n%s", want, heard, err, &messages)
-			}
-			heard = append(heard, string(b[:n]))
-			if strings.Contains(heard[len(heard)-1], want) {
-				return
-			}
+	t.Cleanup(func() { _ = s.command.Process.Kill() })
+	return s
+}
+
+// wait waits for a message.
+func (s *supervised) wait(want string) {
+	s.t.Helper()
+	_ = s.listener.SetReadDeadline(time.Now().Add(time.Minute))
+	b := make([]byte, 1<<10)
+	for {
+		n, err := s.listener.Read(b)
+		if err != nil {
+			s.t.Fatalf("waiting for %q after %q: %v\n%s", want, s.heard, err, &s.messages)
+		}
+		s.heard = append(s.heard, string(b[:n]))
+		if strings.Contains(s.heard[len(s.heard)-1], want) {
+			return
 		}
 	}
-	wait("READY=1")
-	if len(heard) > 1 {
-		t.Errorf("heard %q before it is ready", heard)
+}
+
+// TestRunTellsItsSupervisor: it says when it is ready, that it lives, how it stands, and that it stops.
+func TestRunTellsItsSupervisor(t *testing.T) {
+	web := httptest.NewServer(newScriptWeb())
+	defer web.Close()
+	s := supervise(t, web.URL+"/crawl/")
+	s.wait("READY=1")
+	if len(s.heard) > 1 {
+		t.Errorf("heard %q before it is ready", s.heard)
 	}
-	wait("WATCHDOG=1")
-	wait("STATUS=running: ")
-	wait("WATCHDOG=1")
-	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+	s.wait("WATCHDOG=1")
+	s.wait("STATUS=running: ")
+	s.wait("WATCHDOG=1")
+	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	wait("STOPPING=1")
-	if err := command.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, &messages)
+	s.wait("STOPPING=1")
+	if err := s.command.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &s.messages)
+	}
+}
+
+// TestNodeTellsItsSupervisor: a node that waits for the servers of other machines is not ready, and says why.
+func TestNodeTellsItsSupervisor(t *testing.T) {
+	t.Parallel()
+	s := supervise(t, "--set", "cluster.embed.listen=127.0.0.1:0", "--set", "cluster.embed.listen_routes=127.0.0.1:0",
+		"--set", "cluster.embed.routes=127.0.0.1:1")
+	s.wait("STATUS=waiting for the NATS servers")
+	if len(s.heard) > 1 {
+		t.Errorf("heard %q before it waits", s.heard)
 	}
 }

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -67,35 +65,35 @@ type Counts struct {
 // besides that one file of the log at most. The log may be written meanwhile.
 func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 	r := newReport()
-	return r, r.read(ctx, dir, o)
+	return r, r.read(ctx, []string{dir}, o)
 }
 
-// RunAll is Run for the logs of several crawls that have no host in common, one after the other. A directory that
-// does not exist has no log.
-func RunAll(ctx context.Context, dirs []string, o Options) (*Report, error) {
+// RunAll is Run for several crawls that have no host in common, one after the other. Each is given by the directories
+// of its logs: one, or several if nodes on several machines have crawled it in turn. Their requests are judged
+// together, and times between those of two machines are measured by their wall clocks.
+func RunAll(ctx context.Context, crawls [][]string, o Options) (*Report, error) {
 	r := newReport()
-	for _, dir := range dirs {
-		one := newReport()
-		one.Counts, one.From, one.To, one.Violations, one.hosts = r.Counts, r.From, r.To, r.Violations, r.hosts
-		if err := one.read(ctx, dir, o); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, dirs := range crawls {
+		if err := r.read(ctx, dirs, o); err != nil {
 			return r, err
 		}
-		one.Damaged = append(r.Damaged, one.Damaged...)
-		one.Lost, one.Unfinished = one.Lost+r.Lost, one.Unfinished+r.Unfinished
-		r = one
 	}
 	return r, nil
 }
 
 func newReport() *Report { return &Report{Violations: []Violation{}, hosts: make(map[string]*host)} }
 
-// read reads a log. Lost, Damaged and Unfinished are those of this log.
-func (r *Report) read(ctx context.Context, dir string, o Options) error {
-	j := newJudge(o.Robots)
-	s, err := requestlog.Read(dir, requestlog.Query{Since: o.Since}, func(q *requestlog.Request) error {
+// read reads the logs of a crawl.
+func (r *Report) read(ctx context.Context, dirs []string, o Options) error {
+	judges := make([]*judge, len(dirs))
+	for i := range judges {
+		judges[i] = newJudge(o.Robots)
+	}
+	s, err := requestlog.ReadMerged(dirs, requestlog.Query{Since: o.Since}, func(log int, q *requestlog.Request) error {
 		if ctx.Err() != nil { // a robots.txt may take long for each verdict
 			return ctx.Err()
 		}
+		j := judges[log]
 		j.enter(q)
 		name := q.URL.Host()
 		if o.Host != "" && name != o.Host {
@@ -111,7 +109,7 @@ func (r *Report) read(ctx context.Context, dir string, o Options) error {
 		}
 		return nil
 	})
-	r.Lost, r.Damaged, r.Unfinished = s.Lost, s.Damaged, s.Unfinished
+	r.Lost, r.Damaged, r.Unfinished = r.Lost+s.Lost, append(r.Damaged, s.Damaged...), r.Unfinished+s.Unfinished
 	return err
 }
 

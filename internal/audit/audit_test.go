@@ -104,6 +104,40 @@ func (w *world) audit(o Options) *Report {
 	return r
 }
 
+// TestNodes: the requests of two machines to a host are judged together, by their wall clocks where they follow one
+// another, and those of one machine by its own clock.
+func TestNodes(t *testing.T) {
+	const a = "http://a.test/"
+	audit := func(second time.Duration) *Report {
+		one, other := newWorld(t), newWorld(t)
+		other.process.Boot = "other"
+		other.open()
+		one.page(a, 0, nil)
+		other.page(a+"2", second, nil)
+		one.page(a+"3", 4*time.Second, nil)
+		other.page(a+"4", 6*time.Second, nil)
+		one.close()
+		other.close()
+		r, err := RunAll(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}}, Options{Robots: robots.DefaultOptions()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Requests != 4 || len(r.Hosts()) != 1 {
+			t.Errorf("%d requests of %d hosts, want 4 of 1", r.Requests, len(r.Hosts()))
+		}
+		return r
+	}
+	if r := audit(2 * time.Second); len(r.Violations) > 0 || r.WallClock != 3 ||
+		r.Hosts()[0].Smallest.Seconds != 1.9 {
+		t.Errorf("polite nodes: %v, %d gaps by the wall clock, smallest %+v", r.Violations, r.WallClock,
+			r.Hosts()[0].Smallest)
+	}
+	r := audit(500 * time.Millisecond)
+	if kinds := kindsOf(r); !slices.Equal(kinds, []Kind{ShortGap}) || r.Violations[0].URL != a+"2" {
+		t.Errorf("a node that requests too soon after another: %v", r.Violations)
+	}
+}
+
 func kindsOf(r *Report) (kinds []Kind) {
 	for _, v := range r.Violations {
 		kinds = append(kinds, v.Kind)

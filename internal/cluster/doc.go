@@ -57,6 +57,9 @@
 // writes it when it knows that its own trust is over, or that its predecessor has ended
 // (Options.Predecessor), or else waits for a TTL of silence as everybody does.
 //
+// The trust that a process has lost by its end may still have been the reason for grants. So a seal says
+// whether another node has written it (Key.Silent): then a TTL of silence is over, and they have ended too.
+//
 // # Ownership
 //
 // Who should own a shard follows from the live members by rendezvous hashing, the same on all nodes
@@ -85,24 +88,30 @@
 //
 // A grant has the same form as trust. The user may use its slots until
 //
-//	instant before the request was sent + TTL - Margin
+//	instant before the request was sent + min(TTL - Margin, trust that the granter had left)
 //
 // and the granter counts them for a TTL after it has handled the request. A user that still needs its
-// slots repeats the request when half of that time is over. A user alone gets all slots, and keeps them
+// slots makes another request when half of its time is over. A user alone gets all slots, and keeps them
 // while its requests are answered. If others come, its grants tell it to keep less.
 //
 //   - Slots go back only by a request, which says how many the user keeps. It keeps no more from the
 //     instant before it sends that, and takes no answer to an earlier request. So an answer under way
-//     and a request under way never make the granter count less than the user has.
+//     and a request under way never make the granter count less than the user has. When slots have
+//     expired, the next request keeps none.
 //   - A user whose membership is over has no slots, because its requests have ended.
 //   - A granter that releases its shard leaves what it has granted in the release ([Handover]), so the
 //     next one goes on at once. Whoever claims the shard has seen the release, because its claim has the
 //     release as its condition. The times in it count from the instant at which it was seen: that is
 //     later than it was written, so no slot is granted again too early.
-//   - Otherwise a new granter does not know what the one before has granted. So for a TTL after its claim
-//     it only confirms what users say that they keep, which the one before has granted; a user does not
-//     take that for slots that have expired. Behind that all earlier grants have ended. The first owner of
-//     a shard need not wait, and neither must an owner whose engine runs again.
+//   - Otherwise a new granter does not know what the one before has granted, and waits until that has
+//     ended. Meanwhile it only confirms what users say that they keep, which the one before has granted.
+//     The first owner of a shard need not wait, and neither must an owner whose engine runs again.
+//   - If the one before was sealed after a TTL of silence, its grants have ended with its trust: the parts
+//     of the time that a grant and the trust before it last are counted by one clock each, so they are
+//     as exact as if one clock had counted the trust. Grants of owners before that one were made before its
+//     claim. So they have ended a TTL after that was seen, mostly long ago.
+//   - In all other cases, as after a process that was killed and began again at once, all grants were made
+//     before the claim of the new granter, and end within a TTL after it.
 //   - After slots come back used, or expire, the delay runs from that instant, since the last request
 //     may have ended just then. The time that a grant tells the user to wait counts from its arrival.
 //   - A slot that another user waits for is given back after one request, or a moment after it could
@@ -117,7 +126,7 @@
 //
 //	(TTL - Margin) / (1 - e) < TTL / (1 + e)
 //
-// must hold, which the default options do for e up to 5 %. Times that one node reports to another are
+// must hold, which the default options do for e up to 5 %. Times that one node tells another to wait are
 // made longer by Margin/TTL, for the same reason.
 //
 // # What is not promised

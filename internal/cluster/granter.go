@@ -38,14 +38,14 @@ type user struct {
 	sent   Instant // the newest grant
 }
 
-// handle takes a request and appends the grants that follow from it to out: the answer, grants to
-// users that have waited, and the wish that holders keep less. Before it is ready, the granter only
-// confirms what users have.
-func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
+// handle takes a request and returns the grants that follow from it: the answer, grants to users that
+// have waited, and the wish that holders keep less. Before it is ready, the granter only confirms what
+// users have. The caller adds For.
+func (g *granter) handle(now Instant, r GrantRequest) []Grant {
 	l := g.limits[r.Key]
 	if l == nil {
 		if now < g.ready && r.Keep <= 0 || len(g.limits) >= g.o.Limits {
-			return out
+			return nil
 		}
 		l = &sharedLimit{lastEnd: g.ready}
 		g.limits[r.Key] = l
@@ -53,7 +53,7 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
 	l.expire(now, g)
 	u := l.find(r)
 	if r.User.Born < u.Born || r.User.Born == u.Born && r.Number < u.number {
-		return out // late
+		return nil // late
 	}
 	u.limit = r.Limit
 	l.updateLimit()
@@ -66,14 +66,12 @@ func (g *granter) handle(now Instant, r GrantRequest, out []Action) []Action {
 		l.moveLast(u)
 	}
 	if now >= g.ready {
-		return l.serve(now, g.o, r.Key, u, out)
+		return l.serve(now, g.o, r.Key, u)
 	}
 	if u.slots > 0 {
-		confirmed := l.grant(now, g.o, r.Key, u, l.limit.Slots)
-		confirmed.Grant.Confirms = true
-		out = append(out, confirmed)
+		return []Grant{l.grant(now, g.o, r.Key, u, l.limit.Slots)}
 	}
-	return out
+	return nil
 }
 
 // take takes what a request says for the first time. If it is repeated, it is the same.
@@ -154,16 +152,16 @@ func (l *sharedLimit) moveLast(u *user) {
 }
 
 // grant tells a user what it has, and how much it should keep.
-func (l *sharedLimit) grant(now Instant, o *Options, key string, u *user, share int) SendGrant {
+func (l *sharedLimit) grant(now Instant, o *Options, key string, u *user, share int) Grant {
 	u.share, u.sent = share, now
-	return SendGrant{Grant{Key: key, User: u.Member, Number: u.number, Slots: u.slots,
-		After: max(0, l.notBefore(o).Sub(now)), Share: share}}
+	return Grant{Key: key, User: u.Member, Number: u.number, Slots: u.slots,
+		After: max(0, l.notBefore(o).Sub(now)), Share: share}
 }
 
 // serve grants the free slots: to the users that wait, the longest wait first, then to the one that
 // made the request. It answers that one in any case. If users still wait, holders learn how much
 // they should keep.
-func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user, out []Action) []Action {
+func (l *sharedLimit) serve(now Instant, o *Options, key string, from *user) (out []Grant) {
 	free, active, waiting := l.limit.Slots, 0, 0
 	for _, u := range l.users {
 		free -= u.slots
@@ -252,10 +250,11 @@ type allowance struct {
 // want returns how many slots there is a use for.
 func (a *allowance) want() int { return a.using + a.waiting }
 
-// expire gives up slots that are no longer valid.
+// expire gives up slots that are no longer valid. The granter learns that from another request, so an
+// answer to an earlier one is of no use.
 func (a *allowance) expire(now Instant) {
-	if now >= a.until {
-		a.slots = 0
+	if a.slots > 0 && now >= a.until {
+		a.slots, a.number = 0, 0
 	}
 }
 
@@ -288,8 +287,14 @@ func (a *allowance) isDue(now Instant, o *Options) bool {
 	return a.slots == 0 || !a.answered || a.want() > a.slots && a.slots < a.share || a.isOld(now, o)
 }
 
-// isOld reports whether half of the time is over for which the answer to the newest request is valid.
-func (a *allowance) isOld(now Instant, o *Options) bool { return now.Sub(a.sent) >= (o.TTL-o.Margin)/2 }
+// isOld reports whether half of the time is over for which the newest request has slots, or could have.
+func (a *allowance) isOld(now Instant, o *Options) bool {
+	valid := o.TTL - o.Margin
+	if a.answered && a.slots > 0 {
+		valid = a.until.Sub(a.sent)
+	}
+	return now.Sub(a.sent) >= valid/2
+}
 
 // request returns the request that tells the granter what the node keeps and wants. It is the newest one
 // again unless something is given back or that one is old: an answer to an earlier request is of no use,
@@ -305,11 +310,9 @@ func (a *allowance) request(now Instant, o *Options, user Member, number uint64)
 
 // apply takes an answer to the newest request.
 func (a *allowance) apply(now Instant, o *Options, g Grant) {
-	until := a.sent.Add(o.TTL - o.Margin)
+	a.expire(now)
+	until := a.sent.Add(min(o.TTL-o.Margin, g.For))
 	if g.Number != a.number || now >= until {
-		return
-	}
-	if a.expire(now); g.Confirms && a.slots == 0 {
 		return
 	}
 	if a.slots == 0 && g.Slots > 0 {

@@ -33,8 +33,7 @@ func (b *grantBench) request(now time.Duration, node string, born Sequence, keep
 
 func (b *grantBench) handle(now time.Duration, r GrantRequest) map[string]Grant {
 	grants := make(map[string]Grant)
-	for _, action := range b.g.handle(at(now), r, nil) {
-		g := action.(SendGrant).Grant
+	for _, g := range b.g.handle(at(now), r) {
 		grants[g.User.Node] = g
 	}
 	return grants
@@ -55,22 +54,23 @@ func TestGranterWaits(t *testing.T) {
 	}
 }
 
-// TestGranterConfirms: before its wait is over, a granter confirms what users have, and then counts it.
+// TestGranterConfirms: before its wait is over, a granter confirms what users have, and then counts it. Slots that
+// have expired by the time at which the answer arrives are not confirmed.
 func TestGranterConfirms(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
-	if g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]; g.Slots != 3 || !g.Confirms || g.Share != 4 {
+	if g := b.request(-5*time.Second, "a", 1, 3, 4)["a"]; g.Slots != 3 || g.Share != 4 {
 		t.Errorf("%+v", g)
 	}
 	if grants := b.request(-4*time.Second, "b", 1, 0, 4); len(grants) > 0 {
 		t.Errorf("%+v before the wait is over", grants)
 	}
 	grants := b.request(0, "b", 1, 0, 4)
-	if g := grants["b"]; g.Slots != 1 || g.Confirms {
+	if g := grants["b"]; g.Slots != 1 {
 		t.Errorf("%+v", grants)
 	}
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1, share: 1, slots: 1, until: at(10 * time.Second)}
-	confirms := Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, Confirms: true}
+	confirms := Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: o.TTL}
 	if a.apply(at(time.Second), &o, confirms); a.until != at(18*time.Second) {
 		t.Errorf("confirmed until %v", a.until.Sub(at(0)))
 	}
@@ -88,8 +88,8 @@ func TestGranterHandsOver(t *testing.T) {
 	b.request(time.Second, "a", 1, 0, 4)
 	b.number++
 	b.limit.Delay = delay
-	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1}, nil)
-	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true}, nil)
+	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1})
+	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true})
 	h := b.g.handover(at(6 * time.Second))
 	if len(h.Limits) != 2 || h.Ready != -6*time.Second {
 		t.Fatalf("%+v", h)
@@ -104,9 +104,9 @@ func TestGranterHandsOver(t *testing.T) {
 	}
 	for _, key := range []string{"returned", "unknown"} {
 		var after time.Duration
-		for _, action := range b.g.handle(at(time.Hour), GrantRequest{Key: key, Limit: Limit{Slots: 1, Delay: delay},
-			User: Member{"b", 1}, Number: b.number, Want: 1}, nil) {
-			after = action.(SendGrant).Grant.After
+		for _, g := range b.g.handle(at(time.Hour), GrantRequest{Key: key, Limit: Limit{Slots: 1, Delay: delay},
+			User: Member{"b", 1}, Number: b.number, Want: 1}) {
+			after = g.After
 		}
 		if want := map[string]time.Duration{"returned": stretched - time.Second, "unknown": stretched - 6*time.Second}; after != want[key] {
 			t.Errorf("%q: after %v", key, after)
@@ -266,7 +266,7 @@ func TestUnusedSlot(t *testing.T) {
 	take := func(after time.Duration) *allowance {
 		a := &allowance{key: "key", waiting: 1}
 		a.request(at(0), &o, Member{}, 1)
-		a.apply(at(time.Second), &o, Grant{Number: 1, Slots: 1, Share: 0, After: after})
+		a.apply(at(time.Second), &o, Grant{Number: 1, Slots: 1, For: o.TTL, Share: 0, After: after})
 		return a
 	}
 	a := take(5 * time.Second)
@@ -289,7 +289,7 @@ func TestUnusedSlot(t *testing.T) {
 	if a.isValid(at(17*time.Second+1), &o) {
 		t.Error("a request with less than a second of the grant left")
 	}
-	a.apply(at(2*time.Second), &o, Grant{Number: 0, Slots: 2})
+	a.apply(at(2*time.Second), &o, Grant{Number: 0, Slots: 2, For: o.TTL})
 	if a.slots != 1 {
 		t.Error("a grant for another request counts")
 	}
@@ -342,6 +342,33 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
+// TestShortGrant: slots are valid as long as the granter trusts itself, and are kept by another request when half of that
+// time is over. After their end the next request is another one, which says that they were used.
+func TestShortGrant(t *testing.T) {
+	o := testOptions()
+	a := &allowance{key: "key", waiting: 1}
+	a.apply(at(time.Second), &o, Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: 6 * time.Second, Share: 1})
+	if a.slots != 1 || a.until != at(6*time.Second) || a.isDue(at(3*time.Second-1), &o) || !a.isDue(at(3*time.Second), &o) {
+		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
+	}
+	a.used = true
+	second := a.request(at(3*time.Second), &o, Member{}, 2)
+	if second.Number != 2 || second.Keep != 1 {
+		t.Errorf("%+v", second)
+	}
+	a.expire(at(6 * time.Second))
+	if !a.isDue(at(6*time.Second), &o) {
+		t.Error("nothing is requested after the end")
+	}
+	a.apply(at(6*time.Second), &o, Grant{Number: 2, Slots: 1, For: o.TTL, Share: 1})
+	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 || !third.Used {
+		t.Errorf("%d slots, %+v", a.slots, third)
+	}
+	if a.apply(at(7*time.Second), &o, Grant{Number: 3, Slots: 1, For: time.Second, Share: 1}); a.slots != 0 {
+		t.Error("a grant has effect that is over when it arrives")
+	}
+}
+
 // TestSlowAnswer: a request that is repeated is the same one, so an answer that takes longer than Retry is one to it. Half
 // of the time later it is another.
 func TestSlowAnswer(t *testing.T) {
@@ -354,7 +381,7 @@ func TestSlowAnswer(t *testing.T) {
 	if again := a.request(at(o.Retry), &o, Member{}, 2); again != first {
 		t.Errorf("%+v is repeated as %+v", first, again)
 	}
-	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, Share: 1}); a.slots != 1 || a.until != at(18*time.Second) {
+	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, For: o.TTL, Share: 1}); a.slots != 1 || a.until != at(18*time.Second) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
 	}
 	if next := a.request(at(9*time.Second), &o, Member{}, 3); next.Number != 3 || next.Keep != 1 {

@@ -74,8 +74,12 @@ func (n *Node) Until(key string) Instant {
 
 // GrantRequested takes a request to the granter of a shared limit.
 func (n *Node) GrantRequested(now Instant, r GrantRequest) {
-	if n.IsGranter(now, r.Key) && n.isMember(r.User) {
-		n.out = n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r, n.out)
+	if !n.IsGranter(now, r.Key) || !n.isMember(r.User) {
+		return
+	}
+	for _, g := range n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r) {
+		g.For = n.self.until.Sub(now)
+		n.out = append(n.out, SendGrant{g})
 	}
 }
 

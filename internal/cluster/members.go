@@ -19,6 +19,7 @@ type record struct {
 	hash    uint64
 	seq     Sequence
 	born    Sequence // of the newest membership
+	expired Sequence // the newest seal after a TTL of silence
 	process uint64
 	weight  uint16
 	sealed  bool
@@ -58,12 +59,19 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 	r.alive = r.seq != 0 && born == r.born && !k.Sealed
 	r.seq, r.born, r.process, r.weight, r.sealed, r.seen, r.silent = seq, max(born, r.born), k.Process, k.Weight,
 		k.Sealed, now, false
+	if k.Silent {
+		r.expired = seq
+	}
 	return true
 }
 
 // isOver reports whether a membership of the node has ended. Only messages of the register prove
 // that: a seal, or the begin of a later membership. Both are written after the trust has ended.
 func (r *record) isOver(born Sequence) bool { return born < r.born || r.sealed && born < r.seq }
+
+// isExpired reports whether a membership has ended after a TTL of silence, as far as this node knows. Then
+// what it has granted has ended too. Grants of one that has ended otherwise may go on.
+func (r *record) isExpired(born Sequence) bool { return born < r.expired }
 
 // isLive reports whether the node takes shards, as far as this node knows.
 func (r *record) isLive() bool { return r.seq != 0 && !r.sealed && !r.silent && r.weight > 0 }

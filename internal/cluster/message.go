@@ -23,6 +23,7 @@ type Key struct {
 	Born    Sequence // of the message that began the membership; 0 in that message itself
 	Weight  uint16   // the share of the shards that the node takes; 0 if it wants none
 	Sealed  bool     // the membership is over: the node has left, or another has sealed it
+	Silent  bool     // in a seal: another has written it, after a TTL of silence
 }
 
 // Member is one membership of a node. A process may have several, one after the other.
@@ -53,17 +54,16 @@ type GrantRequest struct {
 }
 
 // Grant is the answer to a [GrantRequest]. The slots are valid for TTL - Margin from the instant at
-// which the user sent the request with this number. A grant never takes a slot away.
+// which the user sent the request with this number, but no longer than For. A grant never takes a slot
+// away.
 type Grant struct {
 	Key    string
 	User   Member
 	Number uint64        // of the newest request that the granter knows
 	Slots  int           // slots that the user has, those that it kept included
+	For    time.Duration // the trust that the granter had left when it answered
 	After  time.Duration // from the arrival of the grant to the earliest start of a request
 	Share  int           // slots that the user should keep at most, because others wait
-	// Confirms says that the slots are those that the user has kept. If they have expired by the time
-	// at which the grant arrives, the user has none.
-	Confirms bool
 }
 
 // Limit is what hosts of several shards share. If the users of a limit have different settings, the

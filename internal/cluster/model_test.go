@@ -7,8 +7,7 @@ import (
 )
 
 // The bounds of the model: how long faults last, and how long after them nobody may starve. A message
-// of a dead node may come 30 s late, the node is sealed a TTL after that, and its successor grants
-// nothing for another TTL.
+// of a dead node may come 30 s late, and the node is sealed a TTL after that.
 const (
 	faultsFor    = 4 * time.Minute
 	ownersWithin = 65 * time.Second
@@ -30,7 +29,7 @@ func TestModel(t *testing.T) {
 func modelRun(t *testing.T, seed uint64) int {
 	t.Helper()
 	w := newWorld(seed)
-	w.populate(3 + int(seed%4))
+	w.populate(4 + int(seed%3))
 	w.live()
 	if w.violation != "" {
 		t.Fatalf("seed %d: %s", seed, w.violation)
@@ -91,10 +90,18 @@ func TestModelFindsFaults(t *testing.T) {
 		"grants without a delay": laxOdd(func(l *Limit) { l.Delay = 0 }),
 		"hands over no users":    forgeUsers(func(HandoverUser) []HandoverUser { return nil }),
 		"hands over too little":  forgeUsers(func(u HandoverUser) []HandoverUser { u.Left /= 4; return []HandoverUser{u} }),
+		"hands over no wait":     forgeHandover(func(h *Handover) { h.Ready = -never }),
+		"hands over no delays": forgeHandover(func(h *Handover) {
+			for i := range h.Limits {
+				h.Limits[i].LastEnd = -never
+			}
+		}),
+		"grants for longer than it trusts itself": func(w *world) { w.lend = func(g *Grant) { g.For = never } },
+		"takes any seal for one after a TTL":      func(w *world) { w.forgeKey = func(k *Key) { k.Silent = k.Sealed } },
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed < 50; seed++ {
+			for seed := uint64(1); seed < 200; seed++ {
 				w := newWorld(seed)
 				fault(w)
 				w.populate(5)
@@ -133,7 +140,7 @@ func laxOdd(fault func(l *Limit)) func(w *world) {
 // forgeHandover breaks what processes hand over.
 func forgeHandover(fault func(h *Handover)) func(w *world) {
 	return func(w *world) {
-		w.forge = func(e *Epoch, _ int) {
+		w.forge = func(e *Epoch) {
 			if e.Handover == nil {
 				return
 			}

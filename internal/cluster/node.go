@@ -142,7 +142,7 @@ func (n *Node) KeyAnswer(now Instant, node string, id uint64, seq Sequence, writ
 	}
 	r.seal.id = 0 // the time of the seal stays, so the next one is not too soon
 	if written {
-		n.KeySeen(now, node, seq, Key{Born: r.born, Sealed: true})
+		n.KeySeen(now, node, seq, Key{Born: r.born, Sealed: true, Silent: true})
 	} else {
 		n.out = append(n.out, ReadKey{node})
 	}
@@ -155,6 +155,6 @@ func (n *Node) sealMember(now Instant, r *record) {
 		return
 	}
 	r.seal = write{n.id(), r.seq, now}
-	n.out = append(n.out, WriteKey{r.seal.id, r.name, r.seq, Key{Born: r.born, Sealed: true}})
+	n.out = append(n.out, WriteKey{r.seal.id, r.name, r.seq, Key{Born: r.born, Sealed: true, Silent: true}})
 	n.dirty = true // until the seal is seen
 }

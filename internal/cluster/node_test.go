@@ -310,7 +310,8 @@ func TestGrant(t *testing.T) {
 	if n.Start(at(31*time.Second), "key") {
 		t.Error("a request without a grant")
 	}
-	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1})
+	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute,
+		Share: 1})
 	if until := n.allowances[0].until; until != at(49*time.Second) {
 		t.Errorf("granted until %v", until.Sub(at(0)))
 	}
@@ -347,7 +348,8 @@ func TestExpiredRequest(t *testing.T) {
 	if r.Request.Keep != 0 || r.Request.Want != 3 {
 		t.Fatalf("request %+v", r)
 	}
-	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, Share: 1, After: time.Second}
+	g := Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute, Share: 1,
+		After: time.Second}
 	n.Granted(at(31*time.Second), g)
 	if n.MayContinue(at(33*time.Second), "key") {
 		t.Error("two requests go on with one slot")
@@ -371,8 +373,41 @@ func TestGranterNeedsTrust(t *testing.T) {
 		t.Errorf("%+v without trust", g)
 	}
 	n.GrantRequested(n.Trust()-1, r)
-	if g, ok := find[SendGrant](n.Actions()); !ok || g.Grant.Slots != 2 {
+	if g, ok := find[SendGrant](n.Actions()); !ok || g.Grant.Slots != 2 || g.Grant.For != 1 {
 		t.Errorf("%+v with trust", g)
+	}
+}
+
+// TestNewGranter: a granter waits until all grants that it does not know of have ended. Those of an owner that was silent
+// for a TTL have, and only those of owners before it may go on.
+func TestNewGranter(t *testing.T) {
+	for name, tt := range map[string]struct {
+		claimed time.Duration // the epoch of the one before is seen then
+		end     Key
+		waits   time.Duration // from 25 s
+	}{
+		"sealed after a TTL":            {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
+		"has claimed it lately":         {14 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 9 * time.Second},
+		"sealed by itself":              {4 * time.Second, Key{Born: 400, Sealed: true}, 20 * time.Second},
+		"another process has begun":     {4 * time.Second, Key{}, 20 * time.Second},
+		"sealed after a TTL, and begun": {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := member(t, testOptions())
+			n.KeySeen(at(4*time.Second), "other", 400, Key{Weight: 1})
+			beatAll(n, 4*time.Second, tt.claimed)
+			n.EpochSeen(at(tt.claimed), 1, 401, Epoch{Owner: Member{"other", 400}})
+			n.EngineStopped(at(tt.claimed), 1)
+			beatAll(n, tt.claimed, 24*time.Second)
+			n.KeySeen(at(25*time.Second), "other", 500, tt.end)
+			if strings.Contains(name, "and begun") {
+				n.KeySeen(at(25*time.Second), "other", 501, Key{})
+			}
+			n.EpochSeen(at(25*time.Second), 1, 502, Epoch{Owner: n.Member()})
+			if ready := n.byShard[1].granter.ready; ready != at(25*time.Second+tt.waits) {
+				t.Errorf("ready after %v", ready.Sub(at(25*time.Second)))
+			}
+		})
 	}
 }
 

@@ -9,8 +9,8 @@ type epochView struct {
 	owner    int32    // the record of the owner
 	released bool
 	handover *Handover // of a release
-	seen     Instant   // when handover was seen
-	granter  *granter  // what was granted before, if the epoch is of this node and it knows that
+	seen     Instant   // when the message was seen
+	granter  *granter  // what was granted before, if the epoch is of this node
 	isHeld   bool      // the node has a holding of the shard
 }
 
@@ -158,9 +158,7 @@ func (n *Node) settle(h *holding) {
 func (n *Node) open(now Instant, h *holding) {
 	h.engine, h.opened = running, n.epochs[h.shard].seq
 	v := &n.epochs[h.shard]
-	if h.granter, v.granter = v.granter, nil; h.granter == nil {
-		h.granter = newGranter(now.Add(n.o.TTL), &n.o, n.isOver)
-	}
+	h.granter, v.granter = v.granter, nil
 	n.out = append(n.out, OpenEngine{h.shard, h.opened})
 }
 
@@ -202,7 +200,7 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 	v := &n.epochs[s]
 	var inherited *granter
 	if e.Owner == n.Member() && !e.Released {
-		inherited = n.inherited(s)
+		inherited = n.inherited(now, s)
 	}
 	v.granter = inherited
 	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
@@ -220,17 +218,22 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 }
 
 // inherited returns the granter of a shard that this node has claimed with the message after the newest
-// one that it has seen: the condition of all its writes was that one or an earlier one. It returns nil
-// if the node does not know what was granted before.
-func (n *Node) inherited(s Shard) *granter {
+// one that it has seen: the condition of all its writes was that one or an earlier one.
+func (n *Node) inherited(now Instant, s Shard) *granter {
 	v := &n.epochs[s]
-	switch {
-	case v.seq == 0: // the first owner
-		return newGranter(-Instant(never), &n.o, n.isOver)
+	ready := now.Add(n.o.TTL)
+	switch g := n.granterOf(s); {
 	case v.handover != nil:
 		return v.handover.granter(v.seen, &n.o, n.isOver)
+	case g != nil:
+		return g
+	case v.seq == 0: // the first owner
+		ready = -Instant(never)
+	case n.members.all[v.owner].isExpired(v.born):
+		// What the owner has granted has ended. What others have granted before it ends within a TTL.
+		ready = max(now, v.seen.Add(n.o.TTL))
 	}
-	return n.granterOf(s)
+	return newGranter(ready, &n.o, n.isOver)
 }
 
 // granterOf returns the granter of the newest epoch of a shard, if this node has it. It may have ended.

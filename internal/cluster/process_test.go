@@ -17,6 +17,7 @@ type process struct {
 	paused     bool
 	waiting    []func() // what reaches it while it is paused
 	cut        bool
+	mute       bool // cut off from the log only
 	closing    bool
 	base       time.Duration // the clock showed offset then
 	offset     Instant
@@ -58,8 +59,34 @@ func (p *process) start() {
 	p.life++
 	p.paused, p.closing, p.waiting = false, false, nil
 	p.n = newNode(p.clock(), o)
-	p.resync()
+	if !w.chance(0.5) {
+		p.resync()
+	}
 	w.after(w.between(0, time.Second), p.tick)
+}
+
+// replace kills the process. The next one knows that, begins at once, and leaves in an orderly way soon.
+func (p *process) replace() {
+	p.kill()
+	p.mayRestart = 0
+	p.start()
+	p.n.o.Predecessor = p.born
+	p.leaveSoon(p.life, p.w.random.IntN(2)*p.w.random.IntN(40))
+}
+
+// leaveSoon makes the process leave so many tenths of a second after it has become a member.
+func (p *process) leaveSoon(life, after int) {
+	p.w.after(100*time.Millisecond, func() {
+		switch {
+		case p.life != life || p.n == nil:
+		case p.n.Born() == 0:
+			p.leaveSoon(life, after)
+		case after > 0:
+			p.leaveSoon(life, after-1)
+		default:
+			p.leave()
+		}
+	})
 }
 
 // kill ends the process. The system closes its connections.
@@ -110,11 +137,12 @@ func (p *process) tick() {
 	}
 }
 
-// send brings a message from the process to the log, or an answer back: late, more than once, or
-// never.
-func (p *process) send(do func()) {
+// send brings a message from the process to the log, or an answer back.
+func (p *process) send(do func()) { p.transmit(p.cut || p.mute || p.w.down, do) }
+
+// transmit brings a message somewhere: late, more than once, or never.
+func (p *process) transmit(away bool, do func()) {
 	w := p.w
-	away := p.cut || w.down
 	if away && !w.chance(0.4) || w.chance(0.03) {
 		return
 	}
@@ -143,10 +171,13 @@ func (p *process) act() {
 		life := p.life
 		switch a := action.(type) {
 		case WriteKey:
+			if w.forgeKey != nil {
+				w.forgeKey(&a.Key)
+			}
 			p.send(func() { w.writeKey(p, life, a) })
 		case WriteEpoch:
 			if w.forge != nil {
-				w.forge(&a.Epoch, p.i)
+				w.forge(&a.Epoch)
 			}
 			p.send(func() { w.writeEpoch(p, life, a) })
 		case ReadKey:
@@ -175,6 +206,9 @@ func (p *process) act() {
 			p.tell(func(to *process) bool { return to.n.byShard[s] != nil },
 				func(n *Node, now Instant) { n.GrantRequested(now, a.Request) })
 		case SendGrant:
+			if w.lend != nil {
+				w.lend(&a.Grant)
+			}
 			p.tell(func(to *process) bool { return to.name == a.Grant.User.Node },
 				func(n *Node, now Instant) { n.Granted(now, a.Grant) })
 		case NameTaken:
@@ -195,7 +229,7 @@ func (p *process) tell(is func(to *process) bool, f func(n *Node, now Instant)) 
 	for _, to := range p.w.processes {
 		if to.n != nil && is(to) {
 			life := to.life
-			p.send(func() {
+			p.transmit(p.cut || p.w.down, func() {
 				if !to.cut {
 					to.deliver(life, f)
 				}
@@ -206,7 +240,7 @@ func (p *process) tell(is func(to *process) bool, f func(n *Node, now Instant)) 
 
 // resync repeats all registers to a process, as a watch does when it begins again.
 func (p *process) resync() {
-	if p.n == nil || p.cut || p.w.down {
+	if p.n == nil || p.cut || p.mute || p.w.down {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.w.keys)) {
@@ -272,15 +306,20 @@ func (p *process) fault() {
 	if !w.faulty {
 		return
 	}
-	switch w.random.IntN(12) {
+	kind := w.random.IntN(12)
+	if w.calm {
+		kind = 8 // the clock
+	}
+	switch kind {
 	case 0:
 		p.kill()
 	case 1, 2:
 		p.pause(w.between(0, 70*time.Second))
 	case 3, 4, 5, 6:
-		if !p.cut {
-			p.cut = true
-			w.after(w.between(0, 60*time.Second), func() { p.cut = false })
+		if !p.cut && !p.mute {
+			p.mute = w.random.IntN(2) == 0
+			p.cut = !p.mute
+			w.after(w.between(0, 60*time.Second), func() { p.cut, p.mute = false, false })
 		}
 	case 7:
 		if p.n != nil && !p.paused {

@@ -7,17 +7,23 @@ import (
 )
 
 // worldKinds are the limits that requests of the model are under, in the order in which they are
-// taken. Each shard has a request of each kind to make at all times.
-var worldKinds = []string{"", "slots", "delay", "another", "delay another"}
+// taken. Each shard has a request of each kind to make at all times, unless the world is calm.
+var worldKinds = []string{"", "slots", "delay", "another", "delay another", "rare"}
 
-var worldKeys = []string{"slots", "delay", "another"}
+var worldKeys = []string{"slots", "delay", "another", "rare"}
+
+// isWanted reports whether a shard has a request of a kind to make. In a calm world, while faults happen,
+// one shard at a time has one, for some seconds. So users come and go, and keep slots that they do not use.
+func (w *world) isWanted(kind int, s Shard) bool {
+	return !w.calm || !w.faulty || mix(uint64(w.now/w.wanted)<<8|uint64(kind))%worldShards == uint64(s)
+}
 
 // candidates returns the requests that a process could make, those of the shard and kind that have not
 // been made for longest first.
 func (w *world) candidates(p *process) (all []*webRequest) {
 	for _, h := range p.n.held {
-		for _, kind := range worldKinds {
-			if h.engine == running && !w.chance(0.7) {
+		for i, kind := range worldKinds {
+			if h.engine == running && w.isWanted(i, h.shard) && !w.chance(0.7) {
 				all = append(all, &webRequest{p: p, life: p.life, shard: h.shard, kind: kind, keys: strings.Fields(kind)})
 			}
 		}

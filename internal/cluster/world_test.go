@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -14,8 +15,10 @@ type world struct {
 	now       time.Duration // the true time, which no process knows
 	events    timeline
 	steps     int
-	faulty    bool // faults happen
-	down      bool // the log answers nobody
+	faulty    bool          // faults happen
+	calm      bool          // few shards need the same limit at a time, and only granters fail
+	wanted    time.Duration // how long a shard needs a limit in a calm world
+	down      bool          // the log answers nobody
 	processes []*process
 	registers
 	inFlight  []*webRequest
@@ -25,7 +28,9 @@ type world struct {
 	violation string                   // the first that was found
 	alter     func(o *Options, i int)  // breaks the options of a process
 	lax       func(l *Limit, i int)    // breaks the limits in the requests of a process
-	forge     func(e *Epoch, i int)    // breaks what a process writes
+	forge     func(e *Epoch)           // breaks the epochs that processes write
+	forgeKey  func(k *Key)             // breaks the keys that processes write
+	lend      func(g *Grant)           // breaks grants
 	begun     map[string]time.Duration // the last request, by limit
 	pauses    map[string]time.Duration // the longest time between requests, by limit
 	turns     int
@@ -48,9 +53,9 @@ type epochVersion struct {
 	epoch Epoch
 }
 
-// The limits that all shards share: a number of slots, and two delays.
+// The limits that all shards share: a number of slots, and delays.
 var worldLimits = map[string]Limit{"slots": {Slots: 3}, "delay": {Slots: 1, Delay: 2 * time.Second},
-	"another": {Slots: 1, Delay: time.Second}}
+	"another": {Slots: 1, Delay: time.Second}, "rare": {Slots: 1, Delay: 15 * time.Second}}
 
 const (
 	worldShards = 8
@@ -59,11 +64,12 @@ const (
 )
 
 func newWorld(seed uint64) *world {
-	w := &world{random: rand.New(rand.NewPCG(seed, 1)), faulty: true,
+	w := &world{random: rand.New(rand.NewPCG(seed, 1)), faulty: true, calm: seed%2 == 0,
 		registers: registers{keys: make(map[string][]keyVersion), epochs: make([][]epochVersion, worldShards)},
 		lastEnd:   make(map[string]time.Duration), lastStart: make(map[string]time.Duration),
 		opened: make(map[OpenEngine]bool), begun: make(map[string]time.Duration),
 		pauses: make(map[string]time.Duration)}
+	w.wanted = w.between(time.Second, 10*time.Second)
 	return w
 }
 
@@ -84,12 +90,38 @@ func (w *world) populate(count int) {
 		})
 		w.loop(func() time.Duration { return w.between(time.Second, 20*time.Second) }, p.fault)
 	}
+	w.loop(func() time.Duration { return w.between(5*time.Second, 30*time.Second) }, w.loseGranter)
 	w.loop(func() time.Duration { return w.between(30*time.Second, 3*time.Minute) }, func() {
-		if w.faulty {
+		if w.faulty && !w.calm {
 			w.down = true
 			w.after(w.between(time.Second, 30*time.Second), func() { w.down = false })
 		}
 	})
+}
+
+// loseGranter ends the process that grants some limit, in a calm world: it dies while it cannot reach the
+// log, it is replaced by one that leaves, or it leaves.
+func (w *world) loseGranter() {
+	if !w.calm || !w.faulty {
+		return
+	}
+	key := worldKeys[w.random.IntN(len(worldKeys))]
+	i := slices.IndexFunc(w.processes, func(p *process) bool { return p.n != nil && p.n.IsGranter(p.clock(), key) })
+	if i < 0 {
+		return
+	}
+	switch p := w.processes[i]; w.random.IntN(3) {
+	case 0:
+		p.mute = true
+		w.after(w.between(0, 20*time.Second), func() {
+			p.mute = false
+			p.kill()
+		})
+	case 1:
+		p.replace()
+	default:
+		p.leave()
+	}
 }
 
 // event is something that happens at an instant.
@@ -159,7 +191,7 @@ func (w *world) fail(format string, args ...any) {
 
 // check holds what must hold at each instant: of the processes that live, also of those that are
 // stopped, one at most trusts itself with a shard, and the slots that they believe to have of a
-// shared limit are not more than there are.
+// shared limit are not more than there are. One that seals its register has no engine that uses them.
 func (w *world) check() {
 	var owner [worldShards]*process
 	slots := make(map[string]int, len(worldLimits))
@@ -177,7 +209,7 @@ func (w *world) check() {
 			owner[h.shard] = p
 		}
 		for _, a := range p.n.allowances {
-			if p.clock() < a.until {
+			if p.clock() < a.until && p.n.self.leave != sealing {
 				slots[a.key] += a.slots
 			}
 		}
@@ -248,7 +280,7 @@ func (w *world) endFaults() {
 	w.faulty, w.down = false, false
 	last := len(w.processes) - 1
 	for i, p := range w.processes {
-		p.cut = false
+		p.cut, p.mute = false, false
 		p.resume(p.life)
 		p.setClock(p.rate, 0)
 		dead := i == last || i == 0 && last > 2 && w.random.IntN(2) == 0
@@ -282,11 +314,15 @@ func (w *world) recovered() {
 	}
 }
 
-// served holds that each shard has made a request under each limit since an instant.
+// served holds that each shard has made a request under each limit since an instant. For the limit with
+// rare turns, somebody has.
 func (w *world) served(since time.Duration) {
+	if w.begun["rare"] < since {
+		w.fail("nobody has made a request under the limit with rare turns")
+	}
 	for s := range worldShards {
 		for _, kind := range worldKinds {
-			if w.lastStart[fmt.Sprint(s, kind)] < since {
+			if kind != "rare" && w.lastStart[fmt.Sprint(s, kind)] < since {
 				w.fail("shard %d has not made a request under %q", s, kind)
 			}
 		}

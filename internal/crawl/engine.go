@@ -277,7 +277,9 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 		if e.live.Load().ExitWhenDone {
 			return nil, nil, ErrNothing
 		}
-		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
+		if e.o.Journal == nil { // a shard without a host is nothing to tell
+			e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
+		}
 	}
 	f, adoptions, err := e.newFrontier(ctx, scope.scope)
 	if err != nil {

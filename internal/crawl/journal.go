@@ -230,12 +230,13 @@ type incoming struct {
 	failed  func(context.Context, error) // ends the crawl
 }
 
-// retryIncoming is how long to wait before the URLs are read again after an error.
-const retryIncoming = time.Second
+// retryIncoming is how long to wait before the URLs are read again after an error, and warnIncoming between two
+// messages about that: a node has many shards.
+const retryIncoming, warnIncoming = time.Second, time.Minute
 
 // run reads until the context ends or the dispatcher takes no more.
 func (in *incoming) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for warned := (time.Time{}); ctx.Err() == nil; {
 		err := in.journal.Incoming(ctx, in.after, func(sequence uint64, urls []storage.Discovery) error {
 			return in.take(ctx, sequence, urls)
 		})
@@ -246,7 +247,10 @@ func (in *incoming) run(ctx context.Context) {
 			in.failed(ctx, fmt.Errorf("URLs of other shards: %w", err))
 			return
 		}
-		in.log.Warn("the URLs that other shards have found cannot be read; it is tried again", "error", err)
+		if now := time.Now(); now.Sub(warned) >= warnIncoming {
+			in.log.Warn("the URLs that other shards have found cannot be read; it is tried again", "error", err)
+			warned = now
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryIncoming):

@@ -195,10 +195,13 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		if cn.frames != nil {
 			cn.frames.end()
 		}
-		if untouched := release(); clean && untouched {
+		switch untouched := release(); {
+		case clean && untouched:
 			cn.reused = true
 			c.pool.put(cn, c.now())
-		} else {
+		case w.ctx.Err() != nil:
+			cn.abort()
+		default:
 			cn.close()
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -241,5 +242,38 @@ func TestConcurrentRequests(t *testing.T) {
 	wg.Wait()
 	if n := c.pool.len(); n > 3 {
 		t.Errorf("%d idle connections, want at most 3", n)
+	}
+}
+
+// TestUndelivered: what a request that was broken off has left in the kernel is not delivered later, when the
+// server, or the network, takes data again. Other requests are made by then.
+func TestUndelivered(t *testing.T) {
+	ready, seen := make(chan struct{}), make(chan string, 1)
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		<-ready
+		all, _ := io.ReadAll(r) // up to the end or the reset
+		seen <- string(all)
+	})
+	c := newClient(t, quick(short(100*time.Millisecond), func(o *Options) {
+		o.Dial = func(_ context.Context, network, address string) (net.Conn, error) {
+			c, err := net.Dial(network, address)
+			if err != nil {
+				return nil, err
+			}
+			const more = 256 << 10 // than the other end takes without being read
+			err = c.(*net.TCPConn).SetWriteBuffer(2 * more)
+			if err == nil {
+				_, err = c.Write(make([]byte, more))
+			}
+			return c, err
+		}
+	}))
+	_, err := get(t, c, s)
+	if e := wantKind(t, err, KindHeaderTimeout); !e.Sent {
+		t.Error("nothing of the request was handed to the kernel")
+	}
+	close(ready)
+	if all := <-seen; strings.Contains(all, "GET / ") {
+		t.Error("the server has received the request after it was broken off")
 	}
 }

@@ -51,13 +51,19 @@ func (c *conn) silent() bool {
 	return n == 0 && errors.Is(err, errNothing)
 }
 
-// close closes the connection at once: unsent data is of no use.
+// close closes the connection at once.
 func (c *conn) close() {
 	if c.h2 != nil {
 		_ = c.h2.Close()
 	}
 	c.wire.end()
 	_ = c.tcp.Close()
+}
+
+// abort is close after a request that was broken off.
+func (c *conn) abort() {
+	c.wire.forget()
+	c.close()
 }
 
 // meter counts the bytes that pass through a connection, below TLS.
@@ -102,9 +108,19 @@ func newMeter(c net.Conn, b *bandwidth) *meter {
 // end ends the current wait for bandwidth, and all later ones.
 func (m *meter) end() { m.once.Do(func() { close(m.done) }) }
 
+// forget makes the kernel drop what it has not delivered when the connection is closed. Otherwise it goes on
+// to send a request that was broken off: after an outage of the network, the server would receive it together
+// with later ones.
+func (m *meter) forget() {
+	if m.tcp != nil {
+		_ = m.tcp.SetLinger(0)
+	}
+}
+
 // interrupt makes every pending and later read and write fail.
 func (m *meter) interrupt() {
 	m.end()
+	m.forget() // HTTP/2 closes the connection itself when a read fails
 	_ = m.SetDeadline(time.Unix(1, 0))
 }
 

@@ -66,7 +66,7 @@ func encodeKey(w writer, k cluster.Key) []byte {
 	b = binary.BigEndian.AppendUint64(b, k.Process)
 	b = binary.AppendUvarint(b, uint64(k.Born))
 	b = binary.BigEndian.AppendUint16(b, k.Weight)
-	return append(b, bit(k.Sealed))
+	return append(b, bit(k.Sealed)+bit(k.Silent))
 }
 
 func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
@@ -75,7 +75,9 @@ func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
 	k.Process = d.Uint64()
 	k.Born = cluster.Sequence(d.Uvarint())
 	k.Weight = d.Uint16()
-	k.Sealed = readBit(&d)
+	sealed := d.Byte()
+	d.Require(sealed <= 2)
+	k.Sealed, k.Silent = sealed > 0, sealed == 2
 	return w, k, d.End()
 }
 
@@ -158,9 +160,9 @@ func appendGrantRequest(b []byte, r cluster.GrantRequest) []byte {
 func appendGrant(b []byte, g cluster.Grant) []byte {
 	b = appendUser(appendText(append(b, partGrant), g.Key), g.User, g.Number)
 	b = binary.AppendUvarint(b, slotsOf(g.Slots))
+	b = binary.AppendUvarint(b, uint64(max(0, g.For)))
 	b = binary.AppendUvarint(b, uint64(max(0, g.After)))
-	b = binary.AppendUvarint(b, slotsOf(g.Share))
-	return append(b, bit(g.Confirms))
+	return binary.AppendUvarint(b, slotsOf(g.Share))
 }
 
 // appendUser appends the user of a limit, and the number of its request.
@@ -200,7 +202,7 @@ func decodeGrants(b []byte) (parts []any, err error) {
 				Keep: readSlots(&d), Used: readBit(&d), Want: readSlots(&d)})
 		case partGrant:
 			parts = append(parts, cluster.Grant{Key: key, User: user, Number: number, Slots: readSlots(&d),
-				After: readTime(&d), Share: readSlots(&d), Confirms: readBit(&d)})
+				For: readTime(&d), After: readTime(&d), Share: readSlots(&d)})
 		default:
 			d.Require(false)
 		}

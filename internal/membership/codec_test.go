@@ -15,6 +15,7 @@ import (
 var (
 	goldenWriter  = writer{process: 0x0102030405060708, id: 300}
 	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
+	goldenSilent  = cluster.Key{Born: 1 << 20, Sealed: true, Silent: true}
 	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}}
 	goldenRelease = cluster.Epoch{Owner: goldenEpoch.Owner, Released: true, Handover: &cluster.Handover{Ready: -3, Limits: []cluster.HandoverLimit{
 		{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
@@ -22,8 +23,8 @@ var (
 		{Key: "x"}}}}
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second},
 		User: goldenEpoch.Owner, Number: 9, Keep: 1, Used: true, Want: 3}
-	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, After: time.Second, Share: 1,
-		Confirms: true}
+	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, For: 2 * time.Second, After: time.Second,
+		Share: 1}
 	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
 
@@ -41,6 +42,9 @@ func TestGolden(t *testing.T) {
 		{"key", "016b0102030405060708ac0211121314151617188080400102" + "01", encodeKey(goldenWriter, goldenKey),
 			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
 			[]any{goldenWriter, goldenKey}},
+		{"seal of another", "016b0102030405060708ac02000000000000000080804000" + "0002", encodeKey(goldenWriter, goldenSilent),
+			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
+			[]any{goldenWriter, goldenSilent}},
 		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d0000", encodeEpoch(goldenWriter, goldenEpoch),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenEpoch}},
@@ -50,7 +54,7 @@ func TestGolden(t *testing.T) {
 			[]any{goldenWriter, goldenRelease}},
 		{"grants", "0167010203040506070800" +
 			"00093139322e302e322e31" + "03612d31" + "4d09" + "048094ebdc03" + "010103" +
-			"01093139322e302e322e31" + "03612d31" + "4d09" + "028094ebdc03" + "0101", grants,
+			"01093139322e302e322e31" + "03612d31" + "4d09" + "0280a8d6b907" + "8094ebdc03" + "01", grants,
 			func(b []byte) (any, error) { return decodeGrants(b) }, []any{goldenRequest, goldenGrant}},
 		{"settings", "01730102030405060708ac0202" + "0e636c75737465722e736861726473" + "023634" + "05747261707300",
 			encodeSettings(goldenWriter, goldenList),
@@ -119,6 +123,11 @@ func TestHostile(t *testing.T) {
 			t.Errorf("an epoch of node %.10q", node)
 		}
 	}
+	seal := encodeKey(goldenWriter, goldenSilent)
+	seal[len(seal)-1]++
+	if _, _, err := decodeKey(seal); err == nil {
+		t.Error("a seal of neither the node nor another")
+	}
 	if _, err := decodeSettings(encodeSettings(goldenWriter, make([]setting, maxSettings+1))); err == nil {
 		t.Error("too many settings")
 	}
@@ -131,6 +140,7 @@ func TestHostile(t *testing.T) {
 // FuzzDecode: any bytes are refused, or mean the same when they are encoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeKey(goldenWriter, goldenKey))
+	f.Add(encodeKey(goldenWriter, goldenSilent))
 	f.Add(encodeEpoch(goldenWriter, goldenEpoch))
 	f.Add(encodeEpoch(goldenWriter, goldenRelease))
 	f.Add(appendGrant(appendGrantRequest(beginGrants(1), goldenRequest), goldenGrant))

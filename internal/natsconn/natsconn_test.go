@@ -2,6 +2,8 @@ package natsconn_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -149,6 +151,11 @@ func TestTLS(t *testing.T) {
 	o.TLS = natsconn.TLS{CA: certificates(t).CA, Cert: files.Cert, Key: files.Key}
 	if err := use(t, o); err == nil {
 		t.Error("a server whose certificate another CA has signed was taken")
+	}
+	misnamed := &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}
+	err := natsconn.Down(misnamed)
+	if errors.Is(err, natsconn.ErrDown) || !strings.Contains(err.Error(), "has to name the host of its URL") {
+		t.Errorf("a server whose certificate has another name: %v", err)
 	}
 }
 

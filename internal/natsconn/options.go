@@ -196,7 +196,7 @@ func (t TLS) loadCert(config *tls.Config) error {
 	}
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return fmt.Errorf("cluster.tls_cert: %w", err)
+		return fmt.Errorf("cluster.tls_cert and cluster.tls_key: %w", err)
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return nil

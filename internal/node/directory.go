@@ -182,7 +182,7 @@ func (d *directory) setClosed(id string) error {
 }
 
 // wasOpen returns the ids of the crawls that were open at the end of the last process, or whose leases
-// and holds are kept.
+// and holds the next process keeps.
 func (d *directory) wasOpen() (open []string, err error) {
 	ids, err := d.ids()
 	for _, id := range ids {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -17,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/routes"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -74,6 +77,46 @@ func startSole(t *testing.T, n soleNode) *Server {
 		}
 	})
 	return s
+}
+
+// takenOver is a node whose cluster has one shard. Its owner is cut off, and another takes it after some time.
+type takenOver struct {
+	soleNode
+	at time.Time
+}
+
+func (n takenOver) Status() membership.Status {
+	owner := "b"
+	if !time.Now().Before(n.at) {
+		owner = "a"
+	}
+	return membership.Status{Node: "a", Shards: []cluster.ShardStatus{{Owner: owner}}}
+}
+
+func (n takenOver) Do(node string, r *http.Request) (*http.Response, error) {
+	if node == "b" {
+		<-r.Context().Done()
+		return nil, routes.ErrUnreachable
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"added":1,"done":true}`))}, nil
+}
+
+// TestAddWhileTakenOver: a list waits for the next owner of a shard, and not for the one that is cut off.
+func TestAddWhileTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		d := &dividedImport{s: &Server{o: Options{Cluster: takenOver{at: start.Add(5 * time.Second)}, Now: time.Now}}, shards: 1}
+		u, err := weburl.Parse("http://example.com/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Add(crawl.Addition{URL: u}), d.Commit(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); d.Sum().Added != 1 || took > 6*time.Second {
+			t.Errorf("%+v after %v", d.Sum(), took)
+		}
+	})
 }
 
 // TestRules: each operation has a rule for clusters, or answers for the cluster or its node by itself.

@@ -134,6 +134,11 @@ func (d *dividedImport) commitShard(ctx context.Context, shard cluster.Shard, li
 // sendShard sends the part of a shard to its owner, and returns what the reports say.
 func (d *dividedImport) sendShard(ctx context.Context, shard cluster.Shard, list *dividedList) (sum crawl.Added,
 	err error) {
+	ctx, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer end()
+	watching.Go(func() { d.s.endWithOwner(ctx, shard, end) })
 	query := url.Values{}
 	if d.o.Results {
 		query.Set("each", "true")
@@ -172,6 +177,20 @@ func (d *dividedImport) sendShard(ctx context.Context, shard cluster.Shard, list
 			return sum, nil
 		}
 	}
+}
+
+// endWithOwner calls end when the owner of a shard is another one. The one before may have been cut off: then
+// a connection to it breaks only after some silence.
+func (s *Server) endWithOwner(ctx context.Context, shard cluster.Shard, end func()) {
+	owner := func() string { return s.o.Cluster.Status().Shards[shard].Owner }
+	for first := owner(); first == "" || owner() == first; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(importRetry):
+		}
+	}
+	end()
 }
 
 // insertResultOf is the inverse of crawl.InsertResult.String.

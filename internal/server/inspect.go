@@ -272,7 +272,7 @@ func (s *Server) auditAPI(api huma.API) {
 
 func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
-	dirs, optOuts, err := s.audited(ctx)
+	logs, optOuts, err := s.audited(ctx)
 	if err != nil {
 		return err
 	}
@@ -286,24 +286,27 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
-	report, err := audit.RunAll(ctx, dirs, o)
+	report, err := audit.RunAll(ctx, logs, o)
 	t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
 	t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
 	return err
 }
 
-// audited returns the directories of the request logs of a crawl, or of all shards that this node has ever had, and
-// the opt-outs.
-func (s *Server) audited(ctx context.Context) (dirs []string, list []crawl.OptOut, err error) {
+// audited returns the request log of a crawl, or those of all shards that this node has ever had, and the opt-outs.
+func (s *Server) audited(ctx context.Context) (logs [][]string, list []crawl.OptOut, err error) {
 	if c := s.crawl(ctx); c != nil {
 		list, err = c.OptOuts()
-		return []string{filepath.Join(s.dataDir(ctx), requestlog.DirName)}, list, err
+		return [][]string{{filepath.Join(s.dataDir(ctx), requestlog.DirName)}}, list, err
 	}
-	if dirs, err = filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName)); err != nil {
+	dirs, err := filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName))
+	if err != nil {
 		return nil, nil, err
 	}
+	for _, dir := range dirs {
+		logs = append(logs, []string{dir})
+	}
 	all, err := s.optOutsOfAll(ctx, read("/optouts", nil))
-	return dirs, all.OptOuts, err
+	return logs, all.OptOuts, err
 }
 
 // trailerIncomplete says which nodes are not in an audit.

@@ -41,6 +41,8 @@ type childConfig struct {
 	Delay            time.Duration
 	TTL              time.Duration
 	Shards, Replicas int
+	Export, Import   string // a directory: instead of being a node, export to it or import from it
+	StopAfter        int    // shards: then it only waits to be killed. 0: never
 }
 
 // runChild is a node in a process of its own, if this process was started for that. It obeys the lines
@@ -73,6 +75,9 @@ func crawlAsChild(text string) error {
 		}
 		n.Seeds = append(n.Seeds, crawl.Seed{URL: u, Source: "the test"})
 	}
+	if c.Export+c.Import != "" {
+		return c.move(n)
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	nc, node, err := openNode(&c, n, log)
 	if err != nil {
@@ -84,6 +89,27 @@ func crawlAsChild(text string) error {
 	go child.report()
 	go child.obey()
 	return node.Run(context.Background())
+}
+
+// move exports or imports, and says after each shard how many it has moved.
+func (c *childConfig) move(o Options) error {
+	nc, js, err := natsconn.Connect(natsconn.Options{URLs: c.URLs, Node: c.Name, Names: names, IgnoreOthers: true})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	moved := func(shards int) {
+		fmt.Println("moved", shards)
+		if shards == c.StopAfter {
+			select {}
+		}
+	}
+	if c.Export != "" {
+		_, err = Export(context.Background(), nc, js, o, c.Export, func(x Exported) { moved(x.Shards) })
+	} else {
+		_, err = Import(context.Background(), nc, js, o, c.Import, func(i Imported) { moved(i.Shards) })
+	}
+	return err
 }
 
 // openNode connects to the servers and opens the node. It tries for as long as they may need to start and
@@ -202,7 +228,8 @@ type child struct {
 	in      io.WriteCloser
 	ended   chan struct{} // closed when the process has ended, and all that it said was taken
 	stalled atomic.Int64
-	stops   bool // the test stops it
+	stops   bool         // the test stops it
+	moved   atomic.Int64 // shards that it has exported or imported
 
 	mu       sync.Mutex // guards what follows
 	owned    []cluster.Shard
@@ -212,6 +239,18 @@ type child struct {
 
 // startChild starts a process with the data directory dir. Its way to each server is a proxy.
 func (w *world) startChild(name, dir string) *child {
+	w.t.Helper()
+	return w.startChildWith(name, dir, func(*childConfig) {})
+}
+
+// startMover starts a process that exports or imports.
+func (w *world) startMover(change func(*childConfig)) *child {
+	w.t.Helper()
+	return w.startChildWith("mover", w.t.TempDir(), change)
+}
+
+// startChildWith is startChild of a process that is told more.
+func (w *world) startChildWith(name, dir string, change func(*childConfig)) *child {
 	w.t.Helper()
 	agent := fmt.Sprintf("%s-%d", name, len(w.children))
 	c := &child{w: w, name: name, agent: agent, dir: dir, ended: make(chan struct{}), accepted: make(map[string]bool)}
@@ -224,6 +263,7 @@ func (w *world) startChild(name, dir string) *child {
 	for _, s := range seeds(w.t, w.web) {
 		config.Seeds = append(config.Seeds, s.URL.String())
 	}
+	change(&config)
 	text, err := json.Marshal(config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -287,6 +327,10 @@ func (c *child) hear(line string) {
 		c.accepted[url] = what == "added"
 	case "unanswered":
 		c.w.losses.add(c.agent, allShards, rest)
+	case "moved":
+		var n int64
+		_, _ = fmt.Sscan(rest, &n)
+		c.moved.Store(n)
 	case "stalled":
 		var d int64
 		_, _ = fmt.Sscan(rest, &d)
@@ -325,6 +369,18 @@ func (c *child) kill() {
 	_ = c.command.Process.Kill()
 	<-c.ended
 	c.w.losses.add(c.agent, allShards, "")
+}
+
+// killAfter kills the child when it has moved so many shards.
+func (c *child) killAfter(shards int) {
+	c.w.t.Helper()
+	c.w.eventually(fmt.Sprintf("%d shards are moved", shards), func() error {
+		if c.moved.Load() < int64(shards) {
+			return errNotYet
+		}
+		return nil
+	})
+	c.kill()
 }
 
 // leave makes the child leave in an orderly way.

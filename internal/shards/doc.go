@@ -62,8 +62,9 @@
 //
 // # What is not promised
 //
-//   - After the death of a node, hosts with limits whose granter it was may wait for a second TTL: the new
-//     granter cannot know that nobody has an earlier grant.
+//   - After the restart of a node that was killed, hosts with limits whose granter it was wait for a TTL: the
+//     new granter cannot know that nobody has an earlier grant. If others take over after the TTL of silence,
+//     there is no second one.
 //   - Requests a second are more than the limit for as long as nodes that start together do not see each
 //     other.
 package shards

@@ -133,7 +133,7 @@ func checkOwners(s *membership.Survey) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s. Stop these nodes, or run amble cluster drain for each. What a node owns that has died is "+
-		"given up when it, or another one, is started and stopped", ErrOwned, strings.Join(all, "; "))
+		"given up when it, or another one, is started and drained", ErrOwned, strings.Join(all, "; "))
 }
 
 // run exports, and removes what it has made if it fails.

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +99,10 @@ func TestHeavyExport(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the export has made %v, %v", entries, err)
 	}
+	w.killLate(done.Counters)
+	if _, err := w.exportTo(t.Context(), filepath.Join(t.TempDir(), "again"), func(Exported) {}); err != nil {
+		t.Errorf("an export after others that were killed late: %v", err)
+	}
 	if err := w.tryOpen("late"); err != nil {
 		t.Errorf("a node that joins after the export: %v", err)
 	}
@@ -152,26 +157,46 @@ func (w *world) interruptExport(dir string) {
 	}
 }
 
-// killExport leaves what an export leaves that is killed: the reservation, and what it has made.
+// killExport kills a process that exports: after the first shard, in the middle, and when all of them are joined.
+// There is nothing at the place of the export then, and no node joins until the export is repeated.
 func (w *world) killExport(dir string) {
 	w.t.Helper()
-	_, js := w.connect()
-	o := nodeOptions(crawlOptions(w.web, w.t.TempDir(), "export", w.delay), "export", w.ttl)
-	o.Seeds = w.seeds
-	w.alter(&o)
-	_, err := membership.ReserveExport(w.t.Context(), js, membership.Options{
-		Cluster: o.Cluster, Names: o.Names, Replicas: w.replicas, Settings: o.settings(),
-	})
-	partial := dir + ".export.partial"
-	err = errors.Join(err, os.MkdirAll(filepath.Join(partial, shardsDir, "00000"), 0o750))
-	for _, file := range []string{storage.FileName, filepath.Join(shardsDir, "00000", storage.FileName)} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(partial, file), []byte("half"), 0o600))
+	for _, after := range []int{1, shards / 2, shards} {
+		w.startMover(func(c *childConfig) { c.Export, c.StopAfter = dir, after }).killAfter(after)
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			w.t.Errorf("an export that was killed after %d shards has left %s: %v", after, dir, err)
+		}
+		if _, err := os.Stat(dir + ".export.partial"); err != nil {
+			w.t.Errorf("an export that was killed after %d shards had made nothing yet: %v", after, err)
+		}
+		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+			w.t.Errorf("a node that joins after an export was killed: %v", err)
+		}
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
-		w.t.Errorf("a node that joins after an export was killed: %v", err)
+}
+
+// killLate kills processes at the end of an export, when they complete the directory or put it at its place. It is
+// not there then, or it is all there.
+func (w *world) killLate(want storage.Counters) {
+	w.t.Helper()
+	for range 3 {
+		dir := filepath.Join(w.t.TempDir(), "late")
+		w.startMover(func(c *childConfig) { c.Export = dir }).killAfter(shards)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		store, err := storage.Open(dir, storage.Options{ReadOnly: true})
+		if err != nil {
+			w.t.Error(err)
+			continue
+		}
+		if got := store.Counters(); got.Hosts != want.Hosts || got.URLs != want.URLs {
+			w.t.Errorf("an export that was killed late has %d hosts and %d URLs, want %d and %d", got.Hosts, got.URLs,
+				want.Hosts, want.URLs)
+		}
+		if err := store.Close(); err != nil {
+			w.t.Error(err)
+		}
 	}
 }
 

@@ -32,16 +32,17 @@ type followed[T any] struct {
 
 // run reads what is written until the context ends.
 func (f *followed[T]) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for failed := 0; ctx.Err() == nil; failed++ {
 		err := f.register.Values(ctx, func(data []byte, sequence uint64) {
+			failed = 0
 			if err := f.take(data, sequence); err != nil {
 				f.log.Error("a register of the cluster cannot be followed", "error", err)
 			}
 		})
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && failed%warnAgain == 0 {
 			f.log.Warn("a register of the cluster cannot be read; it is tried again", "register", f.name, "error", err)
-			pause(ctx, retryRead)
 		}
+		pause(ctx, retryRead)
 	}
 }
 

@@ -108,6 +108,12 @@ func TestHeavyImport(t *testing.T) {
 	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
 		t.Errorf("a node that joins before the import is complete: %v", err)
 	}
+	for _, after := range []int{1, shards / 2, shards} {
+		w.startMover(func(c *childConfig) { c.Import, c.StopAfter = alone, after }).killAfter(after)
+		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+			t.Errorf("a node that joins after an import was killed: %v", err)
+		}
+	}
 	done, err := w.importFrom(t.Context(), alone, func(Imported) {})
 	if err != nil || done.Shards != shards || done.Counters.Of(storage.Fetched) < uint64(len(want)/3) {
 		t.Fatalf("%+v, %v", done, err)

@@ -40,13 +40,21 @@ func newScope(streams *journal.Streams, seeds []crawl.Seed, log *slog.Logger) *s
 // retryRead is how long to wait before the scope is read again after an error.
 const retryRead = time.Second
 
+// warnAgain is how many attempts to read something fail between two messages about that.
+const warnAgain = 60
+
 // run reads what is published until the context ends.
 func (s *scope) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := s.streams.ScopeSeeds(ctx, s.position(), s.take); ctx.Err() == nil {
-			s.log.Warn("the scope seeds of the cluster cannot be read; it is tried again", "error", err)
-			pause(ctx, retryRead)
+	for failed := 0; ctx.Err() == nil; failed++ {
+		before := s.position()
+		err := s.streams.ScopeSeeds(ctx, before, s.take)
+		if s.position() > before {
+			failed = 0
 		}
+		if ctx.Err() == nil && failed%warnAgain == 0 {
+			s.log.Warn("the scope seeds of the cluster cannot be read; it is tried again", "error", err)
+		}
+		pause(ctx, retryRead)
 	}
 }
 
