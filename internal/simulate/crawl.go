@@ -239,7 +239,8 @@ func (c *crawl) page(l frontier.Lease, report frontier.Report) {
 	if l.Head.Last.State != storage.Queued {
 		c.recrawls++
 	}
-	r := frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}, Outcome: storage.Outcome{State: storage.Fetched, Status: 200}}
+	r := frontier.PageReport{Outcome: storage.Outcome{State: storage.Fetched, Status: 200}}
+	r.Report = report
 	if c.random.Float64() < c.failing {
 		r.Signal = politeness.SignalServerError
 		r.Outcome = storage.Outcome{State: storage.Retrying, Status: 500}
