@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -19,12 +20,17 @@ func TestClusterPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) != 2 {
+	if len(blocks) != 3 {
 		t.Fatalf("%d config files", len(blocks))
 	}
-	for i, block := range blocks {
-		c, err := inFile(t, string(block[1]), []string{"cluster.node=machine"}, nil)
-		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i == 0) {
+	embedded, encryption, alone := string(blocks[0][1]), string(blocks[1][1]), string(blocks[2][1])
+	more, ok := strings.CutPrefix(encryption, "cluster:\n")
+	if !ok {
+		t.Fatalf("%s are no settings of a cluster", encryption)
+	}
+	for i, text := range []string{embedded, embedded + more, alone} {
+		c, err := inFile(t, text, []string{"cluster.node=machine"}, nil)
+		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i < 2) || (c.Cluster.TLSKey != "") != (i == 1) {
 			t.Errorf("file %d: %v", i+1, err)
 		}
 	}
