@@ -3,10 +3,8 @@ package crawl
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -244,13 +242,7 @@ func (m *putModel) Kill(*rapid.T) { m.r.kill() }
 // kill goes on with what the disk has at this moment.
 func (r *clientRun) kill() {
 	r.t.Helper()
-	synctest.Wait()
-	dir := r.t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(r.o.DataDir)); err != nil {
-		r.t.Fatal(err)
-	}
-	r.end()
-	r.o.DataDir = dir
+	r.o.DataDir = copyOfDisk(r.t, r.o.DataDir, r.end)
 	r.remoteRun = startRemote(r.t, r.o)
 	time.Sleep(time.Millisecond)
 }

@@ -31,7 +31,6 @@ type leaseModel struct {
 	run   *remoteRun
 	urls  map[string]*modelURL
 	ended []modelLease // they were reported, given back or ran out
-	dirs  int
 }
 
 // modelURL is what the model knows of a URL.
@@ -167,16 +166,25 @@ func (m *leaseModel) Restart(*rapid.T) {
 }
 
 // Kill goes on with what the disk has at this moment, as after kill -9.
-func (m *leaseModel) Kill(rt *rapid.T) {
-	synctest.Wait()
-	m.dirs++
-	dir := fmt.Sprintf("%s/killed-%d", m.t.TempDir(), m.dirs)
-	if err := os.CopyFS(dir, os.DirFS(m.o.DataDir)); err != nil {
-		rt.Fatal(err)
-	}
-	m.run.end()
-	m.o.DataDir = dir
+func (m *leaseModel) Kill(*rapid.T) {
+	m.o.DataDir = copyOfDisk(m.t, m.o.DataDir, m.run.end)
 	m.run = startRemote(m.t, m.o)
+}
+
+// copyOfDisk copies what the disk has of a crawl at this moment, ends the crawl, and removes its files: a
+// model may kill thousands.
+func copyOfDisk(t testing.TB, dir string, end func()) (copied string) {
+	t.Helper()
+	synctest.Wait()
+	copied = t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 // pick picks a URL with a lease that does not run out at this moment.
