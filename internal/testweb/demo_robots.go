@@ -30,7 +30,7 @@ func (d *demo) archive() {
 	s := d.site("archive.amble.test", "Town archive", Robots("User-agent: *\nDisallow: /scans/\nCrawl-delay: 1\n"))
 	d.facts.CrawlDelay[s.host] = time.Second
 	var years []link
-	for year := 1901; year <= 1912; year++ {
+	for year := 1901; year <= 1908; year++ {
 		path := fmt.Sprintf("/years/%d", year)
 		years = append(years, to(path, fmt.Sprint(year)))
 		s.page(path, fmt.Sprintf("The year %d", year), to(fmt.Sprintf("/scans/%d.html", year), "Scanned pages"))
