@@ -169,7 +169,10 @@ func (b *builder) makeRoom() bool {
 		b.closeItem(atom.Li, atom.Li)
 	case atom.Dd, atom.Dt:
 		b.closeItem(atom.Dd, atom.Dt)
-	case atom.Table, atom.Hr, atom.Plaintext, atom.Xmp:
+	case atom.Table:
+		b.closeTable()
+		b.closeParagraph()
+	case atom.Hr, atom.Plaintext, atom.Xmp:
 		b.closeParagraph()
 	case atom.Button:
 		b.close(b.token.id, scope)
@@ -195,6 +198,20 @@ func (b *builder) makeRoom() bool {
 		b.token.inert = !strings.EqualFold(shadow, "open") && !strings.EqualFold(shadow, "closed")
 	}
 	return true
+}
+
+// closeTable closes the innermost table, unless a cell or a caption of it is open: a table is in these only.
+func (b *builder) closeTable() {
+	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
+		b.steps++
+		switch e := &b.open[i]; {
+		case e.is(atom.Table):
+			b.popTo(i)
+			return
+		case e.is(atom.Template), e.is(atom.Td), e.is(atom.Th), e.is(atom.Caption):
+			return
+		}
+	}
 }
 
 // closeParagraph closes an open p.

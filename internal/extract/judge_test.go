@@ -172,6 +172,7 @@ func judgedSeeds() []string {
 		`<noscript><a href=1></noscript>`, `<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
 		`</head><noscript><iframe src=1></iframe></noscript>`, `<html lang=a><html lang=b>`, `<p><html lang=b>`,
 		`<textarea><a href=1></textarea><xmp><a href=2></xmp><noembed><a href=3></noembed><plaintext><a href=4>`,
+		`<x-y><table><table></table><svg></x-y><base href=12>`, `<table><tr><td><table><tr><td><a href=1></table></table>`,
 		`<image src=1>`, `<svg><image src=1 /><title>x</title></svg>`, `<form action=1><form action=2></form><form action=3>`, `<a href=1 href=2>`,
 		`<ruby><rt><a href=1><rp><rb>`,
 		`<object data=1><a href=1></object></a>`, `<button><a href=1><button><a href=2>`, `</p><a href=1></br>`,
