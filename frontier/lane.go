@@ -30,10 +30,10 @@ const (
 	minSlow        = time.Second // requests that take no longer are not slow
 	slowFactor     = 4           // slow requests take this many times the mean,
 	maxSlow        = 5 * time.Second
-	enoughAnswers  = 4  // responses after which a host is not untried any more
-	meanWeight     = 64 // requests in the moving average of the latency
+	enoughAnswers  = 4   // responses after which a host is not untried any more
+	meanWeight     = 64  // requests in the moving average of the latency
 	wasteWeight    = 128 // requests in those of the waste
-	quickToRecover = 8 // quick responses in a row after which a host that did not answer is quick again
+	quickToRecover = 8   // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
 	maxUnanswered  = 4 // each request in a row without a response doubles the stall time, up to this many times
 	slowTurn       = 8 // one request in this many to hosts that are not quick goes to a slow one in any case
