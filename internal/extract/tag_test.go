@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
@@ -83,4 +84,16 @@ func FuzzTagsAgreeWithTheTokenizer(f *testing.F) {
 		agreeOnTokens(t, text)
 		agreeOnTokens(t, slices.Concat([]byte("<b "), text, []byte("><b>")))
 	})
+}
+
+// A repeated attribute takes no memory: html.Tokenizer leaves it out, and so does the tree.
+func TestRepeatedAttributesAreLeftOut(t *testing.T) {
+	text := "<html lang=en LANG=de" + strings.Repeat(" lang=x", 1000) + ">"
+	b := buildTree([]byte(text), DefaultOptions(), false)
+	if attrs := b.document.Attr; len(attrs) != 1 || attrs[0].Val != "en" {
+		t.Errorf("%d attributes: %.200v", len(attrs), attrs)
+	}
+	if b = buildTree([]byte("<p><a"+text[len("<html"):]), DefaultOptions(), false); len(b.body.node.FirstChild.Attr) != 1 {
+		t.Errorf("%d attributes", len(b.body.node.FirstChild.Attr))
+	}
 }
