@@ -210,6 +210,31 @@ func TestLostLog(t *testing.T) {
 	}
 }
 
+// TestStaleView: a view that lacks records is found when the log has none of them any more, since a snapshot has
+// them: that of a former owner of the shard, also one that has never committed.
+func TestStaleView(t *testing.T) {
+	s := start(t)
+	dir := t.TempDir()
+	owner := openStore(t, dir)
+	defer owner.Close()
+	shard := s.claim(t, 0)
+	addURL(t, owner, shard, "https://a.example/1")
+	before := position(t, owner)
+	addURL(t, owner, shard, "https://a.example/2")
+	at := position(t, owner)
+	if err := shard.WriteSnapshot(context.Background(), dir, at, 0, owner.Backup); err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []storage.LogPosition{{}, before} {
+		if err := s.claim(t, 0).Replay(stale, discard); !errors.Is(err, storage.ErrGap) {
+			t.Errorf("a view up to record %d, and a snapshot up to record %d: %v", stale.Number, at.Number, err)
+		}
+	}
+	if err := s.claim(t, 0).Replay(at, discard); err != nil {
+		t.Errorf("a view up to record %d: %v", at.Number, err)
+	}
+}
+
 // TestBadSnapshots are refused, and leave the directory as it is.
 func TestBadSnapshots(t *testing.T) {
 	s := start(t)
