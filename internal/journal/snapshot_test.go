@@ -3,7 +3,9 @@ package journal
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,6 +235,53 @@ func TestStaleView(t *testing.T) {
 	}
 	if err := s.claim(t, 0).Replay(at, discard); err != nil {
 		t.Errorf("a view up to record %d: %v", at.Number, err)
+	}
+}
+
+// slowDisk is a writer that waits at its first write, for longer than the library takes for an answer.
+type slowDisk struct {
+	bytes.Buffer
+	waited bool
+}
+
+func (w *slowDisk) Write(b []byte) (int, error) {
+	if !w.waited {
+		w.waited = true
+		time.Sleep(5200 * time.Millisecond)
+	}
+	return w.Buffer.Write(b)
+}
+
+// fullDisk is a writer that has no room.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFetch: a snapshot may take longer than an answer of a server does. An error of the disk is no error of the
+// log, and the end of the run ends it.
+func TestFetch(t *testing.T) {
+	s := start(t)
+	shard := s.claim(t, 0)
+	data := make([]byte, 3<<20)
+	for i := range data {
+		data[i] = byte(rand.Uint32())
+	}
+	sum := sha256.Sum256(data)
+	x := &Snapshot{Name: snapshotName(0, 1), At: FirstPosition(), Size: int64(len(data)), sum: hex.EncodeToString(sum[:])}
+	if err := s.putSnapshot(t.Context(), 0, bytes.NewReader(data), x); err != nil {
+		t.Fatal(err)
+	}
+	slow := new(slowDisk)
+	if err := shard.fetch(t.Context(), slow, x); err != nil || !bytes.Equal(slow.Bytes(), data) {
+		t.Errorf("%d of %d bytes: %v", slow.Len(), len(data), err)
+	}
+	if err := shard.fetch(t.Context(), fullDisk{}, x); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, storage.ErrLogDown) {
+		t.Errorf("a disk without room: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := shard.fetch(ended, io.Discard, x); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that has ended: %v", err)
 	}
 }
 
