@@ -528,6 +528,51 @@ func (l *measuredLog) Append(number uint64, record []byte) (uint64, error) {
 	return number, nil
 }
 
+// pauseReader has a server deliver nothing to the only reader of a stream.
+func (s *Streams) pauseReader(t testing.TB, of jetstream.Stream, stream string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reader := ""
+	for reader == "" && ctx.Err() == nil {
+		for c := range of.ListConsumers(ctx).Info() {
+			reader = c.Name
+		}
+	}
+	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+stream, reader, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSilentRegister: nor does such a server keep the value of a register from those who follow it.
+func TestSilentRegister(t *testing.T) {
+	o := testOptions()
+	o.Timeout = 500 * time.Millisecond
+	s := openStreams(t, connect(t, startServer(t, t.TempDir(), nil).ClientURL()), o)
+	r := s.Register("desired")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	read := make(chan error, 1)
+	var got atomic.Uint64
+	go func() { read <- r.Values(ctx, func(_ []byte, sequence uint64) { got.Store(sequence) }) }()
+	s.pauseReader(t, s.log, "_log")
+	sequence, err := r.Write(ctx, []byte("value"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; !errors.Is(err, storage.ErrLogDown) || got.Load() != 0 {
+		t.Fatalf("reading ended with %v, message %d was read", err, got.Load())
+	}
+	again, enough := context.WithCancel(ctx)
+	err = r.Values(again, func(_ []byte, at uint64) {
+		got.Store(at)
+		enough()
+	})
+	if !errors.Is(err, context.Canceled) || got.Load() != sequence {
+		t.Errorf("reading again ended with %v, message %d was read", err, got.Load())
+	}
+}
+
 // TestSilentReader: a server that says that it has nothing to deliver, while it has, does not keep a
 // message from its shard: reading fails, and whoever reads again has it.
 func TestSilentReader(t *testing.T) {
@@ -545,15 +590,7 @@ func TestSilentReader(t *testing.T) {
 		return nil
 	}
 	go func() { read <- shard.Incoming(ctx, 0, take) }()
-	var reader string
-	for reader == "" && ctx.Err() == nil {
-		for c := range s.in.ListConsumers(ctx).Info() {
-			reader = c.Name
-		}
-	}
-	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+"_in", reader, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	s.pauseReader(t, s.in, "_in")
 	if err := from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}); err != nil {
 		t.Fatal(err)
 	}
