@@ -573,6 +573,33 @@ func TestSilentRegister(t *testing.T) {
 	}
 }
 
+// TestUnanswered: messages for other shards that no server answers do not take the room of later ones.
+func TestUnanswered(t *testing.T) {
+	o := testOptions()
+	o.Timeout = 100 * time.Millisecond
+	nc := connect(t, startServer(t, t.TempDir(), nil).ClientURL())
+	s := openStreams(t, nc, o)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.js.DeleteStream(ctx, o.Prefix+"_in"); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := nc.SubscribeSync(o.Prefix + ".in.*") // it takes the messages, and does not answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	found := []storage.Discovery{{Found: storage.Found{URL: parse(t, "https://host.example/"), At: someTime()}}}
+	if err := s.claim(t, 0).Publish(1, found); !errors.Is(err, storage.ErrLogDown) {
+		t.Fatalf("nobody has answered: %v", err)
+	}
+	select {
+	case <-s.js.PublishAsyncComplete():
+	case <-ctx.Done():
+		t.Errorf("%d messages wait for an answer for ever", s.js.PublishAsyncPending())
+	}
+}
+
 // TestSilentReader: a server that says that it has nothing to deliver, while it has, does not keep a
 // message from its shard: reading fails, and whoever reads again has it.
 func TestSilentReader(t *testing.T) {
