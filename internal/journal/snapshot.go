@@ -112,7 +112,7 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	sum := sha256.New()
-	size, err := backup(func(int64) (io.Writer, error) { return io.MultiWriter(f, sum), nil })
+	size, err := backup(func(int64) (io.Writer, error) { return &untilEnd{ctx, io.MultiWriter(f, sum)}, nil })
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -121,6 +121,19 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	}
 	return s.putSnapshot(ctx, s.n, f,
 		&Snapshot{At: at, Incoming: incoming, Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+}
+
+// untilEnd is a writer until a context ends: a copy of a large database must not keep a shard from its next owner.
+type untilEnd struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w *untilEnd) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
 }
 
 // putSnapshot stores a snapshot of a shard.

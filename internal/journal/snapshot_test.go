@@ -285,6 +285,28 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// TestSnapshotBrokenOff: a snapshot ends with its run, also while the database is being copied.
+func TestSnapshotBrokenOff(t *testing.T) {
+	shard := start(t).claim(t, 0)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	dir, written := t.TempDir(), 0
+	err := shard.WriteSnapshot(ctx, dir, FirstPosition(), 0, func(begin func(int64) (io.Writer, error)) (int64, error) {
+		w, err := begin(100)
+		for ; err == nil && written < 100; written++ {
+			end()
+			_, err = w.Write([]byte{0})
+		}
+		return 100, err
+	})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, storage.ErrLogDown) || written > 1 {
+		t.Errorf("%d bytes were copied after the end: %v", written, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("the directory has %v, %v", left, err)
+	}
+}
+
 // TestBadSnapshots are refused, and leave the directory as it is.
 func TestBadSnapshots(t *testing.T) {
 	s := start(t)
