@@ -406,7 +406,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	if d.committing || d.broken {
 		return nil, nil
 	}
-	ready := !d.pending.isEmpty() && (d.shuttingDown || d.flights.busy == 0 || !d.gathers())
+	ready := d.hasToCommit() && (d.shuttingDown || d.flights.busy == 0 || !d.gathers())
 	if b := d.nextAddition(ready); b != nil {
 		return d.toCommit, b
 	}
@@ -416,8 +416,20 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	d.markPlan(d.pending)
 	d.pending.sizeResults()
 	d.remote.Save(d.pending.setMark, d.o.Now())
-	d.pending.offset = d.remote.OffsetBefore(d.flights.completedOffset(d.ledger.Offset()))
+	d.pending.offset = d.completedOffset()
 	return d.toCommit, d.pending
+}
+
+// hasToCommit reports whether there is something to commit. At the end of the run that may be no
+// more than the end of requests that changed nothing: whoever finds their starts in the ledger has
+// to believe that they were lost.
+func (d *dispatcher) hasToCommit() bool {
+	return !d.pending.isEmpty() || d.shuttingDown && d.flights.count() == 0 && d.offset < d.completedOffset()
+}
+
+// completedOffset returns the offset in the ledger before which no request is in flight.
+func (d *dispatcher) completedOffset() uint64 {
+	return d.remote.OffsetBefore(d.flights.completedOffset(d.ledger.Offset()))
 }
 
 // takeCommitted applies the end of a commit.

@@ -142,7 +142,7 @@ func (d *dispatcher) shutDown() {
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
+	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || d.hasToCommit() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
 		case e := <-d.results:

@@ -336,8 +336,8 @@ func (d *dispatcher) complete(res *result) {
 	d.collect()
 }
 
-// logRequest logs the request of a result, with its report. Of clients that make their requests when they like there
-// is nothing to log.
+// logRequest logs the request of a result, with its report. Of clients that make their requests when
+// they like there is nothing to log.
 func (d *dispatcher) logRequest(res *result, r *frontier.Report) {
 	if d.o.IgnoreRobots {
 		return

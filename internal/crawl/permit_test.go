@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -120,6 +121,43 @@ func TestPermits(t *testing.T) {
 		}
 		if _, out := permits.counts(); out != 0 {
 			t.Errorf("%d permits are out", out)
+		}
+	})
+}
+
+// latePermits are permits that end while a request waits for its own.
+type latePermits struct {
+	*testPermits
+	begun, answer chan struct{}
+}
+
+func (p latePermits) Begin(ctx context.Context, r *frontier.GateRequest) (Permit, error) {
+	p.begun <- struct{}{}
+	<-p.answer
+	return p.testPermits.Begin(ctx, r)
+}
+
+// TestPermitTooLate: a request that did not begin, since its permit had ended by then, is not left
+// behind by an orderly end as one that may have been lost.
+func TestPermitTooLate(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/p/", 30), nil))
+		permits := latePermits{new(testPermits), make(chan struct{}), make(chan struct{})}
+		o := testOptions(t, web)
+		o.Permits = permits
+		permits.give()
+		_, stop := daemon(t, o, web.URL("a.test", "/"))
+		<-permits.begun
+		permits.end()
+		permits.answer <- struct{}{}
+		synctest.Wait()
+		stop()
+		if refused, _ := permits.counts(); refused != 1 || web.Served() != 0 {
+			t.Errorf("%d requests were tried and %d made, want 1 and 0", refused, web.Served())
+		}
+		if has, err := HasUncommitted(o.DataDir); has || err != nil {
+			t.Errorf("the crawl has uncommitted requests: %v, %v", has, err)
 		}
 	})
 }
