@@ -105,6 +105,7 @@ func (c *childConfig) move(o Options) error {
 			select {}
 		}
 	}
+	o.Timeout = patience // an export gives up after it
 	if c.Export != "" {
 		_, err = Export(context.Background(), nc, js, o, c.Export, func(x Exported) { moved(x.Shards) })
 	} else {

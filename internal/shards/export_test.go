@@ -24,7 +24,9 @@ import (
 func (w *world) exportTo(ctx context.Context, dir string, report func(Exported)) (Exported, error) {
 	w.t.Helper()
 	nc, js := w.connect()
-	return Export(ctx, nc, js, w.options("export", w.t.TempDir()), dir, report)
+	o := w.options("export", w.t.TempDir())
+	o.Timeout = patience // an export gives up after it
+	return Export(ctx, nc, js, o, dir, report)
 }
 
 // publishFor publishes a URL for its shard, as another shard does before its commit.
