@@ -90,13 +90,7 @@ func scanTag(text []byte, i int) (end, most int) {
 		if n == maxAttributes {
 			most = i
 		}
-		for key := i; i < len(text) && !endsKey(text[i], i == key); i++ {
-		}
-		if i = skipSpace(text, i); i < len(text) && text[i] == '/' {
-			i++
-		} else if i < len(text) && text[i] == '=' {
-			i = skipValue(text, skipSpace(text, i+1))
-		}
+		_, _, i = readAttribute(text, i)
 	}
 }
 

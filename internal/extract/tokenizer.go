@@ -20,14 +20,17 @@ type Tokenizer struct {
 	text    *textReader // r, if the whole text is in memory
 	maxBuf  int
 	cdata   bool
-	replace bool // replace the tokenizer before the next token
-	behind  bool // replace it after the next end tag of raw text, whose name only this tokenizer knows
+	replace bool   // replace the tokenizer before the next token that is no raw text
+	raw     bool   // the next token may be raw text, whose end only this tokenizer knows
+	tag     tag    // the current token, unless its text is nil: then the tokenizer has it
+	lower   []byte // a name, if that has to be changed
 }
 
-// newTextTokenizer returns a tokenizer of a text in UTF-8 that is in memory. With pauses, skipText and
-// skimRawText find more to leave out.
-func newTextTokenizer(text []byte, pauses bool) *Tokenizer {
-	r := &textReader{text: text, pauses: pauses}
+// newTextTokenizer returns a tokenizer of a text in UTF-8 that is in memory. With tags, it reads
+// most tags itself, and skipText and skimRawText find more to leave out. Then name and TagAttr are
+// all that can be read of a tag, and an attribute may be repeated.
+func newTextTokenizer(text []byte, tags bool) *Tokenizer {
+	r := &textReader{text: text, tags: tags}
 	t := NewTokenizer(r)
 	t.text = r
 	return t
@@ -37,18 +40,17 @@ func newTextTokenizer(text []byte, pauses bool) *Tokenizer {
 type textReader struct {
 	text   []byte
 	at     int  // everything before it has been read
-	pauses bool // a read ends behind a tag, where it can, and before a longer text
-	most   int  // the longest piece that was requested at once, in bytes
+	tags   bool // the tokenizer should not buffer the tags behind the token that it reads
+	begins bool // the tokenizer has read nothing since it began this token
 }
-
-// pauseText is the shortest text before which a read ends, in bytes. A read takes about as long as the
-// tokenizer with so many of them.
-const pauseText = 32
 
 func (r *textReader) Read(p []byte) (int, error) {
 	piece := r.text[r.at:min(r.at+len(p), len(r.text))]
-	if r.pauses {
-		piece = piece[:r.pause(piece, len(p))]
+	if r.tags && r.begins { // once a token: the tokenizer copies the token at each read
+		r.begins = false
+		if end := bytes.IndexByte(piece, '>') + 1; end > 0 {
+			piece = piece[:end]
+		}
 	}
 	n := copy(p, piece)
 	r.at += n
@@ -58,48 +60,33 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// pause returns how much of a piece is read. The tokenizer requests less than before if it is within a
-// token. Then the next text may be within the token too, and is no reason to read so little: the
-// tokenizer copies the token at each read.
-func (r *textReader) pause(piece []byte, wanted int) int {
-	if wanted >= r.most {
-		r.most = wanted
-		for from := 0; from < len(piece); from++ {
-			to := bytes.IndexByte(piece[from:], '<')
-			if to < 0 {
-				to = len(piece) - from
-			}
-			if to >= pauseText {
-				if tag := bytes.IndexByte(piece[from:from+to], '>') + 1; 0 < tag && tag <= to-pauseText {
-					return from + tag
-				}
-			}
-			from += to
-		}
-	}
-	if end := bytes.LastIndexByte(piece, '>') + 1; end > 0 {
-		return end
-	}
-	return len(piece)
-}
-
 // NewTokenizer returns a tokenizer of text in UTF-8.
 func NewTokenizer(r io.Reader) *Tokenizer { return &Tokenizer{Tokenizer: html.NewTokenizer(r), r: r} }
 
 // Next moves to the next token.
 func (t *Tokenizer) Next() html.TokenType {
-	if t.replace {
+	if t.replace && !t.raw {
 		t.restart()
 	}
-	kind := t.Tokenizer.Next()
-	switch kind {
-	case html.StartTagToken, html.SelfClosingTagToken:
-		if tag := t.Raw(); len(tag) > maxTag {
-			t.behind = isRawText(tag)
-			t.replace = !t.behind
+	if t.text != nil && t.text.tags && !t.raw && len(t.Buffered()) == 0 {
+		if kind := t.tag.read(t.text.text[t.text.at:]); kind != html.ErrorToken {
+			t.text.at += len(t.tag.text)
+			return kind
 		}
-	case html.EndTagToken:
-		t.replace, t.behind = t.behind, false
+	}
+	return t.next()
+}
+
+// next moves to the next token with the original tokenizer.
+func (t *Tokenizer) next() html.TokenType {
+	t.tag.text, t.raw = nil, false
+	if t.text != nil {
+		t.text.begins = true
+	}
+	kind := t.Tokenizer.Next()
+	if kind == html.StartTagToken || kind == html.SelfClosingTagToken {
+		t.raw = isRawText(t.name())
+		t.replace = t.replace || len(t.Raw()) > maxTag
 	}
 	return kind
 }
@@ -131,21 +118,23 @@ func (t *Tokenizer) AllowCDATA(allow bool) {
 
 // NextIsNotRawText says that the content of the current element is markup, whatever its name is.
 func (t *Tokenizer) NextIsNotRawText() {
-	t.replace, t.behind = t.replace || t.behind, false
+	t.raw = false
 	t.Tokenizer.NextIsNotRawText()
 }
 
 // skipText leaves out the text that comes next, because nobody reads it, if the tokenizer has not
-// buffered any of it.
-func (t *Tokenizer) skipText() {
-	if t.replace || len(t.Buffered()) > 0 {
+// buffered any of it. onlySpace means that nobody reads it if it is white space.
+func (t *Tokenizer) skipText(onlySpace bool) {
+	if len(t.Buffered()) > 0 {
 		return
 	}
 	rest := t.text.text[t.text.at:]
 	if n := bytes.IndexByte(rest, '<'); n >= 0 {
 		rest = rest[:n]
 	}
-	t.text.at += len(rest)
+	if !onlySpace || len(bytes.Trim(rest, space)) == 0 {
+		t.text.at += len(rest)
+	}
 }
 
 // skimRawText leaves out most of the text of a script or style that has just begun, because nobody
@@ -178,32 +167,28 @@ func endOfRawText(text []byte, name string) int {
 	}
 }
 
-// name returns the lower-cased name of the current tag, as TagName does, without a copy. It is
-// valid until the next token.
+// name returns the lower-cased name of the current tag, as TagName does. It is valid until the next
+// token.
 func (t *Tokenizer) name() []byte {
+	if t.tag.text != nil {
+		return t.tag.name
+	}
 	name := nameIn(t.Raw())
-	for _, c := range name {
-		if c == 0 || 'A' <= c && c <= 'Z' {
-			name, _ = t.TagName()
-			break
-		}
+	if isLower(name) {
+		return name
 	}
-	return name
+	t.lower = appendLower(t.lower[:0], name)
+	return t.lower
 }
 
-// nameIn returns the name in the text of a tag.
-func nameIn(tag []byte) []byte {
-	name := bytes.TrimPrefix(tag[1:], []byte{'/'})
-	for i, c := range name {
-		if endsKey(c, true) {
-			return name[:i]
-		}
+// TagAttr returns the next attribute of the current tag. The key is empty if there is none.
+func (t *Tokenizer) TagAttr() (key, value []byte, more bool) {
+	if t.tag.text != nil && t.tag.isCoded() {
+		t.text.at -= len(t.tag.text)
+		t.next() // the same tag
 	}
-	return name
-}
-
-// isRawText reports whether the content of a tag's element is not markup.
-func isRawText(tag []byte) bool {
-	a := atom.Lookup(bytes.ToLower(nameIn(tag)))
-	return traitsOf(a)&rawText != 0 || a == atom.Noscript || a == atom.Plaintext
+	if t.tag.text == nil {
+		return t.Tokenizer.TagAttr()
+	}
+	return t.tag.attribute()
 }

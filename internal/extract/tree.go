@@ -128,8 +128,8 @@ func buildTree(text []byte, o Options, full bool) *builder {
 	b.open = append(make([]element, 0, 32), document, head)
 	for b.size < o.MaxNodes {
 		b.AllowCDATA(b.top().ns != inHTML)
-		if b.ignoresText() {
-			b.skipText()
+		if ignores := b.ignoresText(); ignores || !b.wantsText() {
+			b.skipText(!ignores)
 		}
 		switch b.Next() {
 		case html.ErrorToken:
@@ -373,6 +373,9 @@ func (b *builder) readAttributes() []html.Attribute {
 		name := a.String()
 		if a == 0 {
 			name = string(key)
+		}
+		if slices.ContainsFunc(b.keys, func(k html.Attribute) bool { return k.Key == name }) {
+			continue // only the first counts
 		}
 		b.keys = append(b.keys, html.Attribute{Key: name})
 		b.values = append(b.values, value...)
