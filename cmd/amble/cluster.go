@@ -167,6 +167,9 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 	}
 }
 
+// errGoesOn is the error of a command to drain that a signal has ended.
+var errGoesOn = errors.New("the node goes on to hand over its shards; this command only waited for that")
+
 // untilDrained waits until a node owns no shard. report is called when the number has changed.
 func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config, node string,
 	report func(left int)) error {
@@ -176,6 +179,9 @@ func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config,
 		limited, cancel := context.WithTimeout(ctx, clusterTimeout)
 		s, err := membership.ReadSurvey(limited, js, c.ClusterNames())
 		cancel()
+		if ctx.Err() != nil {
+			return errGoesOn
+		}
 		if err != nil {
 			return err
 		}
@@ -193,7 +199,7 @@ func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config,
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the node goes on to hand over its shards; this command only waited for that")
+			return errGoesOn
 		case <-time.After(time.Second):
 		}
 	}

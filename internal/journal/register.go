@@ -62,19 +62,8 @@ func (r *Register) Values(ctx context.Context, take func(data []byte, sequence u
 	if err != nil {
 		return err
 	}
-	reader, err := r.s.newReader(ctx, r.s.log, sequence, r.subject)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", r.subject, err)
-	}
-	defer reader.close()
-	for {
-		m, err := reader.next(ctx, 0)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", r.subject, err)
-		}
+	return r.s.follow(ctx, r.s.log, max(sequence, 1)-1, func(m *message) error {
 		take(m.data, m.sequence)
-	}
+		return nil
+	}, r.subject)
 }

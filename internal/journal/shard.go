@@ -172,37 +172,41 @@ func (s *Shard) replayFrom(from storage.LogPosition, apply func(sequence uint64,
 const aheadAdvice = "restore the NATS servers from a backup, or begin again with what the nodes have: " +
 	"docs/CLUSTER.md, section \"A log that is lost\""
 
-// explain returns nil if the log lacks the record at a position because a snapshot has it, else ErrAhead.
-func (s *Shard) explain(from storage.LogPosition) error {
+// explain returns nil if the log lacks the record at a position because a snapshot has it, else ErrAhead. If the log
+// is empty behind the position and the snapshot has later records, the error is ErrGap.
+func (s *Shard) explain(from storage.LogPosition, empty bool) error {
 	all, err := s.list(s.ctx)
 	if err != nil {
 		return err
 	}
+	newest, known := uint64(0), from.Number == 0
 	for i := range all {
 		if all[i].log == s.Identity() && all[i].At.Number >= from.Number {
-			return nil
+			newest, known = all[i].At.Number, true
 		}
 	}
-	return fmt.Errorf("%w (record %d, message %d, is not there); %s",
-		storage.ErrAhead, from.Number, from.Sequence, aheadAdvice)
+	switch {
+	case !known:
+		return fmt.Errorf("%w (record %d, message %d, is not there); %s",
+			storage.ErrAhead, from.Number, from.Sequence, aheadAdvice)
+	case empty && newest > from.Number:
+		return fmt.Errorf("%w (only a snapshot has records %d to %d)", storage.ErrGap, from.Number+1, newest)
+	}
+	return nil
 }
 
 func (s *Shard) replay(reader *reader, from storage.LogPosition, apply func(uint64, []byte) error) error {
 	var parts assembler
-	number, known := from.Number, from.Number == 0
+	number, known := from.Number, false // known: why the log begins where it does
 	for {
 		m, err := reader.next(s.ctx, s.messageWait())
 		if err != nil {
 			return err
 		}
-		if !known && m.sequence > from.Sequence {
-			if err := s.explain(from); err != nil {
-				return err
-			}
-			known = true
-		}
 		if m.subject == s.EpochSubject(s.n) {
 			switch {
+			case m.sequence == s.epoch && !known:
+				return s.explain(from, true)
 			case m.sequence == s.epoch:
 				return nil
 			case m.sequence > s.epoch:
@@ -214,7 +218,12 @@ func (s *Shard) replay(reader *reader, from storage.LogPosition, apply func(uint
 		if err != nil {
 			return fmt.Errorf("message %d: %w", m.sequence, err)
 		}
-		known = known || m.sequence == from.Sequence && f.number == from.Number
+		if known = known || from.Number == 0 || m.sequence == from.Sequence && f.number == from.Number; !known {
+			if err := s.explain(from, false); err != nil {
+				return err
+			}
+			known = true
+		}
 		if f.number <= number {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,7 +112,7 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	sum := sha256.New()
-	size, err := backup(func(int64) (io.Writer, error) { return io.MultiWriter(f, sum), nil })
+	size, err := backup(func(int64) (io.Writer, error) { return &untilEnd{ctx, io.MultiWriter(f, sum)}, nil })
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
@@ -122,6 +121,19 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	}
 	return s.putSnapshot(ctx, s.n, f,
 		&Snapshot{At: at, Incoming: incoming, Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+}
+
+// untilEnd is a writer until a context ends: a copy of a large database must not keep a shard from its next owner.
+type untilEnd struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w *untilEnd) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
 }
 
 // putSnapshot stores a snapshot of a shard.
@@ -278,20 +290,46 @@ func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storag
 	return at, err
 }
 
-// fetch writes a snapshot to w and compares its sum.
+// fetch writes a snapshot to w and compares its sum. It reads the chunks itself: the library takes 5 s at most for
+// all of an object, unless the context has a deadline.
 func (s *Shard) fetch(ctx context.Context, w io.Writer, x *Snapshot) error {
-	object, err := s.snapshots.Get(ctx, x.Name)
+	reader, err := s.chunks(ctx, x)
 	if err != nil {
-		return downError(err)
+		return err
 	}
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(object, min(x.Size, math.MaxInt64-1)+1))
-	if err = errors.Join(err, object.Close()); err != nil {
-		return downError(err)
+	defer reader.close()
+	sum, n := sha256.New(), int64(0)
+	for to := io.MultiWriter(w, sum); n < x.Size; {
+		m, err := reader.next(ctx, s.messageWait())
+		if err == nil {
+			n += int64(len(m.data))
+			_, err = to.Write(m.data)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); n != x.Size || got != x.sum {
 		return fmt.Errorf("%w: it has %d bytes with the sum %s, should have %d with %s",
 			storage.ErrRecord, n, got, x.Size, x.sum)
 	}
 	return nil
+}
+
+// chunks begins to read the chunks of a snapshot, which are messages of the stream of the object store.
+func (s *Shard) chunks(ctx context.Context, x *Snapshot) (*reader, error) {
+	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	info, err := s.snapshots.GetInfo(limited, x.Name)
+	if err != nil {
+		return nil, downError(err)
+	}
+	if info.Size != uint64(x.Size) {
+		return nil, fmt.Errorf("%w: it has %d bytes, should have %d", storage.ErrRecord, info.Size, x.Size)
+	}
+	stream, err := s.js.Stream(limited, "OBJ_"+info.Bucket)
+	if err != nil {
+		return nil, downError(err)
+	}
+	return s.newReader(ctx, stream, 1, fmt.Sprintf("$O.%s.C.%s", info.Bucket, info.NUID))
 }

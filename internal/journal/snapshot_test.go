@@ -3,7 +3,9 @@ package journal
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,6 +210,100 @@ func TestLostLog(t *testing.T) {
 	}
 	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("a snapshot of another log has what this one has not: %v", err)
+	}
+}
+
+// TestStaleView: a view that lacks records is found when the log has none of them any more, since a snapshot has
+// them: that of a former owner of the shard, also one that has never committed.
+func TestStaleView(t *testing.T) {
+	s := start(t)
+	dir := t.TempDir()
+	owner := openStore(t, dir)
+	defer owner.Close()
+	shard := s.claim(t, 0)
+	addURL(t, owner, shard, "https://a.example/1")
+	before := position(t, owner)
+	addURL(t, owner, shard, "https://a.example/2")
+	at := position(t, owner)
+	if err := shard.WriteSnapshot(context.Background(), dir, at, 0, owner.Backup); err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []storage.LogPosition{{}, before} {
+		if err := s.claim(t, 0).Replay(stale, discard); !errors.Is(err, storage.ErrGap) {
+			t.Errorf("a view up to record %d, and a snapshot up to record %d: %v", stale.Number, at.Number, err)
+		}
+	}
+	if err := s.claim(t, 0).Replay(at, discard); err != nil {
+		t.Errorf("a view up to record %d: %v", at.Number, err)
+	}
+}
+
+// slowDisk is a writer that waits at its first write, for longer than the library takes for an answer.
+type slowDisk struct {
+	bytes.Buffer
+	waited bool
+}
+
+func (w *slowDisk) Write(b []byte) (int, error) {
+	if !w.waited {
+		w.waited = true
+		time.Sleep(5200 * time.Millisecond)
+	}
+	return w.Buffer.Write(b)
+}
+
+// fullDisk is a writer that has no room.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFetch: a snapshot may take longer than an answer of a server does. An error of the disk is no error of the
+// log, and the end of the run ends it.
+func TestFetch(t *testing.T) {
+	s := start(t)
+	shard := s.claim(t, 0)
+	data := make([]byte, 3<<20)
+	for i := range data {
+		data[i] = byte(rand.Uint32())
+	}
+	sum := sha256.Sum256(data)
+	x := &Snapshot{Name: snapshotName(0, 1), At: FirstPosition(), Size: int64(len(data)), sum: hex.EncodeToString(sum[:])}
+	if err := s.putSnapshot(t.Context(), 0, bytes.NewReader(data), x); err != nil {
+		t.Fatal(err)
+	}
+	slow := new(slowDisk)
+	if err := shard.fetch(t.Context(), slow, x); err != nil || !bytes.Equal(slow.Bytes(), data) {
+		t.Errorf("%d of %d bytes: %v", slow.Len(), len(data), err)
+	}
+	if err := shard.fetch(t.Context(), fullDisk{}, x); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, storage.ErrLogDown) {
+		t.Errorf("a disk without room: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := shard.fetch(ended, io.Discard, x); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that has ended: %v", err)
+	}
+}
+
+// TestSnapshotBrokenOff: a snapshot ends with its run, also while the database is being copied.
+func TestSnapshotBrokenOff(t *testing.T) {
+	shard := start(t).claim(t, 0)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	dir, written := t.TempDir(), 0
+	err := shard.WriteSnapshot(ctx, dir, FirstPosition(), 0, func(begin func(int64) (io.Writer, error)) (int64, error) {
+		w, err := begin(100)
+		for ; err == nil && written < 100; written++ {
+			end()
+			_, err = w.Write([]byte{0})
+		}
+		return 100, err
+	})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, storage.ErrLogDown) || written > 1 {
+		t.Errorf("%d bytes were copied after the end: %v", written, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("the directory has %v, %v", left, err)
 	}
 }
 
@@ -453,6 +550,78 @@ func (l *measuredLog) Append(number uint64, record []byte) (uint64, error) {
 	return number, nil
 }
 
+// pauseReader has a server deliver nothing to the only reader of a stream.
+func (s *Streams) pauseReader(t testing.TB, of jetstream.Stream, stream string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reader := ""
+	for reader == "" && ctx.Err() == nil {
+		for c := range of.ListConsumers(ctx).Info() {
+			reader = c.Name
+		}
+	}
+	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+stream, reader, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSilentRegister: nor does such a server keep the value of a register from those who follow it.
+func TestSilentRegister(t *testing.T) {
+	o := testOptions()
+	o.Timeout = 500 * time.Millisecond
+	s := openStreams(t, connect(t, startServer(t, t.TempDir(), nil).ClientURL()), o)
+	r := s.Register("desired")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	read := make(chan error, 1)
+	var got atomic.Uint64
+	go func() { read <- r.Values(ctx, func(_ []byte, sequence uint64) { got.Store(sequence) }) }()
+	s.pauseReader(t, s.log, "_log")
+	sequence, err := r.Write(ctx, []byte("value"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; !errors.Is(err, storage.ErrLogDown) || got.Load() != 0 {
+		t.Fatalf("reading ended with %v, message %d was read", err, got.Load())
+	}
+	again, enough := context.WithCancel(ctx)
+	err = r.Values(again, func(_ []byte, at uint64) {
+		got.Store(at)
+		enough()
+	})
+	if !errors.Is(err, context.Canceled) || got.Load() != sequence {
+		t.Errorf("reading again ended with %v, message %d was read", err, got.Load())
+	}
+}
+
+// TestUnanswered: messages for other shards that no server answers do not take the room of later ones.
+func TestUnanswered(t *testing.T) {
+	o := testOptions()
+	o.Timeout = 100 * time.Millisecond
+	nc := connect(t, startServer(t, t.TempDir(), nil).ClientURL())
+	s := openStreams(t, nc, o)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.js.DeleteStream(ctx, o.Prefix+"_in"); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := nc.SubscribeSync(o.Prefix + ".in.*") // it takes the messages, and does not answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	found := []storage.Discovery{{Found: storage.Found{URL: parse(t, "https://host.example/"), At: someTime()}}}
+	if err := s.claim(t, 0).Publish(1, found); !errors.Is(err, storage.ErrLogDown) {
+		t.Fatalf("nobody has answered: %v", err)
+	}
+	select {
+	case <-s.js.PublishAsyncComplete():
+	case <-ctx.Done():
+		t.Errorf("%d messages wait for an answer for ever", s.js.PublishAsyncPending())
+	}
+}
+
 // TestSilentReader: a server that says that it has nothing to deliver, while it has, does not keep a
 // message from its shard: reading fails, and whoever reads again has it.
 func TestSilentReader(t *testing.T) {
@@ -470,15 +639,7 @@ func TestSilentReader(t *testing.T) {
 		return nil
 	}
 	go func() { read <- shard.Incoming(ctx, 0, take) }()
-	var reader string
-	for reader == "" && ctx.Err() == nil {
-		for c := range s.in.ListConsumers(ctx).Info() {
-			reader = c.Name
-		}
-	}
-	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+"_in", reader, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	s.pauseReader(t, s.in, "_in")
 	if err := from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}); err != nil {
 		t.Fatal(err)
 	}

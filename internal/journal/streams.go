@@ -79,7 +79,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(o.Timeout))
 	if err != nil {
 		return nil, fmt.Errorf("open the streams of %s: %w", o.Prefix, err)
 	}

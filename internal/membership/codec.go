@@ -132,8 +132,11 @@ func readHandover(d *wire.Decoder) *cluster.Handover {
 			l.Users = append(l.Users, cluster.HandoverUser{User: user, Number: number, Slots: readSlots(d),
 				Left: time.Duration(d.Varint())})
 			if !d.OK() {
-				return h
+				break
 			}
+		}
+		if !d.OK() {
+			break
 		}
 		h.Limits = append(h.Limits, l)
 	}

@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -27,6 +29,17 @@ var (
 		Share: 1}
 	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
+
+// TestBrokenHandover: a count of limits that are not there costs nothing.
+func TestBrokenHandover(t *testing.T) {
+	b := encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "a", Born: 1}, Released: true,
+		Handover: &cluster.Handover{}})
+	b = binary.AppendUvarint(b[:len(b)-1], 1<<16)
+	b = append(b, bytes.Repeat([]byte{0xff}, 1<<17)...)
+	if _, e, err := decodeEpoch(b); err == nil || len(e.Handover.Limits) > 1 {
+		t.Errorf("%d limits are made of none: %v", len(e.Handover.Limits), err)
+	}
+}
 
 // TestGolden: messages of this version are these bytes, and mean the same for ever.
 func TestGolden(t *testing.T) {

@@ -48,7 +48,7 @@ func readOwned(ctx context.Context, js jetstream.JetStream, names natsconn.Names
 	defer synced()
 	err = r.follow(following, jetstream.DeliverAllPolicy, h.take, synced, "epoch")
 	if ctx.Err() != nil || following.Err() == nil {
-		return nil, natsconn.Down(errors.Join(err, ctx.Err()))
+		return nil, ended(ctx, err)
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {

@@ -80,6 +80,22 @@ func (r *registers) read(ctx context.Context, subject string) (m message, ok boo
 	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data}, true, nil
 }
 
+// ended returns the error of a step that a context has ended, of what went wrong until then. It says the same once.
+func ended(ctx context.Context, errs ...error) error {
+	var all error
+	for _, err := range append(errs, ctx.Err()) {
+		isEnd := func(err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
+		switch {
+		case err == nil || errors.Is(all, err) || isEnd(all) && isEnd(err):
+		case all == nil:
+			all = err
+		default:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return natsconn.Down(all)
+}
+
 // followHeartbeat is how often a server that has nothing to deliver says so. Without two of them what follows
 // ends.
 const followHeartbeat = 5 * time.Second

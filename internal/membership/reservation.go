@@ -184,7 +184,7 @@ func (r *Reservation) write(ctx context.Context, settings []setting) error {
 		}
 		select {
 		case <-ctx.Done():
-			return natsconn.Down(errors.Join(err, readErr, ctx.Err()))
+			return ended(ctx, err, readErr)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -37,8 +37,7 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 		if _, result, err := r.write(ctx, subject, encodeSettings(w, settings), 0, false); result == unknown {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster,
-					natsconn.Down(errors.Join(err, ctx.Err())))
+				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster, ended(ctx, err))
 			case <-time.After(100 * time.Millisecond):
 			}
 		}

@@ -82,7 +82,7 @@ func readSurvey(ctx context.Context, js jetstream.JetStream, names natsconn.Name
 	defer synced()
 	err = r.follow(following, jetstream.DeliverLastPerSubjectPolicy, v.take, synced, "member", "epoch")
 	if ctx.Err() != nil || following.Err() == nil {
-		return nil, natsconn.Down(errors.Join(err, ctx.Err()))
+		return nil, ended(ctx, err)
 	}
 	info, err := stream.Info(ctx)
 	if err != nil {

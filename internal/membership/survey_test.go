@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,6 +78,24 @@ func (w *world) surveyed(js jetstream.JetStream, what string, holds func(s *Surv
 		}
 		return err
 	})
+}
+
+// TestEnded: an error of a step that a context has ended says that once, and what was wrong before.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for text, errs := range map[string][]error{
+		"context deadline exceeded":                  {ctx.Err(), fmt.Errorf("%w", ctx.Err())},
+		"no leader; context deadline exceeded":       {errors.New("no leader"), nil},
+		"publish: context deadline exceeded":         {fmt.Errorf("publish: %w", ctx.Err()), nil},
+		"no leader; read: context deadline exceeded": {errors.New("no leader"), fmt.Errorf("read: %w", ctx.Err())},
+	} {
+		err := ended(ctx, errs...)
+		if want := natsconn.ErrDown.Error() + ": " + text; err.Error() != want || !errors.Is(err, natsconn.ErrDown) {
+			t.Errorf("%q, not %q", err, want)
+		}
+	}
 }
 
 // TestSurveyOfNonsense: registers that cannot be read are an error, and are not left out.

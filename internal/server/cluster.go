@@ -19,6 +19,10 @@ import (
 type Cluster interface {
 	// Status returns what the node knows of its cluster.
 	Status() membership.Status
+	// Shards returns the number of shards of the cluster.
+	Shards() int
+	// Owner returns the node that owns a shard, as far as this one knows; empty: nobody, or this node has left.
+	Owner(s cluster.Shard) string
 	// Statuses returns the statuses of the engines of this node.
 	Statuses() map[cluster.Shard]crawl.Status
 	// Survey returns what the NATS servers know of the cluster, and of the log of each shard.

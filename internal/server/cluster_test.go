@@ -57,6 +57,10 @@ func (soleNode) Status() membership.Status {
 	}, Shards: []cluster.ShardStatus{{Owner: "b"}, {}}}
 }
 
+func (soleNode) Shards() int { return 2 }
+
+func (soleNode) Owner(s cluster.Shard) string { return []string{"b", ""}[s] }
+
 func (soleNode) Do(node string, _ *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("node %s: %w", node, routes.ErrUnreachable)
 }
@@ -64,7 +68,7 @@ func (soleNode) Do(node string, _ *http.Request) (*http.Response, error) {
 // startNode starts the API of a soleNode.
 func startNode(t *testing.T) *Server { return startSole(t, soleNode{}) }
 
-func startSole(t *testing.T, n soleNode) *Server {
+func startSole(t *testing.T, n Cluster) *Server {
 	t.Helper()
 	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now, Cluster: n,
 		Settings: &fixedSettings{}}, nil)
@@ -85,12 +89,11 @@ type takenOver struct {
 	at time.Time
 }
 
-func (n takenOver) Status() membership.Status {
-	owner := "b"
-	if !time.Now().Before(n.at) {
-		owner = "a"
+func (n takenOver) Owner(cluster.Shard) string {
+	if time.Now().Before(n.at) {
+		return "b"
 	}
-	return membership.Status{Node: "a", Shards: []cluster.ShardStatus{{Owner: owner}}}
+	return "a"
 }
 
 func (n takenOver) Do(node string, r *http.Request) (*http.Response, error) {
@@ -115,6 +118,44 @@ func TestAddWhileTakenOver(t *testing.T) {
 		}
 		if took := time.Since(start); d.Sum().Added != 1 || took > 6*time.Second {
 			t.Errorf("%+v after %v", d.Sum(), took)
+		}
+	})
+}
+
+// gone is a node that has left its cluster while requests to its API are under way: it knows nothing any more.
+type gone struct{ soleNode }
+
+func (gone) Status() membership.Status { return membership.Status{Cluster: "web", Node: "a"} }
+
+func (gone) Owner(cluster.Shard) string { return "" }
+
+// TestNodeHasLeft: a request that a node can divide no more gets an error, and so does a list.
+func TestNodeHasLeft(t *testing.T) {
+	t.Parallel()
+	s := startSole(t, gone{})
+	for _, q := range [][2]string{{"GET", "/export"}, {"GET", "/hosts/x.example"}, {"POST", "/hosts/x.example/pause"}} {
+		if r, body := request(t, s, q[0], "/api/v1"+q[1], nil); r.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%v: %d %s", q, r.StatusCode, body)
+		}
+	}
+	if _, body := request(t, s, "GET", "/api/v1/hosts", nil); !strings.Contains(body, `"incomplete":{"shards":[0,1]`) {
+		t.Error(body)
+	}
+}
+
+// TestListWhileNodeLeaves: a list gets an error if its node leaves the cluster meanwhile.
+func TestListWhileNodeLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dividedImport{s: &Server{o: Options{Cluster: gone{}, Now: time.Now}}, shards: 2}
+		u, err := weburl.Parse("http://example.com/")
+		if err == nil {
+			err = d.Add(crawl.Addition{URL: u})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), errNoOwner.Error()) {
+			t.Errorf("the list is committed: %v", err)
 		}
 	})
 }
@@ -226,10 +267,11 @@ func FuzzHostCursor(f *testing.F) {
 	f.Add("")
 	f.Add(hostCursor{1: "a.b", 0: ""}.String())
 	f.Add("eyI5IjoiIn0")
+	f.Add(hostCursor{0: strings.Repeat("a", maxCursor)}.String())
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseHostCursor(text, []cluster.Shard{0, 1})
 		if err != nil {
-			if !errors.As(err, new(errQuery)) {
+			if !errors.As(err, new(errQuery)) || strings.Contains(err.Error(), "%!") {
 				t.Error(err)
 			}
 			return

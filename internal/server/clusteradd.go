@@ -182,8 +182,7 @@ func (d *dividedImport) sendShard(ctx context.Context, shard cluster.Shard, list
 // endWithOwner calls end when the owner of a shard is another one. The one before may have been cut off: then
 // a connection to it breaks only after some silence.
 func (s *Server) endWithOwner(ctx context.Context, shard cluster.Shard, end func()) {
-	owner := func() string { return s.o.Cluster.Status().Shards[shard].Owner }
-	for first := owner(); first == "" || owner() == first; {
+	for first := s.o.Cluster.Owner(shard); first == "" || s.o.Cluster.Owner(shard) == first; {
 		select {
 		case <-ctx.Done():
 			return

@@ -60,7 +60,10 @@ func parseHostCursor(text string, shards []cluster.Shard) (hostCursor, error) {
 			err = errors.New("there is no such shard")
 		}
 	}
-	if err != nil || len(text) > maxCursor {
+	if err == nil && len(text) > maxCursor {
+		err = fmt.Errorf("it has more than %d bytes", maxCursor)
+	}
+	if err != nil {
 		return nil, errQuery{fmt.Errorf("after: this is not the next of a page of hosts: %w", err)}
 	}
 	return c, nil

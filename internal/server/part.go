@@ -107,7 +107,7 @@ func checked(response *http.Response, err error) (*http.Response, error) {
 }
 
 // shards returns how many shards there are.
-func (s *Server) shards() int { return len(s.o.Cluster.Status().Shards) }
+func (s *Server) shards() int { return s.o.Cluster.Shards() }
 
 // shardOf returns the shard of a host.
 func (s *Server) shardOf(host string) cluster.Shard {
@@ -123,7 +123,7 @@ func (s *Server) toShard(ctx context.Context, shard cluster.Shard, p *part) (*ht
 	waiting, cancel := context.WithTimeout(ctx, ownerPatience)
 	defer cancel()
 	for {
-		owner, err := s.o.Cluster.Status().Shards[shard].Owner, errNoOwner
+		owner, err := s.o.Cluster.Owner(shard), errNoOwner
 		if owner != "" {
 			var response *http.Response
 			response, err = s.o.Cluster.Do(owner, p.under(ctx, "/shards/"+strconv.Itoa(int(shard))))

@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -171,6 +172,48 @@ func TestCensusSideBySide(t *testing.T) {
 		start = time.Now()
 		if _, over, err := all.queryAll(t.Context(), 0, true); over || err != nil || time.Since(start) > 4*slow {
 			t.Errorf("%v, %v after %v", over, err, time.Since(start))
+		}
+	})
+}
+
+// TestCensusOpens: when it is not over after all, each shard takes URLs from users again, although one is busy; also
+// one that another decider has closed.
+func TestCensusOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		closed, marks := make([]bool, 3*maxSideBySide), uint64(0)
+		all := census{
+			shards: len(closed),
+			mark: func(context.Context) (uint64, error) {
+				marks++
+				return marks, nil
+			},
+			rest: func(ctx context.Context, n cluster.Shard, closes bool) (rest, error) {
+				if (n > 0) != closes {
+					pause(ctx, time.Millisecond) // the first one answers first, and last when they are closed
+				}
+				if ctx.Err() != nil {
+					return rest{}, ctx.Err()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				closed[n] = closes
+				return rest{done: n > 0 || marks < 2, read: marks}, nil // a user adds a URL after the first mark
+			},
+		}
+		for _, after := range []string{"a census of its own", "one of another decider"} {
+			for range 2 {
+				if _, over, err := all.isOver(t.Context()); over || err != nil {
+					t.Fatalf("over %t, %v", over, err)
+				}
+			}
+			if i := slices.Index(closed, true); i >= 0 {
+				t.Errorf("after %s shard %d takes no URLs", after, i)
+			}
+			for i := range closed {
+				closed[i] = true
+			}
+			all.mayBeClosed = true
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,7 +86,7 @@ func crawlAsChild(text string) error {
 	}
 	defer nc.Close()
 	child := &reporter{node: node, shards: c.Shards}
-	node.Observe(unanswered(func(page string) { child.say("unanswered %s", page) }))
+	node.Observe(unanswered(func(page string, end time.Time) { child.say("unanswered %d %s", end.UnixNano(), page) }))
 	go child.report()
 	go child.obey()
 	return node.Run(context.Background())
@@ -104,6 +105,7 @@ func (c *childConfig) move(o Options) error {
 			select {}
 		}
 	}
+	o.Timeout = patience // an export gives up after it
 	if c.Export != "" {
 		_, err = Export(context.Background(), nc, js, o, c.Export, func(x Exported) { moved(x.Shards) })
 	} else {
@@ -326,7 +328,9 @@ func (c *child) hear(line string) {
 		url, _, _ := strings.Cut(rest, " ")
 		c.accepted[url] = what == "added"
 	case "unanswered":
-		c.w.losses.add(c.agent, allShards, rest)
+		end, page, _ := strings.Cut(rest, " ")
+		at, _ := strconv.ParseInt(end, 10, 64)
+		c.w.losses.addRequest(c.agent, page, time.Unix(0, at))
 	case "moved":
 		var n int64
 		_, _ = fmt.Sscan(rest, &n)
@@ -368,7 +372,7 @@ func (c *child) say(command string) { _, _ = io.WriteString(c.in, command+"\n") 
 func (c *child) kill() {
 	_ = c.command.Process.Kill()
 	<-c.ended
-	c.w.losses.add(c.agent, allShards, "")
+	c.w.losses.add(c.agent, allShards)
 }
 
 // killAfter kills the child when it has moved so many shards.

@@ -268,10 +268,11 @@ func (n *Node) SetOptOut(ctx context.Context, e optout.Entry, remove bool) (foun
 		before := len(d.OptOuts)
 		same := func(o optout.Entry) bool { return o.Scope == e.Scope && o.Value == e.Value }
 		d.OptOuts = slices.DeleteFunc(d.OptOuts, same)
-		found = len(d.OptOuts) < before
+		removed := len(d.OptOuts) < before
+		found = found || removed // by a write of this command without an answer, if it is tried again
 		if !remove {
 			d.OptOuts = append(d.OptOuts, e)
-		} else if !found {
+		} else if !removed {
 			return errUnchanged
 		}
 		return nil

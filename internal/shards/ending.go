@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,7 +22,7 @@ import (
 // queries each whether it is at rest and has read the mark; then it does the same again. If no shard has
 // committed anything between its two answers, there was an instant between them, that of the second mark,
 // at which none of them did anything and nothing unread was there. From their second answers on the engines
-// take no URLs from users, so it stays so.
+// take no URLs from users, so it stays so. If it is not over after all, the next query has them take URLs again.
 //
 // With crawl.max_pages the crawl is over too when all pages are allotted and fetched. A shard with nothing to
 // do gives back what it does not need, and others may take it. So all shards have to judge by one register.
@@ -67,6 +68,9 @@ type census struct {
 	shards int
 	mark   func(context.Context) (uint64, error)                                 // journal.Streams.Mark
 	rest   func(ctx context.Context, s cluster.Shard, closed bool) (rest, error) // whether a shard is at rest
+
+	// mayBeClosed: some shards may take no URLs from users since a query that closed them. A query of all opens them.
+	mayBeClosed bool
 }
 
 // decider is the shard whose owner decides.
@@ -89,6 +93,7 @@ func (e *ending) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if e.engines.of(decider) == nil {
+			e.mayBeClosed = true // by another decider
 			continue
 		}
 		epochs, over, err := e.isOver(ctx)
@@ -138,20 +143,25 @@ func (c *census) isOver(ctx context.Context) (epochs []uint64, over bool, err er
 }
 
 // queryAll queries all shards whether they are at rest and have read up to a mark. over is true if all are; the
-// answers are then complete. It waits for the mark to be read.
+// answers are then complete. It waits for the mark to be read. When one is not at rest the others need not answer,
+// unless some may be closed.
 func (c *census) queryAll(ctx context.Context, mark uint64, closed bool) (all []rest, over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, markWait)
 	defer cancel()
 	all = make([]rest, c.shards)
 	var once sync.Once
+	var unanswered atomic.Bool
 	over = true
 	sideBySide(c.shards, func(i int) {
 		for all[i].read < mark || !all[i].done {
 			r, restErr := c.rest(ctx, cluster.Shard(i), closed)
 			if restErr != nil || !r.done {
+				unanswered.CompareAndSwap(false, restErr != nil)
 				once.Do(func() {
 					over, err = false, restErr
-					cancel() // the others need not answer
+					if closed || !c.mayBeClosed {
+						cancel() // the others need not answer
+					}
 				})
 				return
 			}
@@ -160,6 +170,7 @@ func (c *census) queryAll(ctx context.Context, mark uint64, closed bool) (all []
 			}
 		}
 	})
+	c.mayBeClosed = closed || c.mayBeClosed && unanswered.Load()
 	return all, over, err
 }
 
@@ -252,7 +263,7 @@ func (n *Node) leaveAtEnd(ctx context.Context) {
 	defer cancel()
 	all := n.engines
 	e := &ending{
-		census: census{all.o.Cluster.Shards, all.streams.Mark, all.owners.restOf},
+		census: census{shards: all.o.Cluster.Shards, mark: all.streams.Mark, rest: all.owners.restOf, mayBeClosed: true},
 		o:      all.o, log: all.log, nc: n.nc, engines: all,
 	}
 	wg.Go(func() { e.run(ctx) })

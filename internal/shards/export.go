@@ -72,7 +72,11 @@ func Export(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	if x.streams, err = journal.Open(limited, nc, o.journal()); err == nil {
 		err = x.run(ctx, report)
 	}
-	return x.done, errors.Join(err, x.bounded(context.WithoutCancel(ctx), x.reservation.Release))
+	release := x.bounded(context.WithoutCancel(ctx), x.reservation.Release)
+	if !errors.Is(err, release) { // another export that has taken over is the reason of both
+		err = errors.Join(err, release)
+	}
+	return x.done, err
 }
 
 // exporting is an export under way.

@@ -24,7 +24,9 @@ import (
 func (w *world) exportTo(ctx context.Context, dir string, report func(Exported)) (Exported, error) {
 	w.t.Helper()
 	nc, js := w.connect()
-	return Export(ctx, nc, js, w.options("export", w.t.TempDir()), dir, report)
+	o := w.options("export", w.t.TempDir())
+	o.Timeout = patience // an export gives up after it
+	return Export(ctx, nc, js, o, dir, report)
 }
 
 // publishFor publishes a URL for its shard, as another shard does before its commit.
@@ -88,6 +90,7 @@ func TestHeavyExport(t *testing.T) {
 	w.publishFor(web.URL(outHost, "/on-its-way"))
 
 	w.interruptExport(dir)
+	w.overtakeExport()
 	w.killExport(dir)
 	done, err := w.exportTo(t.Context(), dir, func(Exported) {})
 	if err != nil || done.Shards != shards || done.InTransit < 2 || done.OptOuts != 1 {
@@ -154,6 +157,24 @@ func (w *world) interruptExport(dir string) {
 	left, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil || len(left) > 0 {
 		w.t.Errorf("an export that was interrupted has left %v, %v", left, err)
+	}
+}
+
+// overtakeExport exports while another export is under way, which then says once that it was taken over.
+func (w *world) overtakeExport() {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	_, err := w.exportTo(w.t.Context(), filepath.Join(dir, "first"), func(x Exported) {
+		if x.Shards > 1 {
+			w.t.Error("an export that was taken over goes on")
+			return
+		}
+		if _, err := w.exportTo(w.t.Context(), filepath.Join(dir, "second"), func(Exported) {}); err != nil {
+			w.t.Errorf("an export during another: %v", err)
+		}
+	})
+	if err == nil || strings.Count(err.Error(), "another import or export") != 1 {
+		w.t.Errorf("an export that was taken over: %v", err)
 	}
 }
 

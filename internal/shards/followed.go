@@ -96,6 +96,9 @@ const retryWrite = 20 * time.Millisecond
 func (f *followed[T]) change(ctx context.Context, next func(T) (T, error)) (sequence uint64, err error) {
 	for {
 		now, sequence, _ := f.latest()
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return 0, err
+		}
 		if ctx.Err() != nil {
 			return 0, errors.Join(ctx.Err(), err)
 		}

@@ -139,6 +139,12 @@ func (n *Node) Status() membership.Status { return n.member.Status() }
 // Over returns a channel that is closed when the crawl is over on all nodes. The node leaves then.
 func (n *Node) Over() <-chan struct{} { return n.over }
 
+// Shards returns the number of shards of the cluster.
+func (n *Node) Shards() int { return n.engines.o.Cluster.Shards }
+
+// Owner returns the node that owns a shard as far as this one knows; empty: nobody, or Run is over.
+func (n *Node) Owner(s cluster.Shard) string { return n.member.Owner(s) }
+
 // Summary is what the engines of a node came to.
 type Summary struct {
 	Finished  bool              // the crawl was over on all nodes
