@@ -31,6 +31,7 @@ import (
 // and import_test.go.
 func TestMain(m *testing.M) {
 	testkit.BeChild(childDir, crawlAsChild)
+	testkit.BeChild(floorChild, fetchAsChild)
 	if dir := os.Getenv(importChild); dir != "" {
 		os.Exit(runImportChild(dir))
 	}
