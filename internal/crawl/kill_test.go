@@ -110,7 +110,7 @@ func (c chaos) run(t *testing.T) {
 			t.Errorf("%s is blamed for kills that came by chance", u)
 		}
 	}
-	t.Logf("%d kills, %d requests, requested twice: %v", len(killed), len(log), log.Repeats())
+	t.Logf("%d kills, %d requests, %d pages more than once", len(killed), len(log), len(log.Repeats()))
 }
 
 // sites are hosts whose pages link to the pages behind them, so that there is
