@@ -28,8 +28,10 @@ type conn struct {
 	frames *frames // over rw; HTTP/2 only
 	reused bool    // has carried a request before
 
-	element *list.Element // in pool.fresh or pool.kept; nil while in use; guarded by pool.mu
-	expiry  *time.Timer   // guarded by pool.mu
+	// Guarded by pool.mu.
+	in      *idleConns    // pool.fresh or pool.kept; nil while in use
+	element *list.Element // of it
+	expiry  *time.Timer
 }
 
 // alive reports whether an idle connection can still be expected to work.

@@ -59,8 +59,8 @@ type Options struct {
 	// has no such form, so it is not offered.
 	Capture bool
 
-	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how
-	// long each is kept. MaxIdleConns 0 keeps none.
+	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how long each is kept. One
+	// with TLS counts twice. MaxIdleConns 0 keeps none.
 	MaxIdleConns int
 	IdleTimeout  time.Duration
 
@@ -114,7 +114,7 @@ func DefaultOptions() Options {
 		MinRate:         256,
 		MaxHeader:       64 << 10,
 		MaxBody:         10 << 20,
-		MaxIdleConns:    256,
+		MaxIdleConns:    1024,
 		IdleTimeout:     90 * time.Second,
 		ResolveCache:    20_000,
 		HTTP2:           true,

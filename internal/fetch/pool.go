@@ -26,20 +26,50 @@ func (k connKey) remote() netip.AddrPort {
 	return netip.AddrPortFrom(k.addr, k.port)
 }
 
-// pool keeps idle connections, the newest of a key on top. It is bounded in number and in time, and
+// pool keeps idle connections, the newest of a key on top. It is bounded in places and in time, and
 // safe for concurrent use.
 type pool struct {
-	max int
+	max int // places
 	ttl time.Duration
 
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	idle    map[connKey][]*conn
-	fresh   *list.List // of *conn, the longest idle first: the newest, whichever they are
-	kept    *list.List // of *conn, the longest idle first: those that left fresh
-	late    int        // connections that left fresh while kept was full
-	noReuse memory     // servers that broke a reused connection: no connection to them is kept
-	http1   memory     // they want HTTP/1.1
+	fresh   idleConns // the newest, whichever they are
+	kept    idleConns // those that left fresh
+	late    int       // connections that left fresh while kept was full
+	noReuse memory    // servers that broke a reused connection: no connection to them is kept
+	http1   memory    // they want HTTP/1.1
 	closed  bool
+}
+
+// idleConns are idle connections, the longest idle first. A connection is in one at most.
+type idleConns struct {
+	conns  list.List // of *conn
+	weight int       // of all
+}
+
+func (l *idleConns) add(c *conn) {
+	c.in, c.element = l, l.conns.PushBack(c)
+	l.weight += c.weight()
+}
+
+func (l *idleConns) remove(c *conn) {
+	l.conns.Remove(c.element)
+	c.in, c.element = nil, nil
+	l.weight -= c.weight()
+}
+
+func (l *idleConns) first() *conn { return l.conns.Front().Value.(*conn) }
+
+// tlsWeight is how many places an idle connection with TLS takes; others take one. It holds some 50
+// KB, others 2.
+const tlsWeight = 2
+
+func (c *conn) weight() int {
+	if c.key.scheme == "https" {
+		return tlsWeight
+	}
+	return 1
 }
 
 // noReuseFor is how long no connection to a server is kept after a reused one broke under a
@@ -63,7 +93,7 @@ const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
 	return &pool{
-		max: max, ttl: ttl, idle: make(map[connKey][]*conn), fresh: list.New(), kept: list.New(),
+		max: max, ttl: ttl, idle: make(map[connKey][]*conn),
 		noReuse: newMemory(noReuseFor), http1: newMemory(http1For),
 	}
 }
@@ -115,48 +145,51 @@ func (p *pool) http2(key connKey, now time.Time) bool {
 
 // put keeps c for a later request, or closes it.
 func (p *pool) put(c *conn, now time.Time) {
-	if evicted := p.add(c, now); evicted != nil {
+	for _, evicted := range p.add(c, now) {
 		evicted.close()
 	}
 }
 
-// add keeps c, and returns the connection that must be closed instead, if any.
-func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
+// add keeps c, and returns the connections that must be closed instead.
+func (p *pool) add(c *conn, now time.Time) (evicted []*conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.max == 0 || p.noReuse.has(c.key, now) {
-		return c
+		return []*conn{c}
 	}
 	p.idle[c.key] = append(p.idle[c.key], c)
-	c.element = p.fresh.PushBack(c)
+	p.fresh.add(c)
 	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
-	if room := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.Len() > room {
-		evicted = p.ageLocked(p.max - room)
+	for room := (p.max + freshOneOf - 1) / freshOneOf; p.fresh.weight > room; {
+		evicted = p.ageLocked(p.max-room, evicted)
 	}
 	return evicted
 }
 
-// ageLocked moves the longest idle of the newest connections to the others, which have places, and
-// returns the connection that must be closed instead, if any.
-func (p *pool) ageLocked(room int) (evicted *conn) {
-	c := p.fresh.Front().Value.(*conn)
-	if p.kept.Len() >= room {
-		if p.late++; p.late%replaceOneOf != 0 || room == 0 {
+// ageLocked moves the longest idle of the newest connections to the others, which have so many
+// places. It appends the connections that must be closed instead.
+func (p *pool) ageLocked(room int, evicted []*conn) []*conn {
+	c := p.fresh.first()
+	if p.kept.weight+c.weight() > room {
+		if p.late++; p.late%replaceOneOf != 0 || c.weight() > room {
 			p.removeLocked(c)
-			return c
+			return append(evicted, c)
 		}
-		evicted = p.kept.Front().Value.(*conn)
-		p.removeLocked(evicted)
 	}
-	p.fresh.Remove(c.element)
-	c.element = p.kept.PushBack(c)
+	for p.kept.weight+c.weight() > room {
+		oldest := p.kept.first()
+		p.removeLocked(oldest)
+		evicted = append(evicted, oldest)
+	}
+	p.fresh.remove(c)
+	p.kept.add(c)
 	return evicted
 }
 
 // expire closes c if it has been idle since the same put.
 func (p *pool) expire(c *conn) {
 	p.mu.Lock()
-	idle := c.element != nil
+	idle := c.in != nil
 	if idle {
 		p.removeLocked(c)
 	}
@@ -168,9 +201,7 @@ func (p *pool) expire(c *conn) {
 
 func (p *pool) removeLocked(c *conn) {
 	c.expiry.Stop()
-	p.fresh.Remove(c.element) // which removes nothing from a list that it is not in
-	p.kept.Remove(c.element)
-	c.element = nil
+	c.in.remove(c)
 	conns := p.idle[c.key]
 	i := slices.Index(conns, c)
 	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
@@ -192,9 +223,9 @@ func (p *pool) close() {
 func (p *pool) closeIdle() bool {
 	p.mu.Lock()
 	var conns []*conn
-	for _, l := range []*list.List{p.fresh, p.kept} {
-		for e := l.Front(); e != nil; e = l.Front() {
-			c := e.Value.(*conn)
+	for _, l := range []*idleConns{&p.fresh, &p.kept} {
+		for l.weight > 0 {
+			c := l.first()
 			p.removeLocked(c)
 			conns = append(conns, c)
 		}
@@ -210,7 +241,7 @@ func (p *pool) closeIdle() bool {
 func (p *pool) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fresh.Len() + p.kept.Len()
+	return p.fresh.conns.Len() + p.kept.conns.Len()
 }
 
 // maxMemory bounds the number of servers in a memory.

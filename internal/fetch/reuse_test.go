@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -37,7 +38,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	for e := c.pool.fresh.Front(); e != nil; e = e.Next() {
+	for e := c.pool.fresh.conns.Front(); e != nil; e = e.Next() {
 		if cn := e.Value.(*conn); cn.br != nil || cn.head.pace != nil {
 			t.Error("an idle connection holds the buffer of its last request")
 		}
@@ -255,6 +256,45 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		if got := idle(); got != want {
 			t.Errorf("after host %s: the connections of %q are idle, want those of %q", host, got, want)
 		}
+	}
+}
+
+// TestWeights: idle connections of all kinds together never take more places than there are, nor do the
+// newest of them, and a connection that had to leave is not found any more.
+func TestWeights(t *testing.T) {
+	const most = 16
+	p, now, random := newConnPool(most, time.Hour), time.Now(), rand.New(rand.NewPCG(1, 2))
+	left := make(map[*conn]bool)
+	for i := range 500 {
+		c := &conn{key: connKey{scheme: []string{"http", "https"}[random.IntN(2)], host: fmt.Sprint(i % 40)}}
+		for _, evicted := range p.add(c, now) {
+			left[evicted] = true
+		}
+		taken := 0
+		for _, conns := range p.idle {
+			for _, c := range conns {
+				if taken += map[string]int{"http": 1, "https": 2}[c.key.scheme]; left[c] {
+					t.Fatal("a connection that had to leave is idle")
+				}
+			}
+		}
+		if taken > most || taken != p.fresh.weight+p.kept.weight || p.fresh.weight > most/freshOneOf {
+			t.Fatalf("connections with %d places: %d among the newest, %d others", taken, p.fresh.weight, p.kept.weight)
+		}
+		if random.IntN(3) == 0 {
+			p.pop(c.key)
+		}
+	}
+	if n := p.fresh.weight + p.kept.weight; n < most-2 {
+		t.Errorf("%d places are taken of %d", n, most)
+	}
+	for _, conns := range p.idle {
+		for _, c := range slices.Clone(conns) {
+			p.removeLocked(c)
+		}
+	}
+	if p.len() != 0 || p.fresh.weight != 0 || p.kept.weight != 0 {
+		t.Errorf("%d connections are left, with %d and %d places", p.len(), p.fresh.weight, p.kept.weight)
 	}
 }
 
