@@ -39,7 +39,6 @@ type childConfig struct {
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
 	Groups   []frontier.Group
 	Workers  int    // 0: the default
-	Idle     int    // the most idle connections; 0: the default
 	CAFile   string // the authorities of a web with TLS
 	OptsOut  string // a host that the child opts out, once, when optOutFile is there
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
@@ -58,9 +57,6 @@ func childOptions(dir string, c childConfig) Options {
 	o.Fetch.CAFile = c.CAFile
 	if c.Workers > 0 {
 		o.Workers = c.Workers
-	}
-	if c.Idle > 0 {
-		o.Fetch.MaxIdleConns = c.Idle
 	}
 	o.Recrawl, o.ExitWhenDone = c.Recrawl, c.Recrawl == nil
 	return o

@@ -25,38 +25,42 @@ func BenchmarkMemory(b *testing.B) {
 	today.name = "today"
 	for _, web := range []benchWeb{large, today} {
 		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {
-			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureAlone(b, web, format, 0) })
+			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureAlone(b, web, format) })
 		}
 	}
 }
 
-// BenchmarkHosts is BenchmarkGrowth with the crawler in a process of its own: what a host costs, without
-// what it costs the web. The pages of a single host have 32 KB, and it is also crawled with a wait before
-// each response, as over a network.
+// BenchmarkHosts crawls one host and many, without delay, with the crawler in a process of its own and
+// as many idle connections as it has by default: what a host costs, without what it costs the web. The
+// pages of a single host have 32 KB, and it is also crawled with a wait before each response, as over a
+// network.
 func BenchmarkHosts(b *testing.B) {
 	for _, c := range []struct {
-		hosts, bytes int
-		wait         time.Duration
-	}{{1, 32 << 10, 0}, {1, 32 << 10, time.Millisecond}, {100, 8 << 10, 0}, {1000, 8 << 10, 0}, {5000, 8 << 10, 0}} {
-		m := testweb.Mesh{Hosts: c.hosts, Pages: 10_000 / c.hosts, Links: 20, PageBytes: c.bytes, Wait: c.wait}
-		name := fmt.Sprintf("hosts=%d", c.hosts)
+		hosts, pages, bytes int
+		wait                time.Duration
+	}{
+		{1, 10_000, 32 << 10, 0}, {1, 10_000, 32 << 10, time.Millisecond},
+		{100, 100, 8 << 10, 0}, {1000, 10, 8 << 10, 0}, {5000, 2, 8 << 10, 0}, {5000, 6, 8 << 10, 0},
+	} {
+		m := testweb.Mesh{Hosts: c.hosts, Pages: c.pages, Links: 20, PageBytes: c.bytes, Wait: c.wait}
+		name := fmt.Sprintf("hosts=%d/pages=%d", c.hosts, c.pages)
 		if c.wait > 0 {
 			name += fmt.Sprintf("/wait=%v", c.wait)
 		}
 		b.Run(name, func(b *testing.B) {
 			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "mesh", m.TotalPages(), benchWorkers}
-			measureAlone(b, web, archive.FormatNone, benchIdleConns)
+			measureAlone(b, web, archive.FormatNone)
 		})
 	}
 }
 
 // measureAlone crawls a web in a process of its own.
-func measureAlone(b *testing.B, web benchWeb, format string, idle int) {
+func measureAlone(b *testing.B, web benchWeb, format string) {
 	var most, conns int64
 	var cpu time.Duration
 	for b.Loop() {
 		dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web.Web, web.Sites()),
-			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers, Idle: idle,
+			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers,
 			CAFile: authoritiesFile(b, web.Web)})
 		before, connsBefore := web.Served(), web.Connections()
 		child, done := startChild(b, dir)
