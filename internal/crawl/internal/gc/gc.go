@@ -19,8 +19,8 @@ const (
 	usualPercent = 100
 	// leastPercent keeps a very large heap from being collected all the time.
 	leastPercent = 25
-	// mostPercent keeps an empty heap, of which nothing is known yet, small: Go lets it grow to 4 MiB
-	// times that before the first collection.
+	// mostPercent keeps a heap small before its first collection, when nothing is known about it: Go lets
+	// it grow to 4 MiB times that.
 	mostPercent = 400
 )
 
