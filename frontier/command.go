@@ -67,7 +67,7 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	if o.Kind == CommandForget {
 		f.forgetFailures(h)
 		for i := range records {
-			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget())
+			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget(), nil)
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
@@ -125,7 +125,7 @@ func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 			q.setRules(q.record.Forget(), q.rules)
 			q.heldUntil = always
 			if q.known {
-				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record)
+				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record, nil)
 			}
 		}
 	}

@@ -445,9 +445,13 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	a.uncommitted++
 }
 
-// storeRecord adds a robots record to the batch.
-func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
-	if encoded, err := r.AppendBinary(nil); err == nil {
+// storeRecord adds a robots record to the batch. packed is its body as robots.Pack returns it; nil: that
+// is done here.
+func (f *Frontier) storeRecord(p storage.Policy, r robots.Record, packed []byte) {
+	if packed == nil {
+		packed = robots.Pack(r.Body)
+	}
+	if encoded, err := r.AppendPacked(nil, packed); err == nil {
 		p.Record = encoded
 		f.batch.Policies = append(f.batch.Policies, p)
 	}

@@ -14,11 +14,15 @@ import (
 
 // RobotsReport is the Report of a robots.txt, with the result. If Redirect is set, the job goes on
 // there; else Record and Rules are the result. The result of a job of another shard is Outcome.
+//
+// Packed is what robots.Pack makes of the body of the Record. If it is nil, the owner of the Frontier
+// takes the time for that: milliseconds for a large robots.txt.
 type RobotsReport struct {
 	Report
 	Outcome  robots.Outcome
 	Redirect weburl.URL
 	Record   robots.Record
+	Packed   []byte
 	Rules    *robots.Rules
 }
 
@@ -42,7 +46,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		job.Hops++
 		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
 	default:
-		owner = f.setRecord(job, r.Record, r.Rules, r.End)
+		owner = f.setRecord(job, &r)
 		f.shareRecord(h, out.lease.URL, job, &r)
 	}
 	if r.Sent {
@@ -62,9 +66,9 @@ func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *Robot
 	if q == nil || q.fetchingRobots || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
 		return
 	}
-	record := r.Record
-	record.Redirects = 0
-	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: *q.record}, record, r.Rules, r.End)
+	shared := *r
+	shared.Record.Redirects = 0
+	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: *q.record}, &shared)
 }
 
 // otherOriginAnswers reports whether another origin of the host has a robots.txt that is reachable.
@@ -87,8 +91,9 @@ func (f *Frontier) jobDone(owner, server *host, now time.Time) {
 }
 
 // setRecord stores the record of an origin and puts it in force. It returns the host of the origin.
-func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
-	f.storeRecord(storage.Policy{Origin: job.Origin}, record)
+func (f *Frontier) setRecord(job RobotsJob, r *RobotsReport) *host {
+	record, rules, now := r.Record, r.Rules, r.End
+	f.storeRecord(storage.Policy{Origin: job.Origin}, record, r.Packed)
 	h := f.hosts.get(job.Owner)
 	q := h.queueOf(job.Origin)
 	if q == nil {
@@ -297,7 +302,9 @@ func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end 
 		return
 	}
 	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
-	f.jobDone(f.setRecord(e.job, record, f.copyRules(e.job, &record), end), server, end)
+	f.jobDone(f.setRecord(e.job, &RobotsReport{
+		Report: Report{End: end}, Record: record, Rules: f.copyRules(e.job, &record),
+	}), server, end)
 }
 
 // copyRules are the rules of the stored copy of a robots.txt that could not be fetched. If the
@@ -368,7 +375,7 @@ func (f *Frontier) CompleteQuery(id uint64, r RobotsReport) error {
 		f.forwardJob(nil, pendingJob{r.Redirect, e.job}, r.End)
 		return nil
 	}
-	f.jobDone(f.setRecord(e.job, r.Record, r.Rules, r.End), nil, r.End)
+	f.jobDone(f.setRecord(e.job, &r), nil, r.End)
 	return nil
 }
 

@@ -409,6 +409,9 @@ func (w *world) complete(l Lease, a answer, end RequestEnd) {
 			r.Redirect = target
 		} else {
 			r.Record, r.Rules = record, record.Rules(w.o.Tokens...)
+			if len(record.Body)%2 == 1 { // else the frontier packs it
+				r.Packed = robots.Pack(record.Body)
+			}
 			if w.rulesJudged != nil {
 				w.rulesJudged(l.Robots.Origin, r.Rules)
 			}

@@ -65,7 +65,7 @@ func (w *worker) judgeRobots(res *result, out robots.Outcome) {
 		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, res.robots.End)
 	}
 	rules, sitemaps := record.Read(w.o.Frontier.Tokens...)
-	res.robots.Record, res.robots.Rules = record, rules
+	res.robots.Record, res.robots.Packed, res.robots.Rules = record, robots.Pack(record.Body), rules
 	w.keepHistory(job, &record, res)
 	w.takeAnnounced(job, sitemaps, res)
 	w.announceTDM(job, &record, res)

@@ -106,7 +106,7 @@ func stored(r Request) string {
 	version := robots.Version{}
 	if p := r.Policy; p != nil {
 		version = p.Version
-		if p.packed == nil {
+		if p.Packed == nil {
 			body = p.Record.Body
 		} else if b, kept := p.Body(); kept {
 			body = b

@@ -217,7 +217,7 @@ func (f *fileDecoder) takePolicy(x *policyFields) bool {
 	}
 	b := f.bodies[x.version]
 	f.policies = append(f.policies, policy{known: true, Policy: &Policy{
-		Record: record, Version: x.version, packed: b.packed, size: b.size, kept: b.kept,
+		Record: record, Version: x.version, Packed: b.packed, size: b.size, kept: b.kept,
 	}})
 	return true
 }

@@ -177,7 +177,11 @@ func (e *encoder) body(b []byte, p *Policy) []byte {
 	}
 	e.bodies[p.Version] = true
 	f := bodyFields{version: p.Version, size: len(p.Record.Body)}
-	if packed := pack(p.Record.Body); len(packed) <= e.room {
+	packed := p.Packed
+	if packed == nil {
+		packed = robots.Pack(p.Record.Body)
+	}
+	if len(packed) <= e.room {
 		e.room -= len(packed)
 		f.kept, f.packed = 1, packed
 	}

@@ -55,6 +55,36 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestPackedBefore: the log is the same whether the body of a policy came packed or not.
+func TestPackedBefore(t *testing.T) {
+	written := func(packed bool) []byte {
+		dir := t.TempDir()
+		for _, body := range []string{"", "#", strings.Repeat("Disallow: /private/\n", 200)} {
+			p := policyOf(body)
+			if packed {
+				p.Packed = robots.Pack(p.Record.Body)
+			}
+			mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 1, "http://a.test/", time.Second, p))
+		}
+		files, err := list(dir)
+		if err != nil || len(files) != 3 {
+			t.Fatalf("%d files (%v)", len(files), err)
+		}
+		var all []byte
+		for _, f := range files {
+			b, err := os.ReadFile(path(dir, f.serial))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, b...)
+		}
+		return all
+	}
+	if !bytes.Equal(written(true), written(false)) {
+		t.Error("other bytes")
+	}
+}
+
 // TestBodiesWithoutRoom: a hostile number of long files does not displace the requests, and missing
 // bodies are known to be missing.
 func TestBodiesWithoutRoom(t *testing.T) {

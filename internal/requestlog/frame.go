@@ -43,16 +43,7 @@ func appendFrame(b, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, castagnoli))
 }
 
-// pack compresses a body if that makes it shorter.
-func pack(body []byte) []byte {
-	var packed bytes.Buffer
-	if err := flate.StatelessDeflate(&packed, body, true, nil); err != nil || packed.Len() >= len(body) {
-		return body
-	}
-	return packed.Bytes()
-}
-
-// unpack is the inverse of pack, for a body of a known size.
+// unpack is the inverse of robots.Pack, for a body of a known size.
 func unpack(packed []byte, size int) ([]byte, bool) {
 	if len(packed) == size {
 		return packed, true

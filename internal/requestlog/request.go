@@ -141,11 +141,11 @@ func (p *Process) instant(wall time.Time, mono time.Duration) Instant {
 // Policy is a robots.txt as it was in force. The Record is zero if only the version is known.
 type Policy struct {
 	Record  robots.Record  // of a policy that was read: without the body
+	Packed  []byte         // the body as robots.Pack returns it, and as the log has it; nil: it is packed when it is written
 	Version robots.Version // of the body; zero: there is no file
 
-	packed []byte // the body as the log has it
-	size   int
-	kept   bool
+	size int // of the body in the log
+	kept bool
 }
 
 // Body returns the unpacked robots.txt; false if the log had no room for it, or there was none.
@@ -156,5 +156,5 @@ func (p *Policy) Body() ([]byte, bool) {
 	if !p.kept {
 		return nil, false
 	}
-	return unpack(p.packed, p.size)
+	return unpack(p.Packed, p.size)
 }
