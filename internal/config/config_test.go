@@ -176,13 +176,13 @@ func TestUserAgent(t *testing.T) {
 
 func TestFetchOptionsCarryTheSettings(t *testing.T) {
 	c, err := inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
-		"fetch.resolver=127.0.0.1:53", "crawl.workers=1000"}, nil)
+		"fetch.resolver=127.0.0.1:53", "crawl.workers=2000"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := c.FetchOptions("1")
 	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" ||
-		o.MaxIdleConns != 1000 {
+		o.MaxIdleConns != 2000 {
 		t.Errorf("%+v", o)
 	}
 }
