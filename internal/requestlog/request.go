@@ -141,7 +141,7 @@ func (p *Process) instant(wall time.Time, mono time.Duration) Instant {
 // Policy is a robots.txt as it was in force. The Record is zero if only the version is known.
 type Policy struct {
 	Record  robots.Record  // of a policy that was read: without the body
-	Packed  []byte         // the body as robots.Pack returns it, and as the log has it; nil: it is packed when it is written
+	Packed  []byte         // the body as robots.Pack returns it; nil: the log packs it
 	Version robots.Version // of the body; zero: there is no file
 
 	size int // of the body in the log
