@@ -38,6 +38,7 @@ type Lease struct {
 	HostName string
 	URL      weburl.URL // zero for Resolve
 	Address  netip.Addr // the only one to dial; zero for Resolve and Match
+	Every    bool       // of Resolve leases: the addresses of both families are wanted
 
 	// Of Page and Match leases.
 	Head    storage.Head

@@ -155,7 +155,7 @@ func (f *Frontier) requestLookup(h *host, now instant) {
 		return
 	}
 	if f.o.Known != nil {
-		if r, known := f.o.Known(h.active.name); known {
+		if r, known := f.o.Known(h.active.name, f.wantsEvery(h)); known {
 			r.End = f.clock
 			f.applyLookup(h, &r, now)
 			f.schedule(h, now)
@@ -181,8 +181,15 @@ func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 		return Lease{}, false
 	}
 	out := f.lease(h, Resolve)
-	out.unproven = unproven
+	out.unproven, out.lease.Every = unproven, f.wantsEvery(h)
 	return out.lease, true
+}
+
+// wantsEvery reports whether a lookup is for the addresses of both families. Those of one do as long as
+// the host answers at them and nobody opted out by address, and cost its name servers one query instead
+// of two.
+func (f *Frontier) wantsEvery(h *host) bool {
+	return h.addressTurn > 0 || h.lookup == unresolved || f.scope.optOuts.HasRanges()
 }
 
 // CompleteResolve ends a Resolve lease. The error is ErrUnknownLease.

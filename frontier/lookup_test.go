@@ -159,7 +159,7 @@ func TestSeedsAreLookedUpFirst(t *testing.T) {
 func TestKnownAddresses(t *testing.T) {
 	o := testOptions()
 	o.Resolvers = 1
-	o.Known = func(name string) (ResolveReport, bool) {
+	o.Known = func(name string, _ bool) (ResolveReport, bool) {
 		switch name {
 		case "192.0.2.7":
 			return ResolveReport{Addresses: []netip.Addr{addressAt(7)}, TTL: time.Hour}, true
@@ -327,12 +327,19 @@ func TestNameComesBack(t *testing.T) {
 	}
 }
 
-// TestOtherAddress tries another address of a name when one does not answer.
+// TestOtherAddress tries another address of a name when one does not answer, and only then has those of
+// both families looked up.
 func TestOtherAddress(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/", 10)...)
-	w.resolve = func(Lease) ResolveReport {
-		return ResolveReport{Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::1"), addressAt(1)}, TTL: time.Hour}
+	var every []bool
+	w.resolve = func(l Lease) ResolveReport {
+		every = append(every, l.Every)
+		r := ResolveReport{Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::1")}, TTL: time.Hour}
+		if l.Every {
+			r.Addresses = append(r.Addresses, addressAt(1))
+		}
+		return r
 	}
 	w.answer = func(l Lease) answer {
 		if l.Address.Is6() {
@@ -350,6 +357,9 @@ func TestOtherAddress(t *testing.T) {
 	}
 	if six != 1 || len(w.pages()) != 10 {
 		t.Errorf("%d requests to the address that does not answer, %d pages", six, len(w.pages()))
+	}
+	if len(every) < 2 || every[0] || !every[1] {
+		t.Errorf("both families wanted: %t", every)
 	}
 }
 

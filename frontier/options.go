@@ -43,9 +43,9 @@ type Options struct {
 	Jitter       func() float64
 
 	// Known returns the addresses of a name that needs no lookup: an address literal, or one that
-	// was looked up recently. False: it has to be looked up. Known must not block. Nil: every name
-	// has to be looked up.
-	Known func(name string) (ResolveReport, bool)
+	// was looked up recently; every is as in a Lease. False: it has to be looked up. Known must not
+	// block. Nil: every name has to be looked up.
+	Known func(name string, every bool) (ResolveReport, bool)
 
 	// Owns reports whether the requests to a host are for this frontier to lease. Nil: all are.
 	Owns func(host string) bool

@@ -102,7 +102,7 @@ func fetchRobots(ctx context.Context, client *fetch.Client, action robots.Action
 	if err != nil {
 		return robots.Outcome{}, err
 	}
-	resolution, err := client.Resolve(ctx, u.Host())
+	resolution, err := client.Resolve(ctx, u.Host(), false)
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}

@@ -277,7 +277,7 @@ func recordOf(l *frontier.Lease, start, end time.Time) requestlog.Request {
 
 // resolve looks up the addresses of a host.
 func (w *worker) resolve(ctx context.Context, res *result) {
-	answer, err := w.client.Resolve(ctx, res.lease.HostName)
+	answer, err := w.client.Resolve(ctx, res.lease.HostName, res.lease.Every)
 	res.resolve = resolveReport(answer, err)
 	res.resolve.End = w.o.Now()
 	var failure *fetch.Error
@@ -303,8 +303,8 @@ func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
 }
 
 // knownName is frontier.Options.Known.
-func (e *Engine) knownName(name string) (frontier.ResolveReport, bool) {
-	answer, err, known := e.shared.client.Known(name)
+func (e *Engine) knownName(name string, every bool) (frontier.ResolveReport, bool) {
+	answer, err, known := e.shared.client.Known(name, every)
 	return resolveReport(answer, err), known
 }
 

@@ -24,6 +24,7 @@ type resolutions struct {
 // resolved is the result of resolving a name.
 type resolved struct {
 	host  string
+	every bool // what it has of both families
 	res   Resolution
 	kind  Kind
 	err   error
@@ -34,8 +35,9 @@ func newResolutions(max int) *resolutions {
 	return &resolutions{max: max, known: make(map[string]*list.Element), lru: list.New()}
 }
 
-// get returns the cached result for host. Its TTL is the remaining time.
-func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, bool) {
+// get returns the cached result for host, of both families if every address is wanted. Its TTL is the
+// remaining time.
+func (c *resolutions) get(host string, every bool, now time.Time) (Resolution, Kind, error, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.known[host]
@@ -48,12 +50,15 @@ func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, 
 		c.removeLocked(e)
 		return Resolution{}, 0, nil, false
 	}
+	if every && !r.every {
+		return Resolution{}, 0, nil, false
+	}
 	c.lru.MoveToBack(e)
 	return Resolution{Addrs: r.res.Addrs, Aliases: r.res.Aliases, TTL: left, Remembered: true}, r.kind, r.err, true
 }
 
 // put caches a result that has a time to live.
-func (c *resolutions) put(host string, now time.Time, res Resolution, kind Kind, err error) {
+func (c *resolutions) put(host string, every bool, now time.Time, res Resolution, kind Kind, err error) {
 	if c.max == 0 || res.TTL <= 0 {
 		return
 	}
@@ -70,7 +75,7 @@ func (c *resolutions) put(host string, now time.Time, res Resolution, kind Kind,
 		c.removeLocked(c.lru.Front())
 	}
 	host = strings.Clone(host)
-	c.known[host] = c.lru.PushBack(&resolved{host: host, res: res, kind: kind, err: err, until: now.Add(hold)})
+	c.known[host] = c.lru.PushBack(&resolved{host: host, every: every || err != nil, res: res, kind: kind, err: err, until: now.Add(hold)})
 }
 
 func (c *resolutions) removeLocked(e *list.Element) {

@@ -3,10 +3,11 @@ package fetch
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // A name is resolved once while its result holds, absence included. The cache has no more names
@@ -28,7 +29,7 @@ func TestResolutionsAreCached(t *testing.T) {
 		ns.mu.Lock()
 		ns.queries = nil
 		ns.mu.Unlock()
-		res, _ := c.Resolve(context.Background(), host)
+		res, _ := c.Resolve(context.Background(), host, false)
 		if res.Remembered == want {
 			t.Errorf("%s: remembered is %v", host, res.Remembered)
 		}
@@ -60,42 +61,104 @@ func TestResolutionsAreCached(t *testing.T) {
 func TestAbsenceIsNotRememberedForLong(t *testing.T) {
 	c := newResolutions(10)
 	now := time.Unix(1000, 0)
-	c.put("a.test", now, Resolution{TTL: time.Hour}, KindDNSNotFound, errBlocked)
-	if _, kind, err, known := c.get("a.test", now.Add(maxAbsence-1)); !known || kind != KindDNSNotFound || err == nil {
+	c.put("a.test", false, now, Resolution{TTL: time.Hour}, KindDNSNotFound, errBlocked)
+	if _, kind, err, known := c.get("a.test", true, now.Add(maxAbsence-1)); !known || kind != KindDNSNotFound || err == nil {
 		t.Errorf("%v %v %v", kind, err, known)
 	}
-	if _, _, _, known := c.get("a.test", now.Add(maxAbsence)); known {
+	if _, _, _, known := c.get("a.test", true, now.Add(maxAbsence)); known {
 		t.Error("still known")
 	}
 }
 
+// TestFamilies: the second family is looked up if the first has no address that may be dialled, or if
+// every address is wanted. A name that does not exist has no second family, unless a server that was
+// queried for IPv6 says so.
 func TestFamilies(t *testing.T) {
 	ns := serveDNS(t, zone{
 		"both.test": {addrs: []string{"2606:2800:220:1::2", "93.184.216.34", "2606:2800:220:1::1", "93.184.216.35"},
 			ttl: 600},
-		"four.test": {addrs: []string{"93.184.216.34"}, ttl: 600},
+		"four.test":    {addrs: []string{"93.184.216.34"}, ttl: 600},
+		"six.test":     {addrs: []string{"2606:2800:220:1::1"}, ttl: 600},
+		"blocked.test": {addrs: []string{"10.0.0.1", "2606:2800:220:1::1"}, ttl: 600},
+		"private.test": {addrs: []string{"10.0.0.1"}, ttl: 600},
+		"broken.test":  {rcode: dnsmessage.RCodeServerFailure},
 	})
-	for name, want := range map[string]string{
-		"ipv4-first": "[93.184.216.34 93.184.216.35 2606:2800:220:1::1 2606:2800:220:1::2] [93.184.216.34] [2606:2800:220:1::1]",
-		"ipv6-first": "[2606:2800:220:1::1 2606:2800:220:1::2 93.184.216.34 93.184.216.35] [93.184.216.34] [2606:2800:220:1::1]",
-		"ipv4":       "[93.184.216.34 93.184.216.35] [93.184.216.34] []",
-		"ipv6":       "[2606:2800:220:1::1 2606:2800:220:1::2] [] [2606:2800:220:1::1]",
+	const a, aaaa = dnsmessage.TypeA, dnsmessage.TypeAAAA
+	either := []dnsmessage.Type{a, aaaa}
+	four, six := "[93.184.216.34 93.184.216.35]", "[2606:2800:220:1::1 2606:2800:220:1::2]"
+	for _, tt := range []struct {
+		family, host string
+		every        bool
+		addrs        string
+		kind         Kind
+		types        []dnsmessage.Type
+	}{
+		{"ipv4-first", "both.test", false, four, 0, []dnsmessage.Type{a}},
+		{"ipv6-first", "both.test", false, six, 0, []dnsmessage.Type{aaaa}},
+		{"ipv4-first", "both.test", true, four[:len(four)-1] + " " + six[1:], 0, either},
+		{"ipv6-first", "both.test", true, six[:len(six)-1] + " " + four[1:], 0, either},
+		{"ipv4", "both.test", true, four, 0, []dnsmessage.Type{a}},
+		{"ipv6", "both.test", true, six, 0, []dnsmessage.Type{aaaa}},
+		{"ipv4-first", "six.test", false, "[2606:2800:220:1::1]", 0, either},
+		{"ipv6-first", "four.test", false, "[93.184.216.34]", 0, either},
+		{"ipv4-first", "blocked.test", false, "[2606:2800:220:1::1]", 0, either},
+		{"ipv4-first", "private.test", false, "[]", KindBlockedAddress, either},
+		{"ipv6-first", "private.test", false, "[]", KindBlockedAddress, either},
+		{"ipv4", "six.test", false, "[]", KindDNSNotFound, []dnsmessage.Type{a}},
+		{"ipv4-first", "missing.test", false, "[]", KindDNSNotFound, []dnsmessage.Type{a}},
+		{"ipv6-first", "missing.test", false, "[]", KindDNSNotFound, either},
+		{"ipv4-first", "broken.test", false, "[]", KindDNSFailure, either},
 	} {
-		f, err := ParseFamily(name)
-		if err != nil || f.String() != name {
-			t.Fatalf("%s: %v %v", name, f, err)
+		f, err := ParseFamily(tt.family)
+		if err != nil || f.String() != tt.family {
+			t.Fatalf("%s: %v %v", tt.family, f, err)
 		}
-		c := newClient(t, quick(func(o *Options) { o.Resolver, o.Family = ns.address, f }))
-		var got [3][]netip.Addr
-		for i, host := range []string{"both.test", "four.test", "[2606:2800:220:1::1]"} {
-			res, _ := c.Resolve(context.Background(), host)
-			got[i] = res.Addrs
+		c := newClient(t, quick(func(o *Options) { o.Resolver, o.Family, o.AllowPrivate = ns.address, f, false }))
+		before := len(ns.typesQueried())
+		res, err := c.Resolve(context.Background(), tt.host, tt.every)
+		if got := fmt.Sprint(res.Addrs); got != tt.addrs {
+			t.Errorf("%s, %s, every %t: %s, want %s", tt.family, tt.host, tt.every, got, tt.addrs)
 		}
-		if text := fmt.Sprint(got[0], got[1], got[2]); text != want {
-			t.Errorf("%s: %s, want %s", name, text, want)
+		if (err == nil) != (tt.kind == 0) {
+			t.Errorf("%s, %s: %v", tt.family, tt.host, err)
+		} else if err != nil {
+			wantKind(t, err, tt.kind)
+		}
+		types := ns.typesQueried()[before:]
+		slices.Sort(types)
+		if got := slices.Compact(types); !slices.Equal(got, tt.types) {
+			t.Errorf("%s, %s, every %t: queries for %v, want %v", tt.family, tt.host, tt.every, got, tt.types)
 		}
 	}
 	if _, err := ParseFamily("ipv5"); err == nil {
 		t.Error("ipv5 is known")
+	}
+}
+
+// TestEveryAddressIsCached: what is cached of one family does not do where both are wanted, and
+// what is cached of both does for one.
+func TestEveryAddressIsCached(t *testing.T) {
+	ns := serveDNS(t, zone{"both.test": {addrs: []string{"2606:2800:220:1::1", "93.184.216.34"}, ttl: 600}})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
+	for i, step := range []struct {
+		every, known bool
+		queries      int
+	}{{false, false, 1}, {false, true, 1}, {true, false, 3}, {true, true, 3}, {false, true, 3}} {
+		if _, _, known := c.Known("both.test", step.every); known != step.known {
+			t.Errorf("step %d: known: %t", i, known)
+		}
+		if _, err := c.Resolve(context.Background(), "both.test", step.every); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(ns.typesQueried()); n != step.queries {
+			t.Errorf("step %d: %d queries, want %d", i, n, step.queries)
+		}
+	}
+	for range 2 {
+		_, _ = c.Resolve(context.Background(), "missing.test", false)
+	}
+	_, err := c.Resolve(context.Background(), "missing.test", true)
+	if n := len(ns.typesQueried()); err == nil || n != 4 {
+		t.Errorf("%v after %d queries: the absence of a name is that of every address", err, n)
 	}
 }

@@ -69,6 +69,7 @@ type ttlRecord struct {
 	positive bool       // seconds is set
 	negative uint32     // of responses without a record (RFC 2308, section 5)
 	none     bool       // negative is set
+	nameless bool       // a response said that there is no such name
 	aliases  []string   // targets of CNAME records
 	local    error      // the local error that kept a query from a name server
 }
@@ -141,6 +142,19 @@ func (t *ttlRecord) absence() time.Duration {
 	return min(max(ttl, minTTL), maxAbsence)
 }
 
+// noSuchName reports whether a name server said that the name does not exist.
+func (t *ttlRecord) noSuchName() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.nameless
+}
+
+func (t *ttlRecord) addCode(code dnsmessage.RCode) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nameless = t.nameless || code == dnsmessage.RCodeNameError
+}
+
 func (t *ttlRecord) addRecord(seconds uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,6 +181,7 @@ func (t *ttlRecord) addMessage(msg []byte) {
 	if err != nil || !h.Response || p.SkipAllQuestions() != nil {
 		return
 	}
+	t.addCode(h.RCode)
 	answers := 0
 	for {
 		r, err := p.AnswerHeader()

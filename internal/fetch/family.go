@@ -37,15 +37,20 @@ func (f Family) String() string {
 	return fmt.Sprintf("family_%d", uint8(f))
 }
 
-// network is the network that the resolver looks up.
-func (f Family) network() string {
-	switch f {
-	case IPv4Only:
-		return "ip4"
-	case IPv6Only:
-		return "ip6"
+// networks are what the resolver looks up, one after the other until one has an address; every wants
+// the addresses of both families.
+func (f Family) networks(every bool) []string {
+	switch {
+	case f == IPv4Only:
+		return []string{"ip4"}
+	case f == IPv6Only:
+		return []string{"ip6"}
+	case every:
+		return []string{"ip"}
+	case f == IPv6First:
+		return []string{"ip6", "ip4"}
 	}
-	return "ip"
+	return []string{"ip4", "ip6"}
 }
 
 // compare orders addresses, the preferred family first.

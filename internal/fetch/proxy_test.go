@@ -216,15 +216,15 @@ func TestResolveWithProxy(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) {
 		o.Resolver, o.Proxy, o.AllowPrivate = ns.address, "http://127.0.0.1:3128", false
 	}))
-	one, err := c.Resolve(context.Background(), "one.test")
-	two, err2 := c.Resolve(context.Background(), "two.test")
+	one, err := c.Resolve(context.Background(), "one.test", false)
+	two, err2 := c.Resolve(context.Background(), "two.test", false)
 	if err != nil || err2 != nil || len(one.Addrs) != 1 || one.Addrs[0] == two.Addrs[0] || !one.Addrs[0].IsPrivate() {
 		t.Errorf("%v %v %v %v", one, two, err, err2)
 	}
 	if p, q := netip.PrefixFrom(one.Addrs[0], 64).Masked(), netip.PrefixFrom(two.Addrs[0], 64).Masked(); p == q {
 		t.Errorf("both are in %v", p)
 	}
-	if _, err := c.Resolve(context.Background(), "10.0.0.1"); err == nil {
+	if _, err := c.Resolve(context.Background(), "10.0.0.1", false); err == nil {
 		t.Error("a private address is resolved")
 	}
 	if len(ns.queries) > 0 {

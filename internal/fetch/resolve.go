@@ -23,8 +23,9 @@ const (
 // Resolution is the result of resolving a host name.
 type Resolution struct {
 	// Addrs are the addresses that may be dialled, at most 16: those of the family that
-	// Options.Family prefers first, each family in ascending order. With a proxy it is one address
-	// that only stands for the host.
+	// Options.Family prefers first, each family in ascending order. The other family is among them
+	// only if every address was wanted, or if the preferred one has none that may be dialled. With a
+	// proxy it is one address that only stands for the host.
 	Addrs []netip.Addr
 	// TTL is how long the result may be used: the least of its records, from 30 s to 1 h.
 	TTL time.Duration
@@ -40,31 +41,32 @@ type Resolution struct {
 // Every error is an *[Error]. The Resolution that comes with KindDNSNotFound or KindBlockedAddress
 // has no address; its TTL says how long that result holds. The absence of a name holds for at most
 // five minutes, and 0 if the name servers set no time (RFC 2308, section 5). Results are cached for
-// their TTL. The addresses must not be changed.
-func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
+// their TTL. The addresses must not be changed. every wants the addresses of both families, which
+// takes two queries; otherwise one usually does.
+func (c *Client) Resolve(ctx context.Context, host string, every bool) (Resolution, error) {
 	start := c.now()
-	res, kind, err := c.resolve(ctx, host, start)
+	res, kind, err := c.resolve(ctx, host, every, start)
 	if err != nil {
 		return res, &Error{Kind: kind, Op: "resolve", URL: host, Start: start, End: c.now(), Err: err}
 	}
 	return res, nil
 }
 
-func (c *Client) resolve(ctx context.Context, host string, now time.Time) (Resolution, Kind, error) {
-	if res, kind, err, known := c.known(host, now); known {
+func (c *Client) resolve(ctx context.Context, host string, every bool, now time.Time) (Resolution, Kind, error) {
+	if res, kind, err, known := c.known(host, every, now); known {
 		return res, kind, err
 	}
-	res, kind, err := c.lookup(ctx, host)
-	c.resolutions.put(host, c.now(), res, kind, err)
+	res, kind, err := c.lookup(ctx, host, every)
+	c.resolutions.put(host, every, c.now(), res, kind, err)
 	return res, kind, err
 }
 
 // Known is [Client.Resolve] where no name server has to be queried: for an IP literal, behind a
 // proxy, and while a cached result holds that is not the absence of the name. False: call Resolve.
 // It does not block.
-func (c *Client) Known(host string) (Resolution, error, bool) {
+func (c *Client) Known(host string, every bool) (Resolution, error, bool) {
 	now := c.now()
-	res, kind, err, known := c.known(host, now)
+	res, kind, err, known := c.known(host, every, now)
 	switch {
 	case !known, kind == KindDNSNotFound:
 		return Resolution{}, nil, false
@@ -75,7 +77,7 @@ func (c *Client) Known(host string) (Resolution, error, bool) {
 }
 
 // known returns what is known of a host without a query.
-func (c *Client) known(host string, now time.Time) (Resolution, Kind, error, bool) {
+func (c *Client) known(host string, every bool, now time.Time) (Resolution, Kind, error, bool) {
 	if c.proxy != nil {
 		res, kind, err := c.resolveByProxy(host)
 		return res, kind, err, true
@@ -84,23 +86,39 @@ func (c *Client) known(host string, now time.Time) (Resolution, Kind, error, boo
 		res, kind, err := c.reachable([]netip.Addr{a}, maxTTL)
 		return res, kind, err, true
 	}
-	return c.resolutions.get(host, now)
+	return c.resolutions.get(host, every, now)
 }
 
-// lookup queries the name servers.
-func (c *Client) lookup(parent context.Context, host string) (Resolution, Kind, error) {
+// lookup queries the name servers. Of two families that are looked up in turn the first failure
+// counts, unless it only says that there is no address.
+func (c *Client) lookup(parent context.Context, host string, every bool) (res Resolution, kind Kind, err error) {
 	ctx, cancel := context.WithTimeout(parent, c.o.ResolveTimeout)
 	defer cancel()
 	seen := &ttlRecord{}
-	addrs, err := c.addresses(context.WithValue(ctx, ttlKey{}, seen), host)
-	ttl := clampTTL(seen.least())
+	for _, network := range c.o.Family.networks(every) {
+		next, nextKind, nextErr := c.resolveIn(context.WithValue(ctx, ttlKey{}, seen), network, host, seen)
+		if nextErr == nil || err == nil || kind == KindDNSNotFound {
+			res, kind, err = next, nextKind, nextErr
+		}
+		// RFC 8020: a name that does not exist has no records of other types. Some servers say so of
+		// a name that only has no IPv6 address (RFC 4074, section 4.2).
+		if err == nil || ctx.Err() != nil || network == "ip4" && seen.noSuchName() {
+			break
+		}
+	}
+	if err != nil && parent.Err() != nil {
+		return Resolution{}, KindCanceled, context.Cause(parent)
+	}
+	return res, kind, err
+}
+
+// resolveIn queries the name servers for addresses of one network: ip, ip4 or ip6.
+func (c *Client) resolveIn(ctx context.Context, network, host string, seen *ttlRecord) (Resolution, Kind, error) {
+	addrs, err := c.addresses(ctx, network, host)
 	if err == nil {
-		res, kind, err := c.reachable(addrs, ttl)
+		res, kind, err := c.reachable(addrs, clampTTL(seen.least()))
 		res.Aliases = seen.names()
 		return res, kind, err
-	}
-	if parent.Err() != nil {
-		return Resolution{}, KindCanceled, context.Cause(parent)
 	}
 	var dns *net.DNSError
 	switch {
@@ -115,15 +133,15 @@ func (c *Client) lookup(parent context.Context, host string) (Resolution, Kind, 
 }
 
 // addresses looks up a host in the hosts file of the machine and at the name servers.
-func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+func (c *Client) addresses(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	name := absolute(host)
 	// net.Resolver does not find "localhost." in the hosts file.
 	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") {
-		if addrs, err := c.hostsFile.LookupNetIP(ctx, c.o.Family.network(), bare); err == nil {
+		if addrs, err := c.hostsFile.LookupNetIP(ctx, network, bare); err == nil {
 			return addrs, nil
 		}
 	}
-	return c.resolver.LookupNetIP(ctx, c.o.Family.network(), name)
+	return c.resolver.LookupNetIP(ctx, network, name)
 }
 
 // absolute keeps the search list of the machine away from the names of URLs. Without the dot at its

@@ -72,6 +72,9 @@ func (l *List) Len() int {
 	return len(l.all)
 }
 
+// HasRanges reports whether an entry is about addresses.
+func (l *List) HasRanges() bool { return l != nil && len(l.ranges) > 0 }
+
 // All returns the entries by scope and value. Nobody may change the result.
 func (l *List) All() []Entry {
 	if l == nil {
