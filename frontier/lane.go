@@ -11,7 +11,8 @@ import (
 // A request to a slow host keeps a worker that other hosts could use. So each host is in one of
 // three lanes, by how long its requests have taken. Quick hosts come first, and one worker is kept
 // for each of them, up to half of all workers. The others share the rest. Where quick hosts alone
-// could keep all workers busy, the others get an eighth of the workers' time.
+// could keep all workers busy, the others get an eighth of the workers' time; a sixteenth if more than
+// an eighth of what they took went by without a response.
 //
 // Nobody can tell whether the next request will be slow. So a request that has waited long without
 // progress is ended when other hosts wait: see Stalled.
@@ -35,9 +36,10 @@ const (
 	wasteWeight    = 128 // requests in those of the waste
 	quickToRecover = 8   // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
-	maxUnanswered  = 4 // each request in a row without a response doubles the stall time, up to this many times
-	slowTurn       = 8 // one request in this many to hosts that are not quick goes to a slow one in any case
-	leastShare     = 8 // one worker in this many is for hosts that are not quick, whatever else there is to do
+	maxUnanswered  = 4  // each request in a row without a response doubles the stall time, up to this many times
+	slowTurn       = 8  // one request in this many to hosts that are not quick goes to a slow one in any case
+	leastShare     = 8  // one worker in this many is for hosts that are not quick, whatever else there is to do
+	wastedShare    = 16 // the same while more than an eighth of its time goes by without a response
 )
 
 // traffic counts requests by lane.
@@ -70,6 +72,14 @@ func (w *waste) add(took time.Duration, answered bool) {
 
 // isHigh reports whether it is more than an eighth.
 func (w *waste) isHigh() bool { return w.unanswered > w.all/8 }
+
+// share says how much of the workers' time is for hosts that are not quick: one part in so many.
+func (t *traffic) share() int {
+	if t.waste.isHigh() {
+		return wastedShare
+	}
+	return leastShare
+}
 
 // notQuick is the number of requests in flight to hosts that are not quick.
 func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
@@ -132,13 +142,13 @@ func (f *Frontier) laneOpen(l lane) bool {
 // laneOrder is the order of the lanes for the next request.
 func (f *Frontier) laneOrder(now instant) [lanes]lane {
 	t := &f.traffic
-	t.credit = min(t.credit+(now-t.creditedAt)*instant(f.o.Workers)/leastShare, 0)
+	t.credit = min(t.credit+(now-t.creditedAt)*instant(f.o.Workers)/instant(t.share()), 0)
 	t.creditedAt = now
 	first, second := untried, slow
 	if t.turn%slowTurn == slowTurn-1 {
 		first, second = slow, untried
 	}
-	if t.credit == 0 && t.notQuick() < max(f.o.Workers/leastShare, 1) {
+	if t.credit == 0 && t.notQuick() < max(f.o.Workers/t.share(), 1) {
 		return [lanes]lane{first, second, quick}
 	}
 	return [lanes]lane{quick, first, second}
