@@ -187,9 +187,10 @@ func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 
 // wantsEvery reports whether a lookup is for the addresses of both families. Those of one do as long as
 // the host answers at them and nobody opted out by address, and cost its name servers one query instead
-// of two.
+// of two. A lookup that failed may have had no time for the other family; that the name has no address
+// is said of both.
 func (f *Frontier) wantsEvery(h *host) bool {
-	return h.addressTurn > 0 || h.lookup == unresolved || f.scope.optOuts.HasRanges()
+	return h.addressTurn > 0 || h.lookup == unresolved && h.absent == 0 || f.scope.optOuts.HasRanges()
 }
 
 // CompleteResolve ends a Resolve lease. The error is ErrUnknownLease.
