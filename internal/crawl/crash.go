@@ -26,7 +26,7 @@ import (
 func (w *worker) crashed(ctx context.Context, res *result, cause any, stack []byte) {
 	l := &res.lease
 	w.tally.Crash()
-	w.keepCrash(res, cause, stack)
+	w.keepCrash(crash{url: l.URL.String(), host: l.HostName, response: res.response, cause: cause, stack: stack})
 	if res.item != nil {
 		if err := res.item.Close(); err != nil {
 			w.log.Debug("cannot close what was not written", "error", err)
@@ -35,8 +35,6 @@ func (w *worker) crashed(ctx context.Context, res *result, cause any, stack []by
 	before := res.findings
 	res.findings = findings{}
 	switch l.Kind {
-	case frontier.Resolve:
-		res.resolve = frontier.ResolveReport{End: w.o.Now(), Reason: storage.ReasonCrash}
 	case frontier.Robots:
 		res.robots.Report = w.crashReport(res, before.robots.Report)
 		w.holdRobots(res)
@@ -128,24 +126,32 @@ type crashes struct {
 	stacks map[[16]uintptr]bool // the code locations whose stack was logged
 }
 
+// crash is a panic, and what it happened with.
+type crash struct {
+	url, host string          // url is empty for the lookup of a name
+	response  *fetch.Response // nil: there was none
+	cause     any
+	stack     []byte
+}
+
 // keepCrash records a panic: its stack in the log, once for each code location that panics, and the
 // response in a file.
-func (w *worker) keepCrash(res *result, cause any, stack []byte) {
+func (w *worker) keepCrash(x crash) {
 	var at [16]uintptr
-	runtime.Callers(4, at[:]) // skips this function, crashed, the recover in serve, and the runtime
-	path, err := w.crashes.write(res, cause, stack, w.o.Now())
+	runtime.Callers(4, at[:]) // skips this function, its caller, the function that recovers, and the runtime
+	path, err := w.crashes.write(x, w.o.Now())
 	kept := path
 	if err != nil {
 		kept = "nothing: " + err.Error()
 	}
-	what, url, host := "amble failed at a URL", res.lease.URL.String(), res.lease.HostName
+	what := "amble failed at a URL"
 	if !w.crashes.isNew(at) {
-		w.log.Debug(what, "url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept)
+		w.log.Debug(what, "url", x.url, "host", x.host, "panic", fmt.Sprint(x.cause), "kept", kept)
 		return
 	}
 	w.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
-		"url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept,
-		"stack", string(stack[:min(len(stack), maxCrashStack)]))
+		"url", x.url, "host", x.host, "panic", fmt.Sprint(x.cause), "kept", kept,
+		"stack", string(x.stack[:min(len(x.stack), maxCrashStack)]))
 }
 
 // isNew reports whether at has not panicked before.
@@ -163,7 +169,7 @@ func (c *crashes) isNew(at [16]uintptr) bool {
 }
 
 // write stores a panic and its response in a file of their own, while there is room.
-func (c *crashes) write(res *result, cause any, stack []byte, now time.Time) (path string, err error) {
+func (c *crashes) write(x crash, now time.Time) (path string, err error) {
 	defer func() {
 		if again := recover(); again != nil {
 			err = fmt.Errorf("what came cannot be read either: %v", again)
@@ -174,9 +180,9 @@ func (c *crashes) write(res *result, cause any, stack []byte, now time.Time) (pa
 	if err := os.MkdirAll(c.dir, 0o750); err != nil {
 		return "", err
 	}
-	size := int64(len(stack))
-	if res.response != nil {
-		size += min(res.response.Body.Size(), maxCrashBody)
+	size := int64(len(x.stack))
+	if x.response != nil {
+		size += min(x.response.Body.Size(), maxCrashBody)
 	}
 	if err := c.room(size); err != nil {
 		return "", err
@@ -187,9 +193,9 @@ func (c *crashes) write(res *result, cause any, stack []byte, now time.Time) (pa
 		return "", err
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "amble %s, %s %s/%s\nurl: %s\ntime: %s\npanic: %v\n\n%s", c.version, runtime.Version(),
-		runtime.GOOS, runtime.GOARCH, res.lease.URL, now.UTC().Format(time.RFC3339), cause, stack)
-	return f.Name(), writeAnswer(f, res.response)
+	fmt.Fprintf(f, "amble %s, %s %s/%s\nurl: %s\nhost: %s\ntime: %s\npanic: %v\n\n%s", c.version, runtime.Version(),
+		runtime.GOOS, runtime.GOARCH, x.url, x.host, now.UTC().Format(time.RFC3339), x.cause, x.stack)
+	return f.Name(), writeAnswer(f, x.response)
 }
 
 // room returns an error if the directory has no room for a file of size bytes.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -285,13 +286,34 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 }
 
+// TestLookupThatPanics: it fails for its host, which is kept with the panic.
+func TestLookupThatPanics(t *testing.T) {
+	results := make(chan ending, 1)
+	w := &worker{
+		o: &Options{Now: time.Now}, log: slog.New(slog.DiscardHandler), tally: new(tally.Tally), results: results,
+		crashes: &crashes{dir: filepath.Join(t.TempDir(), CrashDir)},
+	}
+	w.lookUp(&lookup{ctx: t.Context(), host: "bomb.test"}) // there is no client
+	if l := (<-results).(*lookup); l.report.Reason != storage.ReasonCrash || l.report.End.IsZero() {
+		t.Errorf("report %+v", l.report)
+	}
+	files, err := os.ReadDir(w.crashes.dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(filepath.Join(w.crashes.dir, files[0].Name()))
+	if err != nil || !strings.Contains(string(text), "host: bomb.test\n") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
 // TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
 func TestCrashFilesAreBounded(t *testing.T) {
 	c := crashes{dir: filepath.Join(t.TempDir(), CrashDir), version: "1"}
 	now := time.Now()
 	wrote := 0
 	for i := range maxCrashFiles + 10 {
-		if _, err := c.write(&result{}, "bomb", []byte("stack"), now.Add(time.Duration(i))); err == nil {
+		if _, err := c.write(crash{cause: "bomb", stack: []byte("stack")}, now.Add(time.Duration(i))); err == nil {
 			wrote++
 		}
 	}
@@ -301,7 +323,7 @@ func TestCrashFilesAreBounded(t *testing.T) {
 	c = crashes{dir: filepath.Join(t.TempDir(), CrashDir)}
 	large := make([]byte, maxCrashBytes/3)
 	for i := range 5 {
-		_, err := c.write(&result{}, "bomb", large, now.Add(time.Duration(i)))
+		_, err := c.write(crash{cause: "bomb", stack: large}, now.Add(time.Duration(i)))
 		if (err == nil) != (i < 2) {
 			t.Errorf("file %d: %v", i, err)
 		}

@@ -393,7 +393,7 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	var wg sync.WaitGroup
 	d.flights.working, d.flights.naming = work, walk
 	d.flights.startWorker = func() { wg.Go(c.worker.run) }
-	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
+	d.flights.startLookup = func(l *lookup) { wg.Go(func() { c.worker.lookUp(l) }) }
 	d.robotsQueries.start = func(q frontier.RobotsQuery) {
 		wg.Go(func() {
 			if res, ok := c.worker.queryRobots(walk, &q); ok {

@@ -123,7 +123,7 @@ type flight struct {
 type flights struct {
 	leases      chan<- *result // unbuffered; a worker is idle whenever something is sent
 	startWorker func()
-	startLookup func(*result)
+	startLookup func(*lookup)
 	working     context.Context // of requests
 	naming      context.Context // of lookups
 
@@ -152,19 +152,9 @@ func (f *flights) give(l *frontier.Lease, offset uint64, now time.Time) {
 	f.leases <- res
 }
 
-// lookUp has a name looked up.
-func (f *flights) lookUp(l *frontier.Lease) {
-	f.lookups++
-	f.startLookup(&result{lease: *l, flight: flight{ctx: f.naming}})
-}
-
 // take takes a lease back that has ended.
 func (f *flights) take(res *result) {
-	switch res.lease.Kind {
-	case frontier.Resolve:
-		f.lookups--
-		return
-	case frontier.Page:
+	if res.lease.Kind == frontier.Page {
 		f.pages--
 	}
 	f.busy--
@@ -262,19 +252,6 @@ func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok 
 	return offset, true
 }
 
-// lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
-// longest to say that there is no such name, and no worker waits for that.
-func (d *dispatcher) lookUpNames() {
-	for d.f.WantsNames() && !d.isPaused() && d.share.beginLookup() {
-		l, ok := d.f.NextName(d.o.Now())
-		if !ok {
-			d.share.endLookup()
-			return
-		}
-		d.flights.lookUp(&l)
-	}
-}
-
 // ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its
 // request alone.
 type ending interface{ apply(*dispatcher) }
@@ -306,18 +283,12 @@ func (d *dispatcher) complete(res *result) {
 	l := &res.lease
 	if res.remote == nil {
 		d.flights.take(res)
-		if l.Kind == frontier.Resolve {
-			d.share.endLookup()
-		} else {
-			d.share.end()
-		}
+		d.share.end()
 	} else {
 		d.endRemote(res.remote.lease)
 	}
 	var err error
 	switch l.Kind {
-	case frontier.Resolve:
-		err = d.f.CompleteResolve(l.ID, res.resolve)
 	case frontier.Robots:
 		d.requestEnded(res, &res.robots.Report)
 		err = d.f.CompleteRobots(l.ID, res.robots)

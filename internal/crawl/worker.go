@@ -22,7 +22,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// result is a lease on its way through a worker, with what that adds to it.
+// result is a lease on its way through a worker, with what that adds to it. Those for names are
+// lookups.
 type result struct {
 	lease frontier.Lease
 	flight
@@ -36,7 +37,6 @@ type result struct {
 
 // findings are what the work of a lease brings, unless it panics.
 type findings struct {
-	resolve   frontier.ResolveReport
 	robots    frontier.RobotsReport
 	page      frontier.PageReport
 	match     frontier.MatchReport
@@ -155,12 +155,6 @@ func (w *worker) run() {
 	}
 }
 
-// lookUpName does the work of one lease for a name.
-func (w *worker) lookUpName(res *result) {
-	w.serve(res)
-	w.results <- res
-}
-
 // serve does the work of a lease. Whatever a server sends costs its own URL at most: a panic
 // becomes the result of the lease.
 func (w *worker) serve(res *result) {
@@ -171,8 +165,6 @@ func (w *worker) serve(res *result) {
 		}
 	}()
 	switch l := &res.lease; l.Kind {
-	case frontier.Resolve:
-		w.resolve(res.ctx, res)
 	case frontier.Robots:
 		w.fetchRobots(res.ctx, res)
 	case frontier.Page:
@@ -273,39 +265,6 @@ func recordOf(l *frontier.Lease, start, end time.Time) requestlog.Request {
 		q.Late = max(start.Sub(l.Ready), 0)
 	}
 	return q
-}
-
-// resolve looks up the addresses of a host.
-func (w *worker) resolve(ctx context.Context, res *result) {
-	answer, err := w.client.Resolve(ctx, res.lease.HostName, res.lease.Every)
-	res.resolve = resolveReport(answer, err)
-	res.resolve.End = w.o.Now()
-	var failure *fetch.Error
-	if errors.As(err, &failure) {
-		w.tally.NameFailed(failure.Kind)
-		w.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
-	}
-}
-
-// resolveReport returns the result of a lookup as the frontier takes it.
-func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
-	report := frontier.ResolveReport{Addresses: answer.Addrs, Aliases: answer.Aliases, TTL: answer.TTL}
-	var failure *fetch.Error
-	if !errors.As(err, &failure) {
-		return report
-	}
-	report.Addresses = nil
-	report.Aborted = failure.Kind == fetch.KindCanceled
-	report.Final = failure.Kind == fetch.KindBlockedAddress
-	report.Absent = failure.Kind == fetch.KindDNSNotFound && !answer.Remembered
-	report.Reason = reasonOf(failure.Kind)
-	return report
-}
-
-// knownName is frontier.Options.Known.
-func (e *Engine) knownName(name string, every bool) (frontier.ResolveReport, bool) {
-	answer, err, known := e.shared.client.Known(name, every)
-	return resolveReport(answer, err), known
 }
 
 // signalOf returns what a status says about the host.
