@@ -1,12 +1,16 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -241,6 +245,41 @@ func TestHostMoves(t *testing.T) {
 		}
 		if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
 			t.Errorf("addresses requested: %v", addresses)
+		}
+	})
+}
+
+// TestOtherFamily: a host is looked up with one query, and its IPv6 address only when it does not
+// answer at the other one.
+func TestOtherFamily(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil), site("b.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.GiveUpAfter = time.Hour
+		dial, live, dead := o.Fetch.Dial, web.Address("a.test"), netip.MustParseAddr("127.9.9.9")
+		var refused atomic.Int64
+		o.Fetch.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			to, err := netip.ParseAddrPort(address)
+			switch {
+			case err == nil && to.Addr() == dead:
+				refused.Add(1)
+				return nil, syscall.ECONNREFUSED
+			case err == nil && to.Addr().Is6():
+				address = netip.AddrPortFrom(live, to.Port()).String()
+			}
+			return dial(ctx, network, address)
+		}
+		web.SetAnswer("a.test", dead, netip.IPv6Loopback())
+		web.SetAnswer("b.test", web.Address("b.test"), netip.IPv6Loopback())
+		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		for u, outcome := range stored(t, o.DataDir) {
+			if got := ended(outcome, false); got != "fetched 200" {
+				t.Errorf("%s is %s", u, got)
+			}
+		}
+		if a, b := web.Lookups("a.test"), web.Lookups("b.test"); a != 3 || b != 1 || refused.Load() != 1 {
+			t.Errorf("%d and %d queries, want 3 and 1; %d connections refused", a, b, refused.Load())
 		}
 	})
 }
