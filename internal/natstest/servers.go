@@ -49,7 +49,7 @@ func StartProcesses(t testing.TB, names natsconn.Names, count int,
 func (s *Servers) start(names natsconn.Names, count int, alter func(i int, o *natsconn.ServerOptions)) {
 	t := s.t
 	t.Helper()
-	addresses := FreeAddresses(t, 2*count)
+	addresses := freeAddresses(t, 2*count)
 	for i := range count {
 		o := natsconn.ServerOptions{Node: fmt.Sprintf("server%d", i), Names: names, Listen: addresses[2*i],
 			Directory: t.TempDir()}
@@ -116,11 +116,11 @@ func (s *Servers) startProcess(i int) {
 	s.processes[i] = c
 }
 
-// FreeAddresses returns addresses of this machine at which nothing listens.
-func FreeAddresses(t testing.TB, count int) (addresses []string) {
+// freeAddresses returns addresses of this machine at which nothing listens.
+func freeAddresses(t testing.TB, count int) (addresses []string) {
 	t.Helper()
 	for range count {
-		l, err := net.Listen("tcp", net.JoinHostPort(testkit.Loopback().String(), "0"))
+		l, err := net.Listen("tcp", net.JoinHostPort(testkit.Loopback(t).String(), "0"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"hash/fnv"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,13 +49,18 @@ func Parse(t testing.TB, text string) weburl.URL {
 	return u
 }
 
-// Loopback returns a loopback address for the servers of this process that have to come back at the same
-// port: on Linux one that other processes hardly use, so the port is not taken meanwhile.
-func Loopback() net.IP {
-	if pid := os.Getpid(); runtime.GOOS == "linux" {
-		return net.IPv4(127, byte(64+pid>>16&63), byte(pid>>8), byte(pid))
+// Loopback returns a loopback address for the servers of a test, subtests included, that have to come
+// back at the same port: on Linux one that other tests and processes hardly use, so the port is not taken
+// meanwhile.
+func Loopback(t testing.TB) net.IP {
+	if runtime.GOOS != "linux" {
+		return net.IPv4(127, 0, 0, 1)
 	}
-	return net.IPv4(127, 0, 0, 1)
+	name, _, _ := strings.Cut(t.Name(), "/")
+	h := fnv.New32a()
+	fmt.Fprint(h, os.Getpid(), name)
+	n := h.Sum32()
+	return net.IPv4(127, byte(64+n>>16&63), byte(n>>8), byte(n))
 }
 
 // Certify writes a certificate of 127.0.0.1 and Loopback that has signed itself, and its key, into a
@@ -67,7 +75,7 @@ func Certify(t testing.TB, dir string) (certFile, keyFile string) {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "amble"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), Loopback()},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), Loopback(t)},
 		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
