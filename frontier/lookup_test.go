@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -360,6 +361,38 @@ func TestOtherAddress(t *testing.T) {
 	}
 	if len(every) < 2 || every[0] || !every[1] {
 		t.Errorf("both families wanted: %t", every)
+	}
+}
+
+// TestBothFamilies: a lookup after one that failed is for both families, and so is every lookup while
+// addresses are opted out. That a name does not exist was said of both.
+func TestBothFamilies(t *testing.T) {
+	out, err := optout.New(optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		first ResolveReport
+		list  *optout.List
+		want  string // of the first two lookups
+	}{
+		"failed":         {ResolveReport{Reason: 70}, nil, "[false true]"},
+		"does not exist": {ResolveReport{Reason: 70, Absent: true, TTL: time.Minute}, nil, "[false false]"},
+		"opt-outs":       {ResolveReport{Reason: 70, Absent: true, TTL: time.Minute}, optout.NewList(out), "[true true]"},
+	} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.scope = w.scope.WithOptOuts(c.list)
+		w.add("http://a.test/")
+		var every []bool
+		w.resolve = func(l Lease) ResolveReport {
+			every = append(every, l.Every)
+			return c.first
+		}
+		w.open()
+		w.run(time.Hour)
+		if len(every) < 2 || fmt.Sprint(every[:2]) != c.want {
+			t.Errorf("%s: both families wanted: %t, want %s", name, every, c.want)
+		}
 	}
 }
 
