@@ -287,7 +287,7 @@ func (f *Frontier) failQueued(h *host, now instant) {
 			continue
 		}
 		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
-			head, _ := q.Take()
+			head, _ := q.Take(false)
 			f.failURL(h, &head, at)
 			q.Done(head.Ordinal)
 		}

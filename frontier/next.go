@@ -142,8 +142,8 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 // queue before.
 func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
 	h := t.host
-	for first, _, _ := q.First(); ; {
-		if priority, _, ok := q.First(); !ok || priority != first {
+	for first, _ := q.First(); ; {
+		if priority, ok := q.First(); !ok || priority != first {
 			return nil
 		}
 		head, kind := h.takeNext(q)
@@ -291,7 +291,7 @@ func (f *Frontier) nextMatch() *outstanding {
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
 		q := &h.active.queues[turn.queue] // its host stays active because the queue is blocked
-		head, kind, ok := q.takeNext(turn.recrawl)
+		head, kind, ok := q.takeNext(turn.recrawl, h.active.newFirst())
 		if !ok { // it was dropped, or it failed, meanwhile
 			q.matching = false
 			f.schedule(h, f.instant(f.clock))
@@ -306,15 +306,15 @@ func (f *Frontier) nextMatch() *outstanding {
 }
 
 // takeNext removes the first page to recrawl of a queue, or its first other URL.
-func (q *originQueue) takeNext(recrawl bool) (head storage.Head, k queue.Kind, ok bool) {
+func (q *originQueue) takeNext(recrawl, newFirst bool) (head storage.Head, k queue.Kind, ok bool) {
 	if recrawl {
 		if _, ok = q.RecrawlDue(); ok {
 			head = q.TakeRecrawl()
 		}
 		return head, queue.Recrawl, ok
 	}
-	if _, _, ok = q.First(); ok {
-		head, k = q.Take()
+	if _, ok = q.First(); ok {
+		head, k = q.Take(newFirst)
 	}
 	return head, k, ok
 }

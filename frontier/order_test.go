@@ -266,3 +266,33 @@ func TestTurnsOfUntriedHosts(t *testing.T) {
 		}
 	}
 }
+
+// A page that always fails is tried between the other pages of its host, of the same origin and of
+// another. If its failures followed each other, they would be a reason to back off from the host.
+func TestFailingPageOfSlowHost(t *testing.T) {
+	for _, others := range []string{"http://a.test/n", "https://a.test/n"} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.add("http://a.test/broken")
+		w.add(numbered(others, 40)...)
+		w.answer = func(l Lease) answer {
+			switch {
+			case l.Kind == Robots:
+				return answer{took: time.Millisecond, body: "User-agent: *\nCrawl-delay: 600\n", maxAge: 24 * time.Hour}
+			case l.URL.String() == "http://a.test/broken":
+				return answer{took: time.Millisecond, signal: politeness.SignalUnreachable, state: storage.Retrying}
+			}
+			return answer{took: time.Millisecond}
+		}
+		w.open()
+		w.finish(24*time.Hour, 10*time.Hour)
+		if pages, want := len(w.pages()), 40+int(w.o.MaxAttempts); pages != want {
+			t.Fatalf("%d pages were fetched, want %d", pages, want)
+		}
+		for i := range w.log[1:] {
+			if w.log[i].url == w.log[i+1].url {
+				t.Errorf("twice in a row: %v, %v", w.log[i], w.log[i+1])
+			}
+		}
+		w.checkManners()
+	}
+}

@@ -100,7 +100,7 @@ func (a *active) originIndex(o weburl.Origin) int {
 
 // offers reports whether a queue has a URL in memory whose turn may have come.
 func (a *active) offers(q *originQueue) bool {
-	priority, _, ok := q.First()
+	priority, ok := q.First()
 	return ok && (priority >= 0 || !a.expectsMore())
 }
 
@@ -125,24 +125,28 @@ func (a *active) topPriority() int8 {
 		top = 0 // others wait for a robots.txt
 	}
 	for i := range a.queues {
-		if priority, _, ok := a.queues[i].First(); ok {
+		if priority, ok := a.queues[i].First(); ok {
 			top = max(top, priority)
 		}
 	}
 	return top
 }
 
+// newFirst reports whether the host's URLs that were never fetched come before those of their priority
+// that are due: after a failure, so that a host is not judged by one page that fails again and again.
+func (a *active) newFirst() bool { return a.polite.Failing() }
+
 // pick chooses the queue whose turn it is. The deferred one lets any other go first.
 func (a *active) pick(now instant, deferred *originQueue) *originQueue {
 	var best *originQueue
-	hasDeferred := false
+	hasDeferred, newFirst := false, a.newFirst()
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
 		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
 		case q == deferred:
 			hasDeferred = true
-		case best == nil || q.Before(&best.Queue):
+		case best == nil || q.Before(&best.Queue, newFirst):
 			best = q
 		}
 	}

@@ -95,7 +95,7 @@ func (f *Frontier) headsOf(a *active) int {
 // tells whether there is one: that was not refused yet, in a section that has something to tell.
 func (h *host) takeNext(q *originQueue) (storage.Head, queue.Kind) {
 	if !h.active.wall.Suspects() {
-		return q.Take()
+		return q.Take(h.active.newFirst())
 	}
 	v := h.active.wall.Verdict()
 	since := v.Since.Truncate(time.Second)

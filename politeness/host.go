@@ -159,6 +159,9 @@ func (h *Host) ForgetEnd() {
 	h.charge()
 }
 
+// Failing reports whether the last request that succeeded or failed did the latter.
+func (h *Host) Failing() bool { return h.health.failures > 0 }
+
 // LastEnd returns when the last request to the host ended, or zero if no request is known.
 func (h *Host) LastEnd() time.Time { return h.pace.end }
 

@@ -11,7 +11,8 @@
 //
 // The order of the new and the due URLs is by falling priority; within a priority those that are
 // due come before those that were never fetched, and each kind in the order in which it became so.
-// URLs of a negative priority come after all others.
+// URLs of a negative priority come after all others. The owner may let new URLs come before due ones
+// of their priority.
 //
 // The package knows nothing of hosts, robots.txt and time. A Queue is not safe for concurrent use.
 package queue
@@ -80,35 +81,44 @@ func (q *Queue) Len(k Kind) int {
 	return len(q.recrawls)
 }
 
-// First describes the URL that Take would return; ok is false if there is none in memory.
-func (q *Queue) First() (priority int8, k Kind, ok bool) {
-	switch {
-	case len(q.due) > 0 && (q.due[0].Priority >= 0 || len(q.fresh.list) == 0):
-		return q.due[0].Priority, Due, true
-	case len(q.fresh.list) > 0:
-		return 0, New, true
+// First returns the priority of the URL that Take would return; ok is false if there is none in memory.
+func (q *Queue) First() (priority int8, ok bool) {
+	if len(q.due) > 0 && (q.due[0].Priority >= 0 || len(q.fresh.list) == 0) {
+		return q.due[0].Priority, true
 	}
-	return 0, New, false
+	return 0, len(q.fresh.list) > 0
 }
 
-// Before reports whether the first URL of q comes before that of other. Both have one.
-func (q *Queue) Before(other *Queue) bool {
-	priority, k, _ := q.First()
-	otherPriority, otherKind, _ := other.First()
+// kind returns the kind of the URL that Take would return. There must be one.
+func (q *Queue) kind(newFirst bool) Kind {
+	priority, _ := q.First()
+	if len(q.fresh.list) > 0 && priority == 0 && (newFirst || len(q.due) == 0 || q.due[0].Priority < 0) {
+		return New
+	}
+	return Due
+}
+
+// Before reports whether the URL that q.Take(newFirst) would return comes before that of other. Both
+// have one.
+func (q *Queue) Before(other *Queue, newFirst bool) bool {
+	priority, _ := q.First()
+	otherPriority, _ := other.First()
+	k, otherKind := q.kind(newFirst), other.kind(newFirst)
 	switch {
 	case priority != otherPriority:
 		return priority > otherPriority
 	case k == Due && otherKind == Due:
 		return compareDue(q.due[0], other.due[0]) < 0
 	case k != otherKind:
-		return k == Due
+		return newFirst == (k == New)
 	}
 	return q.fresh.first() < other.fresh.first()
 }
 
-// Take removes the first new or due URL. There must be one.
-func (q *Queue) Take() (storage.Head, Kind) {
-	if _, k, _ := q.First(); k == Due {
+// Take removes the first new or due URL; with newFirst, a new one of the same priority instead of one
+// that is due. There must be one.
+func (q *Queue) Take(newFirst bool) (storage.Head, Kind) {
+	if q.kind(newFirst) == Due {
 		head := q.due[0]
 		q.due = q.due[1:]
 		return head, Due
@@ -121,7 +131,7 @@ func (q *Queue) Take() (storage.Head, Kind) {
 // TakePreferred is Take, but a URL in memory comes before others of its priority if it is preferred, by
 // its path and query, and the time of its last outcome, if it has one. There must be a URL.
 func (q *Queue) TakePreferred(prefers func(requestURI string, last time.Time) bool) (storage.Head, Kind) {
-	priority, _, _ := q.First()
+	priority, _ := q.First()
 	for i := 0; i < len(q.due) && q.due[i].Priority == priority; i++ {
 		if head := q.due[i]; prefers(head.RequestURI, head.Last.At) {
 			q.due = slices.Delete(q.due, i, i+1)
@@ -135,7 +145,7 @@ func (q *Queue) TakePreferred(prefers func(requestURI string, last time.Time) bo
 			return head, New
 		}
 	}
-	return q.Take()
+	return q.Take(false)
 }
 
 // RecrawlDue returns when the first page to recrawl became due; ok is false if there is none in

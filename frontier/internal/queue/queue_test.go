@@ -34,30 +34,35 @@ func ordinals(list []storage.Head) (all []uint32) {
 }
 
 // takeAll takes the new and due URLs in their order.
-func takeAll(q *Queue) (taken []uint32) {
+func takeAll(q *Queue, newFirst bool) (taken []uint32) {
 	for q.Len(New)+q.Len(Due) > 0 {
-		head, _ := q.Take()
+		head, _ := q.Take(newFirst)
 		taken = append(taken, head.Ordinal)
 	}
 	return taken
 }
 
 func TestOrder(t *testing.T) {
-	q := Make(2, 10)
-	q.Load(&storage.Heads{
-		Next: 20, Queued: []storage.Head{newURL(10), newURL(11)},
-		Due: []storage.Head{
-			dueURL(3, -1, 0), dueURL(4, 0, 9), dueURL(5, 0, 8), dueURL(7, 5, 9), dueURL(6, 5, 9), dueURL(8, -2, 0),
-		},
-	}, nil, 12, 12)
-	if priority, k, ok := q.First(); priority != 5 || k != Due || !ok {
-		t.Errorf("the first URL has priority %d, kind %d, %t", priority, k, ok)
-	}
-	if got, want := takeAll(&q), []uint32{6, 7, 5, 4, 10, 11, 3, 8}; !slices.Equal(got, want) {
-		t.Errorf("took %v, want %v", got, want)
-	}
-	if _, _, ok := q.First(); ok {
-		t.Error("an empty queue has a first URL")
+	for newFirst, want := range map[bool][]uint32{
+		false: {6, 7, 5, 4, 10, 11, 3, 8},
+		true:  {6, 7, 10, 11, 5, 4, 3, 8},
+	} {
+		q := Make(2, 10)
+		q.Load(&storage.Heads{
+			Next: 20, Queued: []storage.Head{newURL(10), newURL(11)},
+			Due: []storage.Head{
+				dueURL(3, -1, 0), dueURL(4, 0, 9), dueURL(5, 0, 8), dueURL(7, 5, 9), dueURL(6, 5, 9), dueURL(8, -2, 0),
+			},
+		}, nil, 12, 12)
+		if priority, ok := q.First(); priority != 5 || !ok {
+			t.Errorf("the first URL has priority %d, %t", priority, ok)
+		}
+		if got := takeAll(&q, newFirst); !slices.Equal(got, want) {
+			t.Errorf("new URLs first %t: took %v, want %v", newFirst, got, want)
+		}
+		if _, ok := q.First(); ok {
+			t.Error("an empty queue has a first URL")
+		}
 	}
 }
 
@@ -75,13 +80,18 @@ func TestBefore(t *testing.T) {
 		load(storage.Heads{Next: 4, Queued: []storage.Head{newURL(3)}}),
 		load(storage.Heads{Due: []storage.Head{dueURL(0, -1, 0)}}),
 	}
-	for i, a := range inOrder {
-		for j, b := range inOrder {
-			if i != j && a.Before(b) != (i < j) {
-				t.Errorf("queue %d before queue %d: %t", i, j, a.Before(b))
+	check := func(newFirst bool) {
+		for i, a := range inOrder {
+			for j, b := range inOrder {
+				if i != j && a.Before(b, newFirst) != (i < j) {
+					t.Errorf("new URLs first %t: queue %d before queue %d: %t", newFirst, i, j, !(i < j))
+				}
 			}
 		}
 	}
+	check(false)
+	inOrder = []*Queue{inOrder[0], inOrder[3], inOrder[4], inOrder[1], inOrder[2], inOrder[5]}
+	check(true)
 }
 
 // Load leaves out what the queue has and what is busy, and keeps no more than it may.
@@ -109,7 +119,7 @@ func TestLoad(t *testing.T) {
 	if q.Len(Due) != 4 || q.Len(Recrawl) != 3 {
 		t.Errorf("%d due, %d to recrawl", q.Len(Due), q.Len(Recrawl))
 	}
-	if got, want := takeAll(&q), []uint32{20, 2, 3, 4}; !slices.Equal(got, want) {
+	if got, want := takeAll(&q, false), []uint32{20, 2, 3, 4}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	var taken []uint32
@@ -135,8 +145,8 @@ func TestReturn(t *testing.T) {
 		Next: 4, Queued: []storage.Head{newURL(0), newURL(1), newURL(3)}, Due: []storage.Head{dueURL(2, 1, 0)},
 		Recrawls: []storage.Head{dueURL(8, 0, 1), dueURL(9, 0, 2)},
 	}, nil, 12, 12)
-	first, k := q.Take()
-	second, l := q.Take()
+	first, k := q.Take(false)
+	second, l := q.Take(false)
 	recrawl := q.TakeRecrawl()
 	if k != Due || l != New || q.Cursor() != 0 {
 		t.Errorf("took kinds %d and %d; the cursor is at %d", k, l, q.Cursor())
@@ -147,7 +157,7 @@ func TestReturn(t *testing.T) {
 	q.Return(second, l)
 	q.Return(first, k)
 	q.Return(recrawl, Recrawl)
-	if got, want := takeAll(&q), []uint32{2, 0, 1, 3}; !slices.Equal(got, want) {
+	if got, want := takeAll(&q, false), []uint32{2, 0, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	if got := q.TakeRecrawl().Ordinal; got != 8 {
@@ -170,7 +180,7 @@ func TestDropBelow(t *testing.T) {
 	if q.Cursor() != 6 {
 		t.Errorf("the cursor is at %d, want 6", q.Cursor())
 	}
-	if got, want := takeAll(&q), []uint32{4, 7, 6}; !slices.Equal(got, want) {
+	if got, want := takeAll(&q, false), []uint32{4, 7, 6}; !slices.Equal(got, want) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
 }
@@ -207,7 +217,7 @@ func TestCursor(t *testing.T) {
 				q.Load(&heads, nil, 12, 12)
 			case 1:
 				if q.Len(New) > 0 {
-					head, _ := q.Take()
+					head, _ := q.Take(rapid.Bool().Draw(t, "new first"))
 					taken[head.Ordinal] = head
 				}
 			case 2:
@@ -279,7 +289,7 @@ func TestDropRecrawlsBelow(t *testing.T) {
 	if got, want := ordinals(q.DropRecrawlsBelow(6)), []uint32{3, 5}; !slices.Equal(got, want) {
 		t.Errorf("dropped %v, want %v", got, want)
 	}
-	if got := q.DropRecrawlsBelow(100); len(got) != 1 || got[0].Ordinal != 7 || len(takeAll(&q)) != 1 {
+	if got := q.DropRecrawlsBelow(100); len(got) != 1 || got[0].Ordinal != 7 || len(takeAll(&q, false)) != 1 {
 		t.Errorf("left were %v", got)
 	}
 }
