@@ -49,7 +49,9 @@ func (l *webLog) seen() (requests, shards int) {
 }
 
 // TestStoppedProcess: a process that is stopped by a signal sends nothing when it goes on, before it
-// has claimed its shards again. The judge is the server that it crawls.
+// has claimed its shards again. The judge is the server that it crawls. One request may come, of a
+// goroutine that was stopped between its last check and its write, as docs/CLUSTER.md says. Without that
+// check they come from several shards at once, in one round of four.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	stopProcess(t, 1)
@@ -121,7 +123,7 @@ func stopProcess(t *testing.T, rounds int) {
 	time.Sleep(100 * time.Millisecond) // what was sent early has arrived
 	web.mu.Lock()
 	defer web.mu.Unlock()
-	if len(web.late) > 0 {
+	if len(web.late) > 1 {
 		t.Errorf("the server saw %v after the child went on", web.late)
 	}
 }
