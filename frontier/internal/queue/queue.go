@@ -89,7 +89,7 @@ func (q *Queue) First() (priority int8, ok bool) {
 	return 0, len(q.fresh.list) > 0
 }
 
-// kind returns the kind of the URL that Take would return. There must be one.
+// kind returns the kind of the URL that Take(newFirst) would return. There must be one.
 func (q *Queue) kind(newFirst bool) Kind {
 	priority, _ := q.First()
 	if len(q.fresh.list) > 0 && priority == 0 && (newFirst || len(q.due) == 0 || q.due[0].Priority < 0) {
