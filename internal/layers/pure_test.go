@@ -2,11 +2,9 @@ package layers
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,34 +17,35 @@ const concurrent = "TestConcurrent"
 
 // TestPurePackages: what make check tests without the race detector starts no goroutine.
 func TestPurePackages(t *testing.T) {
-	for _, dir := range packagesOf(t, "PURE") {
-		for _, f := range parseAll(t, dir) {
+	files := readSource(t)
+	for _, pkg := range packagesOf(t, "PURE") {
+		for _, f := range filesOf(files, pkg) {
 			for _, start := range f.starts() {
 				t.Errorf("%s starts a goroutine", start)
 			}
 		}
 	}
-	for _, dir := range packagesOf(t, "MIXED") {
+	for _, pkg := range packagesOf(t, "MIXED") {
 		tests := 0
-		for _, f := range parseAll(t, dir) {
+		for _, f := range filesOf(files, pkg) {
 			for _, decl := range f.tree.Decls {
 				if test, ok := decl.(*ast.FuncDecl); ok && strings.HasPrefix(test.Name.Name, concurrent) {
 					tests++
 				}
 			}
 			for _, start := range f.starts() {
-				if strings.HasSuffix(f.name, "_test.go") && !strings.HasSuffix(f.name, "bench_test.go") {
+				if f.isTest() && !strings.HasSuffix(f.path, "bench_test.go") {
 					t.Errorf("%s starts a goroutine outside of a test %s...", start, concurrent)
 				}
 			}
 		}
 		if tests == 0 {
-			t.Errorf("%s has no test %s..., so nothing there needs the race detector", dir, concurrent)
+			t.Errorf("%s has no test %s..., so nothing there needs the race detector", pkg, concurrent)
 		}
 	}
 }
 
-// packagesOf returns the directories of the packages that the Makefile has in a variable.
+// packagesOf returns the packages that the Makefile has in a variable, from the root of the repository.
 func packagesOf(t *testing.T, variable string) []string {
 	t.Helper()
 	makefile, err := os.ReadFile("../../Makefile")
@@ -58,37 +57,23 @@ func packagesOf(t *testing.T, variable string) []string {
 	if value == nil {
 		t.Fatalf("the Makefile has no %s", variable)
 	}
-	list := exec.Command("go", append([]string{"list", "-f", "{{.Dir}}"}, strings.Fields(string(value[1]))...)...)
+	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}}"}, strings.Fields(string(value[1]))...)...)
 	list.Dir = "../.."
-	dirs, err := list.Output()
+	paths, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Fields(string(dirs))
+	return strings.Fields(strings.ReplaceAll(string(paths), module, ""))
 }
 
-// sourceFile is a parsed file.
-type sourceFile struct {
-	name string
-	set  *token.FileSet
-	tree *ast.File
-}
-
-func parseAll(t *testing.T, dir string) (files []sourceFile) {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%s: %d files, %v", dir, len(names), err)
-	}
-	for _, name := range names {
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
+// filesOf returns the files of a package.
+func filesOf(files []sourceFile, pkg string) (of []sourceFile) {
+	for _, f := range files {
+		if f.pkg() == pkg {
+			of = append(of, f)
 		}
-		files = append(files, sourceFile{name, set, tree})
 	}
-	return files
+	return of
 }
 
 // starters are functions and methods that start goroutines: of a sync.WaitGroup, an errgroup, a
@@ -109,7 +94,7 @@ func (f *sourceFile) starts() (positions []token.Position) {
 			starts = slices.Contains(starters, n.Sel.Name)
 		}
 		if starts {
-			positions = append(positions, f.set.Position(n.Pos()))
+			positions = append(positions, f.at(n))
 		}
 		return true
 	})

@@ -1,0 +1,106 @@
+package layers
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestCoreImportsNoModule holds the rule of docs/ARCHITECTURE.md: the core imports no module, and no
+// module imports another one. Imports that break it today stand in testdata/breaks.txt, by file. That
+// list only shrinks: a new break fails, and so does one that is listed and gone.
+func TestCoreImportsNoModule(t *testing.T) {
+	modules := readModules(t)
+	listed := readList(t, "breaks.txt")
+	for _, file := range readSource(t) {
+		if file.isTest() || modules.of(file.pkg()) == testTools {
+			continue
+		}
+		for _, spec := range file.tree.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			imported, own := strings.CutPrefix(path, module)
+			if !own || !modules.breaks(file.pkg(), imported) {
+				continue
+			}
+			entry := file.path + " " + imported
+			if i := slices.Index(listed, entry); i >= 0 {
+				listed = slices.Delete(listed, i, i+1)
+				continue
+			}
+			t.Errorf("%s imports %s of the module %q: the core imports no module", file.path, imported, modules.of(imported))
+		}
+	}
+	for _, entry := range listed {
+		t.Errorf("testdata/breaks.txt lists %q, which is mended: remove the line", entry)
+	}
+}
+
+func TestModuleRule(t *testing.T) {
+	modules := moduleTable{"internal/a": "one", "internal/b": "two", "internal/tool": testTools}
+	for _, c := range []struct {
+		importer, imported string
+		breaks             bool
+	}{
+		{"frontier", "internal/a", true},
+		{"frontier", "internal/a/part", true},
+		{"frontier", "internal/ab", false},
+		{"internal/a", "internal/a/part", false},
+		{"internal/a", "frontier", false},
+		{"internal/a", "internal/b", true},
+		{"frontier", "internal/tool", true},
+		{"internal/a", "internal/tool", true},
+	} {
+		if got := modules.breaks(c.importer, c.imported); got != c.breaks {
+			t.Errorf("%s imports %s: breaks the rule %v, want %v", c.importer, c.imported, got, c.breaks)
+		}
+	}
+}
+
+// testTools is the row of what only tests use: it is part of no program.
+const testTools = "test tools"
+
+// moduleTable has the module of each package that belongs to one. All others are the core.
+type moduleTable map[string]string
+
+// readModules reads the rows "| module | `package`, `package` | ..." below the heading of modules.
+func readModules(t *testing.T) moduleTable {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Core and modules\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	modules := make(moduleTable)
+	for _, row := range regexp.MustCompile("(?m)^\\| ([a-z ]+) \\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range strings.Split(row[2], ",") {
+			name = strings.Trim(name, " `")
+			if _, err := os.Stat("../../" + name); err != nil {
+				t.Errorf("docs/ARCHITECTURE.md: module %s: %v", row[1], err)
+			}
+			modules[name] = row[1]
+		}
+	}
+	if len(modules) == 0 {
+		t.Fatal("docs/ARCHITECTURE.md has no table of modules")
+	}
+	return modules
+}
+
+// of returns the module of a package; empty is the core.
+func (m moduleTable) of(pkg string) string {
+	for name, part := range m {
+		if pkg == name || strings.HasPrefix(pkg, name+"/") {
+			return part
+		}
+	}
+	return ""
+}
+
+func (m moduleTable) breaks(importer, imported string) bool {
+	of := m.of(imported)
+	return of != "" && of != m.of(importer)
+}
