@@ -195,3 +195,17 @@ func TestRequestURI(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowMinutes: a Visit-time and a Request-rate may begin and end at any minute.
+func TestWindowMinutes(t *testing.T) {
+	for value, want := range map[string][2]int{
+		"0000-2400": {0, 1440}, "0615-0845": {375, 525}, "2259 - 0001": {1379, 1}, "1000-1059": {600, 659},
+	} {
+		pace := Compile([]byte("User-agent: *\nVisit-time: "+value+"\nRequest-rate: 1/60 "+value+"\n"), "amble").Pace()
+		for _, w := range []Window{pace.Visits[0].Window, pace.Rates[0].Window} {
+			if from, to := w.Minutes(); from != want[0] || to != want[1] {
+				t.Errorf("%q is from minute %d to %d, want %v", value, from, to, want)
+			}
+		}
+	}
+}
