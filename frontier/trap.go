@@ -19,6 +19,7 @@ type TrapOptions struct {
 	RepeatedSegments int  // most times that a run of segments may be repeated in a row
 	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
+	Refresh          bool // refuse a refresh to the path of its page with another query
 }
 
 // Check returns the trap that a URL belongs to. via is the page with the link; zero for a seed. Any
@@ -36,6 +37,17 @@ func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) storage.Trap {
 		return storage.TrapGrowth
 	case o.Calendar && strangeDate(u.RequestURI(), now):
 		return storage.TrapCalendar
+	}
+	return storage.NoTrap
+}
+
+// CheckRefresh returns the trap that the target of a refresh of a page belongs to. A challenge refreshes
+// to the same path with another query each time. Any goroutine may call it.
+func (o *TrapOptions) CheckRefresh(u, page weburl.URL) storage.Trap {
+	path, _, _ := strings.Cut(u.RequestURI(), "?")
+	same, _, _ := strings.Cut(page.RequestURI(), "?")
+	if o.Refresh && u != page && u.Origin() == page.Origin() && path == same {
+		return storage.TrapRefresh
 	}
 	return storage.NoTrap
 }

@@ -26,7 +26,7 @@ func mustURL(t *testing.T, s string) weburl.URL {
 
 // testTrapOptions are the bounds that docs/TRAPS.md gives examples of.
 func testTrapOptions() TrapOptions {
-	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true}
+	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true}
 }
 
 func TestTrapCheck(t *testing.T) {

@@ -21,21 +21,22 @@ type Trap uint8
 // the others are visible in the URL.
 const (
 	NoTrap          Trap = 0
-	TrapDepth       Trap = 1 // too many path segments
-	TrapRepetition  Trap = 2 // segments that repeat
-	TrapParameters  Trap = 3 // too many query parameters
-	TrapCalendar    Trap = 4 // a date that no page is about
-	TrapGrowth      Trap = 5 // appends what the page before appended
-	TrapQueries     Trap = 6 // one path with very many different queries
-	TrapSession     Trap = 7 // differs from a known URL by a session id only
-	TrapSameContent Trap = 8 // found on one of many pages with the same content
-	TrapHostURLs    Trap = 9 // the host has the most URLs allowed
-	numTraps             = 10
+	TrapDepth       Trap = 1  // too many path segments
+	TrapRepetition  Trap = 2  // segments that repeat
+	TrapParameters  Trap = 3  // too many query parameters
+	TrapCalendar    Trap = 4  // a date that no page is about
+	TrapGrowth      Trap = 5  // appends what the page before appended
+	TrapQueries     Trap = 6  // one path with very many different queries
+	TrapSession     Trap = 7  // differs from a known URL by a session id only
+	TrapSameContent Trap = 8  // found on one of many pages with the same content
+	TrapHostURLs    Trap = 9  // the host has the most URLs allowed
+	TrapRefresh     Trap = 10 // the target of a refresh that leads on and on
+	numTraps             = 11
 )
 
 var trapNames = [numTraps]string{
 	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
-	"queries of a path", "session id", "same content", "URLs of the host",
+	"queries of a path", "session id", "same content", "URLs of the host", "refresh",
 }
 
 // String returns the name that reports use.

@@ -101,7 +101,7 @@ type Entry struct {
 	RequestURI string // path and query
 	Stripped   string // the same without its session ids; empty: it has none
 	Depth      uint16 // number of links from a seed
-	Redirects  uint8  // redirects followed in a row to get here
+	Redirects  uint8  // redirects and refreshes followed in a row to get here
 	Seed       bool   // a seed, or reached from one by redirects only
 	Sitemap    bool   // not a page: something calls it a sitemap
 	Frequency  Frequency

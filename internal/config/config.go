@@ -88,6 +88,7 @@ type Traps struct {
 	QueriesPerPath   int  `mapstructure:"queries_per_path"`  // different queries of one path
 	SameDigest       int  `mapstructure:"same_digest"`       // pages of a host with the same content
 	Calendar         bool `mapstructure:"calendar"`          // dates far from today
+	Refresh          bool `mapstructure:"refresh"`           // a refresh to the path of its page with another query
 	SessionIDs       bool `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
 	// parameters with a session id, besides the well-known ones
 	SessionNames []string `mapstructure:"session_names"`
@@ -171,8 +172,8 @@ func Default() Config {
 		Traps: Traps{
 			PathDepth: o.Traps.PathDepth, RepeatedSegments: o.Traps.RepeatedSegments,
 			QueryParameters: o.Traps.QueryParameters, QueriesPerPath: o.Storage.MaxQueries,
-			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, SessionIDs: len(o.SessionNames) > 0,
-			SessionNames: []string{},
+			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, Refresh: o.Traps.Refresh,
+			SessionIDs: len(o.SessionNames) > 0, SessionNames: []string{},
 		},
 		Robots: Robots{
 			ProductToken: f.Tokens[0], FallbackTokens: []string{}, Obey: f.Obey, ObeyNoFollow: o.NoFollow,

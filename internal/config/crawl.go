@@ -108,7 +108,7 @@ func (c *Config) TrapOptions() frontier.TrapOptions {
 	t := c.Traps
 	return frontier.TrapOptions{
 		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters,
-		Calendar: t.Calendar,
+		Calendar: t.Calendar, Refresh: t.Refresh,
 	}
 }
 

@@ -71,7 +71,7 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s",
 		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10",
 		"traps.repeated_segments=11", "traps.query_parameters=12",
-		"traps.calendar=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13",
+		"traps.calendar=false", "traps.refresh=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13",
 		"traps.same_digest=14",
 		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h",
 		"crawl.max_rate=2.5", "fetch.bandwidth=3MiB", "politeness.host_bandwidth=4KiB"}, nil)

@@ -112,8 +112,10 @@ func DefaultOptions() Options {
 	return Options{
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
 		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
-		URLs:         weburl.Rules{MaxLength: weburl.MaxLength},
-		Traps:        frontier.TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true},
+		URLs: weburl.Rules{MaxLength: weburl.MaxLength},
+		Traps: frontier.TrapOptions{
+			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,
+		},
 		SessionNames: frontier.SessionNames(),
 		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),

@@ -318,12 +318,30 @@ func (w *worker) takeDocument(res *result, doc *extract.Page) {
 		case !ok:
 			w.tally.Outside.Add(1)
 		case w.trap(res, u) != storage.NoTrap:
+		case link.Kind == extract.Refresh:
+			w.takeRefresh(res, u)
 		default:
 			f := w.discovery(res, u, l.Head.Depth+1)
 			w.stripSession(&f)
 			res.found = append(res.found, f)
 		}
 	}
+}
+
+// takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
+// may follow each other as redirects.
+func (w *worker) takeRefresh(res *result, u weburl.URL) {
+	l := &res.lease
+	t := w.o.Traps.CheckRefresh(u, l.URL)
+	if l.Head.Redirects >= w.o.Frontier.MaxRedirects {
+		t = storage.TrapRefresh
+	}
+	if w.refuse(res, u, t) {
+		return
+	}
+	f := w.discovery(res, u, l.Head.Depth+1)
+	f.Redirects = l.Head.Redirects + 1
+	res.found = append(res.found, f)
 }
 
 func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
@@ -337,10 +355,16 @@ func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Foun
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
 func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
 	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
+	w.refuse(res, u, t)
+	return t
+}
+
+// refuse has the store count a URL that leads into a trap. It reports whether it does.
+func (w *worker) refuse(res *result, u weburl.URL, t storage.Trap) bool {
 	if t != storage.NoTrap {
 		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: t, URL: u})
 	}
-	return t
+	return t != storage.NoTrap
 }
 
 // stripSession makes URLs that differ by a session id only the same to the store. That is for links

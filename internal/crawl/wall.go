@@ -67,6 +67,9 @@ func (w *worker) isFromSame(e *storage.Entry, host storage.HostID, a *wall.Answe
 		if _, err := w.store.URLs(host, via.ViaOrdinal, 1, func(h storage.Head) { via = h }); err != nil {
 			return false
 		}
+		if via.Last.State != storage.Redirected {
+			break
+		}
 	}
 	return a.IsOf(via.Last.Digest, via.Last.Bytes)
 }

@@ -22,7 +22,7 @@ type URL struct {
 	Seed         bool      `json:"seed,omitempty"`
 	Sitemap      bool      `json:"sitemap,omitempty"`    // it was announced as a sitemap
 	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, according to a sitemap
-	Redirects    int       `json:"redirects,omitempty"`  // redirects in a row that led here
+	Redirects    int       `json:"redirects,omitempty"`  // redirects and refreshes in a row that led here
 	Via          string    `json:"via,omitempty"`        // the page it was found on
 	FirstSeen    time.Time `json:"first_seen"`
 	LastFetched  time.Time `json:"last_fetched,omitzero"` // end of the last request
