@@ -235,9 +235,12 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 	start := now
 	switch h.state {
 	case waiting, dormant, woken:
-		start = max(f.nextFetch(h), now)
-		v.Until = f.timeOrZero(start)
-		v.Next = v.Until
+		at, next := f.nextFetch(h)
+		if next = max(next, now); at < never {
+			start = max(at, now)
+			v.Until = f.timeOrZero(start)
+		}
+		v.Next = f.timeOrZero(next)
 	case recrawlOnly:
 		v.Next = f.time(max(h.recrawlAt+lead, f.share.nextAt, 0))
 	case waitingToRecrawl:
@@ -249,12 +252,20 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 	}
 }
 
-// nextFetch is when a host that waits is fetched from next, if nothing changes.
-func (f *Frontier) nextFetch(h *host) instant {
-	if h.active == nil {
-		return h.readyAt + lead
+// nextFetch is when the next URL that waits is fetched from a host that is waiting, and when any page
+// is, if nothing changes. The first is never if only recrawls wait; what still counts as waiting then
+// is done, and not committed.
+func (f *Frontier) nextFetch(h *host) (at, next instant) {
+	a := h.active
+	if a == nil {
+		return h.readyAt + lead, h.readyAt + lead
 	}
-	return max(h.readyAt, f.politeAt(h))
+	polite := f.politeAt(h)
+	at, work := f.workAt(h, polite)
+	if work && !a.resolved(at) {
+		at = max(at, h.nextLookup())
+	}
+	return at, max(h.readyAt, polite)
 }
 
 // robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.

@@ -36,10 +36,12 @@ const (
 	wasteWeight    = 128 // requests in those of the waste
 	quickToRecover = 8   // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
-	maxUnanswered  = 4  // each request in a row without a response doubles the stall time, up to this many times
-	slowTurn       = 8  // one request in this many to hosts that are not quick goes to a slow one in any case
-	leastShare     = 8  // one worker in this many is for hosts that are not quick, whatever else there is to do
-	wastedShare    = 16 // the same while more than an eighth of its time goes by without a response
+	patientStall   = 5 * time.Second // in place of minStall, while most requests to such hosts are answered
+	stallFactor    = 4               // a request that lasts this many times the mean of its host is far beyond it
+	maxUnanswered  = 4               // each request in a row without a response doubles the stall time, up to this many times
+	slowTurn       = 8               // one request in this many to hosts that are not quick goes to a slow one in any case
+	leastShare     = 8               // one worker in this many is for hosts that are not quick, whatever else there is to do
+	wastedShare    = 16              // the same while more than an eighth of its time goes by without a response
 )
 
 // traffic counts requests by lane.
@@ -282,9 +284,15 @@ func (h *host) restoreLatency(s *politeness.State) {
 	}
 }
 
-// stallTime is how long a request to a host may make no progress while others wait.
-func (h *host) stallTime() instant {
-	return instant(max(minStall, 2*time.Duration(h.latency)*time.Millisecond) << h.unanswered)
+// stallTime is how long a request to a host may make no progress while others wait: what is far beyond
+// its own history, and longer after requests that brought nothing. A host may be slower than its
+// robots.txt was, or than hosts are that nobody has tried; only tarpits are a reason not to wait for it.
+func (f *Frontier) stallTime(h *host) instant {
+	least := patientStall
+	if f.traffic.waste.isHigh() {
+		least = minStall
+	}
+	return instant(max(least, stallFactor*time.Duration(h.latency)*time.Millisecond, minStall<<h.unanswered))
 }
 
 // Stalled returns the leases of requests to end because hosts that are due have to wait: requests
@@ -307,7 +315,7 @@ func (f *Frontier) Stalled(
 		if out.remote || out.requestEnded || out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
-		lasts, stallTime := t-f.instant(out.lease.At), out.host.stallTime()
+		lasts, stallTime := t-f.instant(out.lease.At), f.stallTime(out.host)
 		if lasts > stallTime && isSlow(id, time.Duration(lasts), time.Duration(stallTime)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++

@@ -291,15 +291,67 @@ func TestStalled(t *testing.T) {
 
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
-	h := host{latency: 100}
-	var waits []time.Duration
-	for h.unanswered = range maxUnanswered + 1 {
-		waits = append(waits, time.Duration(h.stallTime()))
+	for waste, want := range map[float64]string{
+		900: "[2s 4s 8s 16s 32s] 32s", 100: "[5s 5s 8s 16s 32s] 32s",
+	} {
+		w.f.traffic.waste.unanswered, w.f.traffic.waste.all = waste, 1000
+		h := host{latency: 100}
+		var waits []time.Duration
+		for h.unanswered = range maxUnanswered + 1 {
+			waits = append(waits, time.Duration(w.f.stallTime(&h)))
+		}
+		got := fmt.Sprint(waits, time.Duration(w.f.stallTime(&host{latency: 8000})))
+		if got != want {
+			t.Errorf("waste %g: patience %s, want %s", waste, got, want)
+		}
 	}
-	slowHost := host{latency: 8000}
-	if got, want := fmt.Sprint(waits,
-		time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
-		t.Errorf("patience %s, want %s", got, want)
+}
+
+// TestSlowHostsAmongMany: healthy hosts that take three seconds for a page, and answer robots.txt at
+// once, are not broken off, however many other hosts that answer wait for a worker. In a crawl full
+// of tarpits one may be, once.
+func TestSlowHostsAmongMany(t *testing.T) {
+	for _, tarpits := range []bool{false, true} {
+		o := testOptions()
+		o.Workers = 16
+		w := newWorld(t, o, newMemory())
+		w.workers, w.quick, w.stalls = o.Workers, true, true
+		for i := range 3000 {
+			w.add(urls(fmt.Sprintf("http://h%d.test/", i), 2)...)
+			if i == 1000 {
+				for slow := range 9 {
+					w.add(urls(fmt.Sprintf("http://slow%d.test/", slow), 3)...)
+				}
+			}
+		}
+		w.answer = func(l Lease) answer {
+			switch {
+			case tarpits && l.Host%2 == 1 && !strings.HasPrefix(l.HostName, "slow"):
+				return answer{took: 30 * time.Second, signal: politeness.SignalUnreachable, state: storage.Retrying}
+			case l.Kind == Page && strings.HasPrefix(l.HostName, "slow"):
+				return answer{took: 3 * time.Second}
+			}
+			return answer{took: 100 * time.Millisecond}
+		}
+		w.open()
+		w.run(20 * time.Minute)
+		w.checkManners()
+		broken := make(map[string]int)
+		for _, l := range w.broken {
+			if strings.HasPrefix(l.HostName, "slow") {
+				broken[l.HostName]++
+			}
+		}
+		for host, n := range broken {
+			if !tarpits || n > 1 {
+				t.Errorf("tarpits %t: %d requests to %s are broken off", tarpits, n, host)
+			}
+		}
+		for i := range 9 {
+			if n := w.served()[fmt.Sprintf("slow%d.test", i)]; !tarpits && n < 3 {
+				t.Errorf("slow%d.test: %d pages of 3", i, n)
+			}
+		}
 	}
 }
 

@@ -123,6 +123,32 @@ func TestViewOfRecrawls(t *testing.T) {
 	}
 }
 
+// TestFinishLeavesOutRecrawls: when the last URL of a host is fetched does not depend on when its
+// pages are recrawled, whatever happens to the host meanwhile.
+func TestFinishLeavesOutRecrawls(t *testing.T) {
+	for _, interval := range []time.Duration{20 * time.Second, 16 * time.Hour} {
+		w := recrawlWorld(t, every(interval), 0.5)
+		w.commitTime = 200 * time.Millisecond
+		w.add(urls("http://a.test/", 20)...)
+		w.add("http://b.test/1", "https://b.test/2", "http://c.test/1")
+		w.open()
+		seen, limit := 0, w.now.Add(time.Minute)
+		for w.step(limit) {
+			w.f.Waiting(w.now, func(v View) {
+				if v.Finish > 0 {
+					seen++
+				}
+				if most := time.Duration(v.Left+3) * 2 * time.Second; v.Finish > most || v.Until.Sub(w.now) > most {
+					t.Fatalf("recrawls every %v: %v after the start %+v", interval, w.now.Sub(epoch), v)
+				}
+			})
+		}
+		if seen < 20 {
+			t.Errorf("recrawls every %v: only %d views say when", interval, seen)
+		}
+	}
+}
+
 // TestViewOfLimit: if a shared limit holds a host for longer than its own delay does, a view names
 // the limit.
 func TestViewOfLimit(t *testing.T) {

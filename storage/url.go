@@ -126,7 +126,7 @@ type Outcome struct {
 	Modified string    // Last-Modified as sent, at most 255 bytes
 	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
-	Note     string    // what the response said of the refusal: a price, who withholds it; at most 255 bytes
+	Note     string    // what the response said of the refusal, or which fault it was; at most 255 bytes
 	Usage    string    // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
 }
 

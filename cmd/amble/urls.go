@@ -156,11 +156,20 @@ func (f *urlsFlags) printer(out *bufio.Writer) (write func(*inspect.URL) error, 
 	return func(u *inspect.URL) error { return t.row(u.State, whyText(u), strconv.Itoa(u.Depth), u.URL) }, t.flush
 }
 
+// noteWidth is how much of a note a list of URLs shows.
+const noteWidth = 48
+
 // whyText says in a word or two why a URL is in its state.
 func whyText(u *inspect.URL) string {
 	switch {
 	case u.RobotsLine > 0:
 		return "robots line " + strconv.Itoa(u.RobotsLine)
+	case u.Reason != "" && u.Note != "" && u.Status == 0:
+		note := u.Note // printable ASCII
+		if len(note) > noteWidth {
+			note = note[:noteWidth-3] + "..."
+		}
+		return u.Reason + ": " + note
 	case u.Reason != "" && u.Reason != "status":
 		return strings.TrimSpace(u.Reason + " " + statusText(u))
 	}
@@ -241,7 +250,9 @@ func urlState(u *inspect.URLStory) string {
 
 // found says how the URL was discovered.
 func (s *story) found(u *inspect.URLStory) {
-	s.line("first seen", "%s", s.at(u.FirstSeen))
+	if !u.FirstSeen.IsZero() {
+		s.line("first seen", "%s", s.at(u.FirstSeen))
+	}
 	text := fmt.Sprintf("%d", u.Depth)
 	if u.Redirects > 0 {
 		text += ", behind " + plural(u.Redirects, "redirect")

@@ -62,6 +62,7 @@ type Engine struct {
 	scope     atomic.Pointer[frontier.Scope]
 	mailbox   atomic.Pointer[mailbox] // of the Run; nil: none has begun
 	ready     chan struct{}           // closed when the mailbox of the Run is there
+	ended     chan struct{}           // closed when the Run has returned
 	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status    atomic.Pointer[Status]
 	table     *survey.Table
@@ -108,7 +109,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: survey.NewTable(), opened: o.Now(),
-		ready:   make(chan struct{}),
+		ready: make(chan struct{}), ended: make(chan struct{}),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
@@ -236,6 +237,7 @@ var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty an
 // Options.ShutdownGrace, and Run commits and returns. Seeds that are known already cost nothing. An
 // error means that it could not go on; what was committed is safe.
 func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
+	defer close(e.ended)
 	before := e.store.Counters()
 	d, c, err := e.prepare(ctx, seeds)
 	if err != nil {

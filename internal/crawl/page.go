@@ -75,7 +75,7 @@ func closePartial(failure *fetch.Error) {
 
 // failed returns the outcome of a request without a response.
 func failed(failure *fetch.Error) storage.Outcome {
-	o := storage.Outcome{State: storage.Failed, Reason: reasonOf(failure.Kind)}
+	o := storage.Outcome{State: storage.Failed, Reason: reasonOf(failure.Kind), Note: failure.Detail()}
 	if failure.Kind.Temporary() {
 		o.State = storage.Retrying
 	}

@@ -399,10 +399,19 @@ func liveHosts(f *frontier.Frontier, hosts []storage.HostID) []frontier.View {
 // maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
 const maxUnlisted = 100_000
 
-// hosts is inspect.Options.Table. It waits only if the first survey of a run has not come to its
-// end.
+// hosts is inspect.Options.Table. It waits while a run reads more hosts than can be listed without it,
+// and until the first survey of a run has come to its end.
 func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
 	m := e.mailbox.Load()
+	if m == nil && e.store.Counters().Hosts > maxUnlisted {
+		select {
+		case <-e.ready:
+			m = e.mailbox.Load()
+		case <-e.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if !m.isOpen() {
 		return e.noTable()
 	}

@@ -1,8 +1,10 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -61,4 +63,47 @@ func TestSurveyInSteps(t *testing.T) {
 	if d.surveyor.Begin(time.Hour); d.surveyor.Onward() != nil {
 		t.Error("the next walk begins at once")
 	}
+}
+
+// manyHosts is a store that says that it has more hosts than can be listed while no dispatcher runs.
+type manyHosts struct{ store }
+
+func (m manyHosts) Counters() storage.Counters { return storage.Counters{Hosts: maxUnlisted + 1} }
+
+// TestHostsOfStart: while a run reads many hosts, a list of them waits for it; if the run ends instead,
+// or never begins, the list says so.
+func TestHostsOfStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, begins := range []bool{true, false} {
+			e := &Engine{
+				store: manyHosts{}, table: survey.NewTable(), ready: make(chan struct{}), ended: make(chan struct{}),
+			}
+			var table *inspect.Table
+			var err error
+			answered := make(chan struct{})
+			go func() { table, err = e.hosts(t.Context()); close(answered) }()
+			synctest.Wait()
+			select {
+			case <-answered:
+				t.Fatalf("while the hosts are read: %v, %v", table, err)
+			default:
+			}
+			if begins {
+				d := testDispatcher(t)
+				f, newErr := frontier.New(frontier.DefaultOptions(), frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
+				if newErr != nil {
+					t.Fatal(newErr)
+				}
+				d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, manyHosts{}, e.table
+				e.mailbox.Store(d.mailbox)
+				close(e.ready)
+				d.surveyor.Begin(time.Hour)
+			} else {
+				close(e.ended)
+			}
+			if <-answered; (table != nil) != begins || errors.Is(err, ErrNotRunning) == begins {
+				t.Errorf("run begins: %t; %v, %v", begins, table, err)
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package crawl
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime/metrics"
 	"slices"
@@ -139,7 +140,14 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 			t.Errorf("%s was not met", name)
 		}
 	}
+	details := make(map[string]bool)
 	for u, outcome := range all {
+		if outcome.Reason == reasonOf(fetch.KindBadResponse) {
+			details[outcome.Note] = true
+			if outcome.Note == "" || len(outcome.Note) > 120 || strings.ContainsFunc(outcome.Note, isNotPrintable) {
+				t.Errorf("%s is a bad response, with the note %q", u, outcome.Note)
+			}
+		}
 		if outcome.State == storage.Queued || outcome.State == storage.Retrying {
 			t.Errorf("%s is still %s", u, outcome.State)
 		}
@@ -147,12 +155,17 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 			t.Errorf("%s is %s", u, outcome.State)
 		}
 	}
+	if pick("speaks-ssh") && len(details) < 15 {
+		t.Errorf("%d faults of bad responses are told apart, want 15 at least: %q", len(details), slices.Collect(maps.Keys(details)))
+	}
 	if n := len(web.Requests().Pages()); n != 31 {
 		t.Errorf("the good host was requested %d pages, want 31", n)
 	}
 	checkOutput(t, o)
 	return o, all
 }
+
+func isNotPrintable(r rune) bool { return r < ' ' || r > '~' }
 
 // hostErrors is what the store has counted for hosts.
 func hostErrors(t testing.TB, dir string, hosts ...string) (counts []map[string]uint32) {

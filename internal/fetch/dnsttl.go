@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -61,17 +62,19 @@ func newHostsFile() *net.Resolver {
 // ttlKey is the context key of the ttlRecord of a lookup.
 type ttlKey struct{}
 
-// ttlRecord collects the least time to live of the responses of one lookup, and the aliases in
-// them. The two queries of a lookup (A and AAAA) add to it concurrently.
+// ttlRecord collects the least time to live of the responses of one lookup, and the aliases and
+// addresses of its name in them. The two queries of a lookup (A and AAAA) add to it concurrently.
 type ttlRecord struct {
-	mu       sync.Mutex // guards what follows
-	seconds  uint32     // of responses
-	positive bool       // seconds is set
-	negative uint32     // of responses without a record (RFC 2308, section 5)
-	none     bool       // negative is set
-	nameless bool       // a response said that there is no such name
-	aliases  []string   // targets of CNAME records
-	local    error      // the local error that kept a query from a name server
+	mu       sync.Mutex          // guards what follows
+	seconds  uint32              // of responses
+	positive bool                // seconds is set
+	negative uint32              // of responses without a record (RFC 2308, section 5)
+	none     bool                // negative is set
+	nameless bool                // a response said that there is no such name
+	aliases  []string            // that CNAME records lead to
+	answered bool                // a response came
+	addrs    map[netip.Addr]bool // of the name and its aliases
+	local    error               // the local error that kept a query from a name server
 }
 
 // maxAliases bounds the aliases of one name. Longer chains are not resolved by many name servers.
@@ -79,12 +82,28 @@ const maxAliases = 8
 
 // addAlias adds the target of a CNAME record. Both queries of a lookup find the same ones.
 func (t *ttlRecord) addAlias(target string) {
-	target = strings.ToLower(strings.TrimSuffix(target, "."))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.aliases) < maxAliases && !slices.Contains(t.aliases, target) {
 		t.aliases = append(t.aliases, target)
 	}
+}
+
+// addAddress adds an address of the name.
+func (t *ttlRecord) addAddress(a netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.addrs == nil {
+		t.addrs = make(map[netip.Addr]bool)
+	}
+	t.addrs[a.Unmap()] = true
+}
+
+// ofName removes addresses that responses gave for other names. What comes from a hosts file stays.
+func (t *ttlRecord) ofName(addrs []netip.Addr) []netip.Addr {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(addrs, func(a netip.Addr) bool { return t.answered && !t.addrs[a.Unmap()] })
 }
 
 // names returns the aliases.
@@ -152,6 +171,7 @@ func (t *ttlRecord) noSuchName() bool {
 func (t *ttlRecord) addCode(code dnsmessage.RCode) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.answered = true
 	t.nameless = t.nameless || code == dnsmessage.RCodeNameError
 }
 
@@ -178,36 +198,37 @@ func (t *ttlRecord) addMessage(msg []byte) {
 	defer func() { _ = recover() }()
 	var p dnsmessage.Parser
 	h, err := p.Start(msg)
-	if err != nil || !h.Response || p.SkipAllQuestions() != nil {
+	if err != nil || !h.Response {
+		return
+	}
+	name := ""
+	if q, err := p.Question(); err == nil {
+		name = nameText(q.Name)
+	}
+	if p.SkipAllQuestions() != nil {
 		return
 	}
 	t.addCode(h.RCode)
-	answers := 0
-	for {
-		r, err := p.AnswerHeader()
-		if err != nil {
-			break
-		}
-		switch r.Type {
-		case dnsmessage.TypeA, dnsmessage.TypeAAAA:
-			answers++
-			t.addRecord(r.TTL)
-		case dnsmessage.TypeCNAME:
-			t.addRecord(r.TTL)
-			alias, err := p.CNAMEResource()
-			if err != nil {
-				return
-			}
-			t.addAlias(alias.CNAME.String())
-			continue
-		}
-		if p.SkipAnswer() != nil {
-			return
-		}
-	}
-	if answers == 0 {
+	if answers := readAnswers(&p); !t.addAnswers(name, &answers) {
 		t.addAuthority(&p)
 	}
+}
+
+// addAnswers takes what the answers say of a name, and reports whether it has an address.
+func (t *ttlRecord) addAnswers(name string, answers *dnsAnswers) (found bool) {
+	chain, seconds := answers.chain(name)
+	for _, alias := range chain[1:] {
+		t.addRecord(seconds)
+		t.addAlias(alias)
+	}
+	for _, a := range answers.addresses {
+		if slices.Contains(chain, a.owner) {
+			t.addRecord(a.seconds)
+			t.addAddress(a.address)
+			found = true
+		}
+	}
+	return found
 }
 
 // addAuthority takes the time to live of an absence from the SOA record.

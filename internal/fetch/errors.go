@@ -177,3 +177,31 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// maxDetail bounds Detail, in bytes.
+const maxDetail = 120
+
+// Detail says in words which of several faults it was, if the kind covers more than one; else it is
+// empty. It is short and printable, though it may have words of the server.
+func (e *Error) Detail() string {
+	switch e.Kind {
+	case KindUnknown, KindTLS, KindCertificate, KindBadResponse, KindIncompleteBody, KindBadEncoding, KindUnsupported,
+		KindProxy:
+	default:
+		return ""
+	}
+	if e.Err == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range e.Err.Error() {
+		if r < ' ' || r > '~' {
+			r = '?'
+		}
+		if b.Len() == maxDetail {
+			return b.String()[:maxDetail-3] + "..."
+		}
+		b.WriteByte(byte(r))
+	}
+	return b.String()
+}

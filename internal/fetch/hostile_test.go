@@ -117,6 +117,10 @@ func TestHostileServers(t *testing.T) {
 				if !e.Sent {
 					t.Error("the request had been sent")
 				}
+				covers := e.Kind == KindBadResponse || e.Kind == KindIncompleteBody
+				if d := e.Detail(); covers != (d != "") || len(d) > maxDetail || strings.ContainsFunc(d, notPrintable) {
+					t.Errorf("the detail is %q", d)
+				}
 			}
 			if s.accepted() != 1 || c.pool.len() != 0 {
 				t.Errorf("%d connections, %d kept", s.accepted(), c.pool.len())
@@ -124,6 +128,8 @@ func TestHostileServers(t *testing.T) {
 		})
 	}
 }
+
+func notPrintable(r rune) bool { return r < ' ' || r > '~' }
 
 func TestSlowlorisBodyEndsInTime(t *testing.T) {
 	s := serve(t, forever("HTTP/1.1 200 OK\r\n\r\n", "x", time.Millisecond))

@@ -116,6 +116,9 @@ func (c *Client) lookup(parent context.Context, host string, every bool) (res Re
 func (c *Client) resolveIn(ctx context.Context, network, host string, seen *ttlRecord) (Resolution, Kind, error) {
 	addrs, err := c.addresses(ctx, network, host)
 	if err == nil {
+		if addrs = seen.ofName(addrs); len(addrs) == 0 {
+			return Resolution{}, KindDNSFailure, errors.New("the answer has addresses of other names only")
+		}
 		res, kind, err := c.reachable(addrs, clampTTL(seen.least()))
 		res.Aliases = seen.names()
 		return res, kind, err

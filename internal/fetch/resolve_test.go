@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -22,6 +23,7 @@ type record struct {
 	addrs  []string
 	ttl    uint32
 	alias  string // a CNAME before the addresses
+	stray  string // an address of another name behind them, whose alias this name is
 	rcode  dnsmessage.RCode
 	silent bool
 	cut    bool // over UDP, so that the resolver repeats the query over TCP
@@ -135,6 +137,13 @@ func (s *nameServer) reply(query []byte, transport string) []byte {
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl),
 				Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
+	}
+	if r.stray != "" && q.Type == dnsmessage.TypeA {
+		other, alias := dnsmessage.MustNewName("other.test."), dnsmessage.MustNewName("cdn.test.")
+		m.Answers = append(m.Answers,
+			dnsmessage.Resource{Header: header(other, 1), Body: &dnsmessage.CNAMEResource{CNAME: alias}},
+			dnsmessage.Resource{Header: header(alias, 1), Body: &dnsmessage.AResource{A: netip.MustParseAddr(r.stray).As4()}})
+		slices.Reverse(m.Answers) // the order of records means nothing
 	}
 	if len(m.Answers) == 0 {
 		m.Authorities = []dnsmessage.Resource{{Header: header(dnsmessage.MustNewName("test."), 900),
@@ -301,6 +310,29 @@ func TestPinnedAddressIsCheckedAgain(t *testing.T) {
 	if s.accepted() != 0 {
 		t.Error("a blocked address was dialled")
 	}
+}
+
+// TestRecordsOffTheChain: records of names that no CNAME leads to from the name that was looked up give
+// it neither an address, nor an alias, nor a time to live. What stands in another case is the same name.
+func TestRecordsOffTheChain(t *testing.T) {
+	ns := serveDNS(t, zone{
+		"plain.test":  {addrs: []string{"93.184.216.34"}, ttl: 300, stray: "93.184.216.66"},
+		"alias.test":  {addrs: []string{"93.184.216.34"}, ttl: 300, alias: "At.Edge.Test", stray: "93.184.216.66"},
+		"nobody.test": {stray: "93.184.216.66"},
+		"six.test":    {addrs: []string{"2606:2800:220:1::1"}, ttl: 300, stray: "93.184.216.66"},
+	})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
+	for host, want := range map[string]string{
+		"plain.test": "[93.184.216.34] 5m1s []", "alias.test": "[93.184.216.34] 5m0s [at.edge.test]",
+		"PLAIN.test": "[93.184.216.34] 5m1s []", "six.test": "[2606:2800:220:1::1] 5m0s []",
+	} {
+		res, err := c.Resolve(context.Background(), host, true)
+		if got := fmt.Sprint(res.Addrs, res.TTL, res.Aliases); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", host, got, err, want)
+		}
+	}
+	_, err := c.Resolve(context.Background(), "nobody.test", false)
+	wantKind(t, err, KindDNSFailure)
 }
 
 // A panic at a message of a name server stays in the goroutine of the resolver that reads it.

@@ -24,7 +24,7 @@ type URL struct {
 	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, according to a sitemap
 	Redirects    int       `json:"redirects,omitempty"`  // redirects and refreshes in a row that led here
 	Via          string    `json:"via,omitempty"`        // the page it was found on
-	FirstSeen    time.Time `json:"first_seen"`
+	FirstSeen    time.Time `json:"first_seen,omitzero"`
 	LastFetched  time.Time `json:"last_fetched,omitzero"` // end of the last request
 	Judged       time.Time `json:"judged,omitzero"`       // when its state was decided without a request
 	Attempts     int       `json:"attempts,omitempty"`    // failed requests in a row
@@ -34,7 +34,7 @@ type URL struct {
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
-	Note         string    `json:"note,omitempty"` // what a 402 or a 451 said: the price, who withholds the page
+	Note         string    `json:"note,omitempty"` // which fault it was, where its reason covers several; what a 402 or a 451 said
 	// Usage is what all sources say about each category of use that one of them mentions, as of
 	// LastFetched.
 	Usage    map[string]Usage `json:"usage,omitempty"`
@@ -70,8 +70,11 @@ func newURL(text string, h *storage.Head) URL {
 		URL: text, State: o.State.String(), Reason: ReasonName(o.Reason), Status: int(o.Status),
 		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap,
 		ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
-		FirstSeen: h.FirstSeen.UTC(), Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
+		Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
 		RobotsLine: int(o.Line), Note: o.Note, Usage: usageOf(o.Usage),
+	}
+	if !h.FirstSeen.IsZero() {
+		u.FirstSeen = h.FirstSeen.UTC()
 	}
 	if !o.Due.IsZero() {
 		u.Due = o.Due.UTC()

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -222,6 +223,25 @@ func TestURLUsage(t *testing.T) {
 		got := newURL("http://a.test/", &storage.Head{Last: storage.Outcome{Usage: kept}}).Usage
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%x: %v, want %v", kept, got, want)
+		}
+	}
+}
+
+// TestFirstSeenOfUnknown: of a URL that nobody has found nothing says when it was found.
+func TestFirstSeenOfUnknown(t *testing.T) {
+	s := fill(t)
+	v := New(s, testOptions())
+	for text, known := range map[string]bool{"http://ready.test/1": true, "http://ready.test/nobody": false} {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		story, err := v.URL(context.Background(), u)
+		if err != nil || story.Known != known {
+			t.Fatalf("%s: %+v, %v", text, story, err)
+		}
+		if encoded, err := json.Marshal(story); err != nil || strings.Contains(string(encoded), "first_seen") != known {
+			t.Errorf("%s: %s, %v", text, encoded, err)
 		}
 	}
 }
