@@ -236,6 +236,11 @@ func (v *survey) print(w io.Writer, all bool) error {
 		rows = append(rows, []string{m.Node, memberText(m.State), owns, grouped(int(m.Weight)), span(m.Beat) + " ago"})
 	}
 	writeTable(&b, rows)
+	for _, m := range v.Members {
+		for _, note := range m.Notes {
+			fmt.Fprintf(&b, "node %s: %s\n", m.Node, note)
+		}
+	}
 	v.writeLogs(&b)
 	v.writeShards(&b, all)
 	_, err := io.WriteString(w, b.String())
@@ -249,6 +254,8 @@ func memberText(s membership.MemberState) string {
 		return "doubted: makes no request until it is heard of again"
 	case membership.Dead:
 		return "dead: others take its shards"
+	case membership.Unreadable:
+		return "unreadable: others take its shards"
 	}
 	return string(s)
 }
@@ -301,7 +308,7 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 	rows := [][]string{{"shard", "owner", "since", "log", "snapshot"}}
 	for i, s := range v.Shards {
 		moves := s.Goal != "" && s.Goal != s.Node
-		if !all && s.Node != "" && !moves {
+		if !all && s.Node != "" && s.Node != membership.UnknownOwner && !moves {
 			continue
 		}
 		owner, since, snapshot := s.Node, "", "none"
@@ -310,6 +317,8 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 		}
 		if owner == "" {
 			owner = "nobody"
+		} else if owner == membership.UnknownOwner {
+			owner = "unreadable"
 		}
 		if moves {
 			owner += ", moves to " + s.Goal

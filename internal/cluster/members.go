@@ -23,6 +23,7 @@ type record struct {
 	process uint64
 	weight  uint16
 	sealed  bool
+	opaque  bool    // the newest message cannot be read
 	silent  bool    // nothing was seen for a TTL
 	seen    Instant // when seq was seen
 	alive   bool    // a message has followed the first one that this node saw
@@ -59,9 +60,21 @@ func (r *record) observe(now Instant, seq Sequence, k Key) bool {
 	r.alive = r.seq != 0 && born == r.born && !k.Sealed
 	r.seq, r.born, r.process, r.weight, r.sealed, r.seen, r.silent = seq, max(born, r.born), k.Process, k.Weight,
 		k.Sealed, now, false
+	r.opaque = false
 	if k.Silent {
 		r.expired = seq
 	}
+	return true
+}
+
+// observeOpaque records a message of the register that cannot be read, and reports whether it is new to this
+// node. It proves nothing: it may be a heartbeat, or a seal, of another version. The node takes no shards, and
+// after a TTL of silence the register is sealed as any other.
+func (r *record) observeOpaque(now Instant, seq Sequence) bool {
+	if seq <= r.seq {
+		return false
+	}
+	r.seq, r.seen, r.weight, r.sealed, r.silent, r.alive, r.opaque = seq, now, 0, false, false, false, true
 	return true
 }
 

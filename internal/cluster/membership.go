@@ -86,9 +86,12 @@ func (n *Node) advanceLeave(now Instant) {
 
 // mayBegin reports whether the register is free for a new membership: it is empty or sealed, or the
 // membership in it is one of this process or of a predecessor that has ended, or it has been silent
-// for a TTL. Otherwise another process has the name.
+// for a TTL. Otherwise another process has the name. A message that cannot be read has to be silent for a TTL.
 func (n *Node) mayBegin(now Instant) bool {
 	r := n.members.all[n.own]
+	if r.opaque && !r.silent {
+		return false // another process may have written it, and live
+	}
 	if r.seq == 0 || r.sealed || r.silent || r.born <= max(n.self.ended, n.o.Predecessor) {
 		return true
 	}

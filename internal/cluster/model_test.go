@@ -15,8 +15,8 @@ const (
 )
 
 // TestModel runs clusters through random faults: messages lost, late and repeated; clocks that run
-// differently; processes killed, stopped and cut off; the log away; two processes with one name. At
-// no instant may two nodes trust themselves with a shard, or more slots of a shared limit be granted
+// differently; processes killed, stopped and cut off; the log away; two processes with one name; registers of nodes that nobody can
+// read. At no instant may two nodes trust themselves with a shard, or more slots of a shared limit be granted
 // than there are. After the faults no shard may be without an owner, or without its turn.
 func TestModel(t *testing.T) {
 	steps := 0

@@ -130,6 +130,18 @@ func (n *Node) KeySeen(now Instant, node string, seq Sequence, k Key) {
 	}
 }
 
+// KeyUnreadable reports a message of the register member.NODE that cannot be read, as [Node.KeySeen] does for
+// others. If it is in the register of this node, the membership ends: a seal may be what cannot be read.
+func (n *Node) KeyUnreadable(now Instant, node string, seq Sequence) {
+	i := n.members.find(node, now)
+	if n.members.all[i].observeOpaque(now, seq) {
+		n.dirty = true
+	}
+	if i == n.own && n.self.born != 0 && seq > n.self.seq {
+		n.lose(now)
+	}
+}
+
 // KeyAnswer reports the result of a [WriteKey]: the sequence of the message if it was written.
 func (n *Node) KeyAnswer(now Instant, node string, id uint64, seq Sequence, written bool) {
 	if node == n.o.Node {

@@ -162,6 +162,44 @@ func TestSealAfterATTLOfSilence(t *testing.T) {
 	}
 }
 
+// TestUnreadableRegister: a register that cannot be read costs its node only. Others seal it after a TTL of silence,
+// and the node itself, which may have been sealed, begins a new membership after that time.
+func TestUnreadableRegister(t *testing.T) {
+	n := member(t, testOptions())
+	other(t, n)
+	n.KeyUnreadable(at(10*time.Second), "other", 450)
+	actions := beatAll(n, 10*time.Second, 30*time.Second-time.Millisecond)
+	if w, ok := find[WriteKey](actions); ok {
+		t.Fatalf("too early: %+v", w)
+	}
+	n.Tick(at(30 * time.Second))
+	seal, ok := find[WriteKey](n.Actions())
+	if !ok || seal.Node != "other" || seal.Expected != 450 || !seal.Key.Sealed || seal.Key.Born != 400 {
+		t.Fatalf("seal %+v", seal)
+	}
+	n.KeyAnswer(at(30*time.Second), "other", seal.ID, 500, true)
+	n.Tick(at(31 * time.Second))
+	if claim, ok := find[WriteEpoch](n.Actions()); !ok || claim.Shard != 1 || claim.Expected != 401 {
+		t.Errorf("claim %+v", claim)
+	}
+	for range 2 { // a read repeats it
+		n.KeyUnreadable(at(31*time.Second), "self", 2000)
+	}
+	if stop, ok := find[StopEngine](n.Actions()); !ok || stop.Orderly || n.MayStart(at(31*time.Second), 0) {
+		t.Errorf("stop %+v", stop)
+	}
+	n.Tick(at(51*time.Second - time.Millisecond))
+	if w, ok := find[WriteKey](n.Actions()); ok {
+		t.Errorf("a new membership too early: %+v", w)
+	}
+	for range 2 {
+		n.Tick(at(51 * time.Second))
+	}
+	if w, ok := find[WriteKey](n.Actions()); !ok || w.Expected != 2000 || w.Key.Born != 0 {
+		t.Errorf("new membership %+v", w)
+	}
+}
+
 // TestRefusedSeal: the member is not silent, it has only not been heard.
 func TestRefusedSeal(t *testing.T) {
 	n := member(t, testOptions())

@@ -184,7 +184,7 @@ func (p *process) act() {
 			p.send(func() {
 				if versions := w.keys[a.Node]; len(versions) > 0 && p.life == life {
 					v := versions[w.stale(len(versions))]
-					p.answer(func(n *Node, now Instant) { n.KeySeen(now, a.Node, v.seq, v.key) })
+					p.answer(func(n *Node, now Instant) { v.seen(n, now, a.Node) })
 				}
 			})
 		case ReadEpoch:
@@ -246,7 +246,7 @@ func (p *process) resync() {
 	for _, name := range slices.Sorted(maps.Keys(p.w.keys)) {
 		versions := p.w.keys[name]
 		v := versions[len(versions)-1]
-		p.answer(func(n *Node, now Instant) { n.KeySeen(now, name, v.seq, v.key) })
+		p.answer(func(n *Node, now Instant) { v.seen(n, now, name) })
 	}
 	for s, versions := range p.w.epochs {
 		if len(versions) > 0 {

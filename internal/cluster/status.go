@@ -24,6 +24,7 @@ type MemberStatus struct {
 	Seen   Instant // when the newest message of its register was seen
 	Sealed bool    // its membership is over
 	Silent bool    // nothing was seen for a TTL
+	Opaque bool    // its register cannot be read
 }
 
 // ShardStatus is what a node knows of a shard.
@@ -61,7 +62,7 @@ func (n *Node) Status() Status {
 	}
 	for _, r := range n.members.all {
 		if r.seq != 0 {
-			s.Members = append(s.Members, MemberStatus{r.name, r.born, r.weight, r.seen, r.sealed, r.silent})
+			s.Members = append(s.Members, MemberStatus{r.name, r.born, r.weight, r.seen, r.sealed, r.silent, r.opaque})
 		}
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return strings.Compare(a.Node, b.Node) })

@@ -44,8 +44,18 @@ type registers struct {
 }
 
 type keyVersion struct {
-	seq Sequence
-	key Key
+	seq    Sequence
+	key    Key
+	opaque bool // nobody can read it
+}
+
+// seen reports a version of the register of a node.
+func (v keyVersion) seen(n *Node, now Instant, node string) {
+	if v.opaque {
+		n.KeyUnreadable(now, node, v.seq)
+	} else {
+		n.KeySeen(now, node, v.seq, v.key)
+	}
 }
 
 type epochVersion struct {
@@ -91,6 +101,7 @@ func (w *world) populate(count int) {
 		w.loop(func() time.Duration { return w.between(time.Second, 20*time.Second) }, p.fault)
 	}
 	w.loop(func() time.Duration { return w.between(5*time.Second, 30*time.Second) }, w.loseGranter)
+	w.loop(func() time.Duration { return w.between(20*time.Second, 2*time.Minute) }, w.scribble)
 	w.loop(func() time.Duration { return w.between(30*time.Second, 3*time.Minute) }, func() {
 		if w.faulty && !w.calm {
 			w.down = true
@@ -238,9 +249,9 @@ func (w *world) writeKey(p *process, life int, a WriteKey) {
 	written := newest.seq == a.Expected
 	if written {
 		w.last++
-		newest = keyVersion{w.last, a.Key}
+		newest = keyVersion{w.last, a.Key, w.chance(0.002)} // that of another version, maybe a seal
 		w.keys[a.Node] = append(versions, newest)
-		w.publish(func(n *Node, now Instant) { n.KeySeen(now, a.Node, newest.seq, a.Key) })
+		w.publish(func(n *Node, now Instant) { newest.seen(n, now, a.Node) })
 	}
 	if p.life == life {
 		p.answer(func(n *Node, now Instant) { n.KeyAnswer(now, a.Node, a.ID, newest.seq, written) })
@@ -263,6 +274,17 @@ func (w *world) writeEpoch(p *process, life int, a WriteEpoch) {
 	if p.life == life {
 		p.answer(func(n *Node, now Instant) { n.EpochAnswer(now, a.Shard, a.ID, newest.seq, written) })
 	}
+}
+
+// scribble writes what nobody can read to the register of a process.
+func (w *world) scribble() {
+	if !w.faulty || w.down {
+		return
+	}
+	w.last++
+	name, v := w.processes[w.random.IntN(len(w.processes))].name, keyVersion{seq: w.last, opaque: true}
+	w.keys[name] = append(w.keys[name], v)
+	w.publish(func(n *Node, now Instant) { v.seen(n, now, name) })
 }
 
 // publish brings a message to the watches of all processes.

@@ -22,9 +22,6 @@ import (
 // snapshotVersion is the version of what a snapshot is.
 const snapshotVersion = 1
 
-// minSnapshot is how many bytes of log a snapshot is worth at least.
-const minSnapshot = 16 << 20
-
 // The names of what is kept with a snapshot.
 const (
 	metaVersion  = "amble-version"
@@ -51,38 +48,58 @@ type Snapshot struct {
 // snapshots in their order.
 func snapshotName(shard int, number uint64) string { return fmt.Sprintf("%d.%020d", shard, number) }
 
-// SnapshotDue reports whether a snapshot is due: the log behind the last one is larger than that,
-// and than 16 MiB.
-func (s *Shard) SnapshotDue(ctx context.Context) (bool, error) {
-	all, err := s.list(ctx)
+// SnapshotsDue returns the shards of which a snapshot is due, the most overdue first: the log behind the last one
+// is larger than that, and than Options.SnapshotAbove. It reads the list of the snapshots once.
+func (s *Streams) SnapshotsDue(ctx context.Context) (due []int, err error) {
+	newest, err := s.newest(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	least := int64(minSnapshot)
-	if len(all) > 0 {
-		least = max(least, all[len(all)-1].Size)
+	logs, err := s.logBytes(ctx)
+	over := func(n int) int64 { return logs[n] - max(s.o.SnapshotAbove, newest[n].Size) }
+	for n := range logs {
+		if over(n) > 0 {
+			due = append(due, n)
+		}
 	}
-	size, err := s.logBytes(ctx)
-	return size > least, err
+	slices.SortFunc(due, func(a, b int) int { return cmp.Or(cmp.Compare(over(b), over(a)), cmp.Compare(a, b)) })
+	return due, err
 }
 
-// logBytes estimates the bytes of the log of the shard, by its share of the messages of the stream.
-func (s *Shard) logBytes(ctx context.Context) (int64, error) {
+// newest returns the newest snapshot of each shard. One that cannot be read counts as none: the next replaces it.
+func (s *Streams) newest(ctx context.Context) (map[int]Snapshot, error) {
+	objects, err := s.objects(ctx)
+	newest := make(map[int]Snapshot)
+	for _, object := range objects {
+		text, _, _ := strings.Cut(object.Name, ".")
+		n, bad := strconv.Atoi(text)
+		x, unreadable := parseSnapshot(&object.ObjectMeta)
+		if bad == nil && unreadable == nil && x.At.Number >= newest[n].At.Number {
+			newest[n] = x
+		}
+	}
+	return newest, err
+}
+
+// logBytes estimates the bytes of the log of each shard, by its share of the messages of the stream.
+func (s *Streams) logBytes(ctx context.Context) (map[int]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	subject := s.subject("log", s.n)
 	info, err := s.log.Info(ctx, jetstream.WithSubjectFilter(s.o.Prefix+".log.*"))
 	if err != nil {
-		return 0, downError(err)
+		return nil, downError(err)
 	}
 	total := uint64(0)
-	for _, n := range info.State.Subjects {
-		total += n
+	for _, messages := range info.State.Subjects {
+		total += messages
 	}
-	if total == 0 {
-		return 0, nil
+	logs := make(map[int]int64)
+	for subject, messages := range info.State.Subjects {
+		if n, err := strconv.Atoi(strings.TrimPrefix(subject, s.o.Prefix+".log.")); err == nil && n >= 0 && n < s.o.Shards {
+			logs[n] = int64(float64(info.State.Bytes) * float64(messages) / float64(total))
+		}
 	}
-	return int64(float64(info.State.Bytes) * float64(info.State.Subjects[subject]) / float64(total)), nil
+	return logs, nil
 }
 
 // WriteSnapshot copies a database to the object store. at is a position of its log, and incoming one of
@@ -208,14 +225,9 @@ func (s *Shard) purge(ctx context.Context, at storage.LogPosition, incoming uint
 
 // list returns the snapshots of the shard, the newest last.
 func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	objects, err := s.snapshots.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil, nil
-	}
+	objects, err := s.objects(ctx)
 	if err != nil {
-		return nil, downError(err)
+		return nil, err
 	}
 	for _, object := range objects {
 		if strings.HasPrefix(object.Name, strconv.Itoa(s.n)+".") {
@@ -228,6 +240,17 @@ func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
 	}
 	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.At.Number, b.At.Number) })
 	return all, nil
+}
+
+// objects returns the snapshots of all shards as the object store has them.
+func (s *Streams) objects(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	objects, err := s.snapshots.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil
+	}
+	return objects, downError(err)
 }
 
 func parseSnapshot(m *jetstream.ObjectMeta) (x Snapshot, err error) {

@@ -163,8 +163,29 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	addURL(t, view, taker, "https://b.example/")
-	if due, err := taker.SnapshotDue(ctx); err != nil || due {
-		t.Errorf("a snapshot of a small log is due: %t, %v", due, err)
+}
+
+// TestSnapshotsDue: a snapshot is due of each shard whose log is larger than its newest one, and than the least, the
+// most overdue first. A snapshot that cannot be read is no snapshot.
+func TestSnapshotsDue(t *testing.T) {
+	s := start(t)
+	ctx := context.Background()
+	s.o.SnapshotAbove = 1000
+	for shard, snapshot := range []int64{0: -1, 1: -1, 2: 1 << 20, 3: 5} {
+		log := s.claim(t, shard)
+		for number := range map[int]uint64{0: 40, 1: 1, 2: 40, 3: 20}[shard] {
+			mustAppend(t, log, number+1, bytes.Repeat([]byte("x"), 100))
+		}
+		if snapshot >= 0 {
+			x := &Snapshot{At: storage.LogPosition{Number: 1}, Size: snapshot, sum: strings.Repeat("0", 64)}
+			if err := s.putSnapshot(ctx, shard, strings.NewReader("x"), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err := s.snapshots.PutString(ctx, "0.00000000000000000007", "no metadata")
+	if due, dueErr := s.SnapshotsDue(ctx); !slices.Equal(due, []int{0, 3}) || dueErr != nil || err != nil {
+		t.Errorf("due %v, %v, %v", due, dueErr, err)
 	}
 }
 

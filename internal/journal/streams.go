@@ -22,10 +22,14 @@ type Options struct {
 	Replicas int           // of each stream, 1 to 5
 	Shards   int           // of the cluster, 1 to 65536
 	Timeout  time.Duration // for one answer of the server
+
+	SnapshotAbove int64 // bytes of log that a snapshot is worth at least
 }
 
 // DefaultOptions returns the options of a cluster with three servers. The caller sets Prefix.
-func DefaultOptions() Options { return Options{Replicas: 3, Shards: 64, Timeout: 5 * time.Second} }
+func DefaultOptions() Options {
+	return Options{Replicas: 3, Shards: 64, Timeout: 5 * time.Second, SnapshotAbove: 16 << 20}
+}
 
 // validPrefix are the prefixes that streams, subjects and buckets may have.
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -45,6 +45,10 @@ type Node struct {
 	closed   bool // nothing happens any more
 	names    map[string]struct{}
 	watch    watchState
+	notes    []note
+
+	drained   bool // until Undrain
+	suspended bool // until Resume
 }
 
 // watchState is how far what the node follows is behind what it has written itself.
@@ -190,16 +194,6 @@ func (n *Node) Leave() {
 	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, true) })
 }
 
-// Drain makes the node hand over its shards and take no others. It stays a member.
-func (n *Node) Drain() {
-	n.do(func(m *cluster.Node, now cluster.Instant) { m.Drain(now, false) })
-}
-
-// Undrain makes a node take shards again that Drain, or an engine that failed, has drained.
-func (n *Node) Undrain() {
-	n.do(func(m *cluster.Node, now cluster.Instant) { m.Undrain(now) })
-}
-
 // do calls f with the state machine and the time, and takes what follows from that. Before Run and
 // after its end it does nothing.
 func (n *Node) do(f func(m *cluster.Node, now cluster.Instant)) {
@@ -306,13 +300,11 @@ func (n *Node) ended(h *Holding, err error) {
 	}
 	ring(n.wake)
 	n.mu.Unlock()
-	n.do(func(m *cluster.Node, now cluster.Instant) {
-		if err != nil {
-			n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
-			m.Drain(now, false)
-		}
-		m.EngineStopped(now, h.shard)
-	})
+	if err != nil {
+		n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
+		n.drain(fmt.Sprintf("the engine of shard %d has failed: %v", h.shard, err))
+	}
+	n.do(func(m *cluster.Node, now cluster.Instant) { m.EngineStopped(now, h.shard) })
 }
 
 // breakAll ends all engines at once and waits for their end. Nothing happens after it.

@@ -29,6 +29,7 @@ type message struct {
 	seq     uint64
 	at      time.Time // when the server took it
 	data    []byte
+	notes   []string
 }
 
 // result is what became of a write.
@@ -47,9 +48,12 @@ const wrongLastSequence = 10071
 // write writes a message to a register, on condition of its last sequence. If it replaces the ones
 // before, these are removed.
 func (r *registers) write(ctx context.Context, subject string, data []byte, expected uint64,
-	replaces bool) (seq uint64, _ result, err error) {
+	replaces bool, notes ...string) (seq uint64, _ result, err error) {
 	m := nats.NewMsg(subject)
 	m.Data = data
+	for _, note := range notes {
+		m.Header.Add(noteHeader, note)
+	}
 	if replaces {
 		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	}
@@ -77,7 +81,8 @@ func (r *registers) read(ctx context.Context, subject string) (m message, ok boo
 	if err != nil {
 		return m, false, err
 	}
-	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data}, true, nil
+	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data,
+		notes: notesOf(raw.Header)}, true, nil
 }
 
 // ended returns the error of a step that a context has ended, of what went wrong until then. It says the same once.
@@ -150,7 +155,7 @@ func (r *registers) follow(ctx context.Context, policy jetstream.DeliverPolicy, 
 			return errSkipped
 		}
 		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, at: meta.Timestamp,
-			data: m.Data()})
+			data: m.Data(), notes: notesOf(m.Headers())})
 		if meta.NumPending == 0 {
 			synced()
 		}

@@ -26,7 +26,7 @@ type Status struct {
 type MemberStatus struct {
 	Node   string
 	Weight uint16
-	State  string        // "live", "silent" for a TTL, or "left"
+	State  string        // "live", "silent" for a TTL, "left", or "unreadable"
 	Seen   time.Duration // since its newest message was seen
 	Shards int           // that it owns
 }
@@ -57,7 +57,9 @@ func (n *Node) Status() Status {
 		}
 		for _, r := range known.Members {
 			state := "live"
-			if r.Sealed {
+			if r.Opaque {
+				state = "unreadable"
+			} else if r.Sealed {
 				state = "left"
 			} else if r.Silent {
 				state = "silent"

@@ -34,6 +34,7 @@ type Member struct {
 	Beat   time.Duration // since its newest heartbeat was written
 	Owns   int           // shards
 	Gets   int           // shards that it should own and does not
+	Notes  []string      // what it says of itself, or why its register cannot be read
 }
 
 // MemberState says whether a node may make requests.
@@ -46,11 +47,16 @@ const (
 	Doubted MemberState = "doubted" // too long without a heartbeat to make requests
 	Dead    MemberState = "dead"    // so long without a heartbeat that others take its shards
 	Left    MemberState = "left"    // its membership has ended
+
+	Unreadable MemberState = "unreadable" // its register cannot be read; after a TTL others take its shards
 )
+
+// UnknownOwner is the owner of a shard whose register cannot be read. No node has this name.
+const UnknownOwner = "?"
 
 // Owner is who owns a shard, and who should.
 type Owner struct {
-	Node  string    // empty: nobody
+	Node  string    // empty: nobody; or UnknownOwner
 	Since time.Time // of its epoch
 	Epoch uint64    // the sequence of its epoch; 0: nobody has ever owned it
 	Goal  string    // the node that should own it; empty: there is none that could
@@ -97,13 +103,14 @@ type surveyor struct {
 	settings map[string]string
 	keys     map[string]keyAt // by node
 	epochs   []epochAt        // by shard
-	err      error            // of the first register that cannot be read
 }
 
 type keyAt struct {
 	cluster.Key
-	seq cluster.Sequence
-	at  time.Time
+	seq   cluster.Sequence
+	at    time.Time
+	notes []string
+	err   error // it cannot be read
 }
 
 type epochAt struct {
@@ -142,24 +149,25 @@ func (v *surveyor) readSettings(ctx context.Context, r *registers) error {
 // maxSurveyed bounds the shards that a register can make a reader allocate.
 const maxSurveyed = 1 << 20
 
-// take takes the newest message of a register.
+// take takes the newest message of a register. One that cannot be read costs its row only.
 func (v *surveyor) take(m message) {
-	var err error
-	if node, ok := v.names.Cut(m.subject, "member"); ok {
-		k := keyAt{seq: cluster.Sequence(m.seq), at: m.at}
-		_, k.Key, err = decodeKey(m.data)
+	if node, ok := v.names.Cut(m.subject, "member"); ok && natsconn.ValidateName(node) == nil {
+		k := keyAt{seq: cluster.Sequence(m.seq), at: m.at, notes: m.notes}
+		if _, k.Key, k.err = decodeKey(m.data); k.err != nil {
+			k.Key = cluster.Key{}
+		}
 		if len(v.keys) < maxNames {
 			v.keys[node] = k
 		}
 	} else if text, ok := v.names.Cut(m.subject, "epoch"); ok {
 		e := epochAt{seq: cluster.Sequence(m.seq), at: m.at}
-		_, e.Epoch, err = decodeEpoch(m.data)
+		_, epoch, err := decodeEpoch(m.data)
+		if e.Epoch = epoch; err != nil {
+			e.Epoch = cluster.Epoch{Owner: cluster.Member{Node: UnknownOwner}}
+		}
 		if s, bad := strconv.Atoi(text); bad == nil && s >= 0 && s < len(v.epochs) {
 			v.epochs[s] = e
 		}
-	}
-	if err != nil && v.err == nil {
-		v.err = fmt.Errorf("%s: %w", m.subject, err)
 	}
 }
 
@@ -167,15 +175,18 @@ func (v *surveyor) take(m message) {
 func (v *surveyor) survey(info *jetstream.StreamInfo) (*Survey, error) {
 	ttl, err := time.ParseDuration(v.settings["cluster.ttl"])
 	margin, badMargin := time.ParseDuration(v.settings["cluster.margin"])
-	if err := errors.Join(v.err, err, badMargin); err != nil {
+	if err := errors.Join(err, badMargin); err != nil {
 		return nil, err
 	}
 	s := &Survey{At: info.TimeStamp, Replicas: replicas(info)}
 	members := make(map[string]*Member)
 	var takers cluster.Candidates
 	for node, k := range v.keys {
-		m := &Member{Node: node, Weight: k.Weight, Beat: max(0, s.At.Sub(k.at))}
+		m := &Member{Node: node, Weight: k.Weight, Beat: max(0, s.At.Sub(k.at)), Notes: k.notes}
 		m.State = stateOf(k, m.Beat, ttl, margin)
+		if k.err != nil {
+			m.Notes = []string{fmt.Sprintf("its register %s cannot be read: %v", v.names.Subject("member", node), k.err)}
+		}
 		if members[node] = m; m.State == Trusted || m.State == Doubted {
 			takers.Add(node, k.Weight)
 		}
@@ -206,6 +217,8 @@ func (v *surveyor) survey(info *jetstream.StreamInfo) (*Survey, error) {
 // before it sends the heartbeat, so it may have lost it a little earlier than this says.
 func stateOf(k keyAt, beat, ttl, margin time.Duration) MemberState {
 	switch {
+	case k.err != nil:
+		return Unreadable
 	case k.Sealed:
 		return Left
 	case beat >= ttl:

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
@@ -98,7 +100,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestSurveyOfNonsense: registers that cannot be read are an error, and are not left out.
+// TestSurveyOfNonsense: settings that cannot be read are an error. A register of a node or a shard that cannot be
+// read costs its row, and no other.
 func TestSurveyOfNonsense(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -107,23 +110,66 @@ func TestSurveyOfNonsense(t *testing.T) {
 	if _, err := natsconn.OpenStream(t.Context(), js, names, 1); err != nil {
 		t.Fatal(err)
 	}
-	for subject, data := range map[string][]byte{
-		"settings":  encodeSettings(writer{}, []setting{{"cluster.shards", "1000000000"}}),
-		"member.a":  {9, 9},
-		"epoch.7":   {1},
-		"epoch.-1":  encodeEpoch(writer{}, goldenEpoch),
-		"epoch.9.9": encodeEpoch(writer{}, goldenEpoch),
-	} {
-		_, _ = js.Publish(t.Context(), names.Subject(subject), data) // the last one belongs to no stream
+	publish := func(subject string, data []byte) {
+		_, _ = js.Publish(t.Context(), names.Subject(subject), data) // one of them belongs to no stream
 	}
+	publish("settings", encodeSettings(writer{}, []setting{{"cluster.shards", "1000000000"}}))
 	if s, err := ReadSurvey(t.Context(), js, names); err == nil {
 		t.Errorf("%+v", s)
 	}
-	settings := encodeSettings(writer{}, []setting{{"cluster.margin", "1s"}, {"cluster.shards", "8"}, {"cluster.ttl", "9s"}})
-	if _, err := js.Publish(t.Context(), names.Subject("settings"), settings); err != nil {
+	publish("settings", encodeSettings(writer{}, []setting{{"cluster.margin", "1s"}, {"cluster.shards", "8"},
+		{"cluster.ttl", "1h"}}))
+	publish("member.a", []byte{9, 9})
+	publish("member.b", encodeKey(writer{}, cluster.Key{Process: 7, Weight: 1}))
+	publish("epoch.7", []byte{1})
+	publish("epoch.-1", encodeEpoch(writer{}, goldenEpoch))
+	publish("epoch.9.9", encodeEpoch(writer{}, goldenEpoch))
+	publish("epoch.2", encodeEpoch(writer{}, cluster.Epoch{Owner: cluster.Member{Node: "b", Born: 3}}))
+	s, err := ReadSurvey(t.Context(), js, names)
+	if err != nil || len(s.Members) != 2 || s.Members[0].State != Unreadable || len(s.Members[0].Notes) != 1 ||
+		s.Members[1].State != Trusted || s.Members[1].Owns != 1 || s.Shards[7].Node != UnknownOwner ||
+		s.Shards[2].Node != "b" || s.Shards[3].Node != "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestUnreadable: somebody writes to the register of a node what nobody can read. Another node takes its shards
+// after a TTL, the node says so in the registers and takes its share again.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	p, js := w.connect("nobody")
+	t.Cleanup(p.nc.Close)
+	a, b := w.start("a"), w.start("b")
+	w.served("both", a, b)
+	if _, err := js.Publish(t.Context(), names.Subject("member", "a"), []byte("nonsense")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ReadSurvey(t.Context(), js, names); err == nil {
-		t.Errorf("%+v", s)
+	w.surveyed(js, "a is unreadable", func(s *Survey) bool {
+		return len(s.Members) == 2 && s.Members[0].State == Unreadable && s.Members[1].State == Trusted
+	})
+	eventually(t, "a has nothing", func() error {
+		if owned := a.engines.owned(); len(owned) > 0 {
+			return fmt.Errorf("it has %v", owned)
+		}
+		return nil
+	})
+	w.served("both again", a, b)
+	a.node.Note("test", "one\ntwo")
+	a.node.Suspend("no room")
+	w.served("b has all", b)
+	w.surveyed(js, "a says why", func(s *Survey) bool {
+		return s.agrees() && s.Members[0].State == Drained && slices.Equal(s.Members[0].Notes, []string{"one two", "no room"})
+	})
+	a.node.Drain()
+	a.node.Resume()
+	if !a.node.Status().Drained {
+		t.Error("the end of a suspension undoes a command")
 	}
+	a.node.Suspend("no room")
+	a.node.Undrain()
+	w.served("both at last", a, b)
+	w.surveyed(js, "a has its share", func(s *Survey) bool {
+		return s.agrees() && s.Members[0].State == Trusted && len(s.Members[0].Notes) == 1
+	})
 }

@@ -41,13 +41,17 @@ func (w *writes) start(ctx context.Context, action cluster.Action) {
 		switch a := action.(type) {
 		case cluster.WriteKey:
 			data := encodeKey(w.writer(a.ID), a.Key)
+			var notes []string
+			if a.Node == w.n.o.Cluster.Node {
+				notes = w.n.noted()
+			}
 			w.write(ctx, w.member(a.Node), data, a.Expected, true, func(m *cluster.Node, now cluster.Instant,
 				seq cluster.Sequence, ok bool) {
 				m.KeyAnswer(now, a.Node, a.ID, seq, ok)
 				if ok && a.Node == w.n.o.Cluster.Node {
 					w.n.watch.written = max(w.n.watch.written, seq)
 				}
-			})
+			}, notes...)
 		case cluster.WriteEpoch:
 			data := encodeEpoch(w.writer(a.ID), a.Epoch)
 			w.write(ctx, w.epoch(a.Shard), data, a.Expected, false, func(m *cluster.Node, now cluster.Instant,
@@ -73,12 +77,12 @@ func (w *writes) epoch(s cluster.Shard) string { return w.n.o.Names.OfShard("epo
 
 // write writes a register. If the result is not known, it reads the register, which may tell.
 func (w *writes) write(ctx context.Context, subject string, data []byte, expected cluster.Sequence, replaces bool,
-	answer func(m *cluster.Node, now cluster.Instant, seq cluster.Sequence, written bool)) {
+	answer func(m *cluster.Node, now cluster.Instant, seq cluster.Sequence, written bool), notes ...string) {
 	o := &w.n.o.Cluster
 	// Later answers are of no use, because the trust that they would give is over.
 	limited, cancel := context.WithTimeout(ctx, max(o.Retry, o.TTL/2))
 	defer cancel()
-	seq, result, err := w.n.reg.write(limited, subject, data, uint64(expected), replaces)
+	seq, result, err := w.n.reg.write(limited, subject, data, uint64(expected), replaces, notes...)
 	if result == unknown {
 		w.n.log.Debug("a write has no answer", "subject", subject, "error", err)
 		w.read(ctx, subject)
@@ -106,10 +110,13 @@ func (n *Node) seen(msg message) {
 		w, key, err := decodeKey(msg.data)
 		if err != nil {
 			n.foreign(msg.subject, err)
-			return
 		}
 		n.do(func(m *cluster.Node, now cluster.Instant) {
 			if !n.mayKnow(node) {
+				return
+			}
+			if err != nil {
+				m.KeyUnreadable(now, node, seq)
 				return
 			}
 			if w.process == n.o.Cluster.Process {

@@ -25,7 +25,7 @@ func newClusterCollector(c Cluster) *clusterCollector {
 		trust:     d("trust_seconds", "Time for which this node may make requests without another heartbeat."),
 		owned:     d("shards_owned", "Shards of this node."),
 		free:      d("shards_without_owner", "Shards that nobody crawls, as this node knows it."),
-		members:   d("members", "Members by state, as this node knows them: live, silent, left.", "state"),
+		members:   d("members", "Members by state, as this node knows them: live, silent, left, unreadable.", "state"),
 		refused: d("refused_publishes_total", "Times that the log of a shard refused this node, because another one owns "+
 			"the shard."),
 		records: d("log_records", "Messages in the logs of this node's shards that a new owner would have to replay. "+
@@ -53,7 +53,7 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	st := c.c.Status()
-	members := map[string]int{"live": 0, "silent": 0, "left": 0}
+	members := map[string]int{"live": 0, "silent": 0, "left": 0, "unreadable": 0}
 	for _, m := range st.Members {
 		members[m.State]++
 	}

@@ -26,17 +26,19 @@ type ClusterView struct {
 // ClusterMember is a node.
 type ClusterMember struct {
 	Node      string  `json:"node"`
-	State     string  `json:"state" enum:"trusted,drained,doubted,dead,left"`
+	State     string  `json:"state" enum:"trusted,drained,doubted,dead,left,unreadable"`
 	Weight    int     `json:"weight"`
 	Heartbeat float64 `json:"heartbeat_seconds"` // since its newest heartbeat
 	Owns      int     `json:"owns"`              // shards
 	Gets      int     `json:"gets"`              // shards that it should own and does not
+	// Notes are what the node says of itself, or why its register cannot be read.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // ClusterShard is a shard.
 type ClusterShard struct {
 	Shard         int       `json:"shard"`
-	Owner         string    `json:"owner,omitempty"`
+	Owner         string    `json:"owner,omitempty"` // "?": its register cannot be read
 	Since         time.Time `json:"since,omitzero"`
 	Epoch         uint64    `json:"epoch,omitempty"` // as the node that answers knows it
 	Goal          string    `json:"goal,omitempty"`  // the node that should own it
@@ -71,7 +73,8 @@ func NewClusterView(cluster string, s *membership.Survey, logs []journal.Report)
 	v := ClusterView{Cluster: cluster, At: s.At, Nodes: []ClusterMember{}, Shards: []ClusterShard{},
 		Replicas: []ClusterReplica{}}
 	for _, m := range s.Members {
-		v.Nodes = append(v.Nodes, ClusterMember{m.Node, string(m.State), int(m.Weight), m.Beat.Seconds(), m.Owns, m.Gets})
+		v.Nodes = append(v.Nodes, ClusterMember{m.Node, string(m.State), int(m.Weight), m.Beat.Seconds(), m.Owns, m.Gets,
+			m.Notes})
 	}
 	for i, o := range s.Shards {
 		shard := ClusterShard{Shard: i, Owner: o.Node, Since: o.Since, Goal: o.Goal}

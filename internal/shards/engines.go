@@ -22,7 +22,6 @@ type common struct {
 	maxPages *allotment     // nil: there is no limit
 	recrawls *recrawlBudget // nil: there is no limit
 	trust    *membership.Trust
-	copying  chan struct{}  // holds one while a snapshot is made: one at a time
 	observer crawl.Observer // of all engines; nil: nobody
 	desired  *desired
 	refused  *atomic.Uint64 // counts the logs that have refused a message of this node

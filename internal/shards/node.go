@@ -51,7 +51,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 		return nil, fmt.Errorf("make the directory of the shards: %w", err)
 	}
 	e := &engines{
-		common: common{o: &o, log: log, copying: make(chan struct{}, 1), refused: new(atomic.Uint64)},
+		common: common{o: &o, log: log, refused: new(atomic.Uint64)},
 		open:   make(map[*membership.Holding]*run),
 	}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
@@ -121,6 +121,7 @@ func (n *Node) Run(ctx context.Context) error {
 	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.follow(reading) })
+	readers.Go(func() { n.engines.makeSnapshots(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()

@@ -32,8 +32,10 @@ type Options struct {
 	Replicas int
 	// Timeout bounds the wait for one answer of a server.
 	Timeout time.Duration
-	// SnapshotEvery is how often an engine looks whether a snapshot is due.
+	// SnapshotEvery is how often a node looks whether snapshots are due, and SnapshotAbove how many bytes of log
+	// one is worth at least.
 	SnapshotEvery time.Duration
+	SnapshotAbove int64
 	// EndEvery is how often a node looks whether the crawl is over, if it is to end when it is.
 	EndEvery time.Duration
 	// KeepDatabases is for how long the database of a shard stays that another node owns.
@@ -50,7 +52,7 @@ func DefaultOptions(o crawl.Options) Options {
 	j := journal.DefaultOptions()
 	return Options{
 		Crawl: o, Cluster: cluster.DefaultOptions(), Replicas: j.Replicas, Timeout: j.Timeout,
-		SnapshotEvery: time.Minute, KeepDatabases: time.Hour, EndEvery: time.Second,
+		SnapshotEvery: time.Minute, SnapshotAbove: j.SnapshotAbove, KeepDatabases: time.Hour, EndEvery: time.Second,
 	}
 }
 
@@ -89,6 +91,7 @@ func (o *Options) Validate() error {
 func (o *Options) journal() journal.Options {
 	return journal.Options{
 		Prefix: o.Names.Base(), Replicas: o.Replicas, Shards: o.Cluster.Shards, Timeout: o.Timeout,
+		SnapshotAbove: o.SnapshotAbove,
 	}
 }
 

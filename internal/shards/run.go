@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,7 +89,6 @@ func (r *run) crawl(ctx context.Context) error {
 	defer r.engine.Store(nil)
 	running, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { r.makeSnapshots(running, e, shard) })
 	beside.Go(func() { r.followDesired(running, e, now) })
 	beside.Go(func() { r.carryOut(running, e) })
 	if r.pages != nil {
@@ -240,40 +238,6 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// makeSnapshots makes a snapshot whenever one is due, until the context ends.
-func (r *run) makeSnapshots(ctx context.Context, e *crawl.Engine, shard *journal.Shard) {
-	timer := time.NewTicker(r.o.SnapshotEvery)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		if err := r.makeSnapshot(ctx, e, shard); err != nil && ctx.Err() == nil {
-			r.log.Warn("no snapshot of the shard could be made; it is tried again", "error", err)
-		}
-	}
-}
-
-// makeSnapshot makes a snapshot if one is due, and no other shard of this node makes one.
-func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine, shard *journal.Shard) error {
-	select {
-	case r.copying <- struct{}{}:
-	default:
-		return nil
-	}
-	defer func() { <-r.copying }()
-	due, err := shard.SnapshotDue(ctx)
-	if err != nil || !due {
-		return err
-	}
-	return e.Snapshot(func(at storage.LogPosition, incoming uint64,
-		backup func(func(int64) (io.Writer, error)) (int64, error)) error {
-		return shard.WriteSnapshot(ctx, r.o.directory(r.holding.Shard()), at, incoming, backup)
-	})
 }
 
 // answerRest answers whether the shard is at rest. What was read before it was at rest is committed.

@@ -57,6 +57,25 @@ func TestHeavySnapshots(t *testing.T) {
 	}
 }
 
+// TestDueSnapshots: when a node looks for them, all snapshots that are due are made.
+func TestDueSnapshots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 10*time.Millisecond, longTTL)
+	w.alter = func(o *Options) { o.SnapshotAbove, o.SnapshotEvery = 1, time.Hour }
+	p := w.start("one", t.TempDir())
+	p.commits(ringPages())
+	p.node.engines.makeDueSnapshots(t.Context())
+	reports, err := journal.ReadReports(t.Context(), p.node.js, names, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range reports {
+		if reports[i].Snapshot.Size == 0 {
+			t.Errorf("shard %d has no snapshot", i)
+		}
+	}
+}
+
 // snapshot makes snapshots of the shards of a node that has left, which deletes the logs behind them.
 func (w *world) snapshot(dir string) {
 	w.t.Helper()

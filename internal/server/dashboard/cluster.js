@@ -3,7 +3,7 @@
 import { get } from "./client.js";
 import { bytes, count, duration, el, panel, table } from "./dom.js";
 
-const states = { trusted: "makes requests", drained: "drained", doubted: "makes no requests", dead: "dead", left: "has left" };
+const states = { trusted: "makes requests", drained: "drained", doubted: "makes no requests", dead: "dead", left: "has left", unreadable: "register unreadable" };
 const mostShards = 100; // that are listed
 
 const moves = (s) => !s.owner || (s.goal && s.goal !== s.owner);
