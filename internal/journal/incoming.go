@@ -191,26 +191,32 @@ func (s *Shard) Messages(ctx context.Context, after uint64, take func(*Message) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return s.follow(ctx, s.in, after, func(m *message) error { return s.takeMessage(m, take) },
-		s.subject("in", s.n), s.markSubject())
+	return s.follow(ctx, s.inArrivals, s.subject("in", s.n), after,
+		func(m *message) error { return s.takeMessage(m, take) },
+		func(sequence uint64) error { return take(&Message{Sequence: sequence, IsMark: true}) })
 }
 
-// MessagesTo is Messages up to a mark, given its sequence.
+// MessagesTo is Messages up to a mark, given its sequence, which it does not give.
 func (s *Shard) MessagesTo(ctx context.Context, after, mark uint64, take func(*Message) error) error {
 	if after >= mark {
 		return fmt.Errorf("%w (message %d for shard %d, the last one is %d)", storage.ErrAhead, after, s.n, mark)
 	}
-	return s.readTo(ctx, s.in, after+1, mark, func(m *message) error { return s.takeMessage(m, take) },
-		s.subject("in", s.n), s.markSubject())
+	subject := s.subject("in", s.n)
+	end, _, err := s.marked(ctx, subject, mark)
+	if err == nil {
+		err = s.read(ctx, s.inReads, subject, span{after, min(end, mark), mark},
+			func(m *message) error { return s.takeMessage(m, take) })
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", subject, err)
+	}
+	return nil
 }
 
 func (s *Shard) takeMessage(m *message, take func(*Message) error) (err error) {
-	in := Message{Sequence: m.sequence, IsMark: m.subject == s.markSubject()}
-	if !in.IsMark {
-		in.Scope, in.URLs, err = decodeDiscoveries(m.data)
-	}
-	if err != nil {
-		return fmt.Errorf("message %d of %s: %w", m.sequence, s.subject("in", s.n), err)
+	in := Message{Sequence: m.Sequence}
+	if in.Scope, in.URLs, err = decodeDiscoveries(m.Data); err != nil {
+		return fmt.Errorf("message %d of %s: %w", m.Sequence, m.Subject, err)
 	}
 	return take(&in)
 }

@@ -58,12 +58,8 @@ func (r *Register) Write(ctx context.Context, data []byte, expected uint64) (uin
 // Values gives take the value, and then those that replace it, until the context ends. The error is that of
 // the context, or ErrLogDown.
 func (r *Register) Values(ctx context.Context, take func(data []byte, sequence uint64)) error {
-	_, sequence, err := r.Read(ctx)
-	if err != nil {
-		return err
-	}
-	return r.s.follow(ctx, r.s.log, max(sequence, 1)-1, func(m *message) error {
-		take(m.data, m.sequence)
+	return r.s.follow(ctx, r.s.logArrivals, r.subject, 0, func(m *message) error {
+		take(m.Data, m.Sequence)
 		return nil
-	}, r.subject)
+	}, nil)
 }

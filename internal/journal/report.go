@@ -77,17 +77,14 @@ func (r *reports) count(stream, kind string, set func(to *Report, n uint64)) (*j
 
 // snapshots finds the newest snapshot of each shard.
 func (r *reports) snapshots() error {
-	store, err := r.js.ObjectStore(r.ctx, r.names.Bucket())
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
+	_, err := r.js.Stream(r.ctx, "OBJ_"+r.names.Bucket())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	objects, err := store.List(r.ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil
-	}
+	objects, err := listObjects(r.ctx, natsconn.NewReads(r.js.Conn(), "OBJ_"+r.names.Bucket()), r.names.Bucket())
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ type TakeScope func(sequence uint64, urls []weburl.URL, unreadable error)
 // ScopeSeeds gives take the scope seeds behind a sequence, until the context ends. The error is that of
 // the context, ErrNewer or ErrLogDown.
 func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) error {
-	return s.follow(ctx, s.log, after, func(m *message) error { return takeScope(m, take) }, s.scopeSubject())
+	return s.follow(ctx, s.logArrivals, s.scopeSubject(), after, func(m *message) error { return takeScope(m, take) }, nil)
 }
 
 // AllScopeSeeds gives take the scope seeds that there are. The errors are ErrNewer and ErrLogDown.
@@ -100,15 +100,16 @@ func (s *Streams) AllScopeSeeds(ctx context.Context, take TakeScope) error {
 	if err != nil || last == nil {
 		return err
 	}
-	return s.readTo(ctx, s.log, 1, last.Sequence, func(m *message) error { return takeScope(m, take) }, s.scopeSubject())
+	return s.read(ctx, s.logReads, s.scopeSubject(), span{0, last.Sequence, last.Sequence},
+		func(m *message) error { return takeScope(m, take) })
 }
 
 func takeScope(m *message, take TakeScope) error {
-	urls, err := decodeScope(m.data)
+	urls, err := decodeScope(m.Data)
 	if errors.Is(err, storage.ErrNewer) {
 		return err
 	}
-	take(m.sequence, urls, err)
+	take(m.Sequence, urls, err)
 	return nil
 }
 
@@ -116,25 +117,13 @@ func takeScope(m *message, take TakeScope) error {
 // claimed the shard, however old what a server answers may be. The errors are ErrLost, ErrNewer and
 // ErrLogDown.
 func (s *Shard) ReadScope(after uint64, take TakeScope) error {
-	start := max(1, min(after+1, s.epoch))
-	reader, err := s.newReader(s.ctx, s.log, start, s.scopeSubject(), s.EpochSubject(s.n))
+	end, err := s.lastBefore(s.scopeSubject())
+	if err == nil {
+		err = s.read(s.ctx, s.logReads, s.scopeSubject(), span{after, end, end},
+			func(m *message) error { return takeScope(m, take) })
+	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.scopeSubject(), err)
 	}
-	defer reader.close()
-	for {
-		m, err := reader.next(s.ctx, s.messageWait())
-		switch {
-		case err != nil:
-		case m.subject == s.scopeSubject():
-			err = takeScope(&m, take)
-		case m.sequence == s.epoch:
-			return nil
-		case m.sequence > s.epoch:
-			err = fmt.Errorf("%w (epoch %d, ours is %d)", storage.ErrLost, m.sequence, s.epoch)
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", s.scopeSubject(), err)
-		}
-	}
+	return nil
 }

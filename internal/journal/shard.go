@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -160,12 +159,7 @@ func (s *Shard) replayFrom(from storage.LogPosition, apply func(sequence uint64,
 		return fmt.Errorf("%w (up to message %d, the log ended before message %d); %s",
 			storage.ErrAhead, from.Sequence, s.epoch, aheadAdvice)
 	}
-	reader, err := s.newReader(s.ctx, s.log, max(1, from.Sequence), s.subject("log", s.n), s.EpochSubject(s.n))
-	if err != nil {
-		return err
-	}
-	defer reader.close()
-	return s.replay(reader, from, apply)
+	return s.replay(from, apply)
 }
 
 // aheadAdvice is what to do when a log has lost records.
@@ -195,184 +189,62 @@ func (s *Shard) explain(from storage.LogPosition, empty bool) error {
 	return nil
 }
 
-func (s *Shard) replay(reader *reader, from storage.LogPosition, apply func(uint64, []byte) error) error {
-	var parts assembler
-	number, known := from.Number, false // known: why the log begins where it does
-	for {
-		m, err := reader.next(s.ctx, s.messageWait())
-		if err != nil {
+// replay reads the log from a position up to the claim.
+func (s *Shard) replay(from storage.LogPosition, apply func(uint64, []byte) error) error {
+	subject := s.subject("log", s.n)
+	end, err := s.lastBefore(subject)
+	if err != nil {
+		return err
+	}
+	r := replaying{s: s, from: from, number: from.Number, apply: apply}
+	first := max(1, from.Sequence) - 1 // the record at the position too
+	err = s.read(s.ctx, s.logReads, subject, span{first, end, end}, r.take)
+	if err == nil && !r.known {
+		err = s.explain(from, true)
+	}
+	return err
+}
+
+// replaying is a replay under way.
+type replaying struct {
+	s      *Shard
+	from   storage.LogPosition
+	parts  assembler
+	number uint64 // of the last record that was applied
+	known  bool   // why the log begins where it does
+	apply  func(uint64, []byte) error
+}
+
+// take takes the next message of the log.
+func (r *replaying) take(m *message) error {
+	f, err := decodeFrame(m.Data)
+	if err != nil {
+		return fmt.Errorf("message %d: %w", m.Sequence, err)
+	}
+	from := r.from
+	if r.known = r.known || from.Number == 0 || m.Sequence == from.Sequence && f.number == from.Number; !r.known {
+		if err := r.s.explain(from, false); err != nil {
 			return err
 		}
-		if m.subject == s.EpochSubject(s.n) {
-			switch {
-			case m.sequence == s.epoch && !known:
-				return s.explain(from, true)
-			case m.sequence == s.epoch:
-				return nil
-			case m.sequence > s.epoch:
-				return fmt.Errorf("%w (epoch %d, ours is %d)", storage.ErrLost, m.sequence, s.epoch)
-			}
-			continue
-		}
-		f, err := decodeFrame(m.data)
-		if err != nil {
-			return fmt.Errorf("message %d: %w", m.sequence, err)
-		}
-		if known = known || from.Number == 0 || m.sequence == from.Sequence && f.number == from.Number; !known {
-			if err := s.explain(from, false); err != nil {
-				return err
-			}
-			known = true
-		}
-		if f.number <= number {
-			continue
-		}
-		if f.number > number+1 {
-			return fmt.Errorf("message %d: %w (record %d is there, %d is missing)",
-				m.sequence, storage.ErrGap, f.number, number+1)
-		}
-		record, err := parts.add(&f)
-		if err != nil {
-			return fmt.Errorf("message %d: %w", m.sequence, err)
-		}
-		if record == nil {
-			continue
-		}
-		if err := apply(m.sequence, record); err != nil {
-			return err
-		}
-		number = f.number
+		r.known = true
 	}
-}
-
-// messageWait is for how long a reader waits for a message that has to come.
-func (s *Streams) messageWait() time.Duration { return 2 * s.o.Timeout }
-
-// message is one message of a stream.
-type message struct {
-	subject  string
-	sequence uint64
-	data     []byte
-}
-
-// reader reads messages of a stream in their order.
-type reader struct{ messages jetstream.MessagesContext }
-
-// newReader begins to read at a sequence.
-func (s *Streams) newReader(
-	ctx context.Context, of jetstream.Stream, start uint64, subjects ...string,
-) (*reader, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	c, err := of.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, start),
-		MaxResetAttempts: 1, // otherwise it makes them until the servers answer, and does not heed a context
-	})
+	if f.number <= r.number {
+		return nil
+	}
+	if f.number > r.number+1 {
+		return fmt.Errorf("message %d: %w (record %d is there, %d is missing)",
+			m.Sequence, storage.ErrGap, f.number, r.number+1)
+	}
+	record, err := r.parts.add(&f)
 	if err != nil {
-		return nil, downError(err)
+		return fmt.Errorf("message %d: %w", m.Sequence, err)
 	}
-	messages, err := c.Messages(jetstream.PullMaxMessages(64))
-	if err != nil {
-		return nil, downError(err)
+	if record == nil {
+		return nil
 	}
-	return &reader{messages}, nil
-}
-
-// next returns the next message. It waits for it until the context ends, and no longer than wait if
-// that is not 0.
-func (r *reader) next(ctx context.Context, wait time.Duration) (message, error) {
-	if wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wait)
-		defer cancel()
+	if err := r.apply(m.Sequence, record); err != nil {
+		return err
 	}
-	m, err := r.messages.Next(jetstream.NextContext(ctx))
-	if err != nil {
-		return message{}, downError(err)
-	}
-	meta, err := m.Metadata()
-	if err != nil {
-		return message{}, downError(err)
-	}
-	return message{m.Subject(), meta.Sequence.Stream, m.Data()}, nil
-}
-
-func (r *reader) close() { r.messages.Stop() }
-
-// readTo gives take the messages of subjects from one sequence on, up to another one that one of them has or has
-// had.
-func (s *Streams) readTo(
-	ctx context.Context, of jetstream.Stream, from, to uint64, take func(*message) error, subjects ...string,
-) error {
-	reader, err := s.newReader(ctx, of, from, subjects...)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", subjects[0], err)
-	}
-	defer reader.close()
-	for {
-		m, err := reader.next(ctx, s.messageWait())
-		if err == nil {
-			err = take(&m)
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", subjects[0], err)
-		}
-		if m.sequence >= to {
-			return nil
-		}
-	}
-}
-
-// follow gives take the messages of subjects behind a sequence as they come, until the context ends or
-// take fails. The errors are theirs and ErrLogDown.
-//
-// After servers were away, a reader may wait for ever for messages that the stream has: the server goes
-// on to say that it has nothing to deliver. So after a silence the last message is compared.
-func (s *Streams) follow(
-	ctx context.Context, of jetstream.Stream, after uint64, take func(*message) error, subjects ...string,
-) error {
-	reader, err := s.newReader(ctx, of, after+1, subjects...)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", subjects[0], err)
-	}
-	defer reader.close()
-	for {
-		m, err := reader.next(ctx, s.messageWait())
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			if err = s.checkDelivered(ctx, of, after, subjects); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", subjects[0], err)
-		}
-		if err := take(&m); err != nil {
-			return err
-		}
-		after = m.sequence
-	}
-}
-
-// checkDelivered returns an error if one of the subjects has messages behind the last one that was
-// delivered.
-func (s *Streams) checkDelivered(
-	ctx context.Context, of jetstream.Stream, delivered uint64, subjects []string,
-) error {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	for _, subject := range subjects {
-		m, err := of.GetLastMsgForSubject(ctx, subject)
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-		case err != nil:
-			return downError(err)
-		case m.Sequence > delivered:
-			return fmt.Errorf("%w: message %d is in the stream and was not delivered; the last one was %d",
-				storage.ErrLogDown, m.Sequence, delivered)
-		}
-	}
+	r.number = f.number
 	return nil
 }

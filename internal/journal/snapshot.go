@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -197,10 +200,7 @@ func (s *Streams) PutFirst(ctx context.Context, n int, path string) (err error) 
 
 // DeleteSnapshots deletes all snapshots of a cluster that is not in service.
 func (s *Streams) DeleteSnapshots(ctx context.Context) error {
-	objects, err := s.snapshots.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil
-	}
+	objects, err := s.objects(ctx)
 	for _, object := range objects {
 		err = errors.Join(err, s.snapshots.Delete(ctx, object.Name))
 	}
@@ -313,24 +313,28 @@ func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storag
 	return at, err
 }
 
-// fetch writes a snapshot to w and compares its sum. It reads the chunks itself: the library takes 5 s at most for
-// all of an object, unless the context has a deadline.
+// fetch writes a snapshot to w and compares its sum. It reads the chunks itself, as messages of the stream of the
+// object store: the library makes a consumer for each object.
 func (s *Shard) fetch(ctx context.Context, w io.Writer, x *Snapshot) error {
-	reader, err := s.chunks(ctx, x)
+	chunks, err := s.chunks(ctx, x)
 	if err != nil {
 		return err
 	}
-	defer reader.close()
 	sum, n := sha256.New(), int64(0)
-	for to := io.MultiWriter(w, sum); n < x.Size; {
-		m, err := reader.next(ctx, s.messageWait())
-		if err == nil {
-			n += int64(len(m.data))
-			_, err = to.Write(m.data)
-		}
-		if err != nil {
+	to := io.MultiWriter(w, sum)
+	whole := span{0, math.MaxUint64, math.MaxUint64} // it ends with the last byte
+	err = s.read(ctx, s.snapshotReads, chunks, whole, func(m *message) error {
+		n += int64(len(m.Data))
+		if _, err := to.Write(m.Data); err != nil {
 			return err
 		}
+		if n >= x.Size {
+			return errComplete
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errComplete) {
+		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); n != x.Size || got != x.sum {
 		return fmt.Errorf("%w: it has %d bytes with the sum %s, should have %d with %s",
@@ -339,20 +343,39 @@ func (s *Shard) fetch(ctx context.Context, w io.Writer, x *Snapshot) error {
 	return nil
 }
 
-// chunks begins to read the chunks of a snapshot, which are messages of the stream of the object store.
-func (s *Shard) chunks(ctx context.Context, x *Snapshot) (*reader, error) {
-	limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
+// errComplete ends the reading of a snapshot that is complete.
+var errComplete = errors.New("the snapshot is complete")
+
+// chunks returns the subject of the chunks of a snapshot.
+func (s *Shard) chunks(ctx context.Context, x *Snapshot) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	info, err := s.snapshots.GetInfo(limited, x.Name)
+	info, err := s.snapshots.GetInfo(ctx, x.Name)
 	if err != nil {
-		return nil, downError(err)
+		return "", downError(err)
 	}
 	if info.Size != uint64(x.Size) {
-		return nil, fmt.Errorf("%w: it has %d bytes, should have %d", storage.ErrRecord, info.Size, x.Size)
+		return "", fmt.Errorf("%w: it has %d bytes, should have %d", storage.ErrRecord, info.Size, x.Size)
 	}
-	stream, err := s.js.Stream(limited, "OBJ_"+info.Bucket)
-	if err != nil {
-		return nil, downError(err)
+	return fmt.Sprintf("$O.%s.C.%s", info.Bucket, info.NUID), nil
+}
+
+// listObjects returns the objects of an object store. It needs no consumer, as the library does.
+func listObjects(ctx context.Context, from *natsconn.Reads, bucket string) (all []*jetstream.ObjectInfo, err error) {
+	next, more := uint64(1), true
+	for more {
+		var batch []*message
+		if batch, more, err = from.Batch(ctx, "$O."+bucket+".M.>", next); err != nil {
+			return nil, err
+		}
+		for _, m := range batch {
+			info := new(jetstream.ObjectInfo)
+			if err := json.Unmarshal(m.Data, info); err == nil && !info.Deleted { // as the library does
+				info.ModTime = m.Time
+				all = append(all, info)
+			}
+			next = m.Sequence + 1
+		}
 	}
-	return s.newReader(ctx, stream, 1, fmt.Sprintf("$O.%s.C.%s", info.Bucket, info.NUID))
+	return all, nil
 }

@@ -69,8 +69,12 @@ type Streams struct {
 	log       jetstream.Stream
 	in        jetstream.Stream
 	snapshots jetstream.ObjectStore
-	made      time.Time // the log
-	part      int       // bytes of data in one message
+
+	logReads, inReads, snapshotReads *natsconn.Reads
+	logArrivals, inArrivals          *arrivals
+
+	made time.Time // the log
+	part int       // bytes of data in one message
 }
 
 // messageRoom is what a message has besides data: headers and the head of a frame.
@@ -97,16 +101,23 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	if s.in, err = s.stream(ctx, "_in", "in.*"); err != nil {
 		return nil, err
 	}
+	s.logReads, s.inReads = natsconn.NewReads(nc, o.Prefix+"_log"), natsconn.NewReads(nc, o.Prefix+"_in")
+	s.snapshotReads = natsconn.NewReads(nc, "OBJ_"+s.bucket())
+	s.logArrivals, s.inArrivals = s.newArrivals(nc, s.log, s.logReads, ".*"), s.newArrivals(nc, s.in, s.inReads, ".in.*")
+	s.inArrivals.mark = s.markSubject()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	s.snapshots, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: o.Prefix + "_snapshots", Replicas: o.Replicas, Storage: jetstream.FileStorage, Compression: true,
+		Bucket: s.bucket(), Replicas: o.Replicas, Storage: jetstream.FileStorage, Compression: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshots of %s: %w", o.Prefix, downError(err))
 	}
 	return s, nil
 }
+
+// bucket is the name of the object store with the snapshots.
+func (s *Streams) bucket() string { return s.o.Prefix + "_snapshots" }
 
 // repeats is for how long a stream knows the ids of messages. A message that comes again later is in
 // the log twice, and counts once.
@@ -133,7 +144,8 @@ func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (
 	c := jetstream.StreamConfig{
 		Name: s.o.Prefix + name, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 		Storage: jetstream.FileStorage, Replicas: s.o.Replicas, Duplicates: repeats, AllowRollup: true,
-		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, AllowDirect: true,
+		MaxConsumers: natsconn.MaxConsumers,
 	}
 	for _, subject := range subjects {
 		c.Subjects = append(c.Subjects, s.o.Prefix+"."+subject)
@@ -142,13 +154,18 @@ func (s *Streams) stream(ctx context.Context, name string, subjects ...string) (
 	defer cancel()
 	stream, err := s.js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = s.js.CreateStream(ctx, c)
+		stream, err = natsconn.Limited(c, func(c jetstream.StreamConfig) (jetstream.Stream, error) {
+			return s.js.CreateStream(ctx, c)
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", c.Name, downError(err))
 	}
 	if differ := differences(&c, &stream.CachedInfo().Config); len(differ) > 0 {
 		return nil, fmt.Errorf("stream %s is not as amble needs it: %s", c.Name, strings.Join(differ, ", "))
+	}
+	if stream, err = natsconn.Readable(ctx, s.js, stream); err != nil {
+		return nil, fmt.Errorf("change stream %s: %w", c.Name, downError(err))
 	}
 	return stream, nil
 }
@@ -192,13 +209,10 @@ func (s *Streams) EpochSubject(shard int) string { return s.subject("epoch", sha
 
 // last returns the last message of a subject of the log; nil: there is none. It is read from the
 // leader of the stream, which may be about to learn that it is not that any more.
-func (s *Streams) last(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+func (s *Streams) last(ctx context.Context, subject string) (*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	m, err := s.log.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, nil
-	}
+	m, err := s.logReads.Last(ctx, subject)
 	if err != nil {
 		return nil, downError(err)
 	}

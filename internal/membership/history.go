@@ -35,6 +35,9 @@ func readOwned(ctx context.Context, js jetstream.JetStream, names natsconn.Names
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, ErrNoCluster
 	}
+	if err == nil {
+		stream, err = natsconn.Readable(ctx, js, stream)
+	}
 	if err != nil {
 		return nil, natsconn.Down(err)
 	}
@@ -44,10 +47,7 @@ func readOwned(ctx context.Context, js jetstream.JetStream, names natsconn.Names
 		return nil, err
 	}
 	h := &history{names: names, node: node, since: since, last: v.epochs, owned: make(map[cluster.Shard][]Span)}
-	following, synced := context.WithCancel(ctx)
-	defer synced()
-	err = r.follow(following, jetstream.DeliverAllPolicy, h.take, synced, "epoch")
-	if ctx.Err() != nil || following.Err() == nil {
+	if err := r.all(ctx, "epoch", h.take); err != nil {
 		return nil, ended(ctx, err)
 	}
 	info, err := stream.Info(ctx)

@@ -1,11 +1,10 @@
 package membership
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -74,15 +73,51 @@ func (r *registers) write(ctx context.Context, subject string, data []byte, expe
 // read returns the last message of a register. ok is false if there is none, as far as the server
 // knows, or no answer.
 func (r *registers) read(ctx context.Context, subject string) (m message, ok bool, err error) {
-	raw, err := r.stream.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return m, false, nil
-	}
-	if err != nil {
+	raw, err := r.reads().Last(ctx, subject)
+	if err != nil || raw == nil {
 		return m, false, err
 	}
-	return message{subject: raw.Subject, seq: raw.Sequence, at: raw.Time, data: raw.Data,
-		notes: notesOf(raw.Header)}, true, nil
+	return newMessage(raw), true, nil
+}
+
+func (r *registers) reads() *natsconn.Reads { return natsconn.NewReads(r.nc, r.names.Stream()) }
+
+// newMessage returns a message of a register as the stream has it.
+func newMessage(m *jetstream.RawStreamMsg) message {
+	return message{subject: m.Subject, seq: m.Sequence, at: m.Time, data: m.Data, notes: notesOf(m.Header)}
+}
+
+// newestAtOnce is how many registers are read at once.
+const newestAtOnce = 128
+
+// newest gives take the newest message of each of some registers.
+func (r *registers) newest(ctx context.Context, subjects []string, take func(message)) error {
+	for some := range slices.Chunk(subjects, newestAtOnce) {
+		all, err := r.reads().Newest(ctx, 0, some...)
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			take(newMessage(m))
+		}
+	}
+	return nil
+}
+
+// all gives take the messages of the registers of a kind that there are, in their order.
+func (r *registers) all(ctx context.Context, kind string, take func(message)) error {
+	for from, more := uint64(1), true; more; {
+		var some []*jetstream.RawStreamMsg
+		var err error
+		if some, more, err = r.reads().Batch(ctx, r.names.Subject(kind, "*"), from); err != nil {
+			return err
+		}
+		for _, m := range some {
+			take(newMessage(m))
+			from = m.Sequence + 1
+		}
+	}
+	return nil
 }
 
 // ended returns the error of a step that a context has ended, of what went wrong until then. It says the same once.
@@ -101,81 +136,13 @@ func ended(ctx context.Context, errs ...error) error {
 	return natsconn.Down(all)
 }
 
-// followHeartbeat is how often a server that has nothing to deliver says so. Without two of them what follows
-// ends.
-const followHeartbeat = 5 * time.Second
-
-// followKept is for how long a server keeps a consumer that nobody reads from.
-const followKept = time.Minute
-
-// The failures that a consumer does not report.
-var (
-	errConnection = errors.New("the connection was lost")
-	errSkipped    = errors.New("messages were lost")
-)
-
-// follow delivers the last message of each register of some kinds, or all that there are, and then all that
-// are written, until something fails, the connection is lost or the context ends. synced is called when the
-// messages that there were have been delivered.
-//
-// The ordered consumer of the library is of no use here: while it looks for its servers it heeds no context.
-func (r *registers) follow(ctx context.Context, policy jetstream.DeliverPolicy, deliver func(message), synced func(),
-	kinds ...string) error {
-	var subjects []string
+// follow delivers the last message of each register of some kinds, and then all that are written, until something
+// fails, the connection is lost or the context ends. synced is called when the messages that there were have been
+// delivered.
+func (r *registers) follow(ctx context.Context, deliver func(message), synced func(), kinds ...string) error {
+	f := natsconn.Following{Policy: jetstream.DeliverLastPerSubjectPolicy}
 	for _, kind := range kinds {
-		subjects = append(subjects, r.names.Subject(kind, "*"))
+		f.Subjects = append(f.Subjects, r.names.Subject(kind, "*"))
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer r.watchConnection(ctx, cancel)()
-	c, err := r.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
-		MemoryStorage: true, Replicas: 1, InactiveThreshold: followKept,
-	})
-	if err != nil {
-		return err
-	}
-	it, err := c.Messages(jetstream.PullHeartbeat(followHeartbeat))
-	if err != nil {
-		return err
-	}
-	defer it.Stop()
-	if c.CachedInfo().NumPending == 0 {
-		synced()
-	}
-	for n := uint64(1); ; n++ {
-		m, err := it.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Sequence.Consumer != n {
-			return errSkipped
-		}
-		deliver(message{subject: m.Subject(), seq: meta.Sequence.Stream, at: meta.Timestamp,
-			data: m.Data(), notes: notesOf(m.Headers())})
-		if meta.NumPending == 0 {
-			synced()
-		}
-	}
-}
-
-// watchConnection calls cancel when the connection is lost, or the function that it returns is called.
-func (r *registers) watchConnection(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
-	lost := r.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-lost:
-			cancel(errConnection)
-		case <-ctx.Done():
-		}
-	})
-	return func() {
-		cancel(nil)
-		watching.Wait()
-		r.nc.RemoveStatusListener(lost)
-	}
+	return natsconn.Follow(ctx, r.nc, r.stream, f, func(m jetstream.RawStreamMsg) { deliver(newMessage(&m)) }, synced)
 }

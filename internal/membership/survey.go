@@ -76,6 +76,9 @@ func readSurvey(ctx context.Context, js jetstream.JetStream, names natsconn.Name
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, ErrNoCluster
 	}
+	if err == nil {
+		stream, err = natsconn.Readable(ctx, js, stream)
+	}
 	if err != nil {
 		return nil, natsconn.Down(err)
 	}
@@ -84,10 +87,11 @@ func readSurvey(ctx context.Context, js jetstream.JetStream, names natsconn.Name
 	if err := v.readSettings(ctx, r); err != nil {
 		return nil, err
 	}
-	following, synced := context.WithCancel(ctx)
-	defer synced()
-	err = r.follow(following, jetstream.DeliverLastPerSubjectPolicy, v.take, synced, "member", "epoch")
-	if ctx.Err() != nil || following.Err() == nil {
+	err = r.all(ctx, "member", v.take)
+	if err == nil {
+		err = r.newest(ctx, v.epochSubjects(), v.take)
+	}
+	if err != nil {
 		return nil, ended(ctx, err)
 	}
 	info, err := stream.Info(ctx)
@@ -144,6 +148,14 @@ func (v *surveyor) readSettings(ctx context.Context, r *registers) error {
 	}
 	v.epochs = make([]epochAt, shards)
 	return nil
+}
+
+// epochSubjects returns the registers of all shards.
+func (v *surveyor) epochSubjects() (all []string) {
+	for s := range v.epochs {
+		all = append(all, v.names.OfShard("epoch", int32(s)))
+	}
+	return all
 }
 
 // maxSurveyed bounds the shards that a register can make a reader allocate.

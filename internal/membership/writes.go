@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 )
@@ -179,7 +177,7 @@ func (n *Node) follow(ctx context.Context, synced chan struct{}) {
 		n.mu.Lock()
 		n.watch.again, n.watch.since = cancel, 0
 		n.mu.Unlock()
-		err := n.reg.follow(one, jetstream.DeliverLastPerSubjectPolicy, func(m message) {
+		err := n.reg.follow(one, func(m message) {
 			n.noteDelivered(m)
 			n.seen(m)
 		}, func() { once.Do(func() { close(synced) }) }, "member", "epoch")

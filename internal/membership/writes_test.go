@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
@@ -82,7 +80,7 @@ func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Pr
 	defer cancel()
 	synced, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- r.follow(ctx, jetstream.DeliverLastPerSubjectPolicy, func(message) {}, func() { close(synced) }, "member")
+		ended <- r.follow(ctx, func(message) {}, func() { close(synced) }, "member")
 	}()
 	select {
 	case <-synced:

@@ -25,7 +25,39 @@ func (n Names) StreamConfig(replicas int) jetstream.StreamConfig {
 		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 		Duplicates: repeats, MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
 		Replicas: replicas, AllowRollup: true, AllowAtomicPublish: true, DenyDelete: true,
+		AllowDirect: true, MaxConsumers: MaxConsumers,
 	}
+}
+
+// MaxConsumers is how many consumers a stream of a cluster may have: a few for each node, and those of nodes that
+// were killed until the servers forget them. Without it nats-server takes 1,000.
+const MaxConsumers = 10_000
+
+// codeMaxConsumers is the code of JetStream for more consumers than an account may have.
+const codeMaxConsumers = 10026
+
+// Limited makes or changes a stream by f. If the account may not have MaxConsumers, the stream gets what it may
+// have.
+func Limited(c jetstream.StreamConfig, f func(jetstream.StreamConfig) (jetstream.Stream, error)) (jetstream.Stream,
+	error) {
+	s, err := f(c)
+	var refusal *jetstream.APIError
+	if errors.As(err, &refusal) && refusal.ErrorCode == codeMaxConsumers {
+		c.MaxConsumers = -1
+		s, err = f(c)
+	}
+	return s, err
+}
+
+// Readable returns a stream that [Reads] can read and that takes MaxConsumers. One that an earlier version has made
+// is changed.
+func Readable(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (jetstream.Stream, error) {
+	c := s.CachedInfo().Config
+	if c.AllowDirect {
+		return s, nil
+	}
+	c.AllowDirect, c.MaxConsumers = true, MaxConsumers
+	return Limited(c, func(c jetstream.StreamConfig) (jetstream.Stream, error) { return js.UpdateStream(ctx, c) })
 }
 
 // OpenStream returns the stream with the registers and the logs. It creates the stream if there is
@@ -35,7 +67,7 @@ func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas i
 	want := n.StreamConfig(replicas)
 	s, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = js.CreateStream(ctx, want)
+		s, err = Limited(want, func(c jetstream.StreamConfig) (jetstream.Stream, error) { return js.CreateStream(ctx, c) })
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
 			s, err = js.Stream(ctx, want.Name)
 		}
@@ -46,6 +78,9 @@ func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas i
 	if d := differences(want, s.CachedInfo().Config); len(d) > 0 {
 		return s, fmt.Errorf("stream %s cannot hold this cluster: %s; change the setting, or give the cluster "+
 			"another name (cluster.name)", want.Name, strings.Join(d, "; "))
+	}
+	if s, err = Readable(ctx, js, s); err != nil {
+		return nil, fmt.Errorf("change stream %s: %w", want.Name, Down(err))
 	}
 	return s, nil
 }
