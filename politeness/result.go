@@ -8,7 +8,8 @@ import (
 // Result describes a request that ended.
 type Result struct {
 	Signal Signal
-	// Duration is the time from the start of the request to its end.
+	// Duration is the time from the start of the request to its end; 0: not known, so that no delay
+	// follows from it.
 	Duration time.Duration
 	// RetryAfter is the time for which the host demands to be left alone, from the end of the
 	// request, as [ParseRetryAfter] returned it. It is honoured with every signal and at any

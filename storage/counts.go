@@ -97,7 +97,7 @@ func (o *Outcome) counted() bool {
 		return false
 	}
 	switch o.Reason {
-	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash, ReasonWall:
+	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash, ReasonWall, ReasonLeaseLost:
 		return true
 	}
 	return o.Reason >= ReasonFetch

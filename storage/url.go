@@ -74,6 +74,7 @@ const (
 	ReasonWall      Reason = 10 // the host has put up a wall, or the response was a challenge
 	ReasonOptOut    Reason = 11 // its site opted out
 	ReasonUsage     Reason = 12 // consent.policy, by what its site says about the use of it
+	ReasonLeaseLost Reason = 13 // the leases of fetchers ran out; Outcome.Note names the last one
 	ReasonFetch     Reason = 64
 )
 
@@ -126,7 +127,7 @@ type Outcome struct {
 	Modified string    // Last-Modified as sent, at most 255 bytes
 	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
-	Note     string    // what the response said of the refusal, or which fault it was; at most 255 bytes
+	Note     string    // of a refusal: what it said; which fault it was; or the fetcher of a lost lease; at most 255 bytes
 	Usage    string    // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
 }
 

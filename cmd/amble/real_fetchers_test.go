@@ -3,11 +3,14 @@
 package main_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +34,7 @@ func TestRealFetchers(t *testing.T) {
 	}
 	t.Run("Python", func(t *testing.T) {
 		bin := python(t, pythonRequests)
+		checkShortLease(t, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
 		testFetcher(t, binary, false, filepath.Join(bin, "python"), filepath.Join(sources, "fetcher.py"))
 	})
 	t.Run("Browser", func(t *testing.T) {
@@ -53,6 +57,7 @@ func TestRealFetchers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkShortLease(t, node, script)
 		testFetcher(t, binary, true, node, script)
 	})
 }
@@ -101,7 +106,7 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 	t.Chdir(dir)
 	crawl := start(t, binary, "run", "-c", "config.yaml")
 	address := addressOf(t, dir, crawl)
-	t.Setenv("AMBLE_FETCH_TOKEN", "for-fetchers")
+	t.Setenv("AMBLE_SERVER_FETCH_TOKEN", "for-fetchers")
 	t.Setenv("CHROMIUM_ARGS", "--no-sandbox")
 	output, err := command(t, 5*time.Minute, interpreter, script, "http://"+address, "farm-1", "15")
 	t.Log(tail(output))
@@ -129,5 +134,38 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 		if times[path] > 0 {
 			t.Errorf("%s was requested", path)
 		}
+	}
+}
+
+// checkShortLease gives a fetcher a lease of which too little is left for a request: it gives the lease back and
+// requests nothing.
+func checkShortLease(t *testing.T, interpreter, script string) {
+	web := testweb.Serve(t, testweb.Config{Sites: []testweb.Site{{Host: "127.0.0.1", Handler: testweb.Routes{}}}})
+	var given atomic.Bool
+	reports := make(chan map[string]any, 10)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
+		if !given.Swap(true) {
+			fmt.Fprintf(w, `{"id":"ID","url":%q,"headers":{},"max_bytes":1000,"seconds":5}`+"\n", web.URL("127.0.0.1", "/"))
+		}
+	})
+	mux.HandleFunc("POST /api/v1/leases/ID", func(_ http.ResponseWriter, r *http.Request) {
+		var report map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&report); err != nil {
+			t.Error(err)
+		}
+		reports <- report
+	})
+	api := httptest.NewServer(mux)
+	defer api.Close()
+	if output, err := command(t, 5*time.Minute, interpreter, script, api.URL, "farm-1", "2"); err != nil {
+		t.Fatalf("%v\n%s", err, tail(output))
+	}
+	close(reports)
+	if report := <-reports; report["not_done"] != true || report["sent"] == true {
+		t.Errorf("the report of a lease of 5 s is %v, want not_done", report)
+	}
+	if log := web.Requests(); len(log) > 0 {
+		t.Errorf("%s was requested", log[0].Path)
 	}
 }

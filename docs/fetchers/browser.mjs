@@ -2,13 +2,13 @@
 // have run. Sub-requests that leave the host of the page are asked for, and blocked if amble does
 // not allow them now. Needs Node.js, playwright-core and Chromium.
 //
-// Usage: AMBLE_FETCH_TOKEN=... node browser.mjs http://127.0.0.1:8377 NAME [IDLE_SECONDS]
+// Usage: AMBLE_SERVER_FETCH_TOKEN=... node browser.mjs http://127.0.0.1:8377 NAME [IDLE_SECONDS]
 import { chromium } from "playwright-core";
 
 const [base, name, idle = "Infinity"] = process.argv.slice(2);
 const api = (path, body) => fetch(base + "/api/v1" + path, {
   method: "POST", body: JSON.stringify({ fetcher: name, ...body }),
-  headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_FETCH_TOKEN ?? ""}` },
+  headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_SERVER_FETCH_TOKEN ?? ""}` },
 });
 
 // take returns the next leases; it waits for up to 20 seconds if none is due. null: the crawl has
@@ -21,21 +21,26 @@ async function take() {
     return [];
   }
   if (!answer.ok) throw new Error(`leases: ${answer.status} ${await answer.text()}`);
-  return (await answer.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  return (await answer.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line))
+    .map((lease) => ({ ...lease, ends: performance.now() + lease.seconds * 1000 }));
 }
+
+// A page may take so many milliseconds. It is opened only if so much of its lease is left, and a little more.
+const PAGE = 45_000, LEAST = PAGE + 10_000;
 
 // mayRequest asks whether a request that leaves the host of its page may be made now.
 async function mayRequest(url) {
   if (!/^https?:/.test(url)) return false;
   const answer = await fetch(base + "/api/v1/check", {
     method: "POST", body: JSON.stringify({ urls: [url], take: true }),
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_FETCH_TOKEN ?? ""}` },
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${process.env.AMBLE_SERVER_FETCH_TOKEN ?? ""}` },
   });
   return answer.ok && (await answer.json()).results[0].may;
 }
 
 // visit opens the page of a lease, and returns its report.
 async function visit(browser, lease) {
+  if (lease.ends - performance.now() < LEAST) return { id: lease.id, not_done: true };
   const host = new URL(lease.url).host;
   const { "User-Agent": userAgent, ...headers } = lease.headers;
   const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" });
@@ -59,7 +64,7 @@ async function visit(browser, lease) {
         await route.abort().catch(() => {}); // the page may be closed
       }
     });
-    await page.goto(lease.url, { waitUntil: "load", timeout: 45_000 });
+    await page.goto(lease.url, { waitUntil: "load", timeout: PAGE });
     Object.assign(report, { body: await page.content(), title: (await page.title()).slice(0, 500) });
     report.headers["content-type"] = "text/html; charset=utf-8"; // of what the browser made of the page
   } catch (e) {
@@ -86,7 +91,7 @@ for (let last = performance.now(); performance.now() - last < Number(idle) * 100
     const report = await visit(browser, lease);
     last = performance.now();
     const answer = await api("/leases/" + report.id, report);
-    console.log(answer.status, report.status ?? report.error, report.id);
+    console.log(answer.status, report.status ?? report.error ?? "not done", report.id);
   }));
 }
 await browser.close();

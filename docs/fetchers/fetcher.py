@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A fetcher for amble: takes leases, makes their requests, reports the results.
 
-Usage: AMBLE_FETCH_TOKEN=... fetcher.py http://127.0.0.1:8377 NAME [IDLE_SECONDS]
+Usage: AMBLE_SERVER_FETCH_TOKEN=... fetcher.py http://127.0.0.1:8377 NAME [IDLE_SECONDS]
 It ends when there was no lease for IDLE_SECONDS (default: never). Needs the package requests.
 """
 import base64
@@ -16,9 +16,11 @@ import requests
 API, NAME = sys.argv[1] + "/api/v1", sys.argv[2]
 IDLE = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
 AT_ONCE = 8
+CONNECT, READ = 10, 10  # seconds: for a connection, and for the header or a piece of the body
+LEAST = CONNECT + 2 * READ  # a request begins only if so much of its lease is left
 
 api = requests.Session()
-api.headers["Authorization"] = "Bearer " + os.environ.get("AMBLE_FETCH_TOKEN", "")
+api.headers["Authorization"] = "Bearer " + os.environ.get("AMBLE_SERVER_FETCH_TOKEN", "")
 
 
 def take():
@@ -29,20 +31,26 @@ def take():
         time.sleep(1)
         return []
     answer.raise_for_status()
-    return [json.loads(line) for line in answer.iter_lines() if line]
+    leases = [json.loads(line) for line in answer.iter_lines() if line]
+    for lease in leases:
+        lease["ends"] = time.monotonic() + lease["seconds"]
+    return leases
 
 
 def fetch(lease):
     """Makes the request of a lease, and returns its report."""
     report = {"id": lease["id"], "fetcher": NAME}
     started = time.monotonic()
+    if lease["ends"] - started < LEAST:
+        report["not_done"] = True
+        return report
     try:
-        with requests.get(lease["url"], headers=lease["headers"], timeout=(10, 10), allow_redirects=False,
+        with requests.get(lease["url"], headers=lease["headers"], timeout=(CONNECT, READ), allow_redirects=False,
                           stream=True) as page:
             body = b""
             for piece in page.iter_content(65536):
                 body += piece
-                late = time.monotonic() - started > lease["seconds"] - 10
+                late = lease["ends"] - time.monotonic() < READ
                 if len(body) >= min(lease["max_bytes"], 4 << 20) or late:
                     break
         report.update(status=page.status_code, headers=dict(page.headers), body_base64=base64.b64encode(body).decode())
@@ -66,7 +74,7 @@ def main():
                 report = done.result()
                 last = time.monotonic()
                 answer = api.post(API + "/leases/" + report["id"], json=report, timeout=60)
-                print(answer.status_code, report.get("status", report.get("error")), report["id"], flush=True)
+                print(answer.status_code, report.get("status", report.get("error", "not done")), report["id"], flush=True)
 
 
 if __name__ == "__main__":

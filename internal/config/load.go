@@ -128,6 +128,10 @@ func orchestrated(name string) bool {
 	return service.MatchString(name)
 }
 
+// fetcherToken is the variable that the example fetchers read their token from before they shared that of
+// server.fetch_token. It may still be set where amble runs, and is no setting.
+const fetcherToken = "AMBLE_FETCH_TOKEN"
+
 // fromEnvironment reads the AMBLE_ variables of environ, which has the form of os.Environ. An empty
 // variable counts as unset. A variable that is no setting is a problem: it is probably misspelt,
 // and would have no effect.
@@ -147,7 +151,7 @@ func fromEnvironment(environ []string, words *vocabulary, r *report) []settingVa
 		switch {
 		case known:
 			found = appendText(found, s, text, source, r)
-		case !orchestrated(name):
+		case name != fetcherToken && !orchestrated(name):
 			r.add(Problem{Source: source, Message: unknownVariable(name, words)})
 		}
 	}

@@ -151,9 +151,10 @@ func TestProblemsOutsideTheFile(t *testing.T) {
 }
 
 // Kubernetes gives every container variables about every service, so a service called amble must
-// not stop amble.
-func TestVariablesOfAnOrchestratorAreNoMistake(t *testing.T) {
+// not stop amble. Nor must the variable of a fetcher that runs beside it.
+func TestVariablesOfOthersAreNoMistake(t *testing.T) {
 	environ := []string{
+		"AMBLE_FETCH_TOKEN=for-fetchers",
 		"AMBLE_SERVICE_HOST=10.0.0.1", "AMBLE_SERVICE_PORT=8377", "AMBLE_SERVICE_PORT_HTTP=8377",
 		"AMBLE_PORT=tcp://10.0.0.1:8377",
 		"AMBLE_PORT_8377_TCP=tcp://10.0.0.1:8377", "AMBLE_PORT_8377_TCP_ADDR=10.0.0.1",

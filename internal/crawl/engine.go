@@ -375,6 +375,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	}
 	w := e.newWorker()
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
+	d.remote.outputLost = w.outputLost
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &crew{

@@ -220,6 +220,7 @@ type line struct {
 	URL              string   `json:"url"`
 	Status           int      `json:"status"`
 	Reason           string   `json:"reason"`
+	Note             string   `json:"note"`
 	Redirect         string   `json:"redirect"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated"`

@@ -37,6 +37,8 @@ type remoteLeases struct {
 	waiters []*leaseWait
 	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
 	parked  []*claims // wait until the hosts of adopted leases are loaded
+	// outputLost encodes the output of a URL whose lease has run out.
+	outputLost func(*result)
 	// parkedPuts wait for the same.
 	parkedPuts []*putGroup
 }
@@ -280,19 +282,26 @@ func (d *dispatcher) runOut(now time.Time) {
 		d.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
 		res := broken(l, x, x.Began, x.Ends)
 		if !d.o.IgnoreRobots { // else the client decides when it has had enough
-			res.page.RanOut, res.page.Outcome = true, storage.Outcome{Reason: reasonOf(fetch.KindCanceled)}
+			d.loseURL(res)
 		}
 		d.complete(res)
 	}
 }
 
+// loseURL decides about the URL of a lease that has run out: it counts as an attempt, and the reason names the
+// fetcher.
+func (d *dispatcher) loseURL(res *result) {
+	res.page.RanOut, res.page.Outcome = true, storage.Outcome{
+		State: storage.Retrying, Reason: storage.ReasonLeaseLost, Note: res.remote.lease.Fetcher,
+	}
+	d.remote.outputLost(res)
+}
+
 // broken returns the result of a lease without a result: the host is charged, and the URL is fetched
-// again.
+// again. How long the request took is not known: the host is not what the fetcher's time was spent on.
 func broken(l *frontier.Lease, x *leasebook.Lease, start, end time.Time) *result {
 	res := &result{lease: *l, remote: &remoteResult{lease: x}}
-	res.page.Report = frontier.Report{
-		Sent: true, Broken: true, End: end, Duration: end.Sub(start), Signal: politeness.SignalAborted,
-	}
+	res.page.Report = frontier.Report{Sent: true, Broken: true, End: end, Signal: politeness.SignalAborted}
 	res.request = recordOf(&res.lease, start, end)
 	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
 	return res

@@ -30,9 +30,15 @@ func clientOptions(t testing.TB, web *testweb.Web) Options {
 
 // withClient runs a test with such a crawl in virtual time.
 func withClient(t *testing.T, test func(t *testing.T, r *clientRun)) {
+	withClientOptions(t, func(*Options) {}, test)
+}
+
+// withClientOptions is withClient with other options.
+func withClientOptions(t *testing.T, set func(*Options), test func(t *testing.T, r *clientRun)) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		r := &clientRun{o: clientOptions(t, web)}
+		set(&r.o)
 		r.remoteRun = startRemote(t, r.o)
 		time.Sleep(time.Millisecond)
 		test(t, r)
@@ -120,6 +126,36 @@ func TestPutResults(t *testing.T) {
 		}
 		r.expect(LeaseRequest{Host: "a.test"})
 	})
+}
+
+// TestHeldURLIsNoSlowHost: for how long a client has a URL says nothing about its host. The adaptive delay is 0
+// where nobody says how long the request took, whether the URL is put, given back or runs out.
+func TestHeldURLIsNoSlowHost(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *clientRun, l *RemoteLease){
+		"put": func(r *clientRun, l *RemoteLease) { r.known(l.URL.String(), time.Time{}) },
+		"reported": func(r *clientRun, l *RemoteLease) {
+			r.report(LeaseReport{Fetcher: "client", ID: l.ID, Status: 200}, Accepted)
+		},
+		"given back": func(r *clientRun, l *RemoteLease) {
+			r.report(LeaseReport{Fetcher: "client", ID: l.ID, NotDone: true, Sent: true}, Accepted)
+		},
+		"run out": func(r *clientRun, l *RemoteLease) { time.Sleep(time.Until(l.Deadline)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withClientOptions(t, func(o *Options) { o.Frontier.Politeness.AdaptiveFactor = 1 }, func(t *testing.T, r *clientRun) {
+				r.discover("http://a.test/1", "http://a.test/2")
+				l := r.lease(LeaseRequest{Fetcher: "client", N: 1, Visibility: time.Minute})[0]
+				time.Sleep(50 * time.Second)
+				end(r, &l)
+				time.Sleep(1100 * time.Millisecond) // the delay
+				if got := r.get(LeaseRequest{N: 1}); len(got) != 1 {
+					t.Errorf("%d URLs after the delay of a second, want 1", len(got))
+				}
+			})
+		})
+	}
 }
 
 // TestPutLarge: a put longer than a group is taken in as a whole, and keeps the order of its results.

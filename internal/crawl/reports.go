@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
@@ -129,8 +130,29 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 	if failure != nil && report.Broken {
 		report.Broken = false // the fetcher has made its request, and says what came of it
 	}
+	if r.Took <= 0 { // for so long the fetcher had the URL, not the host the request
+		report.Duration = 0
+	}
 	res.page.Report, res.page.Next = report, r.Next
 	w.takePage(res.ctx, res, resp, failure)
+}
+
+// outputLost encodes the line of a page whose lease has run out, if that was its last attempt.
+func (w *worker) outputLost(res *result) {
+	l, o := &res.lease, &res.page.Outcome
+	if _, again := w.o.Frontier.Attempted(&l.Head, o.State); again || w.o.Archive.Has(archive.FormatNone) {
+		return
+	}
+	item, err := w.encoder.Encode(&archive.Visit{Page: &archive.Page{
+		URL: l.URL.String(), Depth: int(l.Head.Depth), Via: w.via(&l.Head), Attempts: int(l.Head.Last.Attempts) + 1,
+		FetchedAt: res.request.Start, Reason: inspect.ReasonName(o.Reason), Note: o.Note,
+		Error: "the lease of the fetcher " + o.Note + " ran out without a report",
+	}})
+	if err != nil {
+		w.log.Error("cannot encode for the output", "url", l.URL.String(), "error", err)
+		return
+	}
+	res.item = item
 }
 
 // responseOf makes a response of a report, or the failure that there was instead.
@@ -293,6 +315,9 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 	if c.report.NotDone {
 		f.NotDone++
 		res := broken(l, x, now.Add(-took), now)
+		if res.page.Duration = took; c.report.Took <= 0 {
+			res.page.Duration = 0
+		}
 		if !c.report.Sent {
 			res.page.Report = frontier.Report{End: now}
 		}

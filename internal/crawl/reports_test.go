@@ -17,8 +17,8 @@ import (
 )
 
 // withFetcher runs a test with a crawl of one page that only fetchers fetch, in virtual time. It
-// returns what the crawl has of the page at the end.
-func withFetcher(t *testing.T, set func(*Options), test func(r *remoteRun)) (o storage.Outcome) {
+// returns what the crawl and its output have of the page at the end.
+func withFetcher(t *testing.T, set func(*Options), test func(r *remoteRun)) (o storage.Outcome, lines []line) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		options := testOptions(t, web)
@@ -27,16 +27,16 @@ func withFetcher(t *testing.T, set func(*Options), test func(r *remoteRun)) (o s
 		r := startRemote(t, options, web.URL("a.test", "/"))
 		test(r)
 		r.end()
-		o = stored(t, options.DataDir)[web.URL("a.test", "/")]
+		o, lines = stored(t, options.DataDir)[web.URL("a.test", "/")], outputLines(t, options.Archive.Dir)[web.URL("a.test", "/")]
 	})
-	return o
+	return o, lines
 }
 
 // TestLeaseRunsOutAgainAndAgain: a URL whose leases run out is leased again, as often as a URL that
 // fails is fetched, and fails then.
 func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	got := withFetcher(t, func(o *Options) { o.Frontier.MaxAttempts = 3 }, func(r *remoteRun) {
+	got, lines := withFetcher(t, func(o *Options) { o.Frontier.MaxAttempts = 3 }, func(r *remoteRun) {
 		for i := range 3 {
 			began := time.Now()
 			leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Minute, Visibility: 10 * time.Second})
@@ -48,8 +48,11 @@ func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 			t.Errorf("%s was leased after 3 attempts", leases[0].URL)
 		}
 	})
-	if got.State != storage.Failed || got.Reason != reasonOf(fetch.KindCanceled) || got.Attempts != 3 {
+	if got.State != storage.Failed || got.Reason != storage.ReasonLeaseLost || got.Attempts != 3 || got.Note != "x" {
 		t.Errorf("its outcome is %+v", got)
+	}
+	if len(lines) != 1 || lines[0].Reason != "lease_lost" || lines[0].Note != "x" || lines[0].Attempts != 3 {
+		t.Errorf("the output is %+v, want one line with the reason and the fetcher", lines)
 	}
 }
 
@@ -60,7 +63,7 @@ func TestReportTypes(t *testing.T) {
 	for contentType, want := range map[string]storage.State{
 		"text/html": storage.Fetched, "": storage.Fetched, "video/mp4": storage.Failed, "Video/MP4; codecs=x": storage.Failed,
 	} {
-		got := withFetcher(t, func(o *Options) { o.Fetch.ContentTypes = []string{"text/*"} }, func(r *remoteRun) {
+		got, _ := withFetcher(t, func(o *Options) { o.Fetch.ContentTypes = []string{"text/*"} }, func(r *remoteRun) {
 			l := r.lease(LeaseRequest{Fetcher: "x", N: 1})[0]
 			r.report(LeaseReport{
 				Fetcher: "x", ID: l.ID, Status: 200, Header: http.Header{"Content-Type": {contentType}}, HasBody: true, Body: []byte("x"),

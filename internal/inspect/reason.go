@@ -25,6 +25,7 @@ func reasonNames() []string {
 		storage.ReasonWall:      "wall",
 		storage.ReasonOptOut:    "opt_out",
 		storage.ReasonUsage:     "usage",
+		storage.ReasonLeaseLost: "lease_lost",
 	}
 }
 
