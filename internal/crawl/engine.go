@@ -62,7 +62,8 @@ type Engine struct {
 	scope     atomic.Pointer[frontier.Scope]
 	mailbox   atomic.Pointer[mailbox] // of the Run; nil: none has begun
 	ready     chan struct{}           // closed when the mailbox of the Run is there
-	ended     chan struct{}           // closed when the Run has returned
+	ended     chan struct{}           // closed when a Run has returned
+	end       func()                  // closes ended, once
 	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status    atomic.Pointer[Status]
 	table     *survey.Table
@@ -113,6 +114,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
+	e.end = sync.OnceFunc(func() { close(e.ended) })
 	e.live.Store(newInForce(&e.o, o.Live()))
 	for _, step := range []func() error{
 		e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess,
@@ -237,7 +239,7 @@ var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty an
 // Options.ShutdownGrace, and Run commits and returns. Seeds that are known already cost nothing. An
 // error means that it could not go on; what was committed is safe.
 func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
-	defer close(e.ended)
+	defer e.end()
 	before := e.store.Counters()
 	d, c, err := e.prepare(ctx, seeds)
 	if err != nil {

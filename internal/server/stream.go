@@ -180,11 +180,12 @@ func (f *feed) Requested(q requestlog.Request) {
 // Committed implements crawl.Observer.
 func (f *feed) Committed(time.Duration, int) {}
 
-// since returns the newest of the fetches after the first n, oldest first, and their total number.
+// since returns the newest of the fetches after the first n, oldest first, and their total number. The
+// list is not nil, because clients get it as it is.
 func (f *feed) since(n, most int) ([]Fetch, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var list []Fetch
+	list := []Fetch{}
 	for i := max(n, f.n-min(most, recentFetches), 0); i < f.n; i++ {
 		list = append(list, fetchOf(&f.kept[i%recentFetches]))
 	}
