@@ -45,8 +45,8 @@ type Lease struct {
 	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
 	Rules   *robots.Rules  // which gave the verdict
 	Policy  *robots.Record // which the rules come from; read-only
-	Wall    *wall.State    // what is known of the wall that the host is behind; nil: there is none
 
+	Wall   *wall.State  // of requests: what is known of the wall that the host is behind; nil: there is none
 	Robots *RobotsJob   // of Robots leases; read-only
 	Gate   *GateRequest // that the gate has admitted, and counts; nil: none has. Read-only
 
@@ -126,6 +126,10 @@ func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
 	l.At, l.Delay, l.DelayReason, l.DelaySource = t.now, why.Delay, why.DelayReason, why.DelaySource
 	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
 	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
+	if a.wall.Walled() {
+		known := a.wall
+		l.Wall = &known
+	}
 	return out
 }
 
@@ -164,7 +168,7 @@ type Report struct {
 	Bytes          uint64
 }
 
-// RequestEnd is what politeness has to know of the request for a page.
+// RequestEnd is what politeness has to know of a request.
 type RequestEnd struct {
 	Report
 	Wall wall.Answer // what the response says about a wall; zero without a response
@@ -205,7 +209,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 		f.recordLatency(h, r)
 	}
 	if out.lease.Kind == Robots && r.Signal == politeness.SignalOK && h.active.wall.Walled() {
-		r.Signal = politeness.SignalRefused // a wall seldom stands before robots.txt
+		r.Signal = politeness.SignalRefused // many walls do not stand before robots.txt
 	}
 	result := politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,

@@ -188,10 +188,6 @@ func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recraw
 	out := f.leaseRequest(t, Page, u)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
-	if h.active.wall.Walled() {
-		known := h.active.wall
-		l.Wall = &known
-	}
 	return out
 }
 

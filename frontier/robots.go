@@ -18,12 +18,12 @@ import (
 // Packed is what robots.Pack makes of the body of the Record. If it is nil, the owner of the Frontier
 // takes the time for that: milliseconds for a large robots.txt.
 type RobotsReport struct {
-	Report
-	Outcome  robots.Outcome
-	Redirect weburl.URL
-	Record   robots.Record
-	Packed   []byte
-	Rules    *robots.Rules
+	RequestEnd // its Wall is zero unless the response is the challenge of a wall
+	Outcome    robots.Outcome
+	Redirect   weburl.URL
+	Record     robots.Record
+	Packed     []byte
+	Rules      *robots.Rules
 }
 
 // CompleteRobots ends a Robots lease. The error is ErrUnknownLease.
@@ -33,6 +33,9 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		return err
 	}
 	defer f.endInGate(out, &r.Report)
+	if r.Wall.Status != 0 {
+		f.observeWall(out.host, &r.RequestEnd)
+	}
 	f.endRequest(out, &r.Report)
 	f.endInLane(out, f.instant(r.End))
 	h, job := out.host, *out.lease.Robots
@@ -303,7 +306,7 @@ func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end 
 	}
 	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
 	f.jobDone(f.setRecord(e.job, &RobotsReport{
-		Report: Report{End: end}, Record: record, Rules: f.copyRules(e.job, &record),
+		RequestEnd: RequestEnd{Report: Report{End: end}}, Record: record, Rules: f.copyRules(e.job, &record),
 	}), server, end)
 }
 

@@ -392,7 +392,7 @@ func (w *world) complete(l Lease, a answer, end RequestEnd) {
 		w.must(w.f.CompletePage(l.ID, PageReport{RequestEnd: end, Outcome: o, Change: a.change, Modified: a.modified}))
 		return
 	}
-	r := RobotsReport{Report: end.Report}
+	r := RobotsReport{RequestEnd: RequestEnd{Report: end.Report}}
 	if end.answered() {
 		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, HostAnswers: l.Robots.HostAnswers,
 			Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}

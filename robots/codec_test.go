@@ -59,6 +59,16 @@ func TestRecordGolden(t *testing.T) {
 	}
 }
 
+// TestFailureNumbers: the numbers of failures are stored, and never get another meaning.
+func TestFailureNumbers(t *testing.T) {
+	for number, name := range []string{"none", "dns", "connect", "tls", "timeout", "broken transfer", "blocked address",
+		"protocol", "redirect target busy", "crash", "wall", "not confirmed"} {
+		if f := Failure(number); f.String() != name || !f.IsKnown() {
+			t.Errorf("failure %d is %q, want %q", number, f, name)
+		}
+	}
+}
+
 func TestRecordRoundTrip(t *testing.T) {
 	long := fullRecord
 	long.Body = []byte(strings.Repeat("Disallow: /x\n", 999))

@@ -13,7 +13,7 @@ type File struct {
 	Omitted  int       // number of warnings beyond maxWarnings
 
 	Lines int  // that were read
-	Cut   bool // the file is longer than MaxBody: the rest was not read
+	Cut   bool // the file is longer than what is read of it
 
 	text []byte
 }
@@ -221,6 +221,6 @@ func (p *parser) finish() {
 	p.withoutRules(p.group())
 	if p.file.Cut {
 		p.line++
-		p.warn(WarnCut, "the file is longer than %d octets: this line and all lines after it were not read", MaxBody)
+		p.warn(WarnCut, "the file is longer than %d octets: this line and all lines after it were not read", leastRead)
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody is the number of octets of a robots.txt file that are read: 500 KiB, the least that RFC
-// 9309 section 2.5 permits. The rest is not read, and neither is a line that the limit cuts in two.
-const MaxBody = 512_000
+// MaxBody bounds the octets of a robots.txt file that are read. The lines that begin within the first
+// 500 KiB are, the least that RFC 9309 section 2.5 permits; the last of them may go on for 8 KiB.
+// The rest is not read, and neither is a longer line there.
+const MaxBody = leastRead + 8<<10
+
+const leastRead = 512_000
 
 // encoding is how the octets of a file encode its text.
 type encoding uint8
@@ -19,23 +22,34 @@ const (
 	encodingUTF16          // UTF-16 with a byte order mark, either order
 )
 
-// readable returns the part of body that is read, as plain octets: at most MaxBody of them, cut
-// after the last whole line, without a byte order mark, and with UTF-16 converted to UTF-8. It
-// copies only to decode.
-func readable(body []byte) (text []byte, enc encoding, cut bool) {
+// readable returns the part of body that is read, as plain octets: its lines up to the limit, without
+// a byte order mark, and with UTF-16 converted to UTF-8. It copies only to decode.
+func readable(body []byte) (text []byte, enc encoding, cut bool) { return readableOf(body, false) }
+
+// readableOf is readable for a body that may be the beginning of a longer one: truncated.
+func readableOf(body []byte, truncated bool) (text []byte, enc encoding, cut bool) {
 	if len(body) > MaxBody {
-		body, cut = body[:MaxBody], true
+		body, truncated = body[:MaxBody], true
 	}
 	text, enc = decode(body)
-	if cut {
-		text = wholeLines(text)
-	}
-	return text, enc, cut
+	n := len(text)
+	text = wholeLines(text, truncated)
+	return text, enc, truncated || len(text) < n
 }
 
-// wholeLines cuts text after its last line end.
-func wholeLines(text []byte) []byte {
-	return text[:bytes.LastIndexAny(text, "\r\n")+1]
+// wholeLines returns the lines of text that begin within leastRead octets and are whole.
+func wholeLines(text []byte, truncated bool) []byte {
+	if len(text) > leastRead {
+		if i := bytes.IndexAny(text[leastRead-1:], "\r\n"); i >= 0 {
+			return text[:leastRead+i]
+		} else if truncated || len(text) > MaxBody {
+			text, truncated = text[:leastRead], true
+		}
+	}
+	if truncated {
+		return text[:bytes.LastIndexAny(text, "\r\n")+1]
+	}
+	return text
 }
 
 func decode(body []byte) ([]byte, encoding) {

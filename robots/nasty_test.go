@@ -109,11 +109,11 @@ func TestNasty(t *testing.T) {
 	}
 }
 
-// TestLimit: MaxBody octets are read, whole lines of them only.
+// TestLimit: the lines that begin within 500 KiB are read, whole lines of them only.
 func TestLimit(t *testing.T) {
 	first := "User-agent: *\n"
 	last := "Disallow: /last\n"
-	pad := "#" + strings.Repeat("x", MaxBody-len(first)-len(last)-2) + "\n"
+	pad := "#" + strings.Repeat("x", 500<<10-len(first)-len(last)-2) + "\n"
 	if r := Compile([]byte(first+pad+last), "amble"); r.Match("/last").Allowed {
 		t.Error("the last line within the limit is not read")
 	}
@@ -121,10 +121,20 @@ func TestLimit(t *testing.T) {
 		!r.Match("/more").Allowed {
 		t.Error("the limit is not at 512,000 octets")
 	}
-	if r := Compile([]byte(first+"#"+pad+last), "amble"); !r.Match("/last").Allowed || !r.Match("/la").Allowed {
-		t.Error("a line that the limit cuts counts")
+	for _, end := range []string{"", "Disallow: /more\n", strings.Repeat("Disallow: /more\n", 9999)} {
+		r := Compile([]byte(first+"#"+pad+last+end), "amble")
+		if r.Match("/last").Allowed || !r.Match("/la").Allowed || !r.Match("/more").Allowed {
+			t.Error("the line at the limit is not read to its end, or a line after it is read")
+		}
 	}
-	f := Parse([]byte(first + "#" + pad + last))
+	if r := Compile([]byte(first+"#"+pad+strings.TrimSpace(last)), "amble"); r.Match("/last").Allowed {
+		t.Error("a file that ends in the line at the limit lacks it")
+	}
+	long := "Disallow: /" + strings.Repeat("y", 9<<10) + "\n"
+	if r := Compile([]byte(first+"#"+pad+long+last), "amble"); !r.Match(long[10:]).Allowed || !r.Match("/last").Allowed {
+		t.Error("a long line at the limit, or one after it, is read")
+	}
+	f := Parse([]byte(first + "#" + pad + long))
 	if !f.Cut || f.Warnings[len(f.Warnings)-1].Kind != WarnCut || f.Warnings[len(f.Warnings)-1].Line != 3 {
 		t.Errorf("cut %v, warnings %+v", f.Cut, f.Warnings)
 	}

@@ -25,10 +25,10 @@ type Header struct {
 type Outcome struct {
 	URL       string  // requested: the origin's /robots.txt, or the target of a redirect
 	Redirects int     // followed before URL
-	Failure   Failure // FailureNone: the response is complete
+	Failure   Failure // FailureNone: the response is complete, and the caller has no reason to distrust it
 	Status    int     // of the response; 0: there was none
 	Header    Header
-	Body      []byte  // decoded; cut at MaxBody
+	Body      []byte  // decoded; octets beyond MaxBody do not count
 	Truncated bool    // the fetcher cut Body at its own limit; a broken transfer is FailureTransfer
 	Jitter    float64 // random, 0 to 1, from the caller
 
@@ -69,20 +69,18 @@ func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) 
 		if target, ok := redirectTarget(out); ok && out.Redirects < o.MaxRedirects {
 			return prev, Action{Kind: ActionRedirect, URL: target, Redirects: out.Redirects + 1}
 		}
-		return o.unavailable(out, now), Action{}
+		return o.unavailable(prev, out, now), Action{}
 	case out.Status == 304:
 		return o.confirmed(prev, out, now), Action{}
 	case out.Status == 206: // a part, which was not requested
 		out.Failure = FailureTransfer
 		return o.unreachable(prev, out, now), Action{}
 	case out.Status >= 200 && out.Status < 300:
-		return o.answered(out, now), Action{}
+		return o.answered(prev, out, now), Action{}
 	case out.Status == 429:
 		return o.unreachable(prev, out, now), Action{}
-	case out.Status >= 400 && out.Status < 500:
-		return o.unavailable(out, now), Action{}
-	case out.Status >= 300 && out.Status < 400:
-		return o.unavailable(out, now), Action{}
+	case out.Status >= 300 && out.Status < 500:
+		return o.unavailable(prev, out, now), Action{}
 	}
 	if out.Status < 500 || out.Status > 599 {
 		out.Failure = FailureProtocol
@@ -101,37 +99,49 @@ func redirectTarget(out Outcome) (target string, ok bool) {
 }
 
 // answered handles a 2xx: a robots.txt, an empty one, or other content under its name.
-func (o Options) answered(out Outcome, now time.Time) Record {
+func (o Options) answered(prev Record, out Outcome, now time.Time) Record {
+	switch content := ContentOf(out.Body); {
+	case content != ContentFile && !agrees(prev, out, now):
+		return o.unconfirmed(prev, out, now)
+	case content == ContentOther:
+		return known(ClassNotRobots, out).fresh(now, o.NotRobotsLifetime, out.Jitter)
+	}
 	r := known(ClassFound, out)
-	body := out.Body
-	if len(body) > MaxBody {
-		body, r.Cut = body[:MaxBody], true
+	text, _, cut := readableOf(out.Body, out.Truncated)
+	if r.Body, r.Cut = out.Body, cut; cut { // as plain text: in UTF-16 an octet that looks like a line end need not be one
+		r.Body = text
 	}
-	if out.Truncated {
-		r.Cut = true
-	}
-	if notRobots(body) {
-		r.Class, r.Copy, r.Cut = ClassNotRobots, ClassNotRobots, false
-		return r.fresh(now, o.NotRobotsLifetime, out.Jitter)
-	}
-	if r.Cut { // as plain text: in UTF-16 an octet that looks like a line end need not be one
-		body, _ = decode(body)
-		body = wholeLines(body[:min(len(body), MaxBody)])
-	}
-	r.Body = bytes.Clone(body)
+	r.Body = bytes.Clone(r.Body[:min(len(r.Body), MaxBody)])
 	r.ETag, r.LastModified = bounded(out.Header.ETag), bounded(out.Header.LastModified)
 	d, _ := o.lifetime(out.Header, now)
 	return r.fresh(now, d, out.Jitter)
 }
 
-// unavailable handles a 4xx, or too many redirects.
-func (o Options) unavailable(out Outcome, now time.Time) Record {
+// unavailable handles a 4xx, or too many redirects. That the file is gone counts at once; a refusal
+// may be that of a firewall.
+func (o Options) unavailable(prev Record, out Outcome, now time.Time) Record {
 	class := ClassUnavailable
 	if o.ForbiddenDenies && (out.Status == 401 || out.Status == 403) {
 		class = ClassForbidden
+	} else if out.Status != 404 && out.Status != 410 && !agrees(prev, out, now) {
+		return o.unconfirmed(prev, out, now)
 	}
 	d, _ := o.lifetime(out.Header, now)
 	return known(class, out).fresh(now, d, out.Jitter)
+}
+
+// agrees reports whether a response without a record of a robots.txt counts: there is no good file that
+// it would replace, or the response before, for which Refresh has come since, was of its kind.
+func agrees(prev Record, out Outcome, now time.Time) bool {
+	return prev.Copy != ClassFound || ContentOf(prev.Body) != ContentFile ||
+		prev.Class == ClassUnreachable && prev.Failure == FailureUnconfirmed &&
+			prev.Status/100 == out.Status/100 && !now.Before(prev.Refresh)
+}
+
+// unconfirmed handles the first response in place of a good file that would end its rules.
+func (o Options) unconfirmed(prev Record, out Outcome, now time.Time) Record {
+	out.Failure = FailureUnconfirmed
+	return o.unreachable(prev, out, now)
 }
 
 // confirmed handles a 304: the copy counts for another lifetime, by default as long as the one
@@ -198,16 +208,19 @@ func (o Options) undefined(r Record, out Outcome, now time.Time) Record {
 }
 
 // retry returns the wait after one more failure: Retry-After, else a time that doubles with
-// failures.
+// failures. What is not confirmed is fetched again after the lifetime that it would have.
 func (o Options) retry(failures int, out Outcome, now time.Time) time.Duration {
-	if d, ok := httpfield.RetryAfter(out.Header.RetryAfter, now); ok && out.Failure == FailureNone {
+	whole := out.Failure == FailureNone || out.Failure == FailureWall
+	if d, ok := httpfield.RetryAfter(out.Header.RetryAfter, now); ok && whole {
 		return min(max(d, o.MinRetry), o.MaxRetryAfter)
 	}
 	d := o.MinRetry
 	for ; failures > 0 && d < o.MaxRetry; failures-- {
 		d *= 2
 	}
-	d = min(d, o.MaxRetry)
+	if d = min(d, o.MaxRetry); out.Failure == FailureUnconfirmed {
+		d = o.NotRobotsLifetime
+	}
 	return d + time.Duration(unitInterval(out.Jitter)*float64(d)/4)
 }
 

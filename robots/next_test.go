@@ -260,6 +260,9 @@ func TestNextRedirect(t *testing.T) {
 	for _, tt := range tests {
 		out := Outcome{URL: robotsURL, Redirects: tt.hops, Status: tt.status, Header: Header{Location: tt.location}}
 		r, action := o.Next(good(), out, begin.Add(hour))
+		if tt.target == "" && r.Failure == FailureUnconfirmed {
+			r, action = o.Next(r, out, r.Refresh)
+		}
 		if tt.target != "" {
 			want := Action{Kind: ActionRedirect, URL: tt.target, Redirects: tt.hops + 1}
 			if action != want || !reflect.DeepEqual(r, good()) {
@@ -329,6 +332,86 @@ func TestNextNotModified(t *testing.T) {
 	}
 }
 
+// TestNextConfirms: what would end the rules of a good file counts when the next response, an hour
+// later, agrees. Until then the good file stays in force.
+func TestNextConfirms(t *testing.T) {
+	const html, empty = "<!doctype html>\n<p>Hello\n<script>f({\n  userAgent: navigator.userAgent,\n  host: h,\n})</script>", ""
+	wall := Outcome{URL: robotsURL, Status: 200, Body: []byte(html), Failure: FailureWall}
+	tests := []struct {
+		name   string
+		later  []Outcome // the next responses, each when it is due
+		class  Class     // after the last of them
+		allows bool      // what the good file does not
+	}{
+		{"a page", []Outcome{response(200, html, Header{})}, ClassUnreachable, false},
+		{"a page twice", []Outcome{response(200, html, Header{}), response(200, html, Header{})}, ClassNotRobots, true},
+		{"nothing, with 202", []Outcome{response(202, empty, Header{})}, ClassUnreachable, false},
+		{"nothing twice", []Outcome{response(200, empty, Header{}), response(200, "# none", Header{})}, ClassFound, true},
+		{"a refusal", []Outcome{response(403, html, Header{})}, ClassUnreachable, false},
+		{"a refusal twice", []Outcome{response(403, html, Header{}), response(403, html, Header{})}, ClassUnavailable, true},
+		{"a page, a refusal", []Outcome{response(200, html, Header{}), response(403, html, Header{})}, ClassUnreachable, false},
+		{"a page, a failure, a page", []Outcome{response(200, html, Header{}), response(500, html, Header{}),
+			response(200, html, Header{})}, ClassUnreachable, false},
+		{"a page, then the file", []Outcome{response(200, html, Header{}), response(200, string(rulesBody), Header{})},
+			ClassFound, false},
+		{"a loop of redirects", []Outcome{response(302, empty, Header{Location: robotsURL})}, ClassUnreachable, false},
+		{"gone", []Outcome{response(404, html, Header{})}, ClassUnavailable, true},
+		{"gone for good", []Outcome{response(410, html, Header{})}, ClassUnavailable, true},
+		{"other rules", []Outcome{response(200, "User-agent: *\nAllow: /", Header{})}, ClassFound, true},
+		{"a wall, again and again", []Outcome{wall, wall, wall, wall, wall}, ClassUnreachable, false},
+		{"a wall, then a page", []Outcome{wall, response(200, html, Header{})}, ClassUnreachable, false},
+	}
+	o := DefaultOptions()
+	for _, tt := range tests {
+		r, now := good(), begin.Add(20*hour)
+		for _, out := range tt.later {
+			r, _ = o.Next(r, out, now)
+			if r.Class == ClassUnreachable {
+				if s := o.Decide(r, 0, now); s.Kind == DecisionMatch && !s.Until.Equal(begin.Add(day)) {
+					t.Errorf("%s: the good file counts until %v", tt.name, s.Until)
+				}
+			}
+			if r.Failure == FailureUnconfirmed && r.Refresh.Sub(now) != hour {
+				t.Errorf("%s: fetched again after %v", tt.name, r.Refresh.Sub(now))
+			}
+			now = r.Refresh
+		}
+		if r.Class != tt.class || r.Rules("amble").Match("/private").Allowed != tt.allows {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+	}
+	early, _ := o.Next(good(), response(200, html, Header{}), begin.Add(20*hour))
+	if r, _ := o.Next(early, response(200, html, Header{}), early.Refresh.Add(-1)); r.Class != ClassUnreachable {
+		t.Errorf("a second response before its time counts: %+v", r)
+	}
+	bare, _ := o.Next(Record{}, response(200, "# no rules\n", Header{}), begin)
+	if r, _ := o.Next(bare, response(403, "", Header{}), begin.Add(20*hour)); r.Class != ClassUnavailable {
+		t.Errorf("a file without a record has to be confirmed as gone: %+v", r)
+	}
+	if r, _ := o.Next(good(), Outcome{Status: 503, Failure: FailureWall, Header: Header{RetryAfter: "7200"}}, begin); r.Refresh.Sub(begin) != 2*hour {
+		t.Errorf("a wall that demands to be left alone for 2 hours: %v", r.Refresh.Sub(begin))
+	}
+}
+
+// TestContentOf tells a robots.txt from what else stands under its name.
+func TestContentOf(t *testing.T) {
+	for body, want := range map[string]Content{
+		"": ContentEmpty, "\xEF\xBB\xBF\n": ContentEmpty, "# Making sure you're not a bot!\n\n": ContentEmpty,
+		"User-agent: *":                                    ContentFile,
+		"Protected by Anubis\nDisallow: /a":                ContentFile,
+		"Sitemap: /s.xml":                                  ContentFile,
+		"<pre>\nUser-agent: *\nDisallow: /a\n</pre>":       ContentFile,
+		"<pre>\nUseragent: *\nDisallow: /a\n</pre>":        ContentFile,
+		" \n<html>\n<script>\nhost: h,\nuserAgent: u,\n":   ContentOther,
+		"<html>\n<script>\nallow: false,\ndisallow: [],\n": ContentOther,
+		"<p>nothing": ContentOther, `{"error": 404}`: ContentOther, "not here": ContentOther,
+	} {
+		if got := ContentOf([]byte(body)); got != want {
+			t.Errorf("%q is %d, want %d", body, got, want)
+		}
+	}
+}
+
 func TestNextCutsBody(t *testing.T) {
 	o := DefaultOptions()
 	long := strings.Repeat("Disallow: /aaaaaaaaaaaaaaaaaa\n", MaxBody/30+100)
@@ -344,6 +427,8 @@ func TestNextCutsBody(t *testing.T) {
 			Truncated: true}, "/x\n"},
 		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}),
 			"User-agent: *\n"},
+		{"a long line at the limit", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", leastRead)+"\n# more\n",
+			Header{}), "aaa\n"},
 	}
 	for _, tt := range tests {
 		r, _ := o.Next(Record{}, tt.out, begin)

@@ -17,7 +17,7 @@ const (
 	ClassUnavailable              // 4xx, too many redirects: everything is allowed
 	ClassNotRobots                // 2xx, but no robots.txt (an HTML page): everything is allowed
 	ClassForbidden                // 401 or 403 under Options.ForbiddenDenies: nothing is allowed
-	ClassUnreachable              // 429, 5xx, no connection, broken transfer: see Options.Decide
+	ClassUnreachable              // 429, 5xx, no connection, broken transfer, a wall: see Options.Decide
 	classEnd
 )
 
@@ -38,21 +38,23 @@ func (c Class) String() string {
 	return "never fetched"
 }
 
-// Failure is why an exchange brought no complete response. The numbers are stored; new ones are
+// Failure is why an exchange brought no response that counts. The numbers are stored; new ones are
 // added at the end.
 type Failure uint8
 
 const (
-	FailureNone       Failure = iota
-	FailureDNS                // the name could not be resolved
-	FailureConnect            // refused, reset or no route, before a response
-	FailureTLS                // handshake or certificate
-	FailureTimeout            // the deadline passed
-	FailureTransfer           // the response is incomplete, or its coding is broken (gzip, chunks)
-	FailureBlocked            // the address may not be dialled
-	FailureProtocol           // the response is invalid: not HTTP, or a 304 to a plain request
-	FailureTargetBusy         // the target of a redirect has too many robots jobs of other hosts
-	FailureCrash              // the response made the crawler itself fail
+	FailureNone        Failure = iota
+	FailureDNS                 // the name could not be resolved
+	FailureConnect             // refused, reset or no route, before a response
+	FailureTLS                 // handshake or certificate
+	FailureTimeout             // the deadline passed
+	FailureTransfer            // the response is incomplete, or its coding is broken (gzip, chunks)
+	FailureBlocked             // the address may not be dialled
+	FailureProtocol            // the response is invalid: not HTTP, or a 304 to a plain request
+	FailureTargetBusy          // the target of a redirect has too many robots jobs of other hosts
+	FailureCrash               // the response made the crawler itself fail
+	FailureWall                // the response is that of a wall before the host: a challenge or a refusal
+	FailureUnconfirmed         // in place of a good file came something else; it counts if the next response agrees
 	failureEnd
 )
 
@@ -80,6 +82,10 @@ func (f Failure) String() string {
 		return "redirect target busy"
 	case FailureCrash:
 		return "crash"
+	case FailureWall:
+		return "wall"
+	case FailureUnconfirmed:
+		return "not confirmed"
 	}
 	return "none"
 }

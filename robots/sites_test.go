@@ -76,7 +76,7 @@ func TestProse(t *testing.T) {
 	if r := Compile([]byte(prose), "amble"); r.Match("/tmp/x").Allowed || !r.Match("/a").Allowed {
 		t.Error("rules inside prose are parseable lines")
 	}
-	if !notRobots([]byte("The format\n\nThe record starts with one or more lines.\n")) {
+	if ContentOf([]byte("The format\n\nThe record starts with one or more lines.\n")) != ContentOther {
 		t.Error("prose is taken for a robots.txt")
 	}
 }

@@ -93,6 +93,26 @@ func (w *world) page(url string, after time.Duration, change func(*requestlog.Re
 	}
 }
 
+// replaced writes requests for a robots.txt, of which the first brings a good file and the others with a
+// status none, and then a request for a page that these allow.
+func (w *world) replaced(url string, status, times int) {
+	none := &requestlog.Policy{Record: robots.Record{Class: robots.ClassNotRobots, Copy: robots.ClassNotRobots,
+		Status: status, Fetched: began, Expires: began.Add(time.Hour), Refresh: began.Add(time.Hour)}}
+	if status != 200 {
+		none.Record.Class, none.Record.Copy = robots.ClassUnavailable, robots.ClassUnavailable
+	}
+	ask := func(at int, p *requestlog.Policy) {
+		w.page(url+"robots.txt", time.Duration(at)*2*time.Second, func(q *requestlog.Request) {
+			q.Kind, q.Policy = requestlog.Robots, p
+		})
+	}
+	ask(0, policy(rules, began))
+	for i := range times {
+		ask(1+i, none)
+	}
+	w.page(url+"no", time.Duration(1+times)*2*time.Second, func(q *requestlog.Request) { q.Policy = none })
+}
+
 func (w *world) audit(o Options) *Report {
 	w.t.Helper()
 	w.close()
@@ -357,6 +377,10 @@ func TestViolations(t *testing.T) {
 					FirstUnreachable: began, Refresh: began.Add(time.Hour), Failures: 1}}
 			})
 		}, []Kind{Disallowed, NotInForce}},
+		{"by one page in place of a good file", func(w *world) { w.replaced(a, 200, 1) }, []Kind{NotInForce}},
+		{"by one refusal in place of a good file", func(w *world) { w.replaced(a, 403, 1) }, []Kind{NotInForce}},
+		{"by two pages in place of a good file", func(w *world) { w.replaced(a, 200, 2) }, nil},
+		{"by the end of a good file", func(w *world) { w.replaced(a, 404, 1) }, nil},
 		{"faster than its Crawl-delay",
 			func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Delay = 999 * time.Millisecond }) },
 			[]Kind{SlowDelay}},

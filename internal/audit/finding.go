@@ -35,7 +35,7 @@ const (
 	EarlyReturn Kind = "retry-after"  // before the time that the host's Retry-After or RateLimit named
 	NoVerdict   Kind = "no-verdict"   // a page without a robots.txt that allows it
 	Disallowed  Kind = "disallowed"   // a page that its robots.txt disallows
-	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that had to be fetched again first
+	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that had to be fetched again first, or confirmed
 	SlowDelay   Kind = "crawl-delay"  // the delay in force was less than the robots.txt demands
 	WrongHour   Kind = "visit-time"   // outside of the hours of the robots.txt
 	BehindWall  Kind = "wall"         // within the backoff after a probe of a wall that failed

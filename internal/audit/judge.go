@@ -17,8 +17,15 @@ type judge struct {
 	before   map[robots.Version]*requestlog.Policy // of the file before
 	// absent holds the origins whose last known state is that there was no robots.txt.
 	absent   map[weburl.Origin]*requestlog.Policy
+	replaced map[weburl.Origin]*replaced
 	compiled map[*requestlog.Policy]*compiled
 	bytes    int
+}
+
+// replaced is the last good robots.txt of an origin, and how many responses without one came since.
+type replaced struct {
+	fetched   time.Time
+	responses int
 }
 
 // compiled are the rules of a policy.
@@ -34,6 +41,7 @@ const maxCompiled = 64 << 20
 func newJudge(o robots.Options) *judge {
 	return &judge{
 		o: o, versions: make(map[robots.Version]*requestlog.Policy), absent: make(map[weburl.Origin]*requestlog.Policy),
+		replaced: make(map[weburl.Origin]*replaced),
 		compiled: make(map[*requestlog.Policy]*compiled),
 	}
 }
@@ -50,12 +58,37 @@ func (j *judge) enter(q *requestlog.Request) {
 		return
 	}
 	j.versions[q.Policy.Version] = q.Policy
+	if q.Kind == requestlog.Robots {
+		j.noteResponse(rulesOf(q), q.Policy)
+	}
 	if allows := q.Kind == requestlog.Page && q.Allowed ||
 		q.Policy.Record.Class == robots.ClassUnavailable; allows && q.Policy.Version.IsZero() {
 		j.absent[rulesOf(q)] = q.Policy
 	} else {
 		delete(j.absent, rulesOf(q))
 	}
+}
+
+// noteResponse takes note of what a request for the robots.txt of an origin came to.
+func (j *judge) noteResponse(origin weburl.Origin, p *requestlog.Policy) {
+	r, last := &p.Record, j.replaced[origin]
+	switch {
+	case r.Class == robots.ClassFound && hasRecords(p):
+		j.replaced[origin] = &replaced{fetched: r.Fetched}
+	case r.Status == 404 || r.Status == 410:
+		delete(j.replaced, origin)
+	case last != nil && (r.Class != robots.ClassUnreachable || r.Failure == robots.FailureUnconfirmed):
+		last.responses++
+	}
+}
+
+// hasRecords reports whether a policy is a robots.txt with a record.
+func hasRecords(p *requestlog.Policy) bool {
+	if p.Version.IsZero() {
+		return false
+	}
+	body, kept := p.Body()
+	return kept && robots.ContentOf(body) == robots.ContentFile
 }
 
 // rulesOf returns the origin whose rules a request is for.
@@ -93,6 +126,10 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 			f.Unproven = q.Kind == requestlog.Page
 			return
 		}
+	}
+	if last := j.replaced[q.URL.Origin()]; q.Kind == requestlog.Page && p.Version.IsZero() && last != nil && last.responses == 1 {
+		f.violated(NotInForce, fmt.Sprintf("one response without a robots.txt does not end the rules of the file that was "+
+			"fetched at %s", last.fetched.UTC().Format(time.RFC3339)))
 	}
 	f.class = p.Record.Class.String()
 	c := j.compile(p)

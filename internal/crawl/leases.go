@@ -364,7 +364,7 @@ func (d *dispatcher) notSent(l *frontier.Lease, now time.Time) {
 	report := frontier.Report{End: now}
 	var err error
 	if l.Kind == frontier.Robots {
-		err = d.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report})
+		err = d.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	} else {
 		err = d.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	}

@@ -3,7 +3,6 @@ package crawl
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -19,7 +18,7 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	etag, modified := w.robotsValidators(job, u)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified,
-		MaxBody: robots.MaxBody + 1, AnyType: true,
+		MaxBody: robots.MaxBody + 1, AnyType: true, CutAtBounds: true,
 	})
 	defer closePartial(failure)
 	res.robots.Report = report
@@ -29,7 +28,7 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	if w.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return
 	}
-	out := w.robotsOutcome(u, resp, failure)
+	out := w.robotsOutcome(res, resp, failure)
 	out.Body = bytes.Clone(out.Body)
 	if job.IsQuery() {
 		res.robots.Outcome = out
@@ -90,14 +89,6 @@ func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res
 	}
 	if encoded, err = history.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
 		res.history = &storage.Policy{Origin: job.Origin, Record: encoded}
-	}
-}
-
-func robotsHeader(h http.Header) robots.Header {
-	return robots.Header{
-		ContentType: h.Get("Content-Type"), Location: h.Get("Location"), RetryAfter: h.Get("Retry-After"),
-		CacheControl: h.Get("Cache-Control"), Expires: h.Get("Expires"), Date: h.Get("Date"), Age: h.Get("Age"),
-		ETag: h.Get("ETag"), LastModified: h.Get("Last-Modified"),
 	}
 }
 
@@ -178,21 +169,6 @@ func (d *dispatcher) crossShards() {
 		d.robotsQueries.waiting[a.ID] <- a.Outcome
 		delete(d.robotsQueries.waiting, a.ID)
 	}
-}
-
-// robotsOutcome returns what a request for a robots.txt has brought, for the state machine.
-func (w *worker) robotsOutcome(u weburl.URL, resp *fetch.Response, failure *fetch.Error) robots.Outcome {
-	out := robots.Outcome{URL: u.String()}
-	if failure != nil {
-		out.Failure = robotsFailure(failure.Kind)
-	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
-		out.Failure = robots.FailureConnect
-		w.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
-	} else {
-		out.Status, out.Body, out.Truncated = resp.Status, body, resp.Truncated
-		out.Header = robotsHeader(resp.Header)
-	}
-	return out
 }
 
 // queryRobots has another shard make the next request of a robots job, and judges what that brings. It

@@ -17,7 +17,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -177,13 +176,12 @@ func utf16Robots(t testing.TB, order unicode.Endianness, text string) http.Handl
 	return testweb.Robots(body)
 }
 
-// longRobots is longer than what is read of a robots.txt. The last whole line
-// of what is read closes /private/; the limit falls into a line so that
-// "Disallow: /" is left of it, and more of the same follows. The rule that
-// decides stands in the line returned.
+// longRobots is longer than what is read of a robots.txt. The limit falls into
+// the line that closes /private/, which is read to its end, and lines that are
+// not read follow. The rule that decides stands in the line returned.
 func longRobots() (text string, line int) {
 	const last, cut = "Disallow: /private/\n", "Disallow: /open/\n"
-	end := robots.MaxBody - len("Disallow: /") - len(last)
+	end := 500<<10 - len("Disallow: /")
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
 	for b.Len() < end-200 {

@@ -356,7 +356,7 @@ func TestBrokenAnswers(t *testing.T) {
 			"/chunks":    raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\n100\r\n", false),
 			"/malformed": raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\nzz\r\n", false),
 			"/stalls":    raw(head+"Content-Length: 1000\r\n\r\n"+begin, true),
-			"/coded":     raw(head+"Content-Encoding: gzip, gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
+			"/coded":     raw(head+"Content-Encoding: gzip, br, zstd\r\nContent-Length: 24\r\n\r\n"+begin, false),
 			"/packed":    raw(head+"Content-Encoding: gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
 		}
 		broken := testweb.Routes{"/robots.txt": raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+begin, false)}

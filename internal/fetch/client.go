@@ -102,6 +102,9 @@ type Request struct {
 	MaxBody int64
 	// AnyType takes a body of any type, whatever Options.ContentTypes says.
 	AnyType bool
+	// CutAtBounds cuts a body that takes too much to decode where it does, and marks the response
+	// Truncated. Without it, or if nothing was decoded before, the request fails.
+	CutAtBounds bool
 	// Progress, unless nil, reports how far the request is.
 	Progress *Progress
 	// Permit, unless nil, is called before the request connects, and before each piece that it
@@ -247,7 +250,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		}
 	}
 	if failed == nil {
-		answer.Body, answer.Truncated, failed = c.decode(w.ctx, body, list, limit, cut)
+		answer.Body, answer.Truncated, failed = c.decode(w.ctx, body, list, limit, cut, r.CutAtBounds)
 	}
 	if failed == nil {
 		return answer, true, nil

@@ -46,11 +46,8 @@ func encodings(h http.Header) ([]string, error) {
 			case "x-gzip":
 				name = "gzip"
 			}
-			switch {
-			case len(list) == maxEncodings:
+			if len(list) == maxEncodings {
 				return nil, &encodingError{fmt.Errorf("more than %d content encodings", maxEncodings)}
-			case slices.Contains(list, name):
-				return nil, &encodingError{fmt.Errorf("content encoding %q twice", name)}
 			}
 			list = append(list, name)
 		}
@@ -59,10 +56,11 @@ func encodings(h http.Header) ([]string, error) {
 }
 
 // decode undoes the encodings of a body, for at most limit bytes of the result; cut reports that
-// there is more. cutBefore says that the body itself is cut: then its early end is no error. The
-// body is complete, so a decoder waits for nothing but the processor, and frees its memory soon.
+// there is more. cutBefore says that the body itself is cut: then its early end is no error. With
+// cutAtBounds neither is a bound of the effort, if something was decoded before it. The body is
+// complete, so a decoder waits for nothing but the processor, and frees its memory soon.
 func (c *Client) decode(ctx context.Context, body *spool.Content, list []string, limit int64,
-	cutBefore bool) (_ *spool.Content, cut bool, err error) {
+	cutBefore, cutAtBounds bool) (_ *spool.Content, cut bool, err error) {
 	if len(list) == 0 || body.Size() == 0 { // no body, so nothing was encoded
 		return body, cutBefore, nil
 	}
@@ -73,6 +71,9 @@ func (c *Client) decode(ctx context.Context, body *spool.Content, list []string,
 		// A later frame has a larger window than the first one.
 		_ = decoded.Close()
 		decoded, cut, err = c.decodeIn(ctx, body, nil, list, limit)
+	}
+	if cutAtBounds && errors.Is(err, errNoWork) && decoded.Size() > 0 {
+		return decoded, true, nil
 	}
 	if err != nil && !(cutBefore && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))) {
 		return nil, false, errors.Join(err, decoded.Close())
@@ -136,6 +137,9 @@ func undo(r io.Reader, list []string, window uint64, work *effort, b *bench) (_ 
 		br := bufio.NewReaderSize(fed{s}, fedBytes)
 		if _, err := br.Peek(1); err == io.EOF {
 			return br, done, nil
+		}
+		if slices.Contains(list[i+1:], name) { // that decoder is in use
+			b = new(bench)
 		}
 		var release func()
 		if s.to, release, err = b.decoder(br, name, window); err != nil {

@@ -22,7 +22,7 @@ func TestHollowBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			decoded, _, err := c.decode(t.Context(), spool.Of([]byte(body.Body)), list, c.o.MaxBody, false)
+			decoded, _, err := c.decode(t.Context(), spool.Of([]byte(body.Body)), list, c.o.MaxBody, false, false)
 			switch {
 			case body.Name == "wide-br" && err != nil && strings.Contains(err.Error(), "unexpected EOF"):
 			case strings.HasPrefix(body.Name, "wide-zstd") && err == nil && decoded.Size() == 1:
@@ -32,6 +32,28 @@ func TestHollowBodies(t *testing.T) {
 				t.Errorf("%v, want %v", err, errNoWork)
 			}
 		})
+	}
+}
+
+// TestCutAtBounds: what was decoded before a bound of the effort is kept for who wants it. A body that
+// is broken, or brought nothing before, fails.
+func TestCutAtBounds(t *testing.T) {
+	c := newClient(t, quick(func(o *Options) { o.MaxBody = 64 << 20 }))
+	gz, empty := encoded(t, "gzip", []byte("Disallow: /a\n")), encoded(t, "gzip", nil)
+	hollow := bytes.Repeat(empty, 100_000)
+	for _, tt := range []struct {
+		name string
+		body []byte
+		want string // empty: it fails
+	}{
+		{"a bomb behind content", append(bytes.Clone(gz), hollow...), "Disallow: /a\n"},
+		{"a bomb", hollow, ""},
+		{"cut", gz[:len(gz)-4], ""},
+	} {
+		body, cut, err := c.decode(t.Context(), spool.Of(tt.body), []string{"gzip"}, c.o.MaxBody, false, true)
+		if got, _ := body.Bytes(); string(got) != tt.want || (err == nil) != (tt.want != "") || err == nil && !cut {
+			t.Errorf("%s: %q, cut %v, %v", tt.name, got, cut, err)
+		}
 	}
 }
 
@@ -51,14 +73,14 @@ func TestCompressedWithinReason(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, cut, err := c.decode(t.Context(), spool.Of(packed), list, c.o.MaxBody, false)
+			body, cut, err := c.decode(t.Context(), spool.Of(packed), list, c.o.MaxBody, false, false)
 			if b, _ := body.Bytes(); err != nil || cut || !bytes.Equal(b, noise) {
 				t.Errorf("%s: %d bytes, %v", header, body.Size(), err)
 			}
 		}
 	}
 	flushed := flushedGzip(t, strings.Repeat("0123456789\n", 20_000), 11)
-	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false); err != nil ||
+	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false, false); err != nil ||
 		body.Size() != 220_000 {
 		t.Errorf("flushed each line: %d bytes, %v", body.Size(), err)
 	}
@@ -109,7 +131,7 @@ func TestDecodersAreInTheBudget(t *testing.T) {
 		all.Go(func() {
 			w := pool.NewWriter(0)
 			_, _ = w.Write([]byte(body.Body))
-			decoded, _, _ := c.decode(t.Context(), w.Content(), []string{body.Coding}, c.o.MaxBody, false)
+			decoded, _, _ := c.decode(t.Context(), w.Content(), []string{body.Coding}, c.o.MaxBody, false, false)
 			_ = decoded.Close()
 		})
 	}

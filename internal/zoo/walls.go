@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,12 @@ type Wall struct {
 	Pages int           // besides the first page, in directories of ten
 	Open  int           // pages that it answers before the wall stands
 	Lasts time.Duration // from the first refusal on; 0: for ever
+
+	// Robots is its robots.txt. After RobotsOpen pages a challenge with the status RobotsWall stands in
+	// its place, for as long as Lasts; 0: none does. Then the file is to be fetched every ten minutes.
+	Robots     string
+	RobotsWall int
+	RobotsOpen int
 }
 
 // WallKinds returns the kinds of walls.
@@ -38,16 +45,17 @@ type wallServer struct {
 	Wall
 	now func() time.Time
 
-	mu     sync.Mutex // guards what follows
-	visits []Visit
-	since  time.Time // of the first refusal
+	mu          sync.Mutex // guards what follows
+	visits      []Visit
+	since       time.Time // of the first refusal
+	robotsSince time.Time // of the first challenge in place of the robots.txt
 }
 
 // AddWall starts a host that puts up a wall, at an address of its own, and returns a function that
 // lists its visits so far. Call it before the first visit.
 func (z *Zoo) AddWall(name string, w Wall) (visits func() []Visit, err error) {
 	s := &wallServer{Wall: w, now: z.clock.Now}
-	a := server{name: name, path: "/", serve: s.serve}
+	a := server{name: name, path: "/", fromStart: true, serve: s.serve}
 	if err := z.start(a, net.JoinHostPort("127.0.0.1", "0")); err != nil {
 		return nil, errors.Join(err, z.Close())
 	}
@@ -62,7 +70,7 @@ func (s *wallServer) serve(g *client) {
 	switch target := g.request(); target {
 	case "":
 	case "/robots.txt":
-		g.send(closing("200 OK", "", "text/plain", ""))
+		g.send(s.robots())
 	default:
 		if admitted, link := s.admits(target); admitted {
 			g.send(closing("200 OK", "", html, s.page(target)))
@@ -70,6 +78,23 @@ func (s *wallServer) serve(g *client) {
 			g.send(refusal(s.Kind, target, link))
 		}
 	}
+}
+
+// robots returns the response to a request for the robots.txt.
+func (s *wallServer) robots() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	walled := s.RobotsWall != 0 && len(s.visits) >= s.RobotsOpen
+	if walled && s.robotsSince.IsZero() {
+		s.robotsSince = s.now()
+	}
+	switch {
+	case s.RobotsWall == 0:
+		return closing("200 OK", "", "text/plain", s.Robots)
+	case !walled || s.Lasts > 0 && s.now().Sub(s.robotsSince) >= s.Lasts:
+		return closing("200 OK", "Cache-Control: max-age=600\r\n", "text/plain", s.Robots)
+	}
+	return closing(fmt.Sprintf("%d %s", s.RobotsWall, http.StatusText(s.RobotsWall)), "", html, anubis("/robots.txt"))
 }
 
 // admits notes a visit and reports whether it is answered, and with which link if it is refused. A
@@ -121,15 +146,19 @@ func refusal(kind, target, link string) string {
 	case "challenge-503":
 		return closing("503 Service Unavailable", "", html, "<h1>Checking your browser before accessing</h1>"+link)
 	case "challenge-page":
-		return closing("200 OK", "", html, "<title>Making sure you're not a bot!</title>"+
-			`<script id="anubis_challenge" type="application/json">{"key":"`+strings.Repeat("k", len(target))+`"}</script>`+
-			link)
+		return closing("200 OK", "", html, anubis(target)+link)
 	case "soft-block":
 		return closing("200 OK", "", html, "<title>Access Denied</title><p>You have no permission."+link)
 	case "same-document":
 		return closing("200 OK", "", html, `<p>Welcome, visitor.<a href="/of-the-wall">x</a>`)
 	}
 	return closing("403 Forbidden", "", html, link)
+}
+
+// anubis is a challenge that is another document for each target.
+func anubis(target string) string {
+	return "<title>Making sure you're not a bot!</title>" +
+		`<script id="anubis_challenge" type="application/json">{"key":"` + strings.Repeat("k", len(target)) + `"}</script>`
 }
 
 // closing is a response after which the connection is closed. The fields end in CR and LF.
