@@ -1,14 +1,14 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -17,60 +17,86 @@ import (
 type Finding struct{ Text string }
 
 // Check reads the whole database in one long read transaction and reports everything that
-// contradicts FORMAT.md: defects of bbolt's page structure, rows that cannot be read or belong to
-// nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored twice,
+// contradicts FORMAT.md: defects of bbolt's page structure, rows without their checksums, rows that
+// cannot be read or belong to nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored twice,
 // outcomes without their due rows and due rows without an outcome, and counters that differ from a
 // full count. No process may write the database meanwhile. Check returns the context's error, or
 // ErrCorrupt if pages are damaged; then it does not look at the rows.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
-	return guard(func() error {
-		return s.db.View(func(tx *bolt.Tx) error {
-			if err := s.checkPages(ctx, tx, report); err != nil {
+	return s.db.view(func(tx *txn) error {
+		if err := s.checkPages(ctx, tx, report); err != nil {
+			return err
+		}
+		c := checker{store: s, tx: tx, report: report, rows: make(map[string]int)}
+		cursor := tx.bucket(bucketHost).cursor()
+		for k, v := cursor.first(); k != nil; k, v = cursor.next() {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-			c := checker{store: s, tx: tx, report: report, rows: make(map[string]int)}
-			cursor := tx.Bucket(bucketHost).Cursor()
-			for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				c.host(k, v)
-			}
-			c.totals()
-			for err := range tx.Check() {
-				c.found("pages: %v", err)
-			}
-			return nil
-		})
+			c.host(k, v)
+		}
+		c.totals()
+		return nil
 	})
 }
 
-// checkPages checks that bbolt can follow all pages that a transaction sees.
-func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding)) error {
+// checkPages checks that bbolt can follow all pages that a transaction sees, and the checksums of all
+// rows.
+func (s *Store) checkPages(ctx context.Context, tx *txn, report func(Finding)) error {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	metas := validMetas(f)
-	i := slices.IndexFunc(metas, func(m boltMeta) bool { return m.tx == uint64(tx.ID()) })
+	i := slices.IndexFunc(metas, func(m boltMeta) bool { return m.tx == uint64(tx.id()) })
 	if i < 0 {
 		return errors.New("the database was written to while it was checked")
 	}
-	damaged := false
-	err = walkPages(ctx, f, metas[i], func(text string) {
-		damaged = true
-		report(Finding{text})
-	})
-	if err == nil && damaged {
-		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not checked", ErrCorrupt)
+	w := pageWalk{ctx: ctx, file: f, meta: metas[i]}
+	if damaged, err := w.check(s.db.summed, report); err != nil || damaged {
+		return cmp.Or(err, fmt.Errorf("%w: its rows were not compared", ErrCorrupt))
 	}
+	w.lost(func(id uint64) { report(Finding{fmt.Sprintf("page %d is neither used nor free", id)}) })
+	return nil
+}
+
+// check reports the pages that bbolt could not follow, and the rows without their checksums.
+func (w *pageWalk) check(summed bool, report func(Finding)) (damaged bool, err error) {
+	w.leaves = everything
+	w.report = func(bucket, text string) {
+		damaged = true
+		report(Finding{pageText(bucket, text)})
+	}
+	w.row = func(bucket string, k, v []byte) {
+		if !summed || hasNoSum([]byte(bucket), k) {
+			return
+		}
+		if _, ok := withoutSum(sumSeed([]byte(bucket)), k, v); !ok {
+			damaged = true
+			report(Finding{damagedRow([]byte(bucket), k).Error()})
+		}
+	}
+	err = w.walk()
+	return damaged, err
+}
+
+// CheckDamaged reports all damage of the database in a directory that Open refuses with ErrCorrupt, by
+// reading its pages and not by following them.
+func CheckDamaged(ctx context.Context, dir string, report func(Finding)) error {
+	f, m, err := openPages(filepath.Join(dir, FileName))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := pageWalk{ctx: ctx, file: f, meta: m}
+	_, err = w.check(isSummed(f, m), report)
 	return err
 }
 
 type checker struct {
 	store  *Store
-	tx     *bolt.Tx
+	tx     *txn
 	report func(Finding)
 	sum    Counters
 	rows   map[string]int // by bucket: rows that belong to a URL or a host
@@ -82,11 +108,11 @@ func (c *checker) found(format string, args ...any) {
 
 // totals compares the counters of the store and the numbers of rows with the sums.
 func (c *checker) totals() {
-	counters, ok := decodeCounters(c.tx.Bucket(bucketMeta).Get(metaCounters))
+	counters, ok := decodeCounters(c.tx.bucket(bucketMeta).get(metaCounters))
 	if !ok {
 		c.found("counters cannot be read")
 	}
-	c.sum.Policies = uint64(c.tx.Bucket(bucketRobots).Stats().KeyN)
+	c.sum.Policies = uint64(c.tx.bucket(bucketRobots).keys())
 	if ok && counters != c.sum {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
@@ -95,11 +121,11 @@ func (c *checker) totals() {
 		bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
 		bucketMetadata,
 	} {
-		b := c.tx.Bucket(name)
+		b := c.tx.bucket(name)
 		if b == nil {
 			continue // the file is of an older version
 		}
-		if n, want := b.Stats().KeyN, c.rows[string(name)]; n != want {
+		if n, want := b.keys(), c.rows[string(name)]; n != want {
 			c.found("bucket %s has %d rows, %d belong to a host", name, n, want)
 		}
 	}
@@ -121,7 +147,7 @@ func (c *checker) host(k, v []byte) {
 	if uint64(id) != c.sum.Hosts {
 		c.found("host %d has row number %d", id, c.sum.Hosts)
 	}
-	got := c.tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(string(r.name))))
+	got := c.tx.bucket(bucketName).get([]byte(weburl.ReverseHost(string(r.name))))
 	if len(got) != hostKeySize || hostOfKey(got) != id {
 		c.found("host %d: bucket name has another host or none for %s", id, r.name)
 	}
@@ -197,7 +223,7 @@ func (c *checker) queue(r *hostRow, q *Backlog, e *Entry, o *Outcome) {
 	q.Due++
 	q.NextDue = earlier(q.NextDue, due)
 	key := appendDueKey(nil, r.id, e.Origin, e.Priority, due, e.Ordinal)
-	if k, _ := c.tx.Bucket(bucketDue).Cursor().Seek(key); string(k) != string(key) {
+	if k, _ := c.tx.bucket(bucketDue).cursor().seek(key); string(k) != string(key) {
 		c.found("host %d: URL %d is due but has no due row", r.id, e.Ordinal)
 		return
 	}
@@ -210,8 +236,8 @@ func (c *checker) seen(rd *reader) {
 	r := &rd.row
 	items, last := 0, uint64(0)
 	texts := make(map[string]bool) // of the URLs that share the last fingerprint
-	cursor := c.tx.Bucket(bucketSeen).Cursor()
-	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+	cursor := c.tx.bucket(bucketSeen).cursor()
+	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
 		c.rows[string(bucketSeen)]++
 		if len(k) != seenKeySize || len(v)%seenItemSize != 0 || len(v) == 0 {
 			c.found("host %d: fingerprint block of %d bytes", r.id, len(v))
@@ -273,8 +299,8 @@ func (c *checker) tail(rd *reader) {
 
 // states checks the rows of the state bucket.
 func (c *checker) states(r *hostRow) {
-	cursor := c.tx.Bucket(bucketState).Cursor()
-	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+	cursor := c.tx.bucket(bucketState).cursor()
+	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
 		s, ok := decodeSlots(v)
 		if len(k) != blockKeySize || !ok || len(s.index) == 0 {
 			c.found("host %d: a row of outcomes cannot be read", r.id)

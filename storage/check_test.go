@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // plantStore returns a store with one host that has rows in every bucket.
@@ -38,40 +38,40 @@ func editExtras(row []byte) []byte {
 }
 
 // editRow changes the row of host 1.
-func editRow(edit func(r *hostRow)) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error {
+func editRow(edit func(r *hostRow)) func(*txn) error {
+	return func(tx *txn) error {
 		var r hostRow
 		if err := getRow(tx, 1, &r); err != nil {
 			return err
 		}
 		edit(&r)
-		return tx.Bucket(bucketHost).Put(appendHostKey(nil, 1), r.append(nil))
+		return tx.bucket(bucketHost).put(appendHostKey(nil, 1), r.append(nil))
 	}
 }
 
 // editValue changes the first row of a bucket.
-func editValue(bucket []byte, edit func(v []byte) []byte) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error {
-		k, v := tx.Bucket(bucket).Cursor().First()
-		return tx.Bucket(bucket).Put(k, edit(append([]byte(nil), v...)))
+func editValue(bucket []byte, edit func(v []byte) []byte) func(*txn) error {
+	return func(tx *txn) error {
+		k, v := tx.bucket(bucket).cursor().first()
+		return tx.bucket(bucket).put(k, edit(append([]byte(nil), v...)))
 	}
 }
 
-func deleteFirst(bucket []byte) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error {
-		k, _ := tx.Bucket(bucket).Cursor().First()
-		return tx.Bucket(bucket).Delete(k)
+func deleteFirst(bucket []byte) func(*txn) error {
+	return func(tx *txn) error {
+		k, _ := tx.bucket(bucket).cursor().first()
+		return tx.bucket(bucket).delete(k)
 	}
 }
 
-func put(bucket, key, value []byte) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put(key, value) }
+func put(bucket, key, value []byte) func(*txn) error {
+	return func(tx *txn) error { return tx.bucket(bucket).put(key, value) }
 }
 
 func TestCheckFinds(t *testing.T) {
 	tests := []struct {
 		name  string
-		plant func(*bolt.Tx) error
+		plant func(*txn) error
 		want  string
 	}{
 		{"row of a host cut", editValue(bucketHost, func(v []byte) []byte { return v[:30] }), "row cannot be read"},
@@ -126,8 +126,8 @@ func TestCheckFinds(t *testing.T) {
 		{"earliest recrawl wrong", editRow(func(r *hostRow) { r.origins[0].NextRecrawl++ }), "NextRecrawl"},
 		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil),
 			"bucket due has 2 rows, 1 belong"},
-		{"due row of a priority gone", func(tx *bolt.Tx) error {
-			return tx.Bucket(bucketDue).Delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
+		{"due row of a priority gone", func(tx *txn) error {
+			return tx.bucket(bucketDue).delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
 		}, "URL 200 is due but has no due row"},
 		{"plain too high", editRow(func(r *hostRow) { r.plain = r.next }), "a full count gives {Queued:181"},
 		{"queries twice", editRow(func(r *hostRow) { r.queries = tally{{5, 1}, {5, 1}} }), "row cannot be read"},
@@ -163,7 +163,7 @@ func TestCheckFinds(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := plantStore(t)
-			if err := s.db.Update(test.plant); err != nil {
+			if err := s.db.update(test.plant); err != nil {
 				t.Fatal(err)
 			}
 			if texts := findings(t, s); !strings.Contains(strings.Join(texts, "\n"), test.want) {
@@ -174,9 +174,9 @@ func TestCheckFinds(t *testing.T) {
 }
 
 // twice gives the newest URL, in the row, the text of one that is in a block.
-func twice(tx *bolt.Tx) error {
+func twice(tx *txn) error {
 	return editRow(func(r *hostRow) {
-		e, _, _ := decodeEntry(tx.Bucket(bucketURL).Get(appendBlockKey(nil, 1, 0)), 1, 0)
+		e, _, _ := decodeEntry(tx.bucket(bucketURL).get(appendBlockKey(nil, 1, 0)), 1, 0)
 		for range r.next - r.spilled - 1 {
 			e.RequestURI += "x"
 		}
@@ -189,20 +189,39 @@ func twice(tx *bolt.Tx) error {
 	})(tx)
 }
 
-// TestCheckDamagedPage breaks a page under an open store: an error, no panic.
+// TestCheckDamagedPage breaks a page under an open store: an error, no panic, and another Open names
+// the page.
 func TestCheckDamagedPage(t *testing.T) {
 	s := plantStore(t)
 	var page int
-	if err := s.db.View(func(tx *bolt.Tx) error { page = int(tx.Bucket(bucketURL).Root()); return nil }); err != nil {
+	if err := s.db.view(func(tx *txn) error { page = int(tx.bucket(bucketURL).bolt.Root()); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	broken := patched(readFile(t, s.Path()), page*s.db.Info().PageSize+8, binary.LittleEndian.AppendUint16(nil, 0x7777))
 	dir := t.TempDir()
-	writeStore(t, dir, broken)
-	damaged := mustOpen(t, dir, Options{ReadOnly: true})
-	defer mustClose(t, damaged)
+	writeStore(t, dir, readFile(t, s.Path()))
+	damaged := mustOpen(t, dir, Options{})
+	writeAt(t, damaged.Path(), int64(page*s.db.pageSize()+8), binary.LittleEndian.AppendUint16(nil, 0x7777))
 	if err := damaged.Check(context.Background(), func(Finding) {}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("check of a file with a broken page: %v", err)
+	}
+	if _, err := damaged.URL(1, 0); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a URL in a broken page: %v", err)
+	}
+	mustClose(t, damaged)
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprint("page ", page)) {
+		t.Errorf("open of a file with a broken page: %v", err)
+	}
+}
+
+// writeAt writes into a file that may be open.
+func writeAt(t *testing.T, path string, at int64, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt(b, at)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -43,16 +41,10 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 	w := s.writer
 	w.reset(s.Counters())
 	id := 0
-	err := s.db.Update(func(tx *bolt.Tx) error {
-		id = tx.ID()
-		if err := upgrade(tx); err != nil {
-			return err
-		}
+	err := s.db.update(func(tx *txn) error {
+		id = tx.id()
 		w.begin(tx)
-		tx.OnCommit(func() {
-			stats := tx.Stats()
-			w.result.Changed = stats.GetPageAlloc()
-		})
+		tx.onCommit(func(changed int64) { w.result.Changed = changed })
 		for i, b := range batches {
 			if err := w.applyWith(b, all[i]); err != nil {
 				return err
@@ -75,20 +67,22 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 // transaction are to write the meta page and to sync it. If the page is visible, the sync has
 // failed: the page may or may not be on the disk, the system may forget it, and a second sync could
 // not tell. So the store takes no more commits. failed also sets the counters to what is read from
-// now on.
+// now on. After damage it takes no more commits either.
 func (s *Store) failed(id int, cause error) error {
 	there := false
-	seen := guard(func() error {
-		return s.db.View(func(tx *bolt.Tx) error {
-			there = id > 0 && tx.ID() >= id
-			counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
-			if !ok {
-				return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
-			}
-			s.counters.Store(&counters)
-			return nil
-		})
+	seen := s.db.view(func(tx *txn) error {
+		there = id > 0 && tx.id() >= id
+		counters, ok := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
+		if !ok {
+			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
+		}
+		s.counters.Store(&counters)
+		return nil
 	})
+	if errors.Is(cause, ErrCorrupt) && !there { // what else is damaged is not known
+		s.doubt = fmt.Errorf("commit to %s: %w", s.path, errors.Join(cause, seen))
+		return s.doubt
+	}
 	if there || seen != nil {
 		s.doubt = fmt.Errorf("commit to %s: %w: %w", s.path, ErrInDoubt, errors.Join(cause, seen))
 		return s.doubt
@@ -132,7 +126,6 @@ type writer struct {
 
 	ids      map[string]HostID // of host names looked up before
 	newIDs   []string          // names that this transaction gave an id
-	arena    arena
 	work     []work
 	row      hostRow
 	index    []tailRef
@@ -164,7 +157,6 @@ func (w *writer) reset(c Counters) {
 	if len(w.ids) > maxIDs {
 		clear(w.ids)
 	}
-	w.arena.reset()
 }
 
 // forgetNames drops the ids that a failed transaction has given out.
@@ -267,7 +259,7 @@ func (w *writer) knownID(name string) HostID {
 	if id, ok := w.ids[name]; ok || !validName(name) {
 		return id
 	}
-	v := w.name.Get([]byte(weburl.ReverseHost(name)))
+	v := w.name.get([]byte(weburl.ReverseHost(name)))
 	if len(v) != hostKeySize {
 		return NoHost
 	}
@@ -281,18 +273,18 @@ func (w *writer) idOf(name string) (HostID, error) {
 	}
 	name = strings.Clone(name) // so that the URL that contains it can be freed
 	key := []byte(weburl.ReverseHost(name))
-	if v := w.name.Get(key); v != nil {
+	if v := w.name.get(key); v != nil {
 		id := HostID(binary.BigEndian.Uint32(v))
 		w.ids[name] = id
 		return id, nil
 	}
 	w.counters.Hosts++
 	id := HostID(w.counters.Hosts)
-	if err := w.name.Put(key, w.arena.copy(appendHostKey(w.key[:0], id))); err != nil {
+	if err := w.name.put(key, appendHostKey(w.key[:0], id)); err != nil {
 		return NoHost, err
 	}
 	row := hostRow{id: id, name: []byte(name)}
-	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(row.append(w.scratch[:0]))); err != nil {
+	if err := w.host.put(appendHostKey(w.key[:0], id), row.append(w.scratch[:0])); err != nil {
 		return NoHost, err
 	}
 	w.ids[name] = id
@@ -304,8 +296,11 @@ func (w *writer) idOf(name string) (HostID, error) {
 func (w *writer) applyHost(b *Batch, items []work) error {
 	id := items[0].host()
 	v := w.hostRows.get(appendHostKey(w.key[:0], id))
-	if v == nil {
-		return fmt.Errorf("%w: no such host", ErrCorrupt)
+	switch {
+	case v == nil && (id == NoHost || uint64(id) > w.counters.Hosts):
+		return errors.New("no such host")
+	case v == nil:
+		return fmt.Errorf("%w: its row is missing", ErrCorrupt)
 	}
 	r := &w.row
 	if !r.decode(id, v) {
@@ -326,7 +321,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
 	if !bytes.Equal(w.scratch, v) { // known links change nothing, and most links are known
-		if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
+		if err := w.host.put(appendHostKey(w.key[:0], id), w.scratch); err != nil {
 			return err
 		}
 	}

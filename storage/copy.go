@@ -1,14 +1,12 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-
-	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Backup writes a copy of the database, as of one moment, while commits go on. It calls begin with
@@ -16,10 +14,10 @@ import (
 // number of bytes written. Meanwhile, pages that commits set free cannot be used again, so the file
 // grows by what is rewritten; later commits use that room.
 func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		w, err := begin(tx.Size())
+	err = s.db.view(func(tx *txn) error {
+		w, err := begin(tx.size())
 		if err == nil {
-			n, err = tx.WriteTo(w)
+			n, err = tx.writeTo(w)
 		}
 		return err
 	})
@@ -59,13 +57,59 @@ func Compact(dir string) (before, after int64, err error) {
 	return before, after, syncDir(dir)
 }
 
-// copyTo writes all rows in the order of their keys to a new file, which gets the mode of like.
+// upgrade replaces a file of an older version by one of this version, as Compact does. After kill -9 at
+// any moment the file is the old one or the new one. The store has the old file until it is opened again.
+func (s *Store) upgrade() error {
+	fresh := s.path + ".upgrade"
+	err := s.copyTo(fresh, s.path)
+	if err == nil {
+		err = os.Rename(fresh, s.path)
+	}
+	if err != nil {
+		return errors.Join(spaceError(err), os.Remove(fresh))
+	}
+	return errors.Join(syncDir(filepath.Dir(s.path)), s.db.close())
+}
+
+// copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode
+// of like.
 func (s *Store) copyTo(path, like string) error {
-	return writeDatabase(path, like, func(to *bolt.DB) error { return bolt.Compact(to, s.db, compactTransaction) })
+	return writeDatabase(path, like, func(to *database) error {
+		w := &rowWriter{db: to}
+		err := s.db.view(func(tx *txn) error { return copyRows(tx, w) })
+		if err != nil {
+			return errors.Join(err, w.drop())
+		}
+		return w.end()
+	})
+}
+
+func copyRows(tx *txn, w *rowWriter) error {
+	for _, name := range buckets() { // an older file lacks some
+		if err := w.begin(name); err != nil {
+			return err
+		}
+	}
+	return tx.buckets(func(name []byte, b *bucket) error {
+		isMeta := bytes.Equal(name, bucketMeta)
+		err := w.begin(name)
+		if err == nil && isMeta {
+			err = putVersion(w.put)
+		}
+		if err != nil {
+			return err
+		}
+		return b.each(func(k, v []byte) error {
+			if isMeta && (bytes.Equal(k, metaVersion) || bytes.Equal(k, metaSums)) {
+				return nil
+			}
+			return w.put(k, v)
+		})
+	})
 }
 
 // writeDatabase makes a new file durable that fill writes. It gets the mode of like.
-func writeDatabase(path, like string, fill func(to *bolt.DB) error) error {
+func writeDatabase(path, like string, fill func(to *database) error) error {
 	info, err := os.Stat(like)
 	if err != nil {
 		return err
@@ -73,8 +117,7 @@ func writeDatabase(path, like string, fill func(to *bolt.DB) error) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	to, err := bolt.Open(path, info.Mode().Perm(),
-		&bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
+	to, err := openDatabase(path, info.Mode().Perm(), Options{NoSync: true})
 	if err != nil {
 		return err
 	}
@@ -83,12 +126,9 @@ func writeDatabase(path, like string, fill func(to *bolt.DB) error) error {
 		err = fill(to)
 	}
 	if err == nil {
-		err = to.Sync()
+		err = to.sync()
 	}
-	if closing := to.Close(); closing != nil && !errors.Is(closing, berrors.ErrDatabaseNotOpen) {
-		err = errors.Join(err, closing)
-	}
-	return err
+	return errors.Join(err, to.close())
 }
 
 func fileSize(path string) (int64, error) {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -222,24 +220,16 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return st, fmt.Errorf("database statistics: %w", err)
 	}
-	st.FileBytes = info.Size()
+	st.FileBytes, st.PageSize = info.Size(), s.db.pageSize()
 	used := 0
 	for _, name := range buckets() {
 		if err := ctx.Err(); err != nil {
 			return st, err
 		}
-		err := s.db.View(func(tx *bolt.Tx) error {
-			st.PageSize = tx.DB().Info().PageSize
-			bucket := tx.Bucket(name)
-			if bucket == nil { // the file is of an older version
-				return nil
+		err := s.db.view(func(tx *txn) error {
+			if b := tx.bucket(name); b != nil { // else the file is of an older version
+				st.Buckets = append(st.Buckets, b.stats(&used))
 			}
-			b := bucket.Stats()
-			used += b.BranchPageN + b.BranchOverflowN + b.LeafPageN + b.LeafOverflowN
-			st.Buckets = append(st.Buckets, BucketStats{
-				Name: string(name), Rows: b.KeyN, Levels: b.Depth,
-				Bytes: int64(b.BranchAlloc + b.LeafAlloc), InUse: int64(b.BranchInuse + b.LeafInuse),
-			})
 			return nil
 		})
 		if err != nil {

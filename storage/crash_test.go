@@ -177,7 +177,7 @@ func TestPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
 	defer func() { mustClose(t, s) }()
-	page := s.db.Info().PageSize
+	page := s.db.pageSize()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := range 12 {
 		before := readFile(t, s.Path())

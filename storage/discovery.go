@@ -143,7 +143,7 @@ func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	}
 	origin.Due++
 	origin.NextDue = dueAtOnce
-	return w.due.Put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
+	return w.due.put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
 }
 
 // match is how far two URLs are equal.
@@ -258,7 +258,7 @@ func (w *writer) spill(r *hostRow) error {
 			end = w.index[i+blockSize].start
 		}
 		key := appendBlockKey(w.key[:0], r.id, r.spilled+uint32(i))
-		if err := w.url.Put(key, w.arena.copy(w.tail[w.index[i].start:end])); err != nil {
+		if err := w.url.put(key, w.tail[w.index[i].start:end]); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // Division divides the hosts of a database among parts. Each part becomes a database of its own
@@ -109,7 +107,7 @@ func (d *Division) Write(ctx context.Context, path string, p Part) (Counters, er
 	if p.Log.Number > 0 {
 		marks[markLog] = p.Log.encode()
 	}
-	err := writeDatabase(path, d.store.path, func(to *bolt.DB) error {
+	err := writeDatabase(path, d.store.path, func(to *database) error {
 		return writeCopies(to, &d.store.key, marks, c)
 	})
 	if err != nil {
@@ -144,44 +142,42 @@ func copiedMarks(all map[string][]byte) map[string][]byte {
 }
 
 // writeCopies writes copies of hosts of several databases to a new one, bucket by bucket.
-func writeCopies(to *bolt.DB, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) (err error) {
+func writeCopies(to *database, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) error {
 	rows := &rowWriter{db: to}
-	defer func() {
-		for _, c := range all {
-			err = errors.Join(err, c.end())
-		}
-		if err != nil {
-			err = errors.Join(err, rows.drop())
-		}
-	}()
 	for _, c := range all {
 		c.to, c.key = rows, key
-		if err := c.begin(); err != nil {
-			return err
-		}
 	}
-	for _, name := range buckets() { // meta, which has the counters, is the last one
+	err := reading(all, func() error { return copyAll(rows, marks, all) })
+	var sum Counters
+	for _, c := range all {
+		sum.Add(c.counters)
+	}
+	if err == nil {
+		err = putNewMeta(rows, key, sum)
+	}
+	if err != nil {
+		return errors.Join(err, rows.drop())
+	}
+	return rows.end()
+}
+
+// copyAll copies the rows of all buckets but meta.
+func copyAll(rows *rowWriter, marks map[string][]byte, all []*rowCopy) error {
+	for _, name := range buckets() {
 		err := rows.begin(name)
 		if string(name) == string(bucketMark) {
 			err = errors.Join(err, putSorted(rows, marks))
 		}
 		for _, c := range all {
 			if err == nil {
-				err = guard(func() error { return c.copyBucket(name) })
+				err = c.copyBucket(name)
 			}
 		}
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", name, err)
 		}
 	}
-	var sum Counters
-	for _, c := range all {
-		sum.Add(c.counters)
-	}
-	if err := putNewMeta(rows, key, sum); err != nil {
-		return err
-	}
-	return rows.end()
+	return nil
 }
 
 // Union makes one database of the hosts of several: those of part 0 of a division of each. No host is in
@@ -222,7 +218,7 @@ func (u *Union) Write(ctx context.Context, path, like string, marks map[string][
 		}
 		all = append(all, c)
 	}
-	err := writeDatabase(path, like, func(to *bolt.DB) error {
+	err := writeDatabase(path, like, func(to *database) error {
 		return writeCopies(to, &u.from[0].store.key, copiedMarks(marks), all...)
 	})
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -111,7 +110,7 @@ func (d *driver) divide(t *rapid.T, parts int) {
 func dump(t tester, s *Store, part func(host string) int) (lines []string) {
 	t.Helper()
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format+"\n", args...)) }
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.db.view(func(tx *txn) error {
 		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
 			rd := reader{tx: tx}
 			if err := getRow(tx, id, &rd.row); err != nil {
@@ -120,8 +119,8 @@ func dump(t tester, s *Store, part func(host string) int) (lines []string) {
 			dumpHost(t, tx, &rd, s.names(t), part, add)
 		}
 		for _, name := range [][]byte{bucketRobots, bucketRobotsHistory, bucketScope, bucketMark} {
-			if b := tx.Bucket(name); b != nil {
-				_ = b.ForEach(func(k, v []byte) error {
+			if b := tx.bucket(name); b != nil {
+				_ = b.each(func(k, v []byte) error {
 					if !isLocal(string(k)) && string(k) != markLog {
 						add("%s %s %x", name, k, v)
 					}
@@ -145,7 +144,7 @@ func (s *Store) names(t tester) (names []string) {
 	return names
 }
 
-func dumpHost(t tester, tx *bolt.Tx, rd *reader, names []string, part func(string) int, add func(string, ...any)) {
+func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) int, add func(string, ...any)) {
 	r := rd.row
 	name := string(r.name)
 	queries := slices.Clone(r.queries)
@@ -166,12 +165,12 @@ func dumpHost(t tester, tx *bolt.Tx, rd *reader, names []string, part func(strin
 		add("%s %+v %+v via %s", name, e, o, via)
 	}
 	for _, bucket := range [][]byte{bucketState, bucketSeen, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata} {
-		b := tx.Bucket(bucket)
+		b := tx.bucket(bucket)
 		if b == nil {
 			continue
 		}
-		c := b.Cursor()
-		for k, v := c.Seek(appendHostKey(nil, r.id)); bytes.HasPrefix(k, appendHostKey(nil, r.id)); k, v = c.Next() {
+		c := b.cursor()
+		for k, v := c.seek(appendHostKey(nil, r.id)); bytes.HasPrefix(k, appendHostKey(nil, r.id)); k, v = c.next() {
 			add("%s %s %x %x", name, bucket, k[hostKeySize:], v)
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -60,7 +58,7 @@ func (s *Store) NewErasure(names weburl.Names) (*Erasure, error) {
 
 // Count counts what Erase would remove, and changes nothing.
 func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
-	err := s.db.View(func(tx *bolt.Tx) error { return e.copy(ctx, tx, discard{}) })
+	err := s.db.view(func(tx *txn) error { return e.copy(ctx, tx, discard{}) })
 	if err != nil {
 		return Erased{}, fmt.Errorf("erase from %s: %w", s.path, err)
 	}
@@ -87,8 +85,8 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 			return fmt.Errorf("erase from %s: %w", s.path, err)
 		}
 	}
-	err := writeDatabase(fresh, s.path, func(to *bolt.DB) error {
-		return s.db.View(func(tx *bolt.Tx) error {
+	err := writeDatabase(fresh, s.path, func(to *database) error {
+		return s.db.view(func(tx *txn) error {
 			w := &rowWriter{db: to}
 			if err := e.copy(ctx, tx, w); err != nil {
 				return errors.Join(err, w.drop())
@@ -122,10 +120,10 @@ func (discard) put(_, _ []byte) error { return nil }
 
 // rowWriter writes rows to a new database, in transactions of bounded size.
 type rowWriter struct {
-	db     *bolt.DB
-	tx     *bolt.Tx
+	db     *database
+	tx     *txn
 	name   []byte
-	bucket *bolt.Bucket
+	bucket *bucket
 	size   int
 }
 
@@ -137,12 +135,12 @@ func (w *rowWriter) begin(bucket []byte) error {
 // open opens the bucket at hand in the transaction at hand.
 func (w *rowWriter) open() (err error) {
 	if w.tx == nil {
-		if w.tx, err = w.db.Begin(true); err != nil {
+		if w.tx, err = w.db.begin(); err != nil {
 			return err
 		}
 	}
-	if w.bucket, err = w.tx.CreateBucketIfNotExists(w.name); err == nil {
-		w.bucket.FillPercent = appendFill
+	if w.bucket, err = w.tx.makeBucket(w.name); err == nil {
+		w.bucket.fill(appendFill)
 	}
 	return err
 }
@@ -157,7 +155,7 @@ func (w *rowWriter) put(k, v []byte) error {
 		}
 		w.size = len(k) + len(v)
 	}
-	return w.bucket.Put(k, v)
+	return w.bucket.put(k, v)
 }
 
 // end commits the transaction at hand.
@@ -167,7 +165,7 @@ func (w *rowWriter) end() error {
 	}
 	tx := w.tx
 	w.tx = nil
-	return tx.Commit()
+	return tx.commit()
 }
 
 // drop ends the transaction at hand without a commit.
@@ -175,20 +173,20 @@ func (w *rowWriter) drop() error {
 	if w.tx == nil {
 		return nil
 	}
-	return w.tx.Rollback()
+	return w.tx.rollback()
 }
 
 // copy passes on what stays of all rows.
-func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
+func (e *Erasure) copy(ctx context.Context, tx *txn, to rowSink) error {
 	var ok bool
-	if e.counters, ok = decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters)); !ok {
+	if e.counters, ok = decodeCounters(tx.bucket(bucketMeta).get(metaCounters)); !ok {
 		return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 	}
 	e.erased = Erased{Hosts: len(e.Hosts)}
 	known := make(map[string]bool)
 	for _, name := range buckets() { // meta, which has the counters, is the last one
 		known[string(name)] = true
-		bucket := tx.Bucket(name)
+		bucket := tx.bucket(name)
 		if bucket == nil { // the file is of an older version, and becomes one of this
 			if err := to.begin(name); err != nil {
 				return err
@@ -199,7 +197,7 @@ func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
 			return fmt.Errorf("bucket %s: %w", name, err)
 		}
 	}
-	return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+	return tx.buckets(func(name []byte, _ *bucket) error {
 		if !known[string(name)] {
 			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
 		}
@@ -207,7 +205,7 @@ func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
 	})
 }
 
-func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket, to rowSink) error {
+func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bucket, to rowSink) error {
 	if err := errors.Join(ctx.Err(), to.begin(name)); err != nil {
 		return err
 	}
@@ -219,7 +217,7 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket
 		return errors.New("this version does not know what it holds of a host")
 	}
 	n := 0
-	err := from.ForEach(func(k, v []byte) error {
+	err := from.each(func(k, v []byte) error {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -241,9 +239,9 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket
 }
 
 // copyMarks passes on what stays of the marks.
-func (e *Erasure) copyMarks(from *bolt.Bucket, to rowSink) error {
+func (e *Erasure) copyMarks(from *bucket, to rowSink) error {
 	before := make(map[string][]byte)
-	if err := from.ForEach(func(k, v []byte) error {
+	if err := from.each(func(k, v []byte) error {
 		before[string(k)] = v
 		return nil
 	}); err != nil {
@@ -425,7 +423,7 @@ func (e *Erasure) meta(k, v []byte) ([]byte, error) {
 	switch string(k) {
 	case string(metaCounters):
 		return appendCounters(nil, e.counters), nil
-	case string(metaVersion):
+	case string(metaVersion), string(metaSums):
 		return binary.BigEndian.AppendUint32(nil, Version), nil
 	}
 	return v, nil

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -84,13 +83,13 @@ func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 		t.Fatalf("%v", err)
 	}
 	rows := make(map[string]string)
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload, bucketMetadata} {
-			b := tx.Bucket(name)
+			b := tx.bucket(name)
 			if b == nil {
 				continue
 			}
-			if err := b.ForEach(func(k, v []byte) error {
+			if err := b.each(func(k, v []byte) error {
 				if _, erased := e.Hosts[hostOfKey(k)]; erased {
 					return nil
 				}
@@ -237,8 +236,8 @@ func TestErase(t *testing.T) {
 // TestEraseKnowsAllBuckets: an erasure refuses a database with a bucket that it does not know.
 func TestEraseKnowsAllBuckets(t *testing.T) {
 	s := openTemp(t, Options{})
-	if err := s.db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucket([]byte("other"))
+	if err := s.db.update(func(tx *txn) error {
+		_, err := tx.makeBucket([]byte("other"))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -362,8 +361,8 @@ func TestEraseOlder(t *testing.T) {
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
 	checkClean(t, s)
-	if err := s.db.View(func(tx *bolt.Tx) error {
-		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
+	if err := s.db.view(func(tx *txn) error {
+		if v, err := fileVersion(tx.bucket(bucketMeta)); v != Version || err != nil {
 			t.Errorf("version %d: %v", v, err)
 		}
 		return nil

@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -57,21 +55,21 @@ type seenItem struct {
 // seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the
 // block behind it.
 func seenBlock(
-	c *bolt.Cursor, host HostID, fingerprint uint64, keyBuf []byte,
+	c *cursor, host HostID, fingerprint uint64, keyBuf []byte,
 ) (key, val []byte, next uint64, more bool) {
 	var k []byte
 	if fingerprint == 1<<64-1 {
-		k, _ = c.Seek(appendHostKey(keyBuf[:0], host+1))
+		k, _ = c.seek(appendHostKey(keyBuf[:0], host+1))
 	} else {
-		k, _ = c.Seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
+		k, _ = c.seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
 	}
 	if k != nil && hostOfKey(k) == host {
 		next, more = binary.BigEndian.Uint64(k[4:]), true
 	}
 	if k == nil {
-		key, val = c.Last()
+		key, val = c.last()
 	} else {
-		key, val = c.Prev()
+		key, val = c.prev()
 	}
 	if key == nil || hostOfKey(key) != host {
 		return nil, nil, next, more
@@ -144,7 +142,7 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
 	w.merge = merged
 	return eachSeenBlock(first, merged, func(first uint64, block []byte) error {
-		return w.seen.Put(appendSeenKey(w.key[:0], host, first), w.arena.copy(block))
+		return w.seen.put(appendSeenKey(w.key[:0], host, first), block)
 	})
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -105,8 +103,8 @@ func (r *hostRow) host() Host {
 	return h
 }
 
-func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
-	v := tx.Bucket(bucketHost).Get(appendHostKey(nil, id))
+func getRow(tx *txn, id HostID, r *hostRow) error {
+	v := tx.bucket(bucketHost).get(appendHostKey(nil, id))
 	if v == nil {
 		return fmt.Errorf("host %d: %w", id, ErrNotFound)
 	}
@@ -118,7 +116,7 @@ func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
 
 // HostByID returns a host by its id, or ErrNotFound.
 func (s *Store) HostByID(id HostID) (h Host, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		var r hostRow
 		if err := getRow(tx, id, &r); err != nil {
 			return err
@@ -132,8 +130,8 @@ func (s *Store) HostByID(id HostID) (h Host, err error) {
 // HostByName returns a host by its canonical name, or ErrNotFound.
 func (s *Store) HostByName(name string) (Host, error) {
 	id := NoHost
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v := tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(name)))
+	err := s.db.view(func(tx *txn) error {
+		v := tx.bucket(bucketName).get([]byte(weburl.ReverseHost(name)))
 		if v == nil {
 			return fmt.Errorf("host %s: %w", name, ErrNotFound)
 		}
@@ -167,16 +165,27 @@ func (s *Store) Hosts(f func(*Host) error) error {
 func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
 	var r hostRow
 	page, more := make([]Host, 0, most), false
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketHost).Cursor()
-		k, v := c.Seek(appendHostKey(nil, id))
-		for ; k != nil && len(page) < most; k, v = c.Next() {
-			if _, ok := r.decodeHead(hostOfKey(k), v); !ok {
-				return fmt.Errorf("host %d: %w: its row cannot be read", hostOfKey(k), ErrCorrupt)
+	id = max(id, 1)
+	err = s.db.view(func(tx *txn) error {
+		c := tx.bucket(bucketHost).cursor()
+		k, v := c.seek(appendHostKey(nil, id))
+		for ; k != nil && len(page) < most; k, v = c.next() {
+			if hostOfKey(k) != id {
+				return fmt.Errorf("host %d: %w: its row is missing", id, ErrCorrupt)
+			}
+			if _, ok := r.decodeHead(id, v); !ok {
+				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
 			}
 			page = append(page, r.host())
+			id++
 		}
-		more = k != nil
+		if more = k != nil; more {
+			return nil
+		}
+		counters, ok := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
+		if !ok || uint64(id) <= counters.Hosts {
+			return fmt.Errorf("host %d: %w: the rows of %d hosts are not all there", id, ErrCorrupt, counters.Hosts)
+		}
 		return nil
 	})
 	if err != nil {
@@ -233,11 +242,11 @@ type nameRow struct {
 
 func (w *nameWalk) read(s *Store) (page []nameRow, err error) {
 	w.more = false
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketName).Cursor()
-		k, v := c.Seek([]byte(max(w.domain, w.last)))
+	err = s.db.view(func(tx *txn) error {
+		c := tx.bucket(bucketName).cursor()
+		k, v := c.seek([]byte(max(w.domain, w.last)))
 		if w.last != "" && string(k) == w.last {
-			k, v = c.Next()
+			k, v = c.next()
 		}
 		for k != nil {
 			name := string(k)
@@ -247,10 +256,10 @@ func (w *nameWalk) read(s *Store) (page []nameRow, err error) {
 				return nil
 			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
 				page = append(page, nameRow{name, hostOfKey(v)})
-				k, v = c.Next()
+				k, v = c.next()
 				w.last = name
 			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org
-				k, v = c.Seek([]byte(w.domain + "."))
+				k, v = c.seek([]byte(w.domain + "."))
 			default:
 				return nil
 			}

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -69,16 +67,16 @@ type pending struct {
 
 // LogPosition returns how far the store has followed its log. Any goroutine may call it.
 func (s *Store) LogPosition() (p LogPosition, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		p, err = getPosition(tx.Bucket(bucketMark))
+	err = s.db.view(func(tx *txn) error {
+		p, err = getPosition(tx.bucket(bucketMark))
 		return err
 	})
 	return p, err
 }
 
 // getPosition reads the mark of the log; the zero LogPosition if there is none.
-func getPosition(marks *bolt.Bucket) (p LogPosition, err error) {
-	v := marks.Get([]byte(markLog))
+func getPosition(marks *bucket) (p LogPosition, err error) {
+	v := marks.get([]byte(markLog))
 	if v == nil {
 		return LogPosition{}, nil
 	}
@@ -154,7 +152,7 @@ func (s *Store) appendPending(log Log, p *pending, w *writer) error {
 			return err
 		}
 	}
-	return putPosition(w.tx.Bucket(bucketMark), LogPosition{p.number, p.sequence})
+	return putPosition(w.tx.bucket(bucketMark), LogPosition{p.number, p.sequence})
 }
 
 // ensureView sets the id of this data directory if there is none. It is on disk before any log has it:
@@ -164,16 +162,16 @@ func (s *Store) ensureView() error {
 		return nil
 	}
 	var id writerID
-	err := s.db.Update(func(tx *bolt.Tx) error {
-		marks := tx.Bucket(bucketMark)
-		if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
+	err := s.db.update(func(tx *txn) error {
+		marks := tx.bucket(bucketMark)
+		if stored := marks.get([]byte(markView)); len(stored) == len(id) {
 			copy(id[:], stored)
 			return nil
 		}
 		if _, err := rand.Read(id[:]); err != nil {
 			return err
 		}
-		return marks.Put([]byte(markView), id[:])
+		return marks.put([]byte(markView), id[:])
 	})
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", markView, err)
@@ -232,7 +230,7 @@ func (s *Store) Replay(all ...LogRecord) error {
 	}
 	key := s.key
 	copy(s.key[:], records[0].key)
-	if err := guard(func() error { return s.replay(records, sequences) }); err != nil {
+	if err := s.replay(records, sequences); err != nil {
 		s.key = key
 		return fmt.Errorf("records %d to %d of the log: %w", records[0].number, position.Number, err)
 	}
@@ -265,12 +263,12 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 		return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
 	}
 	if r.key != nil {
-		if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
+		if err := w.tx.bucket(bucketMeta).put(metaKey, r.key); err != nil {
 			return err
 		}
 	}
-	marks := w.tx.Bucket(bucketMark)
-	if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
+	marks := w.tx.bucket(bucketMark)
+	if view := marks.get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
 		if err := putMarks(marks, r.local); err != nil {
 			return err
 		}
@@ -278,8 +276,8 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 	return putPosition(marks, LogPosition{r.number, sequence})
 }
 
-func putPosition(marks *bolt.Bucket, p LogPosition) error {
-	return marks.Put([]byte(markLog), p.encode())
+func putPosition(marks *bucket, p LogPosition) error {
+	return marks.put([]byte(markLog), p.encode())
 }
 
 // encode returns the value of the mark of the log.
@@ -288,16 +286,16 @@ func (p LogPosition) encode() []byte {
 }
 
 // loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.
-func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
-	marks := tx.Bucket(bucketMark)
+func (s *Store) loadPosition(tx *txn, counters Counters) (err error) {
+	marks := tx.bucket(bucketMark)
 	if s.position, err = getPosition(marks); err != nil || s.position.Number > 0 {
 		return err
 	}
 	s.began = counters == Counters{}
-	if first, _ := tx.Bucket(bucketScope).Cursor().First(); first != nil {
+	if first, _ := tx.bucket(bucketScope).cursor().first(); first != nil {
 		s.began = false
 	}
-	return marks.ForEach(func(name, _ []byte) error {
+	return marks.each(func(name, _ []byte) error {
 		s.began = s.began && isLocal(string(name))
 		return nil
 	})
@@ -307,9 +305,9 @@ func (s *Store) loadPosition(tx *bolt.Tx, counters Counters) (err error) {
 // directory. Two views of one log that have followed it equally far have the same rows; before its first record,
 // which has the key, they differ in that.
 func (s *Store) WriteRows(w io.Writer) error {
-	err := s.db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
-			return bucket.ForEach(func(k, v []byte) error {
+	err := s.db.view(func(tx *txn) error {
+		return tx.buckets(func(name []byte, bucket *bucket) error {
+			return bucket.each(func(k, v []byte) error {
 				if bytes.Equal(name, bucketMark) && isLocal(string(k)) {
 					return nil
 				}
@@ -364,21 +362,19 @@ func keptMarks(path string) (map[string][]byte, error) {
 	}
 	s := &Store{path: path}
 	kept := make(map[string][]byte)
-	err := guard(func() error { return s.open(Options{ReadOnly: true}) })
+	err := s.open(Options{ReadOnly: true})
 	if err == nil {
-		err = guard(func() error {
-			return s.db.View(func(tx *bolt.Tx) error {
-				for _, name := range []string{MarkLedger, MarkUncommitted, markView} {
-					if v := tx.Bucket(bucketMark).Get([]byte(name)); v != nil {
-						kept[name] = bytes.Clone(v)
-					}
+		err = s.db.view(func(tx *txn) error {
+			for _, name := range []string{MarkLedger, MarkUncommitted, markView} {
+				if v := tx.bucket(bucketMark).get([]byte(name)); v != nil {
+					kept[name] = bytes.Clone(v)
 				}
-				return nil
-			})
+			}
+			return nil
 		})
 	}
 	if s.db != nil {
-		err = errors.Join(err, s.db.Close())
+		err = errors.Join(err, s.db.close())
 	}
 	return kept, err
 }
@@ -389,30 +385,28 @@ func adoptSnapshot(path string, kept map[string][]byte) (LogPosition, error) {
 		return LogPosition{}, err
 	}
 	s := &Store{path: path}
-	if err := guard(func() error { return s.open(Options{MapBytes: defaultMapBytes}) }); err != nil {
+	if err := s.open(Options{MapBytes: defaultMapBytes}); err != nil {
 		if s.db != nil {
-			err = errors.Join(err, s.db.Close())
+			err = errors.Join(err, s.db.close())
 		}
 		return LogPosition{}, err
 	}
-	err := guard(func() error {
-		return s.db.Update(func(tx *bolt.Tx) error {
-			marks := tx.Bucket(bucketMark)
-			var local [][]byte
-			err := marks.ForEach(func(name, _ []byte) error {
-				if isLocal(string(name)) {
-					local = append(local, bytes.Clone(name))
-				}
-				return nil
-			})
-			for _, name := range local {
-				err = errors.Join(err, marks.Delete(name))
+	err := s.db.update(func(tx *txn) error {
+		marks := tx.bucket(bucketMark)
+		var local [][]byte
+		err := marks.each(func(name, _ []byte) error {
+			if isLocal(string(name)) {
+				local = append(local, bytes.Clone(name))
 			}
-			return errors.Join(err, putMarks(marks, kept))
+			return nil
 		})
+		for _, name := range local {
+			err = errors.Join(err, marks.delete(name))
+		}
+		return errors.Join(err, putMarks(marks, kept))
 	})
 	if err == nil && s.position.Number == 0 {
 		err = fmt.Errorf("%w: the snapshot has no position in a log", ErrCorrupt)
 	}
-	return s.position, errors.Join(err, s.db.Close())
+	return s.position, errors.Join(err, s.db.close())
 }

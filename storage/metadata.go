@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -74,13 +72,13 @@ func decodeMetadata(b []byte) (Metadata, bool) {
 
 // Metadata returns the metadata of a URL, nil if it has none.
 func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketMetadata)
+	err = s.db.view(func(tx *txn) error {
+		b := tx.bucket(bucketMetadata)
 		if b == nil { // the file is of an older version
 			return nil
 		}
 		var ok bool
-		if m, ok = decodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
+		if m, ok = decodeMetadata(b.get(appendURLKey(nil, host, ordinal))); !ok {
 			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", host, ErrCorrupt, ordinal)
 		}
 		return nil
@@ -92,8 +90,8 @@ func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 // transaction, so there should be few.
 func (s *Store) MetadataOf(urls []Position) (all []Metadata, err error) {
 	all = make([]Metadata, len(urls))
-	err = s.db.View(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketMetadata)
+	err = s.db.view(func(tx *txn) error {
+		b := tx.bucket(bucketMetadata)
 		if b == nil { // the file is of an older version
 			return nil
 		}
@@ -101,7 +99,7 @@ func (s *Store) MetadataOf(urls []Position) (all []Metadata, err error) {
 		for i, at := range urls {
 			key = appendURLKey(key[:0], at.Host, at.Ordinal)
 			var ok bool
-			if all[i], ok = decodeMetadata(b.Get(key)); !ok {
+			if all[i], ok = decodeMetadata(b.get(key)); !ok {
 				return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", at.Host, ErrCorrupt, at.Ordinal)
 			}
 		}
@@ -115,12 +113,12 @@ func (w *writer) putMetadata(host HostID, ordinal uint32, encoded []byte) error 
 	if len(encoded) > MaxMetadata {
 		return ErrMetadata
 	}
-	b, key := w.tx.Bucket(bucketMetadata), appendURLKey(w.key[:0], host, ordinal)
+	b, key := w.tx.bucket(bucketMetadata), appendURLKey(w.key[:0], host, ordinal)
 	if len(encoded) == 0 {
-		return b.Delete(key)
+		return b.delete(key)
 	}
-	b.FillPercent = appendFill
-	return b.Put(key, encoded)
+	b.fill(appendFill)
+	return b.put(key, encoded)
 }
 
 // set gives a URL the outcome and the metadata that a client has put with it.
@@ -164,12 +162,12 @@ func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
 
 // metadata checks the metadata of a host.
 func (c *checker) metadata(r *hostRow) {
-	b := c.tx.Bucket(bucketMetadata)
+	b := c.tx.bucket(bucketMetadata)
 	if b == nil {
 		return
 	}
-	cursor := b.Cursor()
-	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+	cursor := b.cursor()
+	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
 		c.rows[string(bucketMetadata)]++
 		m, ok := decodeMetadata(v)
 		if ordinal := binary.BigEndian.Uint32(k[4:]); !ok || len(m) == 0 || ordinal < r.first || ordinal >= r.next {

@@ -287,17 +287,17 @@ func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
 	origin := &r.origins[d.Origin]
 	if from != 0 {
 		key := appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)
-		if k, _ := w.dueCursor.Seek(key); !bytes.Equal(k, key) {
+		if k, _ := w.dueCursor.seek(key); !bytes.Equal(k, key) {
 			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row",
 				d.Ordinal, d.Origin, d.Priority)
 		}
-		if err := w.due.Delete(key); err != nil {
+		if err := w.due.delete(key); err != nil {
 			return err
 		}
 		origin.Due--
 	}
 	if to != 0 {
-		if err := w.due.Put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
+		if err := w.due.put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
 			return err
 		}
 		origin.Due++
@@ -311,7 +311,7 @@ func (w *writer) firstDue(host HostID, origin uint8) uint32 {
 	var first uint32
 	c := w.dueCursor
 	for class := 0; class < 256; {
-		k, _ := c.Seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
+		k, _ := c.seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
 		if len(k) != dueKeySize || hostOfKey(k) != host || k[4] != origin {
 			break
 		}
@@ -377,5 +377,5 @@ func (w *writer) putStates(r *hostRow, outcomes []recentOutcome) error {
 	}
 	w.scratch = s.append(w.scratch[:0])
 	r.stateTop = max(r.stateTop, block+blockSize)
-	return w.state.Put(key, w.arena.copy(w.scratch))
+	return w.state.put(key, w.scratch)
 }

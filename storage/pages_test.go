@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // branchedStore returns the bytes of a store whose trees have branches.
@@ -49,14 +47,18 @@ func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	writeStore(t, dir, file)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	report := func(f Finding) { texts = append(texts, f.Text) }
 	s, err := Open(dir, Options{ReadOnly: true, MapBytes: 1 << 20})
+	if errors.Is(err, ErrCorrupt) {
+		return texts, errors.Join(err, CheckDamaged(ctx, dir, report))
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer mustClose(t, s)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	err = s.Check(ctx, func(f Finding) { texts = append(texts, f.Text) })
+	err = s.Check(ctx, report)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal("the check does not come to an end")
 	}
@@ -129,8 +131,8 @@ func TestCheckPages(t *testing.T) {
 	writeStore(t, dir, good)
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	branch := 0
-	err := s.db.View(func(tx *bolt.Tx) error {
-		branch = int(tx.Bucket(bucketURL).Root()) * size
+	err := s.db.view(func(tx *txn) error {
+		branch = int(tx.bucket(bucketURL).bolt.Root()) * size
 		return nil
 	})
 	if err != nil {
@@ -157,7 +159,7 @@ func TestCheckPages(t *testing.T) {
 		{"reaching beyond the file", child + 12, le.AppendUint32(nil, 1<<20), "1048576 more"},
 		{"neither branch nor leaf", child + 8, []byte{3, 0}, "neither a branch nor a leaf"},
 		{"a branch without elements", branch + 10, []byte{0, 0}, "neither a branch nor a leaf"},
-		{"too many elements", child + 10, []byte{0xff, 0xfe}, "more than fit"},
+		{"too many elements", child + 10, []byte{0xff, 0xfe}, "has a gap"},
 		{"a key beyond the page", branch + boltHeader, le.AppendUint32(nil, 1<<30), "beyond its end"},
 		{"a value beyond the page", child + boltHeader + 12, le.AppendUint32(nil, 1<<31), "beyond its end"},
 		{"a bucket among rows", child + boltHeader, []byte{1}, "a bucket in place of a row"},

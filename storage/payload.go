@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -103,7 +101,7 @@ func decodeRecentPayloads(d *wire.Decoder) recentPayloads {
 // Payload returns the response in the output that holds a body of a host, given its Outcome.Digest.
 // ok is false if there is none. Any goroutine may call it.
 func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		v, err := findPayload(tx, host, digest)
 		if err != nil || v == nil {
 			return err
@@ -118,9 +116,9 @@ func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err err
 }
 
 // findPayload returns an encoded payload from the host's row or else from the bucket, or nil.
-func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
+func findPayload(tx *txn, host HostID, digest uint64) ([]byte, error) {
 	key, first := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest), uint32(0)
-	if v := tx.Bucket(bucketHost).Get(key[:hostKeySize]); v != nil {
+	if v := tx.bucket(bucketHost).get(key[:hostKeySize]); v != nil {
 		var r hostRow
 		if !r.decodePayloads(host, v) {
 			return nil, fmt.Errorf("host %d: %w: its row cannot be read", host, ErrCorrupt)
@@ -130,11 +128,11 @@ func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 		}
 		first = r.first
 	}
-	b := tx.Bucket(bucketPayload)
+	b := tx.bucket(bucketPayload)
 	if b == nil { // the file is of an older version and no row has overflowed yet
 		return nil, nil
 	}
-	v := b.Get(key)
+	v := b.get(key)
 	if p, ok := decodePayload(v); ok && p.Ordinal < first {
 		return nil, nil // of a URL that is deleted
 	}
@@ -170,19 +168,19 @@ func (w *writer) payload(r *hostRow, p *Payload) error {
 
 // putPayloads moves the payloads of a host's row to the bucket, in the order of their keys.
 func (w *writer) putPayloads(host HostID) error {
-	bucket, err := w.tx.CreateBucketIfNotExists(bucketPayload)
+	bucket, err := w.tx.makeBucket(bucketPayload)
 	if err != nil {
 		return err
 	}
-	cursor := bucket.Cursor()
+	cursor := bucket.cursor()
 	for item := range slices.Chunk(w.payloads, payloadItemSize) {
 		digest := binary.BigEndian.Uint64(item)
 		if gone := w.evicted(cursor, host, digest); gone != nil {
-			if err := bucket.Delete(gone); err != nil {
+			if err := bucket.delete(gone); err != nil {
 				return fmt.Errorf("payload: %w", err)
 			}
 		}
-		if err := bucket.Put(appendPayloadKey(w.key[:0], host, digest), w.arena.copy(item[8:])); err != nil {
+		if err := bucket.put(appendPayloadKey(w.key[:0], host, digest), item[8:]); err != nil {
 			return fmt.Errorf("payload: %w", err)
 		}
 	}
@@ -191,13 +189,13 @@ func (w *writer) putPayloads(host HostID) error {
 
 // evicted returns the key that makes room for a new body, or nil if the set of the body has room or
 // has the body already.
-func (w *writer) evicted(c *bolt.Cursor, host HostID, digest uint64) []byte {
+func (w *writer) evicted(c *cursor, host HostID, digest uint64) []byte {
 	const within = math.MaxUint64 >> payloadSetBits
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]
 	last := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest|within)
-	k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within))
-	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
+	k, v := c.seek(appendPayloadKey(w.key[:0], host, digest&^within))
+	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.next() {
 		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == digest {
 			return nil
 		}
@@ -217,12 +215,12 @@ func (c *checker) payloads(r *hostRow) {
 	for item := range slices.Chunk(r.payloads, payloadItemSize) {
 		c.payload(r, item[:8], item[8:])
 	}
-	b := c.tx.Bucket(bucketPayload)
+	b := c.tx.bucket(bucketPayload)
 	if b == nil {
 		return
 	}
-	cursor, prefix := b.Cursor(), appendHostKey(nil, r.id)
-	for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
+	cursor, prefix := b.cursor(), appendHostKey(nil, r.id)
+	for k, v := cursor.seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.next() {
 		c.rows[string(bucketPayload)]++
 		c.payload(r, k[len(prefix):], v)
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
@@ -42,10 +40,10 @@ func overflow(t *testing.T, s *Store, host HostID) {
 // countPayloads counts the payloads in the row of host 1, and the rows of the bucket.
 func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 	t.Helper()
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.db.view(func(tx *txn) error {
 		var r hostRow
-		if b := tx.Bucket(bucketPayload); b != nil {
-			bucket = b.Stats().KeyN
+		if b := tx.bucket(bucketPayload); b != nil {
+			bucket = b.keys()
 		}
 		err := getRow(tx, 1, &r)
 		row = len(r.payloads) / payloadItemSize
@@ -170,7 +168,7 @@ func TestPayloadInOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.Update(func(tx *bolt.Tx) error { return tx.DeleteBucket(bucketPayload) }); err != nil {
+	if err := s.db.update(func(tx *txn) error { return tx.bolt.DeleteBucket(bucketPayload) }); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
@@ -191,7 +189,7 @@ func TestPayloadsOnlyInBucket(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	old, kept := bodyAt(1, 5, 10), bodyAt(1, 6, 11)
 	for _, p := range []Payload{old, kept} {
-		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
+		if err := s.db.update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
 			appendPayload(nil, &p))); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +282,7 @@ func TestPayloadsDamaged(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{})
 	defer mustClose(t, s)
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
+	if err := s.db.update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
@@ -323,7 +321,7 @@ func TestConcurrentPayload(t *testing.T) {
 
 // pagesWritten counts the pages that transactions allocated.
 func pagesWritten(s *Store) int64 {
-	stats := s.db.Stats()
+	stats := s.db.bolt.Stats()
 	return stats.TxStats.GetPageCount()
 }
 

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Policy returns the stored robots record of an origin, nil if there is none.
+// Policy returns the stored robots record of an origin, nil if there is none. One that is damaged counts
+// as none: the robots.txt is fetched again before any page of the origin.
 func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		record = append(record, tx.Bucket(bucketRobots).Get([]byte(o.String()))...)
+	err = s.db.view(func(tx *txn) error {
+		if v, ok := tx.bucket(bucketRobots).whole([]byte(o.String())); ok {
+			record = append(record, v...)
+		}
 		return nil
 	})
 	return record, err
@@ -21,19 +22,42 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 // RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there
 // are none.
 func (s *Store) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
-			encoded = append(encoded, b.Get([]byte(o.String()))...)
+	err = s.db.view(func(tx *txn) error {
+		if b := tx.bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
+			encoded = append(encoded, b.get([]byte(o.String()))...)
 		}
 		return nil
 	})
 	return encoded, err
 }
 
+// RobotsRecords calls f for each origin with a robots record or earlier versions of its robots.txt, nil for
+// what it does not have. It reads all of them in one transaction. They are valid during the call only.
+func (s *Store) RobotsRecords(f func(origin string, record, history []byte) error) error {
+	return s.db.view(func(tx *txn) error {
+		records, past := tx.bucket(bucketRobots), tx.bucket(bucketRobotsHistory)
+		err := records.each(func(k, v []byte) error {
+			if past == nil {
+				return f(string(k), v, nil)
+			}
+			return f(string(k), v, past.get(k))
+		})
+		if err != nil || past == nil {
+			return err
+		}
+		return past.each(func(k, v []byte) error {
+			if records.has(k) {
+				return nil
+			}
+			return f(string(k), nil, v)
+		})
+	})
+}
+
 // Mark returns a mark as last committed, nil if it was never set.
 func (s *Store) Mark(name string) (mark []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
+	err = s.db.view(func(tx *txn) error {
+		mark = append(mark, tx.bucket(bucketMark).get([]byte(name))...)
 		return nil
 	})
 	return mark, err
@@ -42,9 +66,9 @@ func (s *Store) Mark(name string) (mark []byte, err error) {
 // Marks returns the marks whose names begin with a prefix, by name.
 func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 	marks = make(map[string][]byte)
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketMark).Cursor()
-		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
+	err = s.db.view(func(tx *txn) error {
+		c := tx.bucket(bucketMark).cursor()
+		for k, v := c.seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.next() {
 			marks[string(k)] = append([]byte(nil), v...)
 		}
 		return nil
@@ -54,8 +78,8 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 
 // ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
 func (s *Store) ScopeSeeds() (urls []string, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
+	err = s.db.view(func(tx *txn) error {
+		return tx.bucket(bucketScope).each(func(k, _ []byte) error {
 			urls = append(urls, string(k))
 			return nil
 		})
@@ -67,13 +91,13 @@ func (w *writer) putPolicies(policies []Policy) error {
 	if len(policies) == 0 {
 		return nil
 	}
-	bucket := w.tx.Bucket(bucketRobots)
+	bucket := w.tx.bucket(bucketRobots)
 	for _, p := range policies {
 		key := []byte(p.Origin.String())
-		if bucket.Get(key) == nil {
+		if !bucket.has(key) {
 			w.counters.Policies++
 		}
-		if err := bucket.Put(key, p.Record); err != nil {
+		if err := bucket.put(key, p.Record); err != nil {
 			return fmt.Errorf("robots record of %s: %w", p.Origin, err)
 		}
 	}
@@ -85,12 +109,12 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 	if len(history) == 0 {
 		return nil
 	}
-	bucket, err := w.tx.CreateBucketIfNotExists(bucketRobotsHistory)
+	bucket, err := w.tx.makeBucket(bucketRobotsHistory)
 	if err != nil {
 		return err
 	}
 	for _, p := range history {
-		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
+		if err := bucket.put([]byte(p.Origin.String()), p.Record); err != nil {
 			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
 		}
 	}
@@ -99,7 +123,7 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 
 func (w *writer) putMeta(b *Batch) error {
 	for _, seed := range b.ScopeSeeds {
-		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
+		if err := w.tx.bucket(bucketScope).put([]byte(seed), []byte{1}); err != nil {
 			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}
 	}
@@ -108,18 +132,18 @@ func (w *writer) putMeta(b *Batch) error {
 			return fmt.Errorf("mark %s belongs to the store", name)
 		}
 	}
-	if err := putMarks(w.tx.Bucket(bucketMark), b.Marks); err != nil {
+	if err := putMarks(w.tx.bucket(bucketMark), b.Marks); err != nil {
 		return err
 	}
-	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
+	return w.tx.bucket(bucketMeta).put(metaCounters, appendCounters(nil, w.counters))
 }
 
 // putMarks sets marks; nil removes one.
-func putMarks(marks *bolt.Bucket, all map[string][]byte) error {
+func putMarks(marks *bucket, all map[string][]byte) error {
 	for name, mark := range all {
-		put := func() error { return marks.Put([]byte(name), mark) }
+		put := func() error { return marks.put([]byte(name), mark) }
 		if mark == nil {
-			put = func() error { return marks.Delete([]byte(name)) }
+			put = func() error { return marks.delete([]byte(name)) }
 		}
 		if err := put(); err != nil {
 			return fmt.Errorf("mark %s: %w", name, err)

@@ -55,7 +55,7 @@ func cutPower(t *testing.T, seeds uint64) {
 		d.model.limits = o.limits()
 		for n := range 10 {
 			if n == 5 {
-				age(t, d.store) // the next commit brings the file to the version in force
+				age(t, d.store)
 				d.model.age()
 			}
 			b := d.model.randomBatch(rng, 30*n, d.store.Fingerprint)
@@ -66,7 +66,7 @@ func cutPower(t *testing.T, seeds uint64) {
 			mustCommit(t, d.store, &b)
 			now, after := d.store.Counters(), readFile(t, d.store.Path())
 			d.model.apply(&b)
-			for _, cut := range images(rng, before, after, d.store.db.Info().PageSize) {
+			for _, cut := range images(rng, before, after, d.store.db.pageSize()) {
 				reopenCut(t, cut, then, now, &b, &driver{dir: t.TempDir(), model: d.model}, o)
 			}
 		}

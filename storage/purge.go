@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // Purge deletes URLs of a host, in two steps that the caller makes one after the other, each in as
@@ -41,15 +39,15 @@ func (r *hostRow) urls() uint32 { return r.next - r.first }
 // URLs. It is math.MaxUint64 if there are no more rows behind it.
 func (s *Store) PurgeRange(host HostID, from uint64) (to uint64, err error) {
 	to = math.MaxUint64
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		for _, name := range [][]byte{bucketSeen, bucketPayload} {
-			b := tx.Bucket(name)
+			b := tx.bucket(name)
 			if b == nil {
 				continue // the file is of an older version
 			}
-			c, n := b.Cursor(), 0
-			k, _ := c.Seek(appendSeenKey(nil, host, from))
-			for ; len(k) == seenKeySize && hostOfKey(k) == host; k, _ = c.Next() {
+			c, n := b.cursor(), 0
+			k, _ := c.seek(appendSeenKey(nil, host, from))
+			for ; len(k) == seenKeySize && hostOfKey(k) == host; k, _ = c.next() {
 				if at := binary.BigEndian.Uint64(k[4:]); n == mostPurgedRows {
 					to = min(to, at-1)
 					break
@@ -93,12 +91,12 @@ func (w *writer) purgeURLs(r *hostRow, below uint32) error {
 		rows, last = math.MaxUint32, math.MaxUint32
 	}
 	for _, span := range []struct {
-		bucket   *bolt.Bucket
+		bucket   *bucket
 		from, to uint32
 	}{
 		{w.url, blockOf(r.first), rows},
 		{w.state, blockOf(r.first), rows},
-		{w.tx.Bucket(bucketMetadata), r.first, last},
+		{w.tx.bucket(bucketMetadata), r.first, last},
 	} {
 		from := binary.BigEndian.AppendUint32(appendHostKey(nil, r.id), span.from)
 		to := binary.BigEndian.AppendUint32(appendHostKey(nil, r.id), span.to)
@@ -116,7 +114,7 @@ func (w *writer) purgeURLs(r *hostRow, below uint32) error {
 		return nil
 	}
 	r.queries, r.digests, r.errors, w.refusals = r.queries[:0], r.digests[:0], r.errors[:0], w.refusals[:0]
-	return w.trap.Delete(appendHostKey(w.key[:0], r.id))
+	return w.trap.delete(appendHostKey(w.key[:0], r.id))
 }
 
 // uncount takes a URL out of the counts of its host and out of the rows of due URLs and recrawls.
@@ -165,10 +163,10 @@ func (w *writer) entry(r *hostRow, ordinal uint32) (Entry, error) {
 }
 
 // deleteRows deletes the rows with keys from one to below another.
-func deleteRows(b *bolt.Bucket, from, to []byte) error {
-	c := b.Cursor()
-	for k, _ := c.Seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.Seek(from) {
-		if err := c.Delete(); err != nil {
+func deleteRows(b *bucket, from, to []byte) error {
+	c := b.cursor()
+	for k, _ := c.seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.seek(from) {
+		if err := c.delete(); err != nil {
 			return err
 		}
 	}
@@ -224,7 +222,7 @@ func (w *writer) purgeSeen(r *hostRow, from, to uint64) error {
 
 // purgePayloads removes the payloads of deleted URLs.
 func (w *writer) purgePayloads(r *hostRow, from, to uint64) error {
-	b := w.tx.Bucket(bucketPayload)
+	b := w.tx.bucket(bucketPayload)
 	if b == nil {
 		return nil
 	}
@@ -238,20 +236,20 @@ func (w *writer) purgePayloads(r *hostRow, from, to uint64) error {
 
 // purgeRows replaces the rows of a host in a bucket whose keys end in a number from one to another.
 // Rows without anything kept are deleted.
-func (w *writer) purgeRows(b *bolt.Bucket, host HostID, from, to uint64, keep func(v []byte) []byte) error {
+func (w *writer) purgeRows(b *bucket, host HostID, from, to uint64, keep func(v []byte) []byte) error {
 	type row struct{ key, value []byte }
 	var changed []row
-	c := b.Cursor()
-	k, v := c.Seek(appendSeenKey(nil, host, from))
-	for ; len(k) == seenKeySize && hostOfKey(k) == host && binary.BigEndian.Uint64(k[4:]) <= to; k, v = c.Next() {
+	c := b.cursor()
+	k, v := c.seek(appendSeenKey(nil, host, from))
+	for ; len(k) == seenKeySize && hostOfKey(k) == host && binary.BigEndian.Uint64(k[4:]) <= to; k, v = c.next() {
 		if kept := keep(v); len(kept) < len(v) {
 			changed = append(changed, row{bytes.Clone(k), kept})
 		}
 	}
 	for _, row := range changed {
-		put := func() error { return b.Put(row.key, row.value) }
+		put := func() error { return b.put(row.key, row.value) }
 		if len(row.value) == 0 {
-			put = func() error { return b.Delete(row.key) }
+			put = func() error { return b.delete(row.key) }
 		}
 		if err := put(); err != nil {
 			return err

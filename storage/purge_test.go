@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -19,12 +17,12 @@ import (
 func rowsOf(t *testing.T, s *Store, host HostID) map[string]int {
 	t.Helper()
 	rows := make(map[string]int)
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.db.view(func(tx *txn) error {
 		for _, name := range [][]byte{
 			bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata,
 		} {
-			c := tx.Bucket(name).Cursor()
-			for k, _ := c.Seek(appendHostKey(nil, host)); k != nil && hostOfKey(k) == host; k, _ = c.Next() {
+			c := tx.bucket(name).cursor()
+			for k, _ := c.seek(appendHostKey(nil, host)); k != nil && hostOfKey(k) == host; k, _ = c.next() {
 				rows[string(name)]++
 			}
 		}

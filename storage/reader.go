@@ -3,8 +3,6 @@ package storage
 import (
 	"fmt"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/internal/wire"
 )
@@ -17,7 +15,7 @@ type Head struct {
 
 // reader reads URLs of one host and keeps the last block.
 type reader struct {
-	tx    *bolt.Tx
+	tx    *txn
 	row   hostRow
 	block []byte
 	at    uint32 // ordinal of block's first entry
@@ -35,7 +33,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 		index = int(ordinal % blockSize)
 		if !rd.have || rd.at != blockOf(ordinal) {
 			rd.at, rd.have = blockOf(ordinal), true
-			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
+			rd.block = rd.tx.bucket(bucketURL).get(appendBlockKey(nil, rd.row.id, ordinal))
 		}
 		block = rd.block
 	}
@@ -51,7 +49,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	body, ok := rd.row.recentOutcome(ordinal)
 	if !ok && ordinal < rd.row.stateTop {
-		block := rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal))
+		block := rd.tx.bucket(bucketState).get(appendBlockKey(nil, rd.row.id, ordinal))
 		body, ok = findSlot(block, uint8(ordinal%blockSize))
 	}
 	if !ok {
@@ -80,7 +78,7 @@ func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error)
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host.ID, &rd.row); err != nil {
 			return err
@@ -107,7 +105,7 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 		return 0, ErrNotFound
 	}
 	text := u.RequestURI()
-	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
+	_, block, _, _ := seenBlock(rd.tx.bucket(bucketSeen).cursor(), rd.row.id, fingerprint, nil)
 	candidates := seenOrdinals(block, fingerprint, nil)
 	tail := wire.NewDecoder(rd.row.tail)
 	for ordinal := rd.row.spilled; tail.Len() > 0; ordinal++ {
@@ -157,7 +155,7 @@ func (r *hostRow) identity(e *Entry) weburl.URL {
 
 // URL returns the text of a URL by host and ordinal.
 func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err
@@ -179,7 +177,7 @@ func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 // ordinal to go on from, which is the host's tail if there are no more.
 func (s *Store) URLs(host HostID, from uint32, most int, f func(Head)) (next uint32, err error) {
 	next = from
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

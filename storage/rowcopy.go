@@ -3,12 +3,9 @@ package storage
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/internal/wire"
@@ -27,22 +24,20 @@ type rowCopy struct {
 
 	key      *[keySize]byte // of the other database
 	to       rowSink
-	tx       *bolt.Tx
+	tx       *txn
 	counters Counters // of what was copied
 	row      []byte   // the key of the row at hand
 	rows     int
 }
 
-// begin begins to read, all of it as of one moment.
-func (c *rowCopy) begin() (err error) {
-	if c.tx, err = c.from.db.Begin(false); err != nil {
-		return err
-	}
+// begin takes a transaction to read from, all of it as of one moment.
+func (c *rowCopy) begin(tx *txn) error {
+	c.tx = tx
 	known := make(map[string]bool)
 	for _, name := range buckets() {
 		known[string(name)] = true
 	}
-	return c.tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+	return tx.buckets(func(name []byte, _ *bucket) error {
 		if !known[string(name)] {
 			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
 		}
@@ -50,18 +45,23 @@ func (c *rowCopy) begin() (err error) {
 	})
 }
 
-// end ends to read.
-func (c *rowCopy) end() error {
-	if c.tx == nil {
-		return nil
+// reading calls f while all copies read.
+func reading(all []*rowCopy, f func() error) error {
+	if len(all) == 0 {
+		return f()
 	}
-	return c.tx.Rollback()
+	return all[0].from.db.view(func(tx *txn) error {
+		if err := all[0].begin(tx); err != nil {
+			return err
+		}
+		return reading(all[1:], f)
+	})
 }
 
 // copyBucket copies the rows of a bucket, in the order of their keys. Those of meta and the marks are
 // not copied.
 func (c *rowCopy) copyBucket(name []byte) error {
-	from := c.tx.Bucket(name)
+	from := c.tx.bucket(name)
 	if from == nil { // the file is of an older version, and the copy is one of this
 		return c.ctx.Err()
 	}
@@ -113,8 +113,8 @@ func (c *rowCopy) canceled() error {
 }
 
 // each calls f for all rows of a bucket.
-func (c *rowCopy) each(from *bolt.Bucket, f func(k, v []byte) error) error {
-	return from.ForEach(func(k, v []byte) error {
+func (c *rowCopy) each(from *bucket, f func(k, v []byte) error) error {
+	return from.each(func(k, v []byte) error {
 		if err := c.canceled(); err != nil {
 			return err
 		}
@@ -126,11 +126,11 @@ func same(_ HostID, v []byte) ([]byte, error) { return v, nil }
 
 // ofHosts copies the rows whose keys begin with the id of a host that is copied. change returns the
 // value in the copy.
-func (c *rowCopy) ofHosts(from *bolt.Bucket, change func(HostID, []byte) ([]byte, error)) error {
-	cursor := from.Cursor()
+func (c *rowCopy) ofHosts(from *bucket, change func(HostID, []byte) ([]byte, error)) error {
+	cursor := from.cursor()
 	return c.hosts(func(host HostID) error {
 		prefix := appendHostKey(nil, host)
-		for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
+		for k, v := cursor.seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.next() {
 			err := c.canceled()
 			if err == nil {
 				v, err = change(host, v)
@@ -148,7 +148,7 @@ func (c *rowCopy) ofHosts(from *bolt.Bucket, change func(HostID, []byte) ([]byte
 }
 
 // ofOrigins copies and counts the rows that are keyed by origins.
-func (c *rowCopy) ofOrigins(from *bolt.Bucket, count *uint64) error {
+func (c *rowCopy) ofOrigins(from *bucket, count *uint64) error {
 	return c.each(from, func(k, v []byte) error {
 		o, err := weburl.ParseOrigin(string(k))
 		if err != nil {
@@ -297,10 +297,7 @@ func putNewMeta(to rowSink, key *[keySize]byte, c Counters) error {
 	if err := to.begin(bucketMeta); err != nil {
 		return err
 	}
-	return putSorted(to, map[string][]byte{
-		string(metaVersion): binary.BigEndian.AppendUint32(nil, Version), string(metaKey): key[:],
-		string(metaCounters): appendCounters(nil, c),
-	})
+	return errors.Join(putVersion(to.put), to.put(metaKey, key[:]), to.put(metaCounters, appendCounters(nil, c)))
 }
 
 // isErased reports whether a host is the rest of an erased one.

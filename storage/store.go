@@ -10,19 +10,17 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Version is the version of the layout that this code writes. The code also reads older versions
 // and converts their rows when it writes them.
-const Version = 4
+const Version = 5
 
 // FileName is the name of the database in the data directory.
 const FileName = "amble.db"
@@ -83,7 +81,7 @@ func (o *Options) limits() limits {
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
-	db       *bolt.DB
+	db       *database
 	path     string
 	key      [keySize]byte
 	limits   limits
@@ -97,6 +95,7 @@ type Store struct {
 	view     writerID    // of this data directory; zero: not read yet
 	pending  *pending    // on its way into the log; nil: nothing
 	began    bool        // the store has nothing that a log would lack, so one may begin with it
+	created  bool        // by Open
 }
 
 // openTimeout is how long Open waits for the lock of another process.
@@ -125,9 +124,9 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
-	if err := guard(func() error { return s.open(o) }); err != nil {
+	if err := s.open(o); err != nil {
 		if s.db != nil {
-			err = errors.Join(err, s.db.Close())
+			err = errors.Join(err, s.db.close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
 			err = errors.Join(err, os.Remove(path)) // the part that found room is no database
@@ -138,33 +137,34 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(o Options) error {
-	var file *os.File // the one that is locked
-	db, err := bolt.Open(s.path, 0o640, &bolt.Options{
-		Timeout:         openTimeout,
-		FreelistType:    bolt.FreelistMapType,
-		ReadOnly:        o.ReadOnly,
-		NoSync:          o.NoSync,
-		MaxSize:         o.MaxBytes,
-		InitialMmapSize: o.MapBytes,
-		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			file, err = os.OpenFile(name, flag, mode)
-			return file, err
-		},
-	})
-	if err != nil {
-		return openError(err)
-	}
-	s.db = db
-	if err := s.checkPath(file); err != nil {
+	var err error
+	if s.db, err = openDatabase(s.path, 0o640, o); err != nil {
 		return err
 	}
-	if err := s.load(o.ReadOnly); err != nil || o.ReadOnly || o.NoSync {
+	if err := s.checkPath(s.db.file); err != nil {
 		return err
 	}
-	if err := confirm(file); err != nil {
-		return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
+	if err := s.db.verify(); err != nil {
+		return err
 	}
-	return nil
+	if err := s.load(o.ReadOnly); err != nil {
+		return err
+	}
+	if err := s.db.verifyRows(); err != nil || o.ReadOnly {
+		return err
+	}
+	if !o.NoSync {
+		if err := confirm(s.db.file); err != nil {
+			return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
+		}
+	}
+	if s.db.summed {
+		return nil
+	}
+	if err := s.upgrade(); err != nil {
+		return fmt.Errorf("bring the database over to version %d: %w", Version, err)
+	}
+	return s.open(o)
 }
 
 // checkPath returns an error if the locked file is no longer the one at its path: while Open waited
@@ -184,42 +184,23 @@ func (s *Store) checkPath(f *os.File) error {
 	return nil
 }
 
-// guard calls f and turns what bbolt does with a damaged page, a panic or an access to unmapped
-// memory, into an error.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", ErrCorrupt, r)
-		}
-	}()
-	return f()
-}
-
-func openError(err error) error {
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return ErrInUse
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
-		errors.Is(err, berrors.ErrChecksum):
-		return fmt.Errorf("%w: %w", ErrNotDatabase, err)
-	}
-	return spaceError(err)
-}
-
 // Close closes the file. No other method may be called after it.
 func (s *Store) Close() error {
-	if err := s.db.Close(); err != nil {
+	if err := s.db.close(); err != nil {
 		return fmt.Errorf("close %s: %w", s.path, err)
 	}
 	return nil
 }
+
+// Created reports whether Open has found no database, or a file of 0 bytes, and made a new one.
+func (s *Store) Created() bool { return s.created }
 
 // Path returns the path of the database file.
 func (s *Store) Path() string { return s.path }
 
 var (
 	metaVersion  = []byte("version")
+	metaSums     = []byte("sums")
 	metaKey      = []byte("key")
 	metaCounters = []byte("counters")
 )
@@ -228,46 +209,65 @@ var (
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
-	err := s.db.View(func(tx *bolt.Tx) error {
-		meta := tx.Bucket(bucketMeta)
+	err := s.db.view(func(tx *txn) error {
+		meta := tx.bucket(bucketMeta)
 		if meta == nil {
-			if k, _ := tx.Cursor().First(); k != nil || readOnly {
-				return ErrNotDatabase
-			}
 			fresh = true
-			return nil
+			return lacksMeta(tx, readOnly)
 		}
 		version, err := fileVersion(meta)
 		if err != nil {
 			return err
 		}
-		if k := meta.Get(metaKey); len(k) != keySize {
+		s.db.summed = version >= firstSummed
+		if k := meta.get(metaKey); len(k) != keySize {
 			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
 		} else {
 			copy(s.key[:], k)
 		}
 		for _, name := range buckets() {
-			if tx.Bucket(name) == nil && !addedLater(name, version) {
+			if tx.bucket(name) == nil && !addedLater(name, version) {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
 		}
 		var ok bool
-		if counters, ok = decodeCounters(meta.Get(metaCounters)); !ok {
+		if counters, ok = decodeCounters(meta.get(metaCounters)); !ok {
 			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 		}
 		return s.loadPosition(tx, counters)
 	})
 	if err == nil && fresh {
-		s.began = true
+		s.began, s.created = true, true
 		err = s.create()
 	}
 	s.counters.Store(&counters)
 	return err
 }
 
-// fileVersion returns the version of a file, or an error if this code cannot read that version.
-func fileVersion(meta *bolt.Bucket) (uint32, error) {
-	v := meta.Get(metaVersion)
+// lacksMeta returns the error for a file without the bucket meta; nil: it is a new one.
+func lacksMeta(tx *txn, readOnly bool) error {
+	err := tx.buckets(func([]byte, *bucket) error { return ErrNotDatabase })
+	for _, name := range buckets() {
+		if tx.bucket(name) != nil {
+			return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, bucketMeta)
+		}
+	}
+	if err == nil && readOnly {
+		return ErrNotDatabase
+	}
+	return err
+}
+
+// fileVersion returns the version of a file, or an error if this code cannot read that version. From
+// version 5 on a file has its version twice, the second time with a checksum: if the one that all
+// programs read were taken for that of an older file, so would be its rows.
+func fileVersion(meta *bucket) (uint32, error) {
+	v, again := meta.bolt.Get(metaVersion), meta.bolt.Get(metaSums)
+	if again != nil {
+		if n, ok := withoutSum(meta.seed, metaSums, again); !ok || !bytes.Equal(n, v) || len(v) != 4 {
+			return 0, fmt.Errorf("%w: its version cannot be read", ErrCorrupt)
+		}
+	}
 	if len(v) != 4 {
 		return 0, fmt.Errorf("%w: it has no version", ErrNotDatabase)
 	}
@@ -278,8 +278,19 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	case n > Version:
 		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir",
 			ErrNewer, n, Version)
+	case n >= firstSummed && again == nil:
+		return 0, fmt.Errorf("%w: its version has no checksum", ErrCorrupt)
 	}
 	return n, nil
+}
+
+// firstSummed is the first version in which rows have checksums.
+const firstSummed = 5
+
+// putVersion writes the version of this code into the bucket meta.
+func putVersion(put func(k, v []byte) error) error {
+	version := binary.BigEndian.AppendUint32(nil, Version)
+	return errors.Join(put(metaVersion, version), put(metaSums, version))
 }
 
 // addedLater reports whether a file of the given version may lack a bucket.
@@ -289,110 +300,44 @@ func addedLater(name []byte, version uint32) bool {
 		version < 4 && bytes.Equal(name, bucketMetadata)
 }
 
-// upgrade sets the version of an older file to Version. It runs in the first transaction that
-// writes rows of this version. Rows of an older version stay as they are until they are next
-// written.
-func upgrade(tx *bolt.Tx) error {
-	meta := tx.Bucket(bucketMeta)
-	if version, err := fileVersion(meta); err != nil || version == Version {
-		return err
-	}
-	for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketMetadata} {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return fmt.Errorf("upgrade the file to version %d: %w", Version, err)
-		}
-	}
-	return meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version))
-}
-
 func (s *Store) create() error {
 	if _, err := rand.Read(s.key[:]); err != nil {
 		return fmt.Errorf("create the key of the store: %w", err)
 	}
-	return spaceError(s.db.Update(func(tx *bolt.Tx) error {
+	return spaceError(s.db.update(func(tx *txn) error {
 		for _, name := range buckets() {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			if _, err := tx.makeBucket(name); err != nil {
 				return err
 			}
 		}
-		meta := tx.Bucket(bucketMeta)
+		meta := tx.bucket(bucketMeta)
 		return errors.Join(
-			meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version)),
-			meta.Put(metaKey, s.key[:]),
-			meta.Put(metaCounters, appendCounters(nil, Counters{})),
+			putVersion(meta.put),
+			meta.put(metaKey, s.key[:]),
+			meta.put(metaCounters, appendCounters(nil, Counters{})),
 		)
 	}))
 }
 
 // transaction holds the buckets and cursors of bbolt while a batch is written.
 type transaction struct {
-	tx                                               *bolt.Tx
-	host, url, seen, state, due, recrawl, name, trap *bolt.Bucket
-	hostRows, urlRows, stateRows                     rows
-	seenCursor, dueCursor, recrawlCursor             *bolt.Cursor
+	tx                                               *txn
+	host, url, seen, state, due, recrawl, name, trap *bucket
+	hostRows, urlRows, stateRows                     *cursor
+	seenCursor, dueCursor, recrawlCursor             *cursor
 }
 
 // appendFill is the fill of the pages of url and state, whose rows arrive in the order of their
 // keys within a host. With bbolt's half, the file would be a third larger.
 const appendFill = 0.9
 
-func (w *writer) begin(tx *bolt.Tx) {
+func (w *writer) begin(tx *txn) {
 	w.tx = tx
-	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
-	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
-	w.recrawl, w.trap = tx.Bucket(bucketRecrawl), tx.Bucket(bucketTrap)
-	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
-	w.hostRows, w.urlRows, w.stateRows = rows{w.host.Cursor()}, rows{w.url.Cursor()}, rows{w.state.Cursor()}
-	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.Cursor(), w.due.Cursor(), w.recrawl.Cursor()
-}
-
-// rows finds the values of a bucket by their keys with one cursor, where Bucket.Get makes one for
-// every call.
-type rows struct{ cursor *bolt.Cursor }
-
-// get returns the value of a key, or nil.
-func (r rows) get(key []byte) []byte {
-	if k, v := r.cursor.Seek(key); bytes.Equal(k, key) {
-		return v
-	}
-	return nil
-}
-
-// arena holds the values of one transaction. bbolt refers to them until the commit; then the next
-// transaction uses the memory again.
-type arena struct {
-	chunks [][]byte
-	used   int // chunks in use, the last of them not yet full
-}
-
-// The size of the chunks of an arena: each is twice as large as the one before, up to arenaChunk. So a
-// database with small transactions takes little memory.
-const arenaFirst, arenaChunk = 16 << 10, 1 << 20
-
-// copy returns a copy of b that is valid until reset.
-func (a *arena) copy(b []byte) []byte {
-	if len(b) > arenaChunk/4 {
-		return append([]byte(nil), b...)
-	}
-	for a.used == 0 || len(a.chunks[a.used-1])+len(b) > cap(a.chunks[a.used-1]) {
-		if n := len(a.chunks); a.used == n {
-			a.chunks = append(a.chunks, make([]byte, 0, max(min(arenaFirst<<min(n, 8), arenaChunk), len(b))))
-		}
-		a.used++
-	}
-	chunk := &a.chunks[a.used-1]
-	at := len(*chunk)
-	*chunk = append(*chunk, b...)
-	return (*chunk)[at:len(*chunk):len(*chunk)]
-}
-
-// reset makes the memory free for the next transaction. It releases what the last one did not use,
-// so that one large transaction does not keep its memory for ever.
-func (a *arena) reset() {
-	clear(a.chunks[a.used:])
-	a.chunks = a.chunks[:a.used]
-	for i := range a.chunks {
-		a.chunks[i] = a.chunks[i][:0]
-	}
-	a.used = 0
+	w.host, w.url, w.seen = tx.bucket(bucketHost), tx.bucket(bucketURL), tx.bucket(bucketSeen)
+	w.state, w.due, w.name = tx.bucket(bucketState), tx.bucket(bucketDue), tx.bucket(bucketName)
+	w.recrawl, w.trap = tx.bucket(bucketRecrawl), tx.bucket(bucketTrap)
+	w.url.fill(appendFill)
+	w.state.fill(appendFill)
+	w.hostRows, w.urlRows, w.stateRows = w.host.cursor(), w.url.cursor(), w.state.cursor()
+	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.cursor(), w.due.cursor(), w.recrawl.cursor()
 }

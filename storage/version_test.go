@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,29 +56,29 @@ func writeRows(t *testing.T, dir, golden string) {
 	}
 }
 
-// TestVersion1 opens a file of version 1, reads it as it is, and goes on with it: rows that change
-// are converted, the others stay.
+// TestVersion1 opens a file of version 1 and reads it as it is. Opened to be written, the file becomes one
+// of this version: rows that change are converted, the others get their checksums.
 func TestVersion1(t *testing.T) {
 	dir := t.TempDir()
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-1.txt"))))
-	for _, o := range []Options{{ReadOnly: true}, {}} {
-		before := readFile(t, filepath.Join(dir, FileName))
-		s := mustOpen(t, dir, o)
-		checkClean(t, s)
-		readVersion1(t, s)
-		mustClose(t, s)
-		if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
-			t.Fatalf("reading with %+v changed the file", o)
-		}
+	before := readFile(t, filepath.Join(dir, FileName))
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	checkClean(t, s)
+	readVersion1(t, s)
+	mustClose(t, s)
+	if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
+		t.Fatal("reading changed the file")
 	}
 
-	s := mustOpen(t, dir, Options{MaxHostURLs: 70})
+	s = mustOpen(t, dir, Options{MaxHostURLs: 70})
 	defer func() { mustClose(t, s) }()
-	if versions := rowVersions(t, s); versions != [3]uint32{1, 1, 1} {
+	checkClean(t, s)
+	readVersion1(t, s)
+	if versions := rowVersions(t, s); versions != [3]uint32{5, 1, 1} {
 		t.Fatalf("versions of file and rows before the first commit: %d", versions)
 	}
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
-	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 1} {
+	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 1} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -106,7 +108,7 @@ func TestVersion2(t *testing.T) {
 	if got := r.Hosts[0]; got.Recrawls != 1 || got.NextRecrawl != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
-	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 2} {
+	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 2} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -135,9 +137,48 @@ func TestVersion3(t *testing.T) {
 	}
 	before := s.Counters().URLs
 	mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 20, To: 1<<64 - 1}}})
-	if versions := rowVersions(t, s); versions != [3]uint32{4, 4, 3} || s.Counters().URLs != before-20 {
+	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 3} || s.Counters().URLs != before-20 {
 		t.Errorf("versions of file and rows after a purge of host 1: %d; %d URLs", versions, s.Counters().URLs)
 	}
+	checkClean(t, s)
+}
+
+// TestVersion4 does the same with a file of version 4, whose rows had no checksums. A copy that an
+// interrupted start has left is in nobody's way.
+func TestVersion4(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-4.txt"))))
+	before := readFile(t, filepath.Join(dir, FileName))
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	checkClean(t, s)
+	var rows, after bytes.Buffer
+	if err := s.WriteRows(&rows); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
+		t.Fatal("reading changed the file")
+	}
+
+	left := filepath.Join(dir, FileName+".upgrade")
+	if err := os.WriteFile(left, []byte("left"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir, Options{})
+	defer mustClose(t, s)
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy is still there: %v", err)
+	}
+	checkClean(t, s)
+	if err := s.WriteRows(&after); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(rows.String(), "76657273696f6e 00000004\n", "76657273696f6e 00000005\n", 1)
+	want = strings.Replace(want, "meta 76", "meta 73756d73 00000005\nmeta 76", 1)
+	if after.String() != want {
+		t.Errorf("the rows are not the same:\n%s\nwant\n%s", after.String(), want)
+	}
+	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 60, Outcome: Outcome{State: Fetched, At: someTime}}}})
 	checkClean(t, s)
 }
 
@@ -162,10 +203,10 @@ func readVersion1(t *testing.T, s *Store) {
 // rowVersions returns the versions of the file and of the rows of hosts 1 and 2.
 func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
 	t.Helper()
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v[0] = binary.BigEndian.Uint32(tx.Bucket(bucketMeta).Get(metaVersion))
+	err := s.db.view(func(tx *txn) error {
+		v[0] = binary.BigEndian.Uint32(tx.bucket(bucketMeta).get(metaVersion))
 		for id := HostID(1); id <= 2; id++ {
-			v[id] = uint32(tx.Bucket(bucketHost).Get(appendHostKey(nil, id))[0])
+			v[id] = uint32(tx.bucket(bucketHost).get(appendHostKey(nil, id))[0])
 		}
 		return nil
 	})
@@ -222,7 +263,7 @@ func age(t tester, s *Store) {
 		t.Fatalf("walk the file: %v", err)
 	}
 	mustCommit(t, s, &b)
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.db.update(func(tx *txn) error {
 		var r hostRow
 		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
 			if err := getRow(tx, id, &r); err != nil {
@@ -231,27 +272,48 @@ func age(t tester, s *Store) {
 			if err := forgetPriorities(tx, &r); err != nil {
 				return err
 			}
-			if err := tx.Bucket(bucketHost).Put(appendHostKey(nil, id), rowVersion1(&r)); err != nil {
+			if err := tx.bucket(bucketHost).put(appendHostKey(nil, id), rowVersion1(&r)); err != nil {
 				return err
 			}
 		}
 		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload, bucketMetadata} {
-			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+			if err := tx.bolt.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
 		}
-		return tx.Bucket(bucketMeta).Put(metaVersion, binary.BigEndian.AppendUint32(nil, 1))
+		return withoutSums(tx, 1)
 	})
 	if err != nil {
 		t.Fatalf("age the file: %v", err)
 	}
+	s.db.summed = false
+	if err := errors.Join(s.upgrade(), s.open(Options{NoSync: true, MapBytes: 1 << 20})); err != nil {
+		t.Fatalf("bring the file over: %v", err)
+	}
+}
+
+// withoutSums makes a file one of a version whose rows have no checksums.
+func withoutSums(tx *txn, version uint32) error {
+	err := tx.buckets(func(_ []byte, b *bucket) error {
+		rows := make(map[string][]byte)
+		err := b.each(func(k, v []byte) error {
+			rows[string(k)] = bytes.Clone(v)
+			return nil
+		})
+		for k, v := range rows {
+			err = errors.Join(err, b.bolt.Put([]byte(k), v))
+		}
+		return err
+	})
+	meta := tx.bucket(bucketMeta)
+	return errors.Join(err, meta.delete(metaSums), meta.put(metaVersion, binary.BigEndian.AppendUint32(nil, version)))
 }
 
 // forgetPriorities puts the queued URLs of all priorities behind the cursors.
-func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
-	c := tx.Bucket(bucketDue).Cursor()
+func forgetPriorities(tx *txn, r *hostRow) error {
+	c := tx.bucket(bucketDue).cursor()
 	var keys [][]byte
-	for k, _ := c.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, _ = c.Next() {
+	for k, _ := c.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, _ = c.next() {
 		if binary.BigEndian.Uint32(k[6:]) == dueAtOnce {
 			keys = append(keys, bytes.Clone(k))
 		}
@@ -260,14 +322,14 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 		r.origins[i].cursor = 0
 	}
 	for _, k := range keys {
-		if err := tx.Bucket(bucketDue).Delete(k); err != nil {
+		if err := tx.bucket(bucketDue).delete(k); err != nil {
 			return err
 		}
 		o := &r.origins[k[4]]
 		o.Due, o.Queued = o.Due-1, o.Queued+1
 	}
-	w := writer{transaction: transaction{due: tx.Bucket(bucketDue)}}
-	w.dueCursor = w.due.Cursor()
+	w := writer{transaction: transaction{due: tx.bucket(bucketDue)}}
+	w.dueCursor = w.due.cursor()
 	for i := range r.origins {
 		r.origins[i].NextDue = w.firstDue(r.id, uint8(i))
 	}

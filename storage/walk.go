@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -107,12 +105,12 @@ type walked struct {
 // has only skipped others or, if next is the given position, there are no more.
 func (s *Store) walkPage(at Position, states States) (page []walked, host *Host, next Position, err error) {
 	next = at
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.db.view(func(tx *txn) error {
 		var rd reader
 		rd.tx = tx
-		c := tx.Bucket(bucketHost).Cursor()
-		k, v := c.Seek(appendHostKey(nil, at.Host))
-		for passed := 0; ; k, v = c.Next() {
+		c := tx.bucket(bucketHost).cursor()
+		k, v := c.seek(appendHostKey(nil, at.Host))
+		for passed := 0; ; k, v = c.next() {
 			if k == nil {
 				return nil
 			}
@@ -176,13 +174,13 @@ func (rd *reader) heads(from, to uint32) ([]walked, error) {
 
 // metadata reads the metadata of a range of ordinals.
 func (rd *reader) metadata(from, to uint32, page []walked) error {
-	b := rd.tx.Bucket(bucketMetadata)
+	b := rd.tx.bucket(bucketMetadata)
 	if b == nil { // the file is of an older version
 		return nil
 	}
-	c := b.Cursor()
-	k, v := c.Seek(appendURLKey(nil, rd.row.id, from))
-	for ; len(k) == urlKeySize && hostOfKey(k) == rd.row.id; k, v = c.Next() {
+	c := b.cursor()
+	k, v := c.seek(appendURLKey(nil, rd.row.id, from))
+	for ; len(k) == urlKeySize && hostOfKey(k) == rd.row.id; k, v = c.next() {
 		ordinal := binary.BigEndian.Uint32(k[4:])
 		if ordinal >= to {
 			return nil

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -25,11 +26,11 @@ func newDBCheckCommand(settings *settingsFlags) *cobra.Command {
 		Use:   "check",
 		Short: "Verify the whole database",
 		Long: `Read the whole database in data_dir and report everything that contradicts its format: damaged
-pages, rows that cannot be read, URLs and counters that do not match. Nothing is changed. The crawl must not
-be running; large databases take minutes.
+pages, rows that cannot be read, URLs and counters that do not match, and what a crawl could not use of them.
+Nothing is changed. The crawl must not be running; large databases take minutes.
 
-Exit code 0: no problems. 1: there are problems, or the file is no database. 2: wrong usage or settings. 3:
-another process has the database.`,
+Exit code 0: no problems. 1: there is no database. 2: wrong usage or settings. 3: another process has the
+database. 6: there are problems, or the file is no database.`,
 		Example: `  amble db check
   amble db check --set data_dir=/srv/crawl`,
 		Args: noArguments,
@@ -44,38 +45,29 @@ another process has the database.`,
 }
 
 func checkDatabase(command *cobra.Command, c *config.Config) error {
+	findings := 0
+	out := command.OutOrStdout()
+	report := func(f storage.Finding) {
+		findings++
+		_, _ = fmt.Fprintln(out, f.Text) // the exit code says it too
+	}
 	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
+	if errors.Is(err, storage.ErrCorrupt) {
+		err = cmp.Or(storage.CheckDamaged(command.Context(), c.DataDir, report), err)
+	}
 	if err != nil {
 		return databaseError(command.Context(), c, err)
 	}
-	findings := 0
-	out := command.OutOrStdout()
-	err = readAll(command.Context(), store, func(f storage.Finding) {
-		findings++
-		_, _ = fmt.Fprintln(out, f.Text) // the exit code says it too
-	})
+	err = crawl.Check(command.Context(), store, report)
 	path, n := store.Path(), store.Counters()
 	if err = errors.Join(err, store.Close()); err != nil {
-		return exit(exitProblem, fmt.Errorf("%s: %w", path, err))
+		return databaseError(command.Context(), c, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
-		return exit(exitProblem, fmt.Errorf("%s: %s; restore it from a copy, or start again with another data_dir",
-			path, plural(findings, "problem")))
+		return exit(exitDamaged, fmt.Errorf("%s: %s; %s", path, plural(findings, "problem"), salvageAdvice(c)))
 	}
 	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, plural(n.URLs, "URL"), plural(n.Hosts, "host"))
 	return err
-}
-
-// readAll is storage.Check for files that may be damaged in any way. A fault that makes reading
-// impossible is a finding too.
-func readAll(ctx context.Context, store *storage.Store, report func(storage.Finding)) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a damaged page number leads out of the mapped file
-	defer func() {
-		if failure := recover(); failure != nil {
-			report(storage.Finding{Text: fmt.Sprintf("the remaining pages cannot be read: %v", failure)})
-		}
-	}()
-	return store.Check(ctx, report)
 }
 
 func newDBStatsCommand(settings *settingsFlags) *cobra.Command {

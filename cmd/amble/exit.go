@@ -26,6 +26,7 @@ const (
 	exitInUse       = 3   // another process has the database
 	exitNoSeed      = 4   // no seed of a run could be fetched
 	exitRefused     = 5   // the cluster refuses this node
+	exitDamaged     = 6   // the database is damaged, or is none
 	exitInterrupted = 130 // interrupted a second time
 )
 
@@ -71,8 +72,18 @@ func report(command *cobra.Command, err error) int {
 	case errors.As(err, &problems), errors.As(err, &usage):
 		code = exitUsage
 	}
+	if code == exitProblem && isDamage(err) {
+		code = exitDamaged
+	}
 	printError(command, err)
 	return code
+}
+
+// isDamage reports whether an error says that a database is damaged, or is none: then no command that runs
+// again helps.
+func isDamage(err error) bool {
+	return errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrTruncated) ||
+		errors.Is(err, storage.ErrNotDatabase)
 }
 
 // printError prints an error: each problem of the settings on its own line, and after wrong usage
@@ -110,11 +121,10 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 	case errors.Is(err, storage.ErrInUse):
 		return exit(exitInUse, inUse(ctx, c))
 	case errors.Is(err, storage.ErrNotDatabase):
-		return exit(exitProblem, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
+		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
 			"file away", err))
-	case errors.Is(err, storage.ErrCorrupt):
-		return exit(exitProblem, fmt.Errorf("%w; it was not changed: restore it from a copy, or start again with "+
-			"another data_dir", err))
+	case errors.Is(err, storage.ErrCorrupt), errors.Is(err, storage.ErrTruncated):
+		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: %s", err, salvageAdvice(c)))
 	case danglingLink(c.DataDir) != "":
 		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
 			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
@@ -126,6 +136,14 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 			"be one, set data_dir or name the config file with -c", c.DataDir))
 	}
 	return exit(exitProblem, err)
+}
+
+// salvageAdvice says what to do about a damaged database.
+func salvageAdvice(c *config.Config) string {
+	if c.InCluster() {
+		return "remove its directory, and the node restores it from the snapshot and the log of the cluster"
+	}
+	return fmt.Sprintf("amble db salvage %s NEW_DIRECTORY brings over what is whole, or restore a backup", c.DataDir)
 }
 
 // makeError is databaseError for commands that create the database and the output.

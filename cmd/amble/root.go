@@ -39,6 +39,7 @@ Exit codes:
     3  the database is in use by another process
     4  no seed of a run could be fetched
     5  the cluster refuses this node
+    6  the database is damaged, or the file is none
   130  interrupted a second time
   134  the program itself crashed, by SIGABRT: please report it
 `

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,25 +170,28 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 // that has to be refused or reported. FILE may be a pattern that matches one file.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: damage truncate|newer|count|flip FILE")
+		ts.Fatalf("usage: damage empty|truncate|newer|count|flip FILE")
 	}
 	path := ts.MkAbs(args[1])
 	if matches, err := filepath.Glob(path); err == nil && len(matches) == 1 {
 		path = matches[0]
 	}
 	switch args[0] {
+	case "empty":
+		ts.Check(os.Truncate(path, 0))
 	case "truncate":
 		ts.Check(os.Truncate(path, 3*4096))
 	case "newer":
 		inMeta(ts, path, func(b *bolt.Bucket) error {
-			return b.Put([]byte("version"),
-				binary.BigEndian.AppendUint32(nil, 99))
+			version := binary.BigEndian.AppendUint32(nil, 99)
+			return errors.Join(b.Put([]byte("version"), version), putRow(b, "sums", version))
 		})
 	case "count":
 		inMeta(ts, path, func(b *bolt.Bucket) error {
-			counters := append([]byte(nil), b.Get([]byte("counters"))...)
+			row := b.Get([]byte("counters"))
+			counters := append([]byte(nil), row[:len(row)-4]...)
 			counters[7]++ // hosts
-			return b.Put([]byte("counters"), counters)
+			return putRow(b, "counters", counters)
 		})
 	case "flip":
 		data, err := os.ReadFile(path)
@@ -196,6 +201,13 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	default:
 		ts.Fatalf("no such damage: %s", args[0])
 	}
+}
+
+// putRow puts a row of the bucket meta with its checksum.
+func putRow(b *bolt.Bucket, key string, value []byte) error {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(crc32.Checksum([]byte("meta"), table)^uint32(len(key)), table, append([]byte(key), value...))
+	return b.Put([]byte(key), binary.BigEndian.AppendUint32(value, sum))
 }
 
 func inMeta(ts *testscript.TestScript, path string, change func(*bolt.Bucket) error) {

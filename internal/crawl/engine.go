@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnOfLoss(&o, s, log)
 	if o.Journal != nil {
 		logged, err := openLogged(s, &o)
 		if err != nil {
@@ -103,6 +105,25 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 		return open(o, logged, log)
 	}
 	return open(o, s, log)
+}
+
+// warnOfLoss says that a crawl begins anew although files of an earlier one are there: the database may
+// have been lost.
+func warnOfLoss(o *Options, s *storage.Store, log *slog.Logger) {
+	if !s.Created() || o.Journal != nil {
+		return
+	}
+	var left []string
+	if info, err := os.Stat(filepath.Join(o.DataDir, storage.LedgerName)); err == nil && info.Size() > 0 {
+		left = append(left, filepath.Join(o.DataDir, storage.LedgerName))
+	}
+	if files, err := os.ReadDir(o.Archive.Dir); err == nil && len(files) > 0 {
+		left = append(left, o.Archive.Dir)
+	}
+	if len(left) > 0 {
+		log.Warn("the database did not exist or was empty, but files of an earlier crawl are there: the crawl begins "+
+			"anew. If the database was lost, stop the crawl and restore a backup", "database", s.Path(), "files", left)
+	}
 }
 
 // open takes over the store: it closes it when it fails.
