@@ -15,3 +15,10 @@ func TestSoakPowerCut(t *testing.T) { cutPower(t, 50) }
 
 // TestSoakDamage is TestCheckRandomDamage with more damages.
 func TestSoakDamage(t *testing.T) { damageAndCheck(t, 5000) }
+
+// TestSoakFlips is TestFlips with every byte of the file.
+func TestSoakFlips(t *testing.T) {
+	for _, bits := range []byte{0x01, 0x80, 0xff} {
+		flipBytes(t, 1, bits)
+	}
+}

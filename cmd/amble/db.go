@@ -64,7 +64,7 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 		return databaseError(command.Context(), c, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
-		return exit(exitDamaged, fmt.Errorf("%s: %s; %s", path, plural(findings, "problem"), salvageAdvice(c)))
+		return exit(exitDamaged, fmt.Errorf("%s: %s; %s", path, plural(findings, "problem"), damageAdvice(c)))
 	}
 	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, plural(n.URLs, "URL"), plural(n.Hosts, "host"))
 	return err

@@ -124,7 +124,7 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
 			"file away", err))
 	case errors.Is(err, storage.ErrCorrupt), errors.Is(err, storage.ErrTruncated):
-		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: %s", err, salvageAdvice(c)))
+		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: %s", err, damageAdvice(c)))
 	case danglingLink(c.DataDir) != "":
 		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
 			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
@@ -138,12 +138,12 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 	return exit(exitProblem, err)
 }
 
-// salvageAdvice says what to do about a damaged database.
-func salvageAdvice(c *config.Config) string {
+// damageAdvice says what to do about a damaged database.
+func damageAdvice(c *config.Config) string {
 	if c.InCluster() {
 		return "remove its directory, and the node restores it from the snapshot and the log of the cluster"
 	}
-	return fmt.Sprintf("amble db salvage %s NEW_DIRECTORY brings over what is whole, or restore a backup", c.DataDir)
+	return "restore a backup of " + c.DataDir + ", or start again with another data_dir"
 }
 
 // makeError is databaseError for commands that create the database and the output.

@@ -275,7 +275,7 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 		return exit(exitUsage, err)
 	}
 	if isDamage(err) {
-		return exit(exitDamaged, fmt.Errorf("the crawl had to stop: %w: %s", err, salvageAdvice(k.config)))
+		return exit(exitDamaged, fmt.Errorf("the crawl had to stop: %w: %s", err, damageAdvice(k.config)))
 	}
 	return exit(exitProblem, fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
 		"continues the crawl", err))
