@@ -12,6 +12,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // database is an open bbolt file. Every transaction is one of its methods, which turn what bbolt does
@@ -47,7 +49,7 @@ func openDatabase(path string, mode os.FileMode, o Options) (*database, error) {
 		return d, nil
 	}
 	if d.file != nil {
-		_ = d.file.Close() // bbolt has closed it unless it failed at a damaged page
+		_ = d.release() // bbolt has closed it unless it failed at a damaged page
 	}
 	return nil, openError(err)
 }
@@ -112,14 +114,19 @@ func (d *database) pageSize() int { return d.bolt.Info().PageSize }
 func (d *database) sync() error { return d.bolt.Sync() }
 
 func (d *database) close() error {
-	if d.stuck.Load() { // bbolt would wait for its own locks; that of the file goes with the file
-		return d.file.Close()
+	if d.stuck.Load() { // bbolt would wait for its own locks
+		return d.release()
 	}
 	err := d.bolt.Close()
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return nil
 	}
 	return err
+}
+
+// release gives up the lock of the file and closes it, without bbolt: the file stays mapped.
+func (d *database) release() error {
+	return errors.Join(system.Unlock(d.file), d.file.Close())
 }
 
 // guard calls f and turns what bbolt and decoders do with damaged bytes, a panic or an access to

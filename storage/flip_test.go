@@ -100,3 +100,19 @@ func commitAndCopy(dir string) ([]byte, error) {
 	}
 	return nil, errors.Join(err, s.Close())
 }
+
+// TestDamagedFreelist: a file at which bbolt itself fails to open does not stay locked.
+func TestDamagedFreelist(t *testing.T) {
+	good := smallStore(t)
+	m := newest(validMetas(bytes.NewReader(good)))
+	bad := patched(good, int(m.freelist)*int(m.pageSize)+8, []byte{0xff})
+	dir := t.TempDir()
+	for range 2 {
+		if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := commitAndCopy(dir); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%v, want %v", err, ErrCorrupt)
+		}
+	}
+}

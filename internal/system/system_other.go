@@ -11,6 +11,9 @@ import (
 // IsLocked leaves this to the lock of whoever opens the file.
 func IsLocked(*os.File) (bool, error) { return false, nil }
 
+// Unlock leaves this to the lock of whoever opened the file.
+func Unlock(*os.File) error { return nil }
+
 // FreeBytes returns the room that is left on the file system of a directory. This system does not
 // tell, so there is always enough.
 func FreeBytes(string) (uint64, error) { return math.MaxUint64, nil }

@@ -24,6 +24,9 @@ func IsLocked(f *os.File) (bool, error) {
 	return false, nil
 }
 
+// Unlock gives up the lock of a file. Closing it does not while a part of it is mapped.
+func Unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
 // FreeBytes returns the room that this user has left on the file system of a directory.
 func FreeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t
