@@ -44,6 +44,21 @@ var (
 	ErrAhead = errors.New("the log of the cluster has lost records that this node still has")
 )
 
+// MessageError is an error of one message for a shard, which is the same wherever it is read.
+type MessageError struct {
+	Kind     string // of the message: "log" for a record, "in" for URLs of other shards
+	Sequence uint64
+	Err      error
+}
+
+// Error is part of error.
+func (e *MessageError) Error() string {
+	return fmt.Sprintf("message %d (%s): %v", e.Sequence, e.Kind, e.Err)
+}
+
+// Unwrap returns the error.
+func (e *MessageError) Unwrap() error { return e.Err }
+
 // LogPosition is how far a store has followed its log. The zero value is the start of the log.
 type LogPosition struct {
 	Number   uint64 // of the last record in the store

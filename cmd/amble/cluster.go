@@ -33,7 +33,7 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 			"as\nthe process: a node that starts again takes shards again.", true),
 		c.command("undrain", "Make a node take shards again", "Undo amble cluster drain. Shards that should belong to the node "+
 			"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.", false),
-		c.importDir(), c.exportDir(), c.requeue(), c.serve())
+		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.serve())
 }
 
 // clustering is a command about a cluster.
@@ -148,7 +148,11 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 				}
 				limited, cancel := context.WithTimeout(ctx, clusterTimeout)
 				defer cancel()
-				if err := membership.Command(limited, js.Conn(), s.ClusterNames(), args[0], drain); err != nil {
+				order := membership.Undrain
+				if drain {
+					order = membership.Drain
+				}
+				if err := membership.Command(limited, js.Conn(), s.ClusterNames(), args[0], order); err != nil {
 					return err
 				}
 				if !drain {
@@ -308,7 +312,7 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 	rows := [][]string{{"shard", "owner", "since", "log", "snapshot"}}
 	for i, s := range v.Shards {
 		moves := s.Goal != "" && s.Goal != s.Node
-		if !all && s.Node != "" && s.Node != membership.UnknownOwner && !moves {
+		if !all && s.Node != "" && s.Node != membership.UnknownOwner && !moves && s.Fault == nil {
 			continue
 		}
 		owner, since, snapshot := s.Node, "", "none"
@@ -323,6 +327,9 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 		if moves {
 			owner += ", moves to " + s.Goal
 		}
+		if s.Fault != nil {
+			owner += ", IN QUARANTINE"
+		}
 		log := &v.logs[i]
 		if !log.At.IsZero() {
 			snapshot = size(uint64(log.Snapshot.Size)) + ", " + span(v.At.Sub(log.At)) + " ago"
@@ -333,5 +340,14 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 	if len(rows) > 1 {
 		b.WriteString("\n")
 		writeTable(b, rows)
+	}
+	for i, s := range v.Shards {
+		if f := s.Fault; f != nil {
+			fmt.Fprintf(b, "\nshard %d is in quarantine: its engine has failed %s in a row; it is tried again after a pause, "+
+				"and the other shards go on\n  %s\n", i, plural(f.Times, "time"), f.Reason)
+			if f.Kind == "in" {
+				fmt.Fprintf(b, "  amble cluster skip %d %d sets the message aside\n", i, f.Sequence)
+			}
+		}
 	}
 }

@@ -77,17 +77,21 @@ func (n *Node) GrantRequested(now Instant, r GrantRequest) {
 	if !n.IsGranter(now, r.Key) || !n.isMember(r.User) {
 		return
 	}
-	for _, g := range n.byShard[GranterOf(r.Key, n.o.Shards)].granter.handle(now, r) {
+	for _, g := range n.granterOf(GranterOf(r.Key, n.o.Shards)).handle(now, r) {
 		g.For = n.self.until.Sub(now)
 		n.out = append(n.out, SendGrant{g})
 	}
 }
 
 // IsGranter reports whether this node grants a shared limit. While the engine of the shard makes its
-// last commit, it does.
+// last commit, it does, and while the shard is in quarantine.
 func (n *Node) IsGranter(now Instant, key string) bool {
-	h := n.byShard[GranterOf(key, n.o.Shards)]
-	return h != nil && (h.engine == running || h.engine == draining) && n.isTrusted(now)
+	s := GranterOf(key, n.o.Shards)
+	h := n.byShard[s]
+	if h == nil || h.releases || !n.isTrusted(now) {
+		return false
+	}
+	return h.engine == running || h.engine == draining || h.engine == stopped && n.isQuarantined(s)
 }
 
 // repeatRequests repeats the requests to the granter of a shard soon: a new one does not know who waits.
@@ -158,10 +162,10 @@ func (n *Node) tickGrants(now Instant) {
 }
 
 // tickGranter lets the granter of a shard forget limits.
-func (n *Node) tickGranter(now Instant, h *holding) {
+func (n *Node) tickGranter(now Instant, h *holding, g *granter) {
 	if now >= h.nextSweep {
 		h.nextSweep = now.Add(sweepEvery)
-		h.granter.sweep(now)
+		g.sweep(now)
 	}
 }
 

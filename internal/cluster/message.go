@@ -40,6 +40,8 @@ type Epoch struct {
 	// Handover is what the owner has granted. It is nil if the shard is not released, or the owner does
 	// not know all of it.
 	Handover *Handover
+	// Fault is why the owner does not open the engine; nil: it does.
+	Fault *Fault
 }
 
 // GrantRequest is what a node sends to the granter of a shared limit.

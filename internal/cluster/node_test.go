@@ -73,6 +73,86 @@ func TestTrustCountsFromTheHeartbeat(t *testing.T) {
 	}
 }
 
+// TestQuarantine: an engine that cannot run costs its own shard. The node keeps it, grants its limits and claims it
+// again after a pause, which grows with each failure and ends when somebody says so. The other shards go on.
+func TestQuarantine(t *testing.T) {
+	o := testOptions()
+	o.TTL, o.Margin = time.Hour, time.Hour/10 // one heartbeat is enough
+	n := member(t, o)
+	n.self.until = at(time.Hour)
+	key := keyOf(t, 1, o.Shards)
+	now, seq := at(10*time.Second), Sequence(300)
+	fail := func() Epoch {
+		t.Helper()
+		n.EngineFailed(now, 1, Fault{Kind: "log", Sequence: 42, Reason: "it cannot be read"})
+		w, ok := find[WriteEpoch](n.Actions())
+		if !ok || w.Epoch.Fault == nil || w.Epoch.Released {
+			t.Fatalf("the failure is not written: %+v", w)
+		}
+		seq++
+		n.EpochAnswer(now, 1, w.ID, seq, true)
+		return w.Epoch
+	}
+	claimed := func() bool { // the engine is opened with another epoch
+		t.Helper()
+		n.Tick(now)
+		w, ok := find[WriteEpoch](n.Actions())
+		if !ok {
+			return false
+		}
+		seq++
+		n.EpochAnswer(now, 1, w.ID, seq, true)
+		opened, ok := find[OpenEngine](n.Actions())
+		return ok && w.Epoch.Fault == nil && opened.Shard == 1 && opened.Epoch == seq
+	}
+	for times, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		if e := fail(); e.Fault.Times != times+1 || e.Fault.Sequence != 42 {
+			t.Errorf("failure %d: %+v", times+1, e.Fault)
+		}
+		if n.MayStart(now, 1) || !n.MayStart(now, 0) || !n.IsGranter(now, key) {
+			t.Error("the shard is crawled, another is not, or its limits are not granted")
+		}
+		if s := n.Status().Shards[1]; s.Owner != "self" || s.Fault == nil || s.Fault.Reason != "it cannot be read" {
+			t.Errorf("status %+v", s)
+		}
+		now = now.Add(pause - 1)
+		if claimed() {
+			t.Fatalf("claimed within %v", pause)
+		}
+		if now = now.Add(1); !claimed() {
+			t.Fatalf("not claimed after %v", pause)
+		}
+	}
+	if now = now.Add(5 * time.Minute); fail().Fault.Times != 1 {
+		t.Error("an old failure counts")
+	}
+	if n.RetryFaults(now); !claimed() {
+		t.Error("not claimed when somebody has said so")
+	}
+	fail()
+	n.Drain(now, false)
+	released := false
+	for _, a := range n.Actions() {
+		w, ok := a.(WriteEpoch)
+		released = released || ok && w.Shard == 1 && w.Epoch.Released && w.Epoch.Fault == nil
+	}
+	if !released || n.IsGranter(now, key) {
+		t.Error("a node that is drained does not hand over a shard in quarantine, or grants its limits")
+	}
+}
+
+// keyOf returns a limit that hashes to a shard.
+func keyOf(t *testing.T, s Shard, shards int) string {
+	t.Helper()
+	for i := range 1000 {
+		if key := strings.Repeat("x", i+1); GranterOf(key, shards) == s {
+			return key
+		}
+	}
+	t.Fatal("no key")
+	return ""
+}
+
 func TestRefusedHeartbeatEndsTrust(t *testing.T) {
 	n := member(t, testOptions())
 	n.Tick(at(5 * time.Second))

@@ -23,6 +23,8 @@ type Options struct {
 	Retry     time.Duration // how long an answer may take before the message is repeated
 	Settle    time.Duration // from the begin of a membership to the claim of shards that never had an owner
 
+	FaultPause time.Duration // from the failure of an engine to the next claim; it doubles with each
+
 	Claims int // claims in flight at a time
 	Limits int // shared limits that the node grants for each of its shards
 }
@@ -33,7 +35,7 @@ func DefaultOptions() Options {
 		Weight: 1, Shards: 64,
 		TTL: 20 * time.Second, Margin: 2 * time.Second, LastStart: time.Second,
 		Heartbeat: 5 * time.Second, Retry: 2 * time.Second, Settle: 2 * time.Second,
-		Claims: 32, Limits: 1 << 16,
+		FaultPause: time.Minute, Claims: 32, Limits: 1 << 16,
 	}
 }
 
@@ -56,6 +58,7 @@ func (o *Options) validate() error {
 	refuse(o.Heartbeat <= 0 || o.Retry <= 0 || o.TTL-o.Margin-o.LastStart < 2*o.Heartbeat+o.Retry,
 		"a TTL of %v less a margin of %v leaves no room for a lost heartbeat: one is sent each %v and repeated after %v",
 		o.TTL, o.Margin, o.Heartbeat, o.Retry)
+	refuse(o.FaultPause <= 0, "no pause after the failure of an engine")
 	refuse(o.Claims < 1 || o.Limits < 1, "no claims in flight, or no shared limits, are allowed")
 	return errors.Join(errs...)
 }

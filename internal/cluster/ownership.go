@@ -9,6 +9,7 @@ type epochView struct {
 	owner    int32    // the record of the owner
 	released bool
 	handover *Handover // of a release
+	fault    *Fault    // the shard is in quarantine
 	seen     Instant   // when the message was seen
 	granter  *granter  // what was granted before, if the epoch is of this node
 	isHeld   bool      // the node has a holding of the shard
@@ -27,6 +28,10 @@ type holding struct {
 	retry     Instant  // nothing is written before
 	granter   *granter
 	nextSweep Instant // of the granter
+	began     Instant // when the engine was opened
+	faults    int     // how often it has failed
+	fault     *Fault  // why it has, until that is written
+	releases  bool    // a release may have been written: the granter answers no more
 }
 
 // engine is the state of the engine of a shard.
@@ -93,7 +98,10 @@ func (n *Node) review(now Instant, s Shard) {
 	}
 	wants := n.wants(s)
 	switch {
-	case n.isMine(v) && wants && (h == nil || v.seq > h.opened):
+	case n.isMine(v) && wants && h != nil && h.fault != nil:
+		n.writeEpoch(now, h, false)
+	case n.isMine(v) && wants && n.isPaused(now, v):
+	case n.isMine(v) && wants && v.fault == nil && (h == nil || v.seq > h.opened):
 		n.open(now, n.hold(s))
 	case n.isMine(v) && !wants:
 		n.writeEpoch(now, n.hold(s), true)
@@ -134,6 +142,10 @@ func (n *Node) writeEpoch(now Instant, h *holding, release bool) {
 	n.countClaim(h, -1)
 	h.write = write{n.id(), n.epochs[h.shard].seq, now}
 	h.written = Epoch{Owner: n.Member(), Released: release}
+	if !release {
+		h.written.Fault = h.fault
+	}
+	h.releases = h.releases || release
 	if g := n.granterOf(h.shard); release && g != nil {
 		h.written.Handover = g.handover(now)
 	}
@@ -156,7 +168,7 @@ func (n *Node) settle(h *holding) {
 
 // open starts the engine of a shard whose newest epoch is this node's.
 func (n *Node) open(now Instant, h *holding) {
-	h.engine, h.opened = running, n.epochs[h.shard].seq
+	h.engine, h.opened, h.began = running, n.epochs[h.shard].seq, now
 	v := &n.epochs[h.shard]
 	h.granter, v.granter = v.granter, nil
 	n.out = append(n.out, OpenEngine{h.shard, h.opened})
@@ -204,13 +216,16 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 	}
 	v.granter = inherited
 	v.seq, v.born, v.owner, v.released = seq, min(e.Owner.Born, seq), n.members.find(e.Owner.Node, now), e.Released
-	v.handover, v.seen = e.Handover, now
+	v.handover, v.fault, v.seen = e.Handover, e.Fault, now
 	if !e.Released {
 		n.repeatRequests(now, s)
 	}
 	if h := n.byShard[s]; h != nil {
 		n.settle(h) // whatever was in flight expects an older epoch
-		h.retry = 0
+		h.retry, h.releases = 0, false
+		if e.Fault != nil && e.Owner == n.Member() {
+			h.fault, h.faults = nil, e.Fault.Times
+		}
 		n.review(now, s)
 	} else if v.released || v.owner == n.own {
 		n.review(now, s)
@@ -268,9 +283,10 @@ func (n *Node) tickHolding(now Instant, h *holding) {
 	}
 	if h.engine == stopped {
 		n.review(now, h.shard)
-		return
 	}
-	n.tickGranter(now, h)
+	if g := n.granterOf(h.shard); g != nil && (h.engine != stopped || n.isQuarantined(h.shard)) {
+		n.tickGranter(now, h, g)
+	}
 }
 
 // MayStart reports whether a request to a host of a shard may start. The shell checks it before it

@@ -49,7 +49,7 @@ func (p *process) start() {
 		return
 	}
 	o := DefaultOptions()
-	o.Node, o.Process, o.Shards = p.name, w.random.Uint64(), worldShards
+	o.Node, o.Process, o.Shards, o.FaultPause = p.name, w.random.Uint64(), worldShards, 2*time.Second
 	if w.random.IntN(2) == 0 {
 		o.Predecessor = p.born
 	}
@@ -273,11 +273,25 @@ func (p *process) crawl() {
 		if h.engine != running {
 			continue
 		}
+		if w.chance(0.001) {
+			p.failEngine(h.shard)
+			continue
+		}
 		if epochs := w.epochs[h.shard]; epochs[len(epochs)-1].seq != h.opened || w.chance(0.001) {
 			p.n.LogRefused(now, h.shard, h.opened)
 		}
 	}
 	p.act()
+}
+
+// failEngine ends an engine for a reason that is not the node's.
+func (p *process) failEngine(s Shard) {
+	for _, r := range slices.Clone(p.w.inFlight) {
+		if r.p == p && r.shard == s {
+			r.end()
+		}
+	}
+	p.n.EngineFailed(p.clock(), s, Fault{Reason: "a message"})
 }
 
 // stopEngine breaks off the requests of an engine, or waits for their end.

@@ -32,6 +32,7 @@ type ShardStatus struct {
 	Owner  string // empty: nobody
 	Epoch  Sequence
 	Engine EngineStatus // of this node
+	Fault  *Fault       // the shard is in quarantine; nil: it is not. It is not changed
 }
 
 // EngineStatus is the state of the engine that this node has for a shard.
@@ -69,6 +70,7 @@ func (n *Node) Status() Status {
 	for i := range s.Shards {
 		shard := &s.Shards[i]
 		shard.Owner, shard.Epoch = n.Owner(Shard(i))
+		shard.Fault = n.epochs[i].fault
 		if h := n.byShard[Shard(i)]; h != nil {
 			shard.Engine = EngineStatus(h.engine)
 		}

@@ -100,9 +100,10 @@ func (c *committer) run(ctx context.Context) {
 			if !more {
 				return
 			}
-			b.err = c.commit(b)
+			commit := func() error { return c.commit(b) }
+			b.err = protect(c.o, c.log, commit)
 			for mayPass(b.err) && waitForSpace(ctx, c.stalls, b.err) {
-				b.err = c.commit(b)
+				b.err = protect(c.o, c.log, commit)
 			}
 			if err := b.close(); err != nil {
 				c.log.Warn("cannot close what was written", "error", err)

@@ -434,14 +434,28 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 		wg.Go(func() { c.incoming.run(walk) })
 	}
 
-	d.dispatch(ctx)
+	d.protect(func() { d.dispatch(ctx) })
 	stopWalk()
 	grace := d.live.Load().ShutdownGrace
 	if d.failed != nil {
 		grace = 0
 	}
 	defer time.AfterFunc(grace, breakOff).Stop()
-	d.shutDown()
+	if !d.protect(d.shutDown) {
+		return d.failed // the other goroutines have nothing to do any more, and some wait for ever
+	}
 	wg.Wait()
 	return d.finish()
+}
+
+// protect calls a part of the dispatcher. After a panic in it nothing is committed any more; false: it is one.
+func (d *dispatcher) protect(f func()) bool {
+	err := protect(d.o, d.log, func() error {
+		f()
+		return nil
+	})
+	if err != nil {
+		d.failed, d.broken = err, true
+	}
+	return err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -77,14 +78,47 @@ func replay(s loggedView, j Journal) error {
 		if len(group) < replayRecords && bytes < replayBytes {
 			return nil
 		}
-		err := s.Replay(group...)
+		err := replayGroup(s, group)
 		group, bytes = group[:0], 0
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.Replay(group...)
+	return replayGroup(s, group)
+}
+
+// replayGroup applies records in one transaction. If that fails, those before the one that fails are applied, and
+// the error is a MessageError.
+func replayGroup(s loggedView, group []storage.LogRecord) error {
+	if s.Replay(group...) == nil {
+		return nil
+	}
+	for _, r := range group {
+		if err := s.Replay(r); err != nil {
+			return &storage.MessageError{Kind: "log", Sequence: r.Sequence, Err: err}
+		}
+	}
+	return nil
+}
+
+// ErrPanic says that the engine of a shard has failed by a panic. Nothing is committed after it.
+var ErrPanic = errors.New("the engine of the shard has panicked, which is a bug: please report it with the log of the node")
+
+// protect calls f, and returns a panic as an error if the engine is that of a shard: the other shards of the node
+// go on. On one machine the process ends, and the next one begins with what is committed.
+func protect(o *Options, log *slog.Logger, f func() error) (err error) {
+	if o.Journal == nil {
+		return f()
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			stack := debug.Stack()
+			log.Error(ErrPanic.Error(), "panic", fmt.Sprint(cause), "stack", string(stack[:min(len(stack), maxCrashStack)]))
+			err = fmt.Errorf("%w: %v", ErrPanic, cause)
+		}
+	}()
+	return f()
 }
 
 // openLogged brings a store up to the end of its log. It closes nothing.
@@ -238,7 +272,7 @@ const retryIncoming, warnIncoming = time.Second, time.Minute
 func (in *incoming) run(ctx context.Context) {
 	for warned := (time.Time{}); ctx.Err() == nil; {
 		err := in.journal.Incoming(ctx, in.after, func(sequence uint64, urls []storage.Discovery) error {
-			return in.take(ctx, sequence, urls)
+			return protect(in.o, in.log, func() error { return in.take(ctx, sequence, urls) })
 		})
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrNotRunning):

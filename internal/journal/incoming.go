@@ -216,7 +216,7 @@ func (s *Shard) MessagesTo(ctx context.Context, after, mark uint64, take func(*M
 func (s *Shard) takeMessage(m *message, take func(*Message) error) (err error) {
 	in := Message{Sequence: m.Sequence}
 	if in.Scope, in.URLs, err = decodeDiscoveries(m.Data); err != nil {
-		return fmt.Errorf("message %d of %s: %w", m.Sequence, m.Subject, err)
+		return &storage.MessageError{Kind: kindIn, Sequence: m.Sequence, Err: err}
 	}
 	return take(&in)
 }

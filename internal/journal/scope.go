@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -85,16 +84,17 @@ func (s *Streams) publishScope(ctx context.Context, urls []weburl.URL) (uint64, 
 
 func (s *Streams) scopeSubject() string { return s.o.Prefix + ".scope" }
 
-// TakeScope takes one message with scope seeds. unreadable says that the message is damaged, and has none.
+// TakeScope takes one message with scope seeds. unreadable says that the message is damaged, or of a newer
+// version, and has none.
 type TakeScope func(sequence uint64, urls []weburl.URL, unreadable error)
 
 // ScopeSeeds gives take the scope seeds behind a sequence, until the context ends. The error is that of
-// the context, ErrNewer or ErrLogDown.
+// the context, or ErrLogDown.
 func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) error {
 	return s.follow(ctx, s.logArrivals, s.scopeSubject(), after, func(m *message) error { return takeScope(m, take) }, nil)
 }
 
-// AllScopeSeeds gives take the scope seeds that there are. The errors are ErrNewer and ErrLogDown.
+// AllScopeSeeds gives take the scope seeds that there are. The error is ErrLogDown.
 func (s *Streams) AllScopeSeeds(ctx context.Context, take TakeScope) error {
 	last, err := s.last(ctx, s.scopeSubject())
 	if err != nil || last == nil {
@@ -104,17 +104,16 @@ func (s *Streams) AllScopeSeeds(ctx context.Context, take TakeScope) error {
 		func(m *message) error { return takeScope(m, take) })
 }
 
+// takeScope gives take a message. One that cannot be read, whatever its version says, costs its seeds: all nodes
+// read it.
 func takeScope(m *message, take TakeScope) error {
 	urls, err := decodeScope(m.Data)
-	if errors.Is(err, storage.ErrNewer) {
-		return err
-	}
 	take(m.Sequence, urls, err)
 	return nil
 }
 
 // ReadScope gives take the scope seeds behind a sequence that were published before this process has
-// claimed the shard, however old what a server answers may be. The errors are ErrLost, ErrNewer and
+// claimed the shard, however old what a server answers may be. The errors are ErrLost and
 // ErrLogDown.
 func (s *Shard) ReadScope(after uint64, take TakeScope) error {
 	end, err := s.lastBefore(s.scopeSubject())

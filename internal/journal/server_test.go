@@ -162,6 +162,19 @@ func (s *Streams) put(t testing.TB, subject string, data []byte) uint64 {
 	return ack.Sequence
 }
 
+// fenced appends a message to the log of a shard as the node that has claimed it does.
+func (s *Shard) fenced(t testing.TB, data []byte) uint64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ack, err := s.js.Publish(ctx, s.subject("log", s.n), data,
+		jetstream.WithExpectLastSequenceForSubject(s.epoch, s.EpochSubject(s.n)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
 // count returns how many messages a stream has.
 func count(t testing.TB, s jetstream.Stream) uint64 {
 	t.Helper()

@@ -218,8 +218,11 @@ type replaying struct {
 // take takes the next message of the log.
 func (r *replaying) take(m *message) error {
 	f, err := decodeFrame(m.Data)
+	if err != nil && m.Header.Get(jetstream.ExpectedLastSubjSeqHeader) == "" {
+		return nil // no node has appended it, since nodes fence their records
+	}
 	if err != nil {
-		return fmt.Errorf("message %d: %w", m.Sequence, err)
+		return &storage.MessageError{Kind: kindLog, Sequence: m.Sequence, Err: err}
 	}
 	from := r.from
 	if r.known = r.known || from.Number == 0 || m.Sequence == from.Sequence && f.number == from.Number; !r.known {
@@ -237,7 +240,7 @@ func (r *replaying) take(m *message) error {
 	}
 	record, err := r.parts.add(&f)
 	if err != nil {
-		return fmt.Errorf("message %d: %w", m.Sequence, err)
+		return &storage.MessageError{Kind: kindLog, Sequence: m.Sequence, Err: err}
 	}
 	if record == nil {
 		return nil

@@ -219,7 +219,7 @@ func TestNewerVersions(t *testing.T) {
 	mustAppend(t, shard, 1, []byte("one"))
 	newer := newFrames(2, []byte("two"), 100)[0].append(nil)
 	newer[0]++
-	s.put(t, s.subject("log", 0), newer)
+	shard.fenced(t, newer)
 	s.put(t, s.subject("in", 0), []byte{discoveriesVersion + 1})
 	err := s.claim(t, 0).Replay(storage.LogPosition{}, discard)
 	if !errors.Is(err, storage.ErrNewer) || !strings.Contains(err.Error(), "use a newer amble on this node") {
@@ -231,7 +231,8 @@ func TestNewerVersions(t *testing.T) {
 	}
 }
 
-// TestHostileMessages: whatever is in a log, it is refused or passed on, and nothing is skipped.
+// TestHostileMessages: whatever a node has appended to a log, it is refused or passed on, and nothing is skipped. What
+// nobody with a claim has written is no record.
 func TestHostileMessages(t *testing.T) {
 	s := start(t)
 	good := newFrames(1, []byte(strings.Repeat("record", 100)), 1000)[0].append(nil)
@@ -242,7 +243,8 @@ func TestHostileMessages(t *testing.T) {
 		bad = append(bad, flipped)
 	}
 	for i, data := range bad {
-		at := s.put(t, s.subject("log", i%4), data)
+		s.put(t, s.subject("log", i%4), data[:min(len(data), 22)])
+		at := s.claim(t, i%4).fenced(t, data)
 		shard := s.claim(t, i%4)
 		err := shard.Replay(storage.LogPosition{Sequence: at - 1}, func(_ uint64, record []byte) error {
 			return fmt.Errorf("it passes as %q", record)

@@ -34,6 +34,9 @@ const (
 	maxSettingName  = 256
 	maxSettingValue = 4 << 10
 	maxSlots        = 1 << 20
+	maxFaultTimes   = 1 << 20
+	maxFaultKind    = 16
+	maxReason       = 1 << 10
 )
 
 // errProtocol means that a message was written by another version of amble.
@@ -81,10 +84,19 @@ func decodeKey(b []byte) (w writer, k cluster.Key, err error) {
 	return w, k, d.End()
 }
 
+// The states of a shard in its register, besides 0: its owner opens the engine.
+const (
+	epochReleased    = 1
+	epochQuarantined = 2
+)
+
 func encodeEpoch(w writer, e cluster.Epoch) []byte {
 	b := begin(kindEpoch, w)
 	b = appendText(b, e.Owner.Node)
 	b = binary.AppendUvarint(b, uint64(e.Owner.Born))
+	if e.Fault != nil {
+		return appendFault(append(b, epochQuarantined), e.Fault)
+	}
 	b = append(b, bit(e.Released), bit(e.Handover != nil))
 	if e.Handover != nil {
 		b = appendHandover(b, e.Handover)
@@ -97,13 +109,34 @@ func decodeEpoch(b []byte) (w writer, e cluster.Epoch, err error) {
 	w = header(&d, kindEpoch)
 	e.Owner.Node = readText(&d, maxNodeName)
 	e.Owner.Born = cluster.Sequence(d.Uvarint())
-	e.Released = readBit(&d)
-	if readBit(&d) {
-		d.Require(e.Released)
-		e.Handover = readHandover(&d)
+	switch state := d.Byte(); {
+	case state == epochQuarantined:
+		e.Fault = readFault(&d)
+	default:
+		d.Require(state <= epochReleased)
+		e.Released = state == epochReleased
+		if readBit(&d) {
+			d.Require(e.Released)
+			e.Handover = readHandover(&d)
+		}
 	}
 	d.Require(natsconn.ValidateName(e.Owner.Node) == nil)
 	return w, e, d.End()
+}
+
+func appendFault(b []byte, f *cluster.Fault) []byte {
+	b = binary.AppendUvarint(b, uint64(f.Times))
+	b = appendText(b, f.Kind)
+	b = binary.AppendUvarint(b, uint64(f.Sequence))
+	return appendText(b, f.Reason[:min(len(f.Reason), maxReason)])
+}
+
+func readFault(d *wire.Decoder) *cluster.Fault {
+	f := &cluster.Fault{Times: int(d.UvarintMax(maxFaultTimes)), Kind: readText(d, maxFaultKind),
+		Sequence: cluster.Sequence(d.Uvarint())}
+	f.Reason = readText(d, maxReason)
+	d.Require(f.Times > 0)
+	return f
 }
 
 func appendHandover(b []byte, h *cluster.Handover) []byte {

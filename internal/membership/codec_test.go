@@ -23,6 +23,8 @@ var (
 		{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
 			Users: []cluster.HandoverUser{{User: goldenEpoch.Owner, Number: 9, Slots: 2, Left: time.Second}}},
 		{Key: "x"}}}}
+	goldenFault = cluster.Epoch{Owner: goldenEpoch.Owner,
+		Fault: &cluster.Fault{Times: 3, Kind: "log", Sequence: 300, Reason: "bad"}}
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second},
 		User: goldenEpoch.Owner, Number: 9, Keep: 1, Used: true, Want: 3}
 	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, For: 2 * time.Second, After: time.Second,
@@ -65,6 +67,10 @@ func TestGolden(t *testing.T) {
 			"ffa7d6b907" + "01" + "03612d31" + "4d09" + "0280a8d6b907" + "0178" + "0000" + "00" + "00", encodeEpoch(goldenWriter, goldenRelease),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenRelease}},
+		{"quarantine", "01650102030405060708ac02" + "03612d31" + "4d02" + "03" + "036c6f67" + "ac02" + "03626164",
+			encodeEpoch(goldenWriter, goldenFault),
+			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
+			[]any{goldenWriter, goldenFault}},
 		{"grants", "0167010203040506070800" +
 			"00093139322e302e322e31" + "03612d31" + "4d09" + "048094ebdc03" + "010103" +
 			"01093139322e302e322e31" + "03612d31" + "4d09" + "0280a8d6b907" + "8094ebdc03" + "01", grants,
@@ -82,8 +88,8 @@ func TestGolden(t *testing.T) {
 			encodeSettings(goldenWriter, []setting{golden.by(settingExport), goldenList[0]}),
 			func(b []byte) (any, error) { list, err := decodeSettings(b); return []any{list, reservedBy(list)}, err },
 			[]any{[]setting{{"cluster.export", "0102030405060708"}, goldenList[0]}, errExporting}},
-		{"command", "0163000000000000000000" + "01", encodeCommand(true),
-			func(b []byte) (any, error) { return decodeCommand(b) }, true},
+		{"command", "0163000000000000000000" + "01", encodeCommand(Drain),
+			func(b []byte) (any, error) { return decodeCommand(b) }, Drain},
 		{"state", "0104626f6f74000000000000000a000000000000000b000000000000000c", encodeState(12, "boot", 10, 11),
 			func(b []byte) (any, error) { return decodeState(b, "boot", 10, 11) }, cluster.Sequence(12)},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/wire"
 )
@@ -15,29 +16,39 @@ import (
 // ErrNoNode means that no node of that name answers: it does not run, or cannot reach the servers.
 var ErrNoNode = errors.New("no such node runs and can reach the NATS servers")
 
-// Command makes a node hand over its shards and take no others, or take shards again. It returns when the
-// node has understood. The command holds as long as the process of the node.
-func Command(ctx context.Context, nc *nats.Conn, names natsconn.Names, node string, drain bool) error {
-	m, err := nc.RequestWithContext(ctx, names.Subject("command", node), encodeCommand(drain))
+// Order is what a command makes a node do.
+type Order byte
+
+// The commands to a node. The first two hold as long as its process.
+const (
+	Undrain     Order = 0 // take shards again
+	Drain       Order = 1 // hand over all shards and take no others
+	RetryFaults Order = 2 // open the engines of its shards in quarantine now
+)
+
+// Command gives a node a command. It returns when the node has understood.
+func Command(ctx context.Context, nc *nats.Conn, names natsconn.Names, node string, order Order) error {
+	m, err := nc.RequestWithContext(ctx, names.Subject("command", node), encodeCommand(order))
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("node %s of cluster %s: %w", node, names.Cluster, ErrNoNode)
 	case err != nil:
 		return fmt.Errorf("node %s of cluster %s does not answer: %w", node, names.Cluster, natsconn.Down(err))
 	}
-	if answer, err := decodeCommand(m.Data); err != nil || answer != drain {
+	if answer, err := decodeCommand(m.Data); err != nil || answer != order {
 		return fmt.Errorf("node %s of cluster %s has not understood: %v", node, names.Cluster, err)
 	}
 	return nil
 }
 
-func encodeCommand(drain bool) []byte { return append(begin(kindCommand, writer{}), bit(drain)) }
+func encodeCommand(o Order) []byte { return append(begin(kindCommand, writer{}), byte(o)) }
 
-func decodeCommand(b []byte) (drain bool, err error) {
+func decodeCommand(b []byte) (Order, error) {
 	d := wire.NewDecoder(b)
 	header(&d, kindCommand)
-	drain = readBit(&d)
-	return drain, d.End()
+	o := Order(d.Byte())
+	d.Require(o <= RetryFaults)
+	return o, d.End()
 }
 
 // maxCommands bounds the commands that wait.
@@ -59,18 +70,28 @@ func (n *Node) takeCommands(ctx context.Context) {
 			return
 		case <-again.C:
 		case m := <-in:
-			drain, err := decodeCommand(m.Data)
+			order, err := decodeCommand(m.Data)
 			if err != nil {
 				n.foreign(m.Subject, err)
 				continue
 			}
-			n.log.Warn("a command for this node", "drain", drain)
-			if drain {
-				n.Drain()
-			} else {
-				n.Undrain()
-			}
-			_ = m.Respond(encodeCommand(drain)) // the operator may repeat it
+			n.obey(order)
+			_ = m.Respond(encodeCommand(order)) // the operator may repeat it
 		}
+	}
+}
+
+// obey carries out a command.
+func (n *Node) obey(o Order) {
+	switch o {
+	case Drain:
+		n.log.Warn("a command for this node: it hands over its shards")
+		n.Drain()
+	case Undrain:
+		n.log.Warn("a command for this node: it takes shards")
+		n.Undrain()
+	case RetryFaults:
+		n.log.Warn("a command for this node: it opens its shards that are in quarantine")
+		n.do(func(m *cluster.Node, now cluster.Instant) { m.RetryFaults(now) })
 	}
 }

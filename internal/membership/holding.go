@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -38,9 +39,23 @@ func (h *Holding) Epoch() cluster.Sequence { return h.epoch }
 func (h *Holding) Context() context.Context { return h.ctx }
 
 // Ended reports that the engine has ended: none of its requests is in flight and nothing more is
-// committed. It is called once, after [Engines.Close] or without it. If the engine could not open or
-// has failed, err says why: the node then hands over all its shards.
-func (h *Holding) Ended(err error) { h.n.ended(h, err) }
+// committed. It is called once, or Failed is, after [Engines.Close] or without it. If err is not nil this node
+// cannot run engines, whatever their shards: it hands over all of them.
+func (h *Holding) Ended(err error) {
+	if err != nil {
+		h.n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
+		h.n.drain(fmt.Sprintf("the engine of shard %d has failed: %v", h.shard, err))
+	}
+	h.n.ended(h, func(m *cluster.Node, now cluster.Instant) { m.EngineStopped(now, h.shard) })
+}
+
+// Failed reports that the engine has ended like Ended, for a reason that is not this node's: it would fail on
+// another one too. The shard is put in quarantine, and the others go on.
+func (h *Holding) Failed(f cluster.Fault) {
+	h.n.log.Error("the engine of a shard has failed, so the shard is in quarantine: it is tried again after a pause, "+
+		"which grows; amble cluster status says what can be done", "shard", h.shard, "error", f.Reason)
+	h.n.ended(h, func(m *cluster.Node, now cluster.Instant) { m.EngineFailed(now, h.shard, f) })
+}
 
 // Refused reports that the log of the shard has refused a message that was fenced by the epoch. The
 // engine is broken off.

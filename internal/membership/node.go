@@ -290,8 +290,8 @@ func (h *Holding) breakOff() {
 	}
 }
 
-// ended takes the end of an engine.
-func (n *Node) ended(h *Holding, err error) {
+// ended takes the end of an engine, and tells the state machine by report.
+func (n *Node) ended(h *Holding, report func(m *cluster.Node, now cluster.Instant)) {
 	n.mu.Lock()
 	if n.holdings[h.shard] == h {
 		h.breakOff() // nothing is in flight, says the engine
@@ -300,11 +300,7 @@ func (n *Node) ended(h *Holding, err error) {
 	}
 	ring(n.wake)
 	n.mu.Unlock()
-	if err != nil {
-		n.log.Error("an engine has failed, so this node hands over its shards", "shard", h.shard, "error", err)
-		n.drain(fmt.Sprintf("the engine of shard %d has failed: %v", h.shard, err))
-	}
-	n.do(func(m *cluster.Node, now cluster.Instant) { m.EngineStopped(now, h.shard) })
+	n.do(report)
 }
 
 // breakAll ends all engines at once and waits for their end. Nothing happens after it.

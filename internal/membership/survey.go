@@ -56,10 +56,11 @@ const UnknownOwner = "?"
 
 // Owner is who owns a shard, and who should.
 type Owner struct {
-	Node  string    // empty: nobody; or UnknownOwner
-	Since time.Time // of its epoch
-	Epoch uint64    // the sequence of its epoch; 0: nobody has ever owned it
-	Goal  string    // the node that should own it; empty: there is none that could
+	Node  string         // empty: nobody; or UnknownOwner
+	Since time.Time      // of its epoch
+	Epoch uint64         // the sequence of its epoch; 0: nobody has ever owned it
+	Goal  string         // the node that should own it; empty: there is none that could
+	Fault *cluster.Fault // why its owner does not crawl it; nil: it does
 }
 
 // ReadSurvey reads the registers of a cluster. The error is ErrNoCluster if there are none, or ErrReserved.
@@ -206,7 +207,7 @@ func (v *surveyor) survey(info *jetstream.StreamInfo) (*Survey, error) {
 	for i, e := range v.epochs {
 		o := Owner{Since: e.at, Epoch: uint64(e.seq), Goal: takers.Best(cluster.Shard(i))}
 		if e.seq != 0 && !e.Released {
-			o.Node = e.Owner.Node
+			o.Node, o.Fault = e.Owner.Node, e.Fault
 		}
 		if m := members[o.Node]; m != nil {
 			m.Owns++

@@ -32,8 +32,9 @@ func TestSurvey(t *testing.T) {
 		return len(s.Members) == 2 && s.Members[0].Node == "a" && s.Members[0].State == Trusted &&
 			s.Members[0].Owns > 0 && s.Members[1].Owns > 0 && s.agrees()
 	})
-	for _, drain := range []bool{true, false} {
-		if err := Command(ctx, p.nc, names, "a", drain); err != nil {
+	for _, order := range []Order{Drain, Undrain} {
+		drain := order == Drain
+		if err := Command(ctx, p.nc, names, "a", order); err != nil {
 			t.Fatal(err)
 		}
 		if drain {
@@ -49,7 +50,7 @@ func TestSurvey(t *testing.T) {
 	b.leave()
 	w.served("a has all", a)
 	w.surveyed(js, "b has left", func(s *Survey) bool { return s.agrees() && len(s.Members) == 1 })
-	if err := Command(ctx, p.nc, names, "b", true); !errors.Is(err, ErrNoNode) {
+	if err := Command(ctx, p.nc, names, "b", Drain); !errors.Is(err, ErrNoNode) {
 		t.Errorf("a command to a node that has left: %v", err)
 	}
 	a.kill()

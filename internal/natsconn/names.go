@@ -87,6 +87,7 @@ func (n Names) Permissions() (publish, subscribe []string) {
 		publish = append(publish,
 			"$JS.API.STREAM.*."+stream,
 			"$JS.API.STREAM.MSG.GET."+stream,
+			"$JS.API.STREAM.MSG.DELETE."+stream,
 			"$JS.API.DIRECT.GET."+stream,
 			"$JS.API.DIRECT.GET."+stream+".>",
 			"$JS.API.CONSUMER.*."+stream+".>",

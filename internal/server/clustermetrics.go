@@ -10,8 +10,8 @@ import (
 type clusterCollector struct {
 	c Cluster
 
-	connected, joined, trust, owned, free, members, refused *prometheus.Desc
-	records, bytes, incoming, snapshot, lag, offline        *prometheus.Desc
+	connected, joined, trust, owned, free, members, refused, quarantine *prometheus.Desc
+	records, bytes, incoming, snapshot, lag, offline                    *prometheus.Desc
 }
 
 func newClusterCollector(c Cluster) *clusterCollector {
@@ -25,7 +25,9 @@ func newClusterCollector(c Cluster) *clusterCollector {
 		trust:     d("trust_seconds", "Time for which this node may make requests without another heartbeat."),
 		owned:     d("shards_owned", "Shards of this node."),
 		free:      d("shards_without_owner", "Shards that nobody crawls, as this node knows it."),
-		members:   d("members", "Members by state, as this node knows them: live, silent, left, unreadable.", "state"),
+		quarantine: d("shards_in_quarantine", "Shards of this node whose engines have failed for a reason that is not the "+
+			"node's: they are not crawled."),
+		members: d("members", "Members by state, as this node knows them: live, silent, left, unreadable.", "state"),
 		refused: d("refused_publishes_total", "Times that the log of a shard refused this node, because another one owns "+
 			"the shard."),
 		records: d("log_records", "Messages in the logs of this node's shards that a new owner would have to replay. "+
@@ -41,7 +43,7 @@ func newClusterCollector(c Cluster) *clusterCollector {
 
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused,
+	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused, c.quarantine,
 		c.records, c.bytes, c.incoming, c.snapshot, c.lag, c.offline} {
 		to <- d
 	}
@@ -60,11 +62,13 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range members {
 		gauge(c.members, float64(n), state)
 	}
-	owned, free := 0, 0
+	owned, free, quarantined := 0, 0, 0
 	for _, s := range st.Shards {
 		switch s.Owner {
 		case st.Node:
-			owned++
+			if owned++; s.Fault != nil {
+				quarantined++
+			}
 		case "":
 			free++
 		}
@@ -74,6 +78,7 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(c.trust, st.Trust.Seconds())
 	gauge(c.owned, float64(owned))
 	gauge(c.free, float64(free))
+	gauge(c.quarantine, float64(quarantined))
 	to <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.c.Refused()))
 	c.collectLogs(gauge, st.Node)
 }

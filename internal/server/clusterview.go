@@ -47,6 +47,8 @@ type ClusterShard struct {
 	Incoming      uint64    `json:"incoming"` // messages of other shards since the snapshot
 	Snapshot      time.Time `json:"snapshot,omitzero"`
 	SnapshotBytes int64     `json:"snapshot_bytes"`
+	// Quarantine is why the owner does not crawl the shard now: its engine has failed.
+	Quarantine string `json:"quarantine,omitempty"`
 }
 
 // ClusterReplica is a copy of the registers and the logs.
@@ -78,6 +80,9 @@ func NewClusterView(cluster string, s *membership.Survey, logs []journal.Report)
 	}
 	for i, o := range s.Shards {
 		shard := ClusterShard{Shard: i, Owner: o.Node, Since: o.Since, Goal: o.Goal}
+		if o.Fault != nil {
+			shard.Quarantine = o.Fault.Reason
+		}
 		if i < len(logs) {
 			log := &logs[i]
 			shard.LogRecords, shard.LogBytes, shard.Incoming = log.Records, log.Bytes, log.Incoming

@@ -60,7 +60,11 @@ func (e *engines) Open(h *membership.Holding) {
 		e.ended.add(r.summary.Status)
 		e.mu.Unlock()
 		stop()
-		h.Ended(err)
+		if f, ok := faultOf(err); ok {
+			h.Failed(f)
+		} else {
+			h.Ended(err)
+		}
 	})
 }
 

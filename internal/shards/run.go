@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -35,8 +36,8 @@ type run struct {
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
 const retryDown = time.Second
 
-// drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error says
-// why this node cannot run engines.
+// drive opens the engine, runs it until ctx ends or the shard is lost, and closes it. The error is a fault of the
+// shard, which faultOf recognises, or says why this node cannot run engines.
 func (r *run) drive(ctx context.Context) error {
 	r.desired.note(r, 0)
 	defer r.desired.forget(r)
@@ -59,6 +60,21 @@ func (r *run) drive(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// faultOf returns the fault of a shard that an error is; false: the error is one of this node, such as that of its
+// disk. What is the same wherever it is read, and a panic, would fail on another node too.
+func faultOf(err error) (f cluster.Fault, ok bool) {
+	var message *storage.MessageError
+	switch {
+	case errors.As(err, &message):
+		f.Kind, f.Sequence = message.Kind, cluster.Sequence(message.Sequence)
+	case errors.Is(err, storage.ErrRecord), errors.Is(err, storage.ErrNewer), errors.Is(err, crawl.ErrPanic):
+	default:
+		return f, false
+	}
+	f.Reason = err.Error()
+	return f, true
 }
 
 func pause(ctx context.Context, d time.Duration) {
