@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
-	"github.com/amble-crawler/amble/internal/server"
 )
 
 const clusterLong = `Show and change a cluster of nodes that crawl together. The commands talk to the NATS servers of the
@@ -210,7 +210,9 @@ func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config,
 }
 
 // json returns the survey as the API has it.
-func (v *survey) json() server.ClusterView { return server.NewClusterView(v.cluster, v.Survey, v.logs) }
+func (v *survey) json() clusterapi.ClusterView {
+	return clusterapi.NewClusterView(v.cluster, v.Survey, v.logs)
+}
 
 // counts returns how many shards nobody owns, and how many belong to another node than they should.
 func (v *survey) counts() (free, moving int) {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
@@ -86,7 +87,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		defer m.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
 	api := m.serverOptions()
-	api.Cluster = m.node
+	api.Division = clusterapi.New(m.node, api.DataDir, api.Now)
 	server, err := m.serve(api, nil)
 	if err != nil {
 		return out, err

@@ -50,8 +50,8 @@ type BadLine struct {
 // maxProblems is how many bad lines one report lists.
 const maxProblems = 20
 
-func (s *Server) addAPI(api huma.API) {
-	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length",
+func addAPI(s *Server, api huma.API) {
+	op := streams[AddReport](api, Operation("POST", "/urls", "urls-add", "Add URLs, a list of any length",
 		http.StatusBadRequest, http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and optionally depth and " +
 		"priority; it may be compressed with gzip or zstd. " +
@@ -62,8 +62,8 @@ func (s *Server) addAPI(api huma.API) {
 	one := 1
 	list := &huma.Schema{Type: huma.TypeString, MinLength: &one}
 	op.RequestBody = &huma.RequestBody{Required: true,
-		Content: map[string]*huma.MediaType{jsonLines: {Schema: list}, "text/plain": {Schema: list}}}
-	handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
+		Content: map[string]*huma.MediaType{JSONLines: {Schema: list}, "text/plain": {Schema: list}}}
+	Handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
 		return s.stream(func(t *stream) error {
 			if t.r.ContentLength == 0 {
 				return huma.NewError(http.StatusBadRequest, "the list is missing: send it as the body of the request")
@@ -96,6 +96,14 @@ func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 		err = t.Lines.Write(&a.report)
 	}
 	return err
+}
+
+// newImport begins to import a list.
+func (s *Server) newImport(ctx context.Context, o crawl.ImportOptions, again bool) (crawl.Import, error) {
+	if d := s.divided(ctx); d != nil {
+		return d.NewImport(o, again), nil
+	}
+	return s.crawl(ctx).NewImport(o)
 }
 
 // adding is one list that is being added to the crawl.

@@ -19,12 +19,11 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/routes"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// basePath is the path of the API.
-const basePath = "/api/v1"
+// BasePath is the path of the API.
+const BasePath = "/api/v1"
 
 const description = `Inspect and control a running crawl. Errors are application/problem+json (RFC 9457).
 Lists are paged; request the next page with the cursor of the last. Streams are JSON lines: a stream that
@@ -45,29 +44,30 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 		config.Security = []map[string][]string{{"bearer": {}}, {"basic": {}}}
 	}
 	api := humago.New(mux, config)
-	api.UseMiddleware(s.divide(), refuseEmpty(api))
+	api.UseMiddleware(s.keepRequest, refuseEmpty(api))
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
-	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI,
-		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI, s.optOutAPI, s.leasesAPI} {
-		register(api)
+	for _, register := range []func(*Server, huma.API){statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI,
+		urlsAPI, robotsAPI, exportAPI, backupAPI, auditAPI, planAPI, optOutAPI,
+		leasesAPI} {
+		register(s, api)
 	}
 	if s.o.Settings != nil {
-		s.settingsAPI(api)
+		settingsAPI(s, api)
 	}
-	if s.o.Cluster != nil {
-		s.clusterAPI(api)
+	if s.o.Division != nil {
+		s.o.Division.Register(api)
 		describePositions(api.OpenAPI())
 	}
 	if s.o.Crawls != nil {
-		s.crawlsAPI(api)
+		crawlsAPI(s, api)
 	}
 	describeNulls(api.OpenAPI())
 	described, err := json.Marshal(api.OpenAPI())
 	if err != nil {
 		return fmt.Errorf("describe the API: %w", err)
 	}
-	mux.HandleFunc("GET "+basePath+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+BasePath+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		_, _ = w.Write(described)
 	})
@@ -128,26 +128,26 @@ func refuseEmpty(api huma.API) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// object is a response of one JSON object.
-type object[T any] struct{ Body T }
+// Object is a response of one JSON object.
+type Object[T any] struct{ Body T }
 
 // answer wraps the response of a handler.
-func answer[T any](value T, err error) (*object[T], error) {
+func answer[T any](value T, err error) (*Object[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &object[T]{value}, nil
+	return &Object[T]{value}, nil
 }
 
-// operation describes an operation, with the errors that all operations may have.
-func operation(method, path, id, summary string, more ...int) huma.Operation {
+// Operation describes an operation, with the errors that all operations may have.
+func Operation(method, path, id, summary string, more ...int) huma.Operation {
 	errs := append([]int{
 		http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity,
 		http.StatusTooManyRequests,
 		http.StatusRequestHeaderFieldsTooLarge, http.StatusServiceUnavailable,
 	}, more...)
 	tag, _, _ := strings.Cut(id, "-")
-	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary,
+	return huma.Operation{Method: method, Path: BasePath + path, OperationID: id, Summary: summary,
 		Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}
 }
 
@@ -157,8 +157,8 @@ func bodyErrors() []int {
 		http.StatusUnsupportedMediaType}
 }
 
-// handle registers an operation and turns its errors into problems.
-func handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
+// Handle registers an operation and turns its errors into problems.
+func Handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := f(ctx, in)
 		if err != nil {
@@ -195,16 +195,15 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, crawl.ErrDraining):
 		return http.StatusConflict
-	case errors.As(err, new(*Incomplete)), errors.Is(err, storage.ErrLogDown), errors.Is(err, crawl.ErrNotRunning),
-		errors.Is(err, crawl.ErrCopying), errors.Is(err, errNoOwner),
-		errors.Is(err, routes.ErrUnreachable), errors.Is(err, routes.ErrNotOwner):
+	case errors.As(err, new(*Incomplete)), errors.As(err, new(unanswered)), errors.Is(err, storage.ErrLogDown),
+		errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }
 
-// writeProblem writes a problem outside of an operation.
-func writeProblem(w http.ResponseWriter, status int, detail string) {
+// WriteProblem writes a problem outside of an operation.
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	body, err := json.Marshal(huma.NewError(status, detail))
 	if err != nil {
 		body = nil
@@ -225,12 +224,12 @@ func problems(mux *http.ServeMux) http.Handler {
 		recorded := verdict{header: http.Header{}}
 		h.ServeHTTP(&recorded, r)
 		maps.Copy(w.Header(), recorded.header)
-		detail := "there is nothing at this path; " + basePath + "/openapi.json describes what there is"
+		detail := "there is nothing at this path; " + BasePath + "/openapi.json describes what there is"
 		if recorded.status == http.StatusMethodNotAllowed {
 			detail = "this path allows the methods " + recorded.header.Get("Allow")
 		}
 		w.Header().Del("Content-Length")
-		writeProblem(w, recorded.status, detail)
+		WriteProblem(w, recorded.status, detail)
 	})
 }
 
@@ -249,8 +248,8 @@ func (v *verdict) WriteHeader(status int) { v.status = status }
 // Write implements http.ResponseWriter.
 func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
 
-// open returns everything that is served, without the guards.
-func (s *Server) open() (http.Handler, error) {
+// handler returns everything that is served, without the guards.
+func (s *Server) handler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	if err := s.registerAPI(mux); err != nil {
 		return nil, err
@@ -261,8 +260,10 @@ func (s *Server) open() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if s.o.Metrics != nil {
-		if s.o.Cluster != nil {
-			s.o.Metrics.Register(newClusterCollector(s.o.Cluster))
+		if s.o.Division != nil {
+			for _, c := range s.o.Division.Collectors() {
+				s.o.Metrics.Register(c)
+			}
 		}
 		mux.Handle("GET /metrics", s.o.Metrics.handler(s.here, s.o.Now))
 	}
@@ -270,19 +271,6 @@ func (s *Server) open() (http.Handler, error) {
 		s.profiles(mux)
 	}
 	return problems(mux), nil
-}
-
-// closed puts the guards around everything that is served.
-func (s *Server) closed(open http.Handler) http.Handler {
-	closed := s.authenticate(open)
-	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/healthz", "/readyz": // supervisors have no token
-			open.ServeHTTP(w, r)
-		default:
-			closed.ServeHTTP(w, r)
-		}
-	}))
 }
 
 // health reports that the process answers.
@@ -297,7 +285,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	case "running", "paused", "draining":
 		s.health(w, nil)
 	default:
-		writeProblem(w, http.StatusServiceUnavailable, "the crawl is "+state)
+		WriteProblem(w, http.StatusServiceUnavailable, "the crawl is "+state)
 	}
 }
 
@@ -318,9 +306,9 @@ func (s *Server) profiles(mux *http.ServeMux) {
 	}
 }
 
-func (s *Server) statusAPI(api huma.API) {
-	handle(api, operation("GET", "/status", "crawl-status", "The status of the crawl"),
-		func(ctx context.Context, _ *struct{}) (*object[CrawlStatus], error) {
+func statusAPI(s *Server, api huma.API) {
+	Handle(api, Operation("GET", "/status", "crawl-status", "The status of the crawl"),
+		func(ctx context.Context, _ *struct{}) (*Object[CrawlStatus], error) {
 			return answer(s.status(ctx), nil)
 		})
 }

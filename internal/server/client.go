@@ -158,7 +158,7 @@ func (c *Client) URL(ctx context.Context, u weburl.URL) (story inspect.URLStory,
 
 // Backup is [crawl.Engine.Backup] of the running crawl.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
-	response, err := c.send(ctx, http.MethodGet, basePath+"/backup", nil, nil)
+	response, err := c.send(ctx, http.MethodGet, BasePath+"/backup", nil, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -186,7 +186,7 @@ func (c *Client) Command(ctx context.Context, method, path string, body, to any)
 		}
 		sent = bytes.NewReader(encoded)
 	}
-	response, err := c.send(ctx, method, basePath+path, nil, sent)
+	response, err := c.send(ctx, method, BasePath+path, nil, sent)
 	if err != nil {
 		return err
 	}

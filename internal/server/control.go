@@ -40,39 +40,45 @@ type crawlState struct {
 	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not follow yet; they will"`
 }
 
-func (s *Server) controlAPI(api huma.API) {
-	for _, c := range []struct {
-		name, summary, description string
-		do                         func(context.Context) error
-	}{
-		{"pause", "Pause the crawl", "No request begins. Requests in flight may end. A pause survives the end of " +
-			"the process.", func(ctx context.Context) error { return s.crawl(ctx).Pause(ctx) }},
-		{"resume", "End a pause, or a drain", "", s.resume},
-		{"drain", "End when all is done", "Takes no more URLs from outside, crawls everything that is known and the " +
-			"links found there, and ends then. It leaves out hosts that cannot be fetched from within " +
-			"crawl.give_up_after. With crawl.exit_when_done a crawl always ends like this. Resume undoes it.",
-			func(ctx context.Context) error { return s.crawl(ctx).Drain(ctx, true) }},
-		{"stop", "End now", "As the signal SIGTERM does: no request begins, requests in flight have " +
-			"crawl.shutdown_grace to end, everything is committed and the process ends. " +
-			"The next run continues the crawl.",
-			func(ctx context.Context) error { return s.crawl(ctx).Stop(ctx) }},
-	} {
-		op := operation("POST", "/crawl/"+c.name, "crawl-"+c.name, c.summary)
-		op.Description = c.description
-		handle(api, op, func(ctx context.Context, _ *struct{}) (*object[crawlState], error) {
-			err := c.do(ctx)
-			return answer(crawlState{State: s.crawl(ctx).Status().State}, err)
+func controlAPI(s *Server, api huma.API) {
+	command := func(name, summary, description, whole string, do func(context.Context) (*Incomplete, error)) {
+		op := Operation("POST", "/crawl/"+name, "crawl-"+name, summary)
+		if op.Description = description; whole != "" {
+			op = s.onlyWhole(op, whole)
+		}
+		Handle(api, op, func(ctx context.Context, _ *struct{}) (*Object[crawlState], error) {
+			ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
+			defer cancel()
+			lacking, err := do(ctx)
+			return answer(crawlState{State: s.status(ctx).State, Incomplete: lacking}, err)
 		})
 	}
-	s.hostControlAPI(api)
-}
-
-// resume undoes a pause and a drain.
-func (s *Server) resume(ctx context.Context) error {
-	if err := s.crawl(ctx).Drain(ctx, false); err != nil {
-		return err
-	}
-	return s.crawl(ctx).Resume(ctx)
+	command("pause", "Pause the crawl", "No request begins. Requests in flight may end. A pause survives the end of "+
+		"the process.", "", func(ctx context.Context) (*Incomplete, error) {
+		if d := s.divided(ctx); d != nil {
+			return d.SetPaused(ctx, true)
+		}
+		return nil, s.crawl(ctx).Pause(ctx)
+	})
+	command("resume", "End a pause, or a drain", "", "", func(ctx context.Context) (*Incomplete, error) {
+		if d := s.divided(ctx); d != nil {
+			return d.SetPaused(ctx, false)
+		}
+		if err := s.crawl(ctx).Drain(ctx, false); err != nil {
+			return nil, err
+		}
+		return nil, s.crawl(ctx).Resume(ctx)
+	})
+	command("drain", "End when all is done", "Takes no more URLs from outside, crawls everything that is known and the "+
+		"links found there, and ends then. It leaves out hosts that cannot be fetched from within "+
+		"crawl.give_up_after. With crawl.exit_when_done a crawl always ends like this. Resume undoes it.",
+		"a cluster has no end yet: pause it, or stop its nodes with SIGTERM",
+		func(ctx context.Context) (*Incomplete, error) { return nil, s.crawl(ctx).Drain(ctx, true) })
+	command("stop", "End now", "As the signal SIGTERM does: no request begins, requests in flight have "+
+		"crawl.shutdown_grace to end, everything is committed and the process ends. "+
+		"The next run continues the crawl.", "this would stop one node of a cluster: send SIGTERM to the process",
+		func(ctx context.Context) (*Incomplete, error) { return nil, s.crawl(ctx).Stop(ctx) })
+	hostControlAPI(s, api)
 }
 
 // hostPause is the request for a pause.
@@ -98,16 +104,16 @@ type hostDone struct {
 	Dropped int    `json:"dropped,omitempty" doc:"URLs that were waiting; they are excluded in the background"`
 }
 
-func (s *Server) hostControlAPI(api huma.API) {
+func hostControlAPI(s *Server, api huma.API) {
 	op := func(name, summary, description string) huma.Operation {
-		o := operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary,
+		o := Operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary,
 			append(bodyErrors(), http.StatusNotFound)...)
 		o.Description = description
 		return o
 	}
 	const durable = "It is on disk when the response is sent, and survives restarts."
-	handle(api, op("pause", "Pause a host", durable),
-		func(ctx context.Context, in *hostPause) (*object[hostDone], error) {
+	Handle(api, op("pause", "Pause a host", durable),
+		ofOwner(s, (*hostPause).host, func(ctx context.Context, in *hostPause) (*Object[hostDone], error) {
 			o := frontier.Command{Kind: frontier.CommandPause}
 			switch {
 			case in.Body == nil:
@@ -120,28 +126,28 @@ func (s *Server) hostControlAPI(api huma.API) {
 				o.Until = in.Body.Until
 			}
 			return s.control(ctx, in.Host, o)
-		})
-	handle(api, op("resume", "End the pause of a host", durable),
-		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
+		}))
+	Handle(api, op("resume", "End the pause of a host", durable),
+		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandResume})
-		})
-	handle(api, op("delay", "Set the delay of a host", durable),
-		func(ctx context.Context, in *hostDelay) (*object[hostDone], error) {
+		}))
+	Handle(api, op("delay", "Set the delay of a host", durable),
+		ofOwner(s, (*hostDelay).host, func(ctx context.Context, in *hostDelay) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandDelay,
 				Delay: time.Duration(in.Body.Seconds * float64(time.Second))})
-		})
-	handle(api, op("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
+		}))
+	Handle(api, op("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
 		"its robots.txt again. Its restart hold stays. "+durable),
-		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
+		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandForget})
-		})
-	handle(api, op("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
+		}))
+	Handle(api, op("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
 		"later are queued as usual. "+durable),
-		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
+		ofOwner(s, (*HostPath).host, func(ctx context.Context, in *HostPath) (*Object[hostDone], error) {
 			n, err := s.crawl(ctx).DropQueue(ctx, inspect.CanonicalHost(in.Host))
 			return answer(hostDone{in.Host, n}, err)
-		})
-	s.deletionAPI(api)
+		}))
+	deletionAPI(s, api)
 }
 
 // deletion is the request to delete URLs.
@@ -164,18 +170,24 @@ type deleted struct {
 // deletionWait is how long a response waits for the end of a deletion.
 const deletionWait = 20 * time.Second
 
-func (s *Server) deletionAPI(api huma.API) {
-	op := operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
+func deletionAPI(s *Server, api huma.API) {
+	op := Operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
 	op.Description = "Deletes URLs, whatever their state, so that they are new when they are found again. What is known " +
 		"of their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that is not to be. " +
 		"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
-	handle(api, op, func(ctx context.Context, in *deletion) (*object[deleted], error) {
+	Handle(api, op, func(ctx context.Context, in *deletion) (*Object[deleted], error) {
 		o := crawl.Deletion{Host: inspect.CanonicalHost(in.Body.Host), Before: in.Body.Before}
 		if in.Body.Host == "" {
 			o.Host = ""
 		}
 		if (o.Host != "") == in.Body.All {
 			return nil, errQuery{errors.New("want either host or all: true")}
+		}
+		if d := s.divided(ctx); d != nil {
+			if o.Before.IsZero() || o.Before.After(s.o.Now()) {
+				o.Before = s.o.Now()
+			}
+			return answer(deleteOf(ctx, d, o))
 		}
 		waited, cancel := context.WithTimeout(ctx, deletionWait)
 		defer cancel()
@@ -187,7 +199,30 @@ func (s *Server) deletionAPI(api huma.API) {
 	})
 }
 
-func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*object[hostDone], error) {
+// deleteOf deletes URLs of a host, or of all. Shards that do not answer do it when they can.
+func deleteOf(ctx context.Context, d Division, o crawl.Deletion) (sum deleted, err error) {
+	shards := allShards(d)
+	if o.Host != "" {
+		shards = []int{d.ShardOf(o.Host)}
+	}
+	durable := ctx
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	r := asked(ctx)
+	parts, failed, err := Gather(ctx, shards, func(ctx context.Context, shard int) (deleted, error) {
+		return decode[deleted](AskShard(ctx, d, shard, r))
+	})
+	sum = deleted{Done: len(failed) == 0, Incomplete: MissingShards(failed)}
+	for _, part := range parts {
+		sum.Deleted, sum.Done = sum.Deleted+part.Deleted, sum.Done && part.Done
+	}
+	if err == nil && len(failed) > 0 && d.AddDeletion(durable, o, SortedKeys(failed)) != nil {
+		err = wholly(sum.Incomplete, nil)
+	}
+	return sum, err
+}
+
+func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*Object[hostDone], error) {
 	return answer(hostDone{Host: host}, s.crawl(ctx).Control(ctx, inspect.CanonicalHost(host), o))
 }
 
@@ -256,16 +291,16 @@ type settingsPatch struct {
 	Body map[string]any `contentType:"application/merge-patch+json"`
 }
 
-func (s *Server) settingsAPI(api huma.API) {
-	handle(api, operation("GET", "/config", "config-show", "The settings in force, and the source of each"),
-		func(context.Context, *struct{}) (*object[settingsList], error) {
+func settingsAPI(s *Server, api huma.API) {
+	Handle(api, Operation("GET", "/config", "config-show", "The settings in force, and the source of each"),
+		func(context.Context, *struct{}) (*Object[settingsList], error) {
 			return answer(settingsList{s.o.Settings.Settings()}, nil)
 		})
-	change := operation("PATCH", "/config", "config-change", "Change settings while the crawl runs", bodyErrors()...)
+	change := Operation("PATCH", "/config", "config-change", "Change settings while the crawl runs", bodyErrors()...)
 	change.Description = "A merge patch (RFC 7396) of the config file, such as {\"crawl\": {\"workers\": 16}}. All " +
 		"of it takes effect, or none. It holds until the crawl ends or the config file is " +
 		"read again; null undoes an earlier patch. Settings that cannot change are an error that lists them."
-	handle(api, change, func(ctx context.Context, in *settingsPatch) (*object[settingsChange], error) {
+	Handle(api, change, func(ctx context.Context, in *settingsPatch) (*Object[settingsChange], error) {
 		patch, err := json.Marshal(in.Body)
 		if err != nil {
 			return nil, errQuery{err}
@@ -273,22 +308,22 @@ func (s *Server) settingsAPI(api huma.API) {
 		keys, err := s.o.Settings.Change(ctx, patch)
 		return s.changed(ctx, keys, err)
 	})
-	reload := operation("POST", "/config/reload", "config-reload", "Read the config file again")
+	reload := Operation("POST", "/config/reload", "config-reload", "Read the config file again")
 	reload.Description = "As the signal SIGHUP does. Patches are undone."
-	handle(api, reload, func(ctx context.Context, _ *struct{}) (*object[settingsChange], error) {
+	Handle(api, reload, func(ctx context.Context, _ *struct{}) (*Object[settingsChange], error) {
 		keys, err := s.o.Settings.Reload(ctx)
 		return s.changed(ctx, keys, err)
 	})
 }
 
 // changed answers a change. In a cluster it waits until all nodes have it.
-func (s *Server) changed(ctx context.Context, keys []string, err error) (*object[settingsChange], error) {
+func (s *Server) changed(ctx context.Context, keys []string, err error) (*Object[settingsChange], error) {
 	done := settingsChange{Changed: keys}
 	if keys == nil {
 		done.Changed = []string{}
 	}
-	if err == nil && s.o.Cluster != nil {
-		done.Incomplete = s.awaitNodes(ctx, s.o.Cluster.DesiredSequence())
+	if err == nil && s.o.Division != nil {
+		done.Incomplete = s.o.Division.Followed(ctx)
 	}
 	return answer(done, err)
 }
@@ -296,8 +331,9 @@ func (s *Server) changed(ctx context.Context, keys []string, err error) (*object
 // databaseType is the media type of a copy of the database.
 const databaseType = "application/octet-stream"
 
-func (s *Server) backupAPI(api huma.API) {
-	op := operation("GET", "/backup", "backup", "A copy of the database as of one moment")
+func backupAPI(s *Server, api huma.API) {
+	op := s.onlyWhole(Operation("GET", "/backup", "backup", "A copy of the database as of one moment"),
+		"a cluster has no single database: its shards keep snapshots on the NATS servers")
 	op.Description = "The crawl continues meanwhile. It copies the database to a file under data_dir first " +
 		"and sends that at any pace. If there is no room for it, the response must be read within a minute " +
 		"plus the time it takes at 32 MiB/s, " +
@@ -309,14 +345,14 @@ func (s *Server) backupAPI(api huma.API) {
 			databaseType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		},
 	}}
-	op.Middlewares = huma.Middlewares{func(c huma.Context, next func(huma.Context)) {
+	op.Middlewares = append(op.Middlewares, func(c huma.Context, next func(huma.Context)) {
 		if who, _ := c.Context().Value(roleKey{}).(role); who < roleFull {
 			_ = huma.WriteErr(api, c, http.StatusForbidden, "this token is for reading only: send server.token")
 			return
 		}
 		next(c)
-	}}
-	handle(api, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) {
+	})
+	Handle(api, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) {
 		return s.stream(func(t *stream) error {
 			t.kind = databaseType
 			_, err := s.crawl(t.r.Context()).Backup(t.r.Context(), t, func(size int64) {

@@ -28,11 +28,11 @@ type crawlName struct {
 	ID string `path:"id" minLength:"1" maxLength:"128" doc:"the id of the crawl"`
 }
 
-func (s *Server) crawlsAPI(api huma.API) {
-	list := operation("GET", "/crawls", "crawls-list", "The crawls of this process")
+func crawlsAPI(s *Server, api huma.API) {
+	list := Operation("GET", "/crawls", "crawls-list", "The crawls of this process")
 	list.Description = "DEFAULT is the crawl that all other operations are about. Of crawls that are not open, because " +
 		"nobody uses them, only the id is known."
-	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[crawlList], error) {
+	Handle(api, list, func(ctx context.Context, _ *struct{}) (*Object[crawlList], error) {
 		all, err := s.o.Crawls.Overviews(ctx)
 		answered := crawlList{Crawls: all}
 		for i := range all {
@@ -40,8 +40,8 @@ func (s *Server) crawlsAPI(api huma.API) {
 		}
 		return answer(answered, err)
 	})
-	one := operation("GET", "/crawls/{id}", "crawls-status", "The status of one crawl", http.StatusNotFound)
-	handle(api, one, func(ctx context.Context, in *crawlName) (*object[crawl.Status], error) {
+	one := Operation("GET", "/crawls/{id}", "crawls-status", "The status of one crawl", http.StatusNotFound)
+	Handle(api, one, func(ctx context.Context, in *crawlName) (*Object[crawl.Status], error) {
 		return answer(s.o.Crawls.StatusOf(ctx, in.ID))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/internal/listen"
 )
@@ -22,7 +23,7 @@ func (o *Options) check() error {
 	switch {
 	case o.Now == nil:
 		return errors.New("start the API: Options.Now is missing")
-	case listen.IsLoopback(o.Listen), o.Listen == "" && o.Cluster != nil:
+	case listen.IsLoopback(o.Listen), o.Listen == "" && o.Division != nil:
 	case o.Token == "":
 		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)
 	case o.TLSCert == "" && !o.BehindProxy:
@@ -31,16 +32,48 @@ func (o *Options) check() error {
 	return nil
 }
 
+// guard stands between clients and everything that is served. Its methods may be called concurrently.
+type guard struct {
+	o        *Options
+	instance string
+	address  string // that the server listens on
+	tokens   atomic.Pointer[tokens]
+	requests *listen.Limiters
+	failures *listen.Limiters // wrong tokens
+}
+
+func newGuard(o *Options, instance string) *guard {
+	g := &guard{
+		o: o, instance: instance, requests: listen.NewLimiters(requestBurst, requestsPerSecond, o.Now),
+		failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
+	}
+	g.setTokens(o.Token, o.ReadToken, o.FetchToken)
+	return g
+}
+
+// around puts the guards around open. Supervisors, which ask for the health, have no token.
+func (g *guard) around(open http.Handler) http.Handler {
+	closed := g.authenticate(open)
+	return g.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz":
+			open.ServeHTTP(w, r)
+		default:
+			closed.ServeHTTP(w, r)
+		}
+	}))
+}
+
 // guarded puts the guards around the handler. The outermost sees a request first.
-func (s *Server) guarded(next http.Handler) http.Handler {
-	return s.identify(s.limitRate(limitHeader(s.checkHost(sameOrigin(next)))))
+func (g *guard) guarded(next http.Handler) http.Handler {
+	return g.identify(g.limitRate(limitHeader(g.checkHost(sameOrigin(next)))))
 }
 
 // identify adds the identity of the process, and forbids caches and content sniffing.
-func (s *Server) identify(next http.Handler) http.Handler {
+func (g *guard) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set(instanceHeader, s.instance)
+		h.Set(instanceHeader, g.instance)
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
@@ -59,7 +92,7 @@ func limitHeader(next http.Handler) http.Handler {
 			}
 		}
 		if size > maxHeader {
-			writeProblem(w, http.StatusRequestHeaderFieldsTooLarge,
+			WriteProblem(w, http.StatusRequestHeaderFieldsTooLarge,
 				fmt.Sprintf("the request line and header have %d bytes, at most %d are allowed", size, maxHeader))
 			return
 		}
@@ -70,14 +103,14 @@ func limitHeader(next http.Handler) http.Handler {
 // checkHost refuses requests under a foreign name: a page in a browser could point its own name
 // here and then read the responses. It allows the names of loopback, those of the settings, and
 // beyond loopback also addresses, since those lead nowhere else.
-func (s *Server) checkHost(next http.Handler) http.Handler {
-	local := listen.IsLoopback(s.address.String())
+func (g *guard) checkHost(next http.Handler) http.Handler {
+	local := listen.IsLoopback(g.address)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := listen.HostOf(r.Host)
-		if !listen.IsLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts,
+		if !listen.IsLoopback(r.Host) && !slices.ContainsFunc(g.o.Hosts,
 			func(name string) bool { return strings.EqualFold(name, host) }) && (local || !listen.IsAddress(host)) {
-			writeProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: use "+
-				s.address.String()+", or add the name to server.hosts")
+			WriteProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: use "+
+				g.address+", or add the name to server.hosts")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -89,7 +122,7 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 func sameOrigin(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, http.StatusForbidden, "a page of another site may not change this crawl")
+		WriteProblem(w, http.StatusForbidden, "a page of another site may not change this crawl")
 	}))
 	return protection.Handler(next)
 }
@@ -108,20 +141,20 @@ type roleKey struct{}
 
 // authenticate lets requests pass that carry a token, and those that change something only with the
 // full token. Its duration reveals nothing about the tokens.
-func (s *Server) authenticate(next http.Handler) http.Handler {
+func (g *guard) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := s.roleOf(r)
+		who := g.roleOf(r)
 		if who == roleNone {
-			s.refuse(w, r)
+			g.refuse(w, r)
 			return
 		}
 		if who == roleFetch && !isForFetchers(r.URL.Path) {
-			writeProblem(w, http.StatusForbidden, "this token is for fetchers only: for anything else, send "+
+			WriteProblem(w, http.StatusForbidden, "this token is for fetchers only: for anything else, send "+
 				"server.token")
 			return
 		}
 		if who == roleRead && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			writeProblem(w, http.StatusForbidden, "this token is for reading only: to change something, send "+
+			WriteProblem(w, http.StatusForbidden, "this token is for reading only: to change something, send "+
 				"server.token")
 			return
 		}
@@ -131,7 +164,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 
 // isForFetchers reports whether the token of fetchers opens a path.
 func isForFetchers(path string) bool {
-	rest, ok := strings.CutPrefix(path, basePath)
+	rest, ok := strings.CutPrefix(path, BasePath)
 	return ok && (rest == "/leases" || strings.HasPrefix(rest, "/leases/") || rest == "/reports" || rest == "/check")
 }
 
@@ -139,7 +172,7 @@ func isForFetchers(path string) bool {
 func onlyFull(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who, _ := r.Context().Value(roleKey{}).(role); who < roleFull {
-			writeProblem(w, http.StatusForbidden, "this token is for reading only: send server.token")
+			WriteProblem(w, http.StatusForbidden, "this token is for reading only: send server.token")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -155,14 +188,16 @@ type tokens struct {
 
 // SetTokens replaces the tokens, for requests from now on. If other machines can reach the server,
 // it ignores an empty full token.
-func (s *Server) SetTokens(full, read, fetch string) {
-	if full != "" || listen.IsLoopback(s.o.Listen) {
-		s.tokens.Store(&tokens{full, read, fetch})
+func (s *Server) SetTokens(full, read, fetch string) { s.guard.setTokens(full, read, fetch) }
+
+func (g *guard) setTokens(full, read, fetch string) {
+	if full != "" || listen.IsLoopback(g.o.Listen) {
+		g.tokens.Store(&tokens{full, read, fetch})
 	}
 }
 
-func (s *Server) roleOf(r *http.Request) role {
-	in := s.tokens.Load()
+func (g *guard) roleOf(r *http.Request) role {
+	in := g.tokens.Load()
 	if in.full == "" {
 		return roleFull
 	}
@@ -181,13 +216,13 @@ func (s *Server) roleOf(r *http.Request) role {
 }
 
 // refuse responds to a request without a valid token.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "" && !s.failures.Allow(s.clientOf(r)) {
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "" && !g.failures.Allow(g.clientOf(r)) {
 		writeTooMany(w)
 		return
 	}
 	w.Header().Add("WWW-Authenticate", `Bearer realm="amble"`)
 	w.Header().Add("WWW-Authenticate", `Basic realm="amble", charset="UTF-8"`)
-	writeProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: "+
+	WriteProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: "+
 		"Bearer TOKEN, or as the password of Basic")
 }

@@ -4,19 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/amble-crawler/amble/internal/audit"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -35,20 +28,25 @@ type HostPath struct {
 	Host string `path:"host" maxLength:"512" doc:"its name"`
 }
 
-func (s *Server) hostsAPI(api huma.API) {
-	handle(api, operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
-	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "Everything known of a host", http.StatusNotFound),
-		func(ctx context.Context, q *HostPath) (*object[inspect.HostStory], error) {
+func (p *HostPath) host() (string, error) { return p.Host, nil }
+
+func hostsAPI(s *Server, api huma.API) {
+	Handle(api, Operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
+	Handle(api, Operation("GET", "/hosts/{host}", "hosts-one", "Everything known of a host", http.StatusNotFound),
+		ofOwner(s, (*HostPath).host, func(ctx context.Context, q *HostPath) (*Object[inspect.HostStory], error) {
 			return answer(s.crawl(ctx).View().Host(ctx, q.Host))
-		})
+		}))
 }
 
-func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[hostsOfAll], error) {
+func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*Object[hostsOfAll], error) {
 	if q.Sort == "" {
 		q.Sort = "waiting"
 		if q.Under != "" || q.Contains != "" {
 			q.Sort = "name"
 		}
+	}
+	if d := s.divided(ctx); d != nil {
+		return answer(hostsOf(ctx, d, q))
 	}
 	page, err := s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
 		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
@@ -89,18 +87,21 @@ type urlQuery struct {
 // maxExamined is how many URLs are inspected for one page.
 const maxExamined = 10_000
 
-func (s *Server) urlsAPI(api huma.API) {
-	list := operation("GET", "/urls", "urls-list", "URLs, a page at a time", http.StatusNotFound)
+func urlsAPI(s *Server, api huma.API) {
+	list := Operation("GET", "/urls", "urls-list", "URLs, a page at a time", http.StatusNotFound)
 	list.Description = "Host by host in the order of discovery. A page ends with the limit, or after a bounded " +
 		"number of URLs was inspected, and may be empty: it is the last one if next is missing."
-	handle(api, list, s.listURLs)
-	handle(api, operation("GET", "/url", "urls-one", "Everything known of a URL, and what would become of it",
-		http.StatusNotFound), s.showURL)
-	s.addAPI(api)
-	s.retryAPI(api)
+	Handle(api, list, ofOwner(s, func(q *urlsQuery) (string, error) { return q.Host, nil }, s.listURLs))
+	Handle(api, Operation("GET", "/url", "urls-one", "Everything known of a URL, and what would become of it",
+		http.StatusNotFound), ofOwner(s, hostOfURL(func(q *urlQuery) string { return q.URL }), s.showURL))
+	addAPI(s, api)
+	retryAPI(s, api)
 }
 
-func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[urlsOfAll], error) {
+func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*Object[urlsOfAll], error) {
+	if d := s.divided(ctx); d != nil {
+		return answer(urlsOf(ctx, d, q))
+	}
 	query, err := q.query()
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[urlsOfAll]
 	return answer(urlsOfAll{URLPage: page}, err)
 }
 
-func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
+func (s *Server) showURL(ctx context.Context, q *urlQuery) (*Object[inspect.URLStory], error) {
 	u, err := weburl.Parse(q.URL)
 	if err != nil {
 		return nil, errQuery{err}
@@ -133,20 +134,21 @@ type robotsChecks struct {
 	URLs []inspect.Checked `json:"urls"`
 }
 
-func (s *Server) robotsAPI(api huma.API) {
-	handle(api, operation("GET", "/robots", "robots-text",
+func robotsAPI(s *Server, api huma.API) {
+	Handle(api, Operation("GET", "/robots", "robots-text",
 		"The robots.txt of an origin in force, and its earlier versions"),
-		func(ctx context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
-			u, err := weburl.Parse(q.Origin)
-			if err != nil {
-				return nil, errQuery{err}
-			}
-			return answer(s.crawl(ctx).View().RobotsText(u.Origin()))
-		})
-	check := operation("GET", "/robots/check", "robots-check", "What robots.txt says about URLs")
+		ofOwner(s, hostOfURL(func(q *robotsQuery) string { return q.Origin }),
+			func(ctx context.Context, q *robotsQuery) (*Object[inspect.RobotsText], error) {
+				u, err := weburl.Parse(q.Origin)
+				if err != nil {
+					return nil, errQuery{err}
+				}
+				return answer(s.crawl(ctx).View().RobotsText(u.Origin()))
+			}))
+	check := Operation("GET", "/robots/check", "robots-check", "What robots.txt says about URLs")
 	check.Description = "By the stored robots.txt of each origin. Nothing is fetched: if no robots.txt was read " +
 		"yet, nothing is allowed yet."
-	handle(api, check, func(ctx context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
+	Handle(api, check, func(ctx context.Context, q *robotsCheckQuery) (*Object[robotsChecks], error) {
 		urls := make([]weburl.URL, 0, len(q.URLs))
 		for _, text := range q.URLs {
 			u, err := weburl.Parse(text)
@@ -154,6 +156,9 @@ func (s *Server) robotsAPI(api huma.API) {
 				return nil, errQuery{fmt.Errorf("%q: %w", text, err)}
 			}
 			urls = append(urls, u)
+		}
+		if d := s.divided(ctx); d != nil {
+			return answer(checkRobotsOf(ctx, d, urls))
 		}
 		list, err := s.crawl(ctx).View().CheckRobots(urls)
 		return answer(robotsChecks{list}, err)
@@ -165,9 +170,14 @@ type planQuery struct {
 	Hosts int `query:"hosts" minimum:"0" maximum:"1000" default:"20" doc:"how many of the hosts with the most pages are listed"`
 }
 
-func (s *Server) planAPI(api huma.API) {
-	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
-		func(ctx context.Context, q *planQuery) (*object[planOfAll], error) {
+func planAPI(s *Server, api huma.API) {
+	Handle(api, Operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
+		func(ctx context.Context, q *planQuery) (*Object[planOfAll], error) {
+			if d := s.divided(ctx); d != nil {
+				all, err := askAll[planOfAll](ctx, d, 2*AnswerTimeout, asked(ctx))
+				all.Largest = all.Largest[:min(len(all.Largest), q.Hosts)]
+				return answer(all, err)
+			}
 			plan, err := s.crawl(ctx).View().RecrawlPlan(ctx, q.Hosts)
 			return answer(planOfAll{RecrawlPlan: plan}, err)
 		})
@@ -191,19 +201,22 @@ type exportHostsQuery struct {
 	Limit int    `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
 }
 
-func (s *Server) exportAPI(api huma.API) {
-	urls := streams[inspect.URL](api, operation("GET", "/export", "export-urls", "Every URL as JSON lines",
+func exportAPI(s *Server, api huma.API) {
+	urls := streams[inspect.URL](api, Operation("GET", "/export", "export-urls", "Every URL as JSON lines",
 		http.StatusNotFound))
 	urls.Description = "Walks over the whole database, in short steps, while the crawl continues. If the limit " +
 		"ended it, the trailer " + trailerNext + " has the position to continue from."
-	handle(api, urls, s.exportURLs)
+	Handle(api, urls, s.exportURLs)
 	hosts := streams[inspect.Host](api,
-		operation("GET", "/export/hosts", "export-hosts", "Every host as JSON lines, in the order of discovery"))
+		Operation("GET", "/export/hosts", "export-hosts", "Every host as JSON lines, in the order of discovery"))
 	hosts.Description = "The trailer " + trailerMatching + " has their number."
-	handle(api, hosts, s.exportHosts)
+	Handle(api, hosts, s.exportHosts)
 }
 
 func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamResponse, error) {
+	if d := s.divided(ctx); d != nil {
+		return s.stream(func(t *stream) error { return exportOf(ctx, d, t, q) }), nil
+	}
 	query, err := q.query()
 	if err != nil {
 		return nil, err
@@ -227,6 +240,9 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 }
 
 func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.StreamResponse, error) {
+	if d := s.divided(ctx); d != nil {
+		return s.stream(func(t *stream) error { return exportHostsOf(ctx, d, t, q) }), nil
+	}
 	query := inspect.HostQuery{State: q.State, Sort: inspect.SortFound, Limit: q.Limit}
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
@@ -235,124 +251,4 @@ func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.St
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
 		return err
 	}), nil
-}
-
-// The trailers of an audit: the number of violations, and the number of parts of the log that could
-// not be read.
-const (
-	trailerViolations = "Amble-Violations"
-	trailerDamaged    = "Amble-Damaged"
-)
-
-// auditQuery selects requests.
-type auditQuery struct {
-	Host  string    `query:"host" maxLength:"512" doc:"only requests to this host"`
-	Since time.Time `query:"since" doc:"only requests that began since"`
-}
-
-func (s *Server) auditAPI(api huma.API) {
-	op := streams[audit.Line](api, operation("GET", "/audit", "audit",
-		"Every request, and the limits it was checked against"))
-	op.Description = "Reads the request log to its end, which takes time for a long log: " +
-		"only one audit runs at a time. " +
-		"The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged +
-		" that of the parts of the log that could not be read: nothing is proven about those. " + trailerIncomplete +
-		" lists the nodes of a cluster that have not answered to the end."
-	handle(api, op, func(ctx context.Context, q *auditQuery) (*huma.StreamResponse, error) {
-		if !s.auditing.TryLock() {
-			return nil, huma.NewError(http.StatusServiceUnavailable,
-				"another audit is running: try again when it has ended")
-		}
-		return s.stream(func(t *stream) error {
-			defer s.auditing.Unlock()
-			return s.audit(ctx, t, q)
-		}), nil
-	})
-}
-
-func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
-	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
-	logs, optOuts, err := s.audited(ctx)
-	if err != nil {
-		return err
-	}
-	o.OptOuts = crawl.ListOptOuts(optOuts)
-	if q.Host != "" {
-		o.Host = inspect.CanonicalHost(q.Host)
-	}
-	o.Each = func(r *requestlog.Request, f *audit.Finding) error {
-		line := audit.NewLine(r, f)
-		return t.Lines.Write(&line)
-	}
-	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
-	t.begin()
-	report, err := audit.RunAll(ctx, logs, o)
-	t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
-	t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
-	return err
-}
-
-// audited returns the request log of a crawl, or those of all shards that this node has ever had, and the opt-outs.
-func (s *Server) audited(ctx context.Context) (logs [][]string, list []crawl.OptOut, err error) {
-	if c := s.crawl(ctx); c != nil {
-		list, err = c.OptOuts()
-		return [][]string{{filepath.Join(s.dataDir(ctx), requestlog.DirName)}}, list, err
-	}
-	dirs, err := filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, dir := range dirs {
-		logs = append(logs, []string{dir})
-	}
-	all, err := s.optOutsOfAll(ctx, read("/optouts", nil))
-	return logs, all.OptOuts, err
-}
-
-// trailerIncomplete says which nodes are not in an audit.
-const trailerIncomplete = "Amble-Incomplete"
-
-// auditAll writes the audits of all nodes, one after the other.
-func (s *Server) auditAll(w http.ResponseWriter, r *http.Request) {
-	t := s.newStream(w, r)
-	w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged+", "+trailerIncomplete)
-	failed := make(map[string]error)
-	var violations, damaged uint64
-	for _, node := range s.members() {
-		trailer, err := s.auditNode(r.Context(), t, node, partOf(r, nil))
-		if isWrong(err) || r.Context().Err() != nil {
-			t.end(err)
-			return
-		}
-		if err != nil {
-			failed[node] = err
-			continue
-		}
-		more, _ := strconv.ParseUint(trailer.Get(trailerViolations), 10, 64) // the node counts them
-		violations += more
-		more, _ = strconv.ParseUint(trailer.Get(trailerDamaged), 10, 64)
-		damaged += more
-	}
-	if len(failed) == len(s.members()) && !t.begun {
-		t.end(s.unknown(nil, failed))
-		return
-	}
-	t.begin()
-	w.Header().Set(trailerViolations, strconv.FormatUint(violations, 10))
-	w.Header().Set(trailerDamaged, strconv.FormatUint(damaged, 10))
-	if len(failed) > 0 {
-		w.Header().Set(trailerIncomplete, strings.Join(sortedKeys(failed), ", "))
-	}
-	t.end(nil)
-}
-
-// auditNode writes the audit of a node, and returns its trailer.
-func (s *Server) auditNode(ctx context.Context, t *stream, node string, p part) (http.Header, error) {
-	response, err := s.toNode(ctx, node, &p)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	_, err = copyLines(t, response.Body)
-	return response.Trailer, err
 }

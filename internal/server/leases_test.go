@@ -190,7 +190,7 @@ func (f *remote) reportAll(reports []Report) {
 	}
 	list.WriteString("{broken\n")
 	response, text := send(f.t, f.s, "POST", "/api/v1/reports", &list, "Authorization", "Bearer fetcher",
-		"Content-Type", jsonLines)
+		"Content-Type", JSONLines)
 	if response.StatusCode != 200 {
 		f.t.Fatalf("reports: %d %s", response.StatusCode, text)
 	}

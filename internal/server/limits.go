@@ -15,10 +15,10 @@ const (
 )
 
 // limitRate refuses clients that send requests too often, or too many wrong tokens.
-func (s *Server) limitRate(next http.Handler) http.Handler {
+func (g *guard) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client := s.clientOf(r)
-		if !s.requests.Allow(client) || r.Header.Get("Authorization") != "" && s.failures.Exhausted(client) {
+		client := g.clientOf(r)
+		if !g.requests.Allow(client) || r.Header.Get("Authorization") != "" && g.failures.Exhausted(client) {
 			writeTooMany(w)
 			return
 		}
@@ -28,11 +28,11 @@ func (s *Server) limitRate(next http.Handler) http.Handler {
 
 func writeTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "6")
-	writeProblem(w, http.StatusTooManyRequests, "too many requests, or too many wrong tokens, from your address: "+
+	WriteProblem(w, http.StatusTooManyRequests, "too many requests, or too many wrong tokens, from your address: "+
 		"wait a little")
 }
 
 // clientOf returns the network of the client.
-func (s *Server) clientOf(r *http.Request) netip.Prefix {
-	return listen.ClientOf(r, s.o.BehindProxy)
+func (g *guard) clientOf(r *http.Request) netip.Prefix {
+	return listen.ClientOf(r, g.o.BehindProxy)
 }

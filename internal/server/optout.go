@@ -10,7 +10,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -35,9 +34,24 @@ type optOutName struct {
 
 // optOutList is all opt-outs.
 type optOutList struct {
-	OptOuts    []crawl.OptOut `json:"opt_outs"`
-	Incomplete *Incomplete    `json:"incomplete,omitempty"`
+	OptOuts    []crawl.OptOut     `json:"opt_outs"`
+	Incomplete *Incomplete        `json:"incomplete,omitempty"`
+	known      map[[2]string]bool // scopes and values, while lists are added up
 }
+
+func (l *optOutList) begin() { l.OptOuts, l.known = []crawl.OptOut{}, make(map[[2]string]bool) }
+
+// add adds those of another shard. All have the same, unless a command has not reached one.
+func (l *optOutList) add(more *optOutList) {
+	for _, o := range more.OptOuts {
+		if key := [2]string{string(o.Scope), o.Value}; !l.known[key] {
+			l.known[key] = true
+			l.OptOuts = append(l.OptOuts, o)
+		}
+	}
+}
+
+func (l *optOutList) lacks(m *Incomplete) { l.Incomplete = m }
 
 // optOutDone is an opt-out after a command.
 type optOutDone struct {
@@ -45,17 +59,17 @@ type optOutDone struct {
 	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not follow yet; they will"`
 }
 
-func (s *Server) optOutAPI(api huma.API) {
-	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
-	handle(api, list, func(ctx context.Context, _ *struct{}) (*object[optOutList], error) {
+func optOutAPI(s *Server, api huma.API) {
+	list := Operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
+	Handle(api, list, ofAll(s, AnswerTimeout, func(ctx context.Context, _ *struct{}) (*Object[optOutList], error) {
 		entries, err := s.crawl(ctx).OptOuts()
 		return answer(optOutList{OptOuts: entries}, err)
-	})
-	add := operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
+	}))
+	add := Operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
 	add.Description = "Nothing that it covers is requested from now on, robots.txt files included; a request in " +
 		"flight may end. It is on disk when the response is sent, and survives restarts. One of the same scope and " +
 		"value is replaced."
-	handle(api, add, func(ctx context.Context, in *optOutRequest) (*object[optOutDone], error) {
+	Handle(api, add, func(ctx context.Context, in *optOutRequest) (*Object[optOutDone], error) {
 		b := &in.Body
 		e, err := optout.New(optout.Entry{
 			Scope: b.Scope, Value: b.Value, Reason: b.Reason, By: b.By, At: s.o.Now(), Until: b.Until,
@@ -63,50 +77,47 @@ func (s *Server) optOutAPI(api huma.API) {
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		if c := s.crawl(ctx); c != nil {
-			return answer(optOutDone{Entry: e}, c.AddOptOut(ctx, e))
+		if d := s.divided(ctx); d != nil {
+			return answer(setOptOut(ctx, d, e, false))
 		}
-		return answer(s.setOptOut(ctx, e, false))
+		return answer(optOutDone{Entry: e}, s.crawl(ctx).AddOptOut(ctx, e))
 	})
-	remove := operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
+	remove := Operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
 	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
-	handle(api, remove, func(ctx context.Context, in *optOutName) (*object[optOutDone], error) {
+	Handle(api, remove, func(ctx context.Context, in *optOutName) (*Object[optOutDone], error) {
 		e, err := optout.New(optout.Entry{Scope: in.Scope, Value: in.Value})
 		if err != nil {
 			return nil, errQuery{err}
 		}
-		if c := s.crawl(ctx); c != nil {
-			return answer(optOutDone{Entry: e}, c.RemoveOptOut(ctx, e.Scope, e.Value))
+		if d := s.divided(ctx); d != nil {
+			return answer(setOptOut(ctx, d, e, true))
 		}
-		return answer(s.setOptOut(ctx, e, true))
+		return answer(optOutDone{Entry: e}, s.crawl(ctx).RemoveOptOut(ctx, e.Scope, e.Value))
 	})
 }
 
-// setOptOut records or removes an opt-out of a cluster.
-func (s *Server) setOptOut(ctx context.Context, e optout.Entry, remove bool) (done optOutDone, err error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+// setOptOut records or removes an opt-out of all shards.
+func setOptOut(ctx context.Context, d Division, e optout.Entry, remove bool) (done optOutDone, err error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	found, sequence, err := s.o.Cluster.SetOptOut(ctx, e, remove)
+	found, lacking, err := d.SetOptOut(ctx, e, remove)
+	if err == nil && remove {
+		err = removeFromShards(ctx, d, e, found)
+	}
 	if err != nil {
 		return done, err
 	}
-	if remove {
-		if err := s.removeFromShards(ctx, e, found); err != nil {
-			return done, err
-		}
-	}
-	return optOutDone{e, s.awaitNodes(ctx, sequence)}, nil
+	return optOutDone{e, lacking}, nil
 }
 
 // removeFromShards removes an opt-out that shards have of the machine that a cluster was made of. found says
 // that the cluster had it too.
-func (s *Server) removeFromShards(ctx context.Context, e optout.Entry, found bool) error {
-	p := read("/optouts", url.Values{"scope": {string(e.Scope)}, "value": {e.Value}})
-	p.method = http.MethodDelete
-	removed, failed, wrong := gather(ctx, s.allShards(), func(ctx context.Context, shard cluster.Shard) (bool, error) {
-		_, err := decode[optout.Entry](s.toShard(ctx, shard, &p))
-		var r *refused
-		if errors.As(err, &r) && r.status == http.StatusNotFound {
+func removeFromShards(ctx context.Context, d Division, e optout.Entry, found bool) error {
+	r := asked(ctx)
+	removed, failed, wrong := Gather(ctx, allShards(d), func(ctx context.Context, shard int) (bool, error) {
+		_, err := decode[optout.Entry](AskShard(ctx, d, shard, r))
+		var no *refused
+		if errors.As(err, &no) && no.status == http.StatusNotFound {
 			return false, nil
 		}
 		return err == nil, err
@@ -118,7 +129,7 @@ func (s *Server) removeFromShards(ctx context.Context, e optout.Entry, found boo
 	case wrong != nil:
 		return wrong
 	case len(failed) > 0:
-		return wholly(missing(failed), nil)
+		return wholly(MissingShards(failed), nil)
 	case !found:
 		return fmt.Errorf("opt-out of %s %s that a command recorded: %w", e.Scope, e.Value, inspect.ErrUnknown)
 	}
@@ -141,7 +152,7 @@ func (c *Client) RemoveOptOut(ctx context.Context, scope optout.Scope, value str
 // OptOuts is [crawl.Engine.OptOuts] of the running crawl.
 func (c *Client) OptOuts(ctx context.Context) ([]crawl.OptOut, error) {
 	var list optOutList
-	err := c.object(ctx, basePath+"/optouts", nil, &list)
+	err := c.object(ctx, BasePath+"/optouts", nil, &list)
 	if err == nil && list.OptOuts == nil {
 		err = errors.New("the running crawl has no list of opt-outs")
 	}

@@ -131,18 +131,21 @@ type retryRequest struct {
 	Body Retry
 }
 
-func (s *Server) retryAPI(api huma.API) {
-	op := streams[RetryReport](api, operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues",
+func retryAPI(s *Server, api huma.API) {
+	op := streams[RetryReport](api, Operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues",
 		append(bodyErrors(), http.StatusNotFound)...))
 	op.Description = "URLs that failed, were denied or excluded, or whose redirect was not followed, are due at " +
 		"once, and so are those that wait for another attempt. The delays of their hosts, and robots.txt, " +
 		"apply as usual. The command is on disk before the first report; reports are sent while the URLs are " +
 		"searched in the background, and the last one has done or error. " +
 		"If a client disconnects, only the reports end. After a restart the crawl continues with it."
-	handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
+	Handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
 		selection, err := in.Body.Selection()
 		if err != nil {
 			return nil, errQuery{err}
+		}
+		if d := s.divided(ctx); d != nil {
+			return s.stream(func(t *stream) error { return retryOf(ctx, d, t, &in.Body) }), nil
 		}
 		return s.stream(func(t *stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
 	})

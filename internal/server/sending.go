@@ -67,8 +67,8 @@ func (s *Sending) take(r *AddReport) error {
 	return nil
 }
 
-// listedURL is a line of a list with more than the URL.
-type listedURL struct {
+// ListedURL is a line of a list with more than the URL.
+type ListedURL struct {
 	URL      string `json:"url"`
 	Depth    uint16 `json:"depth,omitempty"`
 	Priority int8   `json:"priority,omitempty"`
@@ -84,7 +84,7 @@ func (s *Sending) Add(a crawl.Addition) error {
 		_, err = s.lines.WriteString(a.URL.String())
 	} else {
 		var line []byte
-		if line, err = json.Marshal(listedURL{a.URL.String(), a.Depth, a.Priority}); err == nil {
+		if line, err = json.Marshal(ListedURL{a.URL.String(), a.Depth, a.Priority}); err == nil {
 			_, err = s.lines.Write(line)
 		}
 	}

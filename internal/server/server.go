@@ -35,7 +35,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -85,7 +84,7 @@ type Options struct {
 	Metrics     *Metrics         // nil: there is no /metrics
 	Settings    Settings         // nil: they can be neither read nor changed
 	Crawls      Crawls           // of a process with several; nil: there is one
-	Cluster     Cluster          // the node of a cluster that this process is; nil: there is none
+	Division    Division         // that this process has shards of; nil: it has one crawl, or several
 	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required
@@ -94,30 +93,28 @@ type Options struct {
 // Server serves until it is closed. Its methods may be called concurrently.
 type Server struct {
 	o        Options
-	only     Crawl // the crawl that this process runs; nil: it runs shards of one, see crawl
+	only     Crawl        // the crawl that this process runs; nil: it runs shards of one, see crawl
+	open     http.Handler // everything that is served, without the guards
 	instance string
-	tokens   atomic.Pointer[tokens]
+	guard    *guard
 	address  net.Addr
 	api      huma.API // the operations
 	gate     *listen.Gate
-	requests *listen.Limiters
-	failures *listen.Limiters // wrong tokens
 	identity *listen.Identity // nil: plain HTTP
 	http     *http.Server
 	serving  sync.WaitGroup
 	closing  chan struct{}
 	close    func() // closes closing, once
 
-	auditing  sync.Mutex    // held by the running audit
-	reporting chan struct{} // has one for each request with reports that is read
-	feed      feed
-	watchers  watchers
-	recorder  recorder
+	auditing sync.Mutex // held by the running audit
+	feed     feed
+	watchers watchers
+	recorder recorder
 }
 
 // Start listens and serves in a goroutine until Close. An error means that it does not run; it
 // wraps the system's error, such as syscall.EADDRINUSE. ErrExposed: other machines could reach it
-// without protection. c is nil on a node of a cluster, which also answers the other nodes; with an
+// without protection. c is nil for a Division, which also answers the other nodes; with an
 // empty Listen only these. It is called before the crawl runs.
 func Start(o Options, c Crawl) (*Server, error) {
 	if err := o.check(); err != nil {
@@ -129,34 +126,43 @@ func Start(o Options, c Crawl) (*Server, error) {
 	}
 	s := &Server{
 		o: o, only: c, closing: make(chan struct{}),
-		reporting: make(chan struct{}, maxReporting), instance: hex.EncodeToString(instance),
-		requests: listen.NewLimiters(requestBurst, requestsPerSecond, o.Now),
-		failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
+		instance: hex.EncodeToString(instance),
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
-	s.SetTokens(o.Token, o.ReadToken, o.FetchToken)
-	open, err := s.open()
-	if err != nil {
+	s.guard = newGuard(&s.o, s.instance)
+	var err error
+	if s.open, err = s.handler(); err != nil {
 		return nil, fmt.Errorf("start the API: %w", err)
 	}
 	if o.Listen != "" {
-		if err := s.listen(open); err != nil {
+		if err := s.listen(); err != nil {
 			return nil, err
 		}
 		s.serving.Go(s.serve)
 	}
-	if o.Cluster == nil {
+	if o.Division == nil {
 		s.only.Observe(s.observers())
 	} else {
-		o.Cluster.Observe(s.observers())
-		s.serving.Go(func() { s.serveNodes(open) })
+		o.Division.Observe(s.observers())
+		s.serving.Go(s.serveNodes)
 	}
 	s.serving.Go(s.keepHistory)
 	return s, nil
 }
 
-// listen begins to listen for clients. open is everything that is served, without the guards.
-func (s *Server) listen(open http.Handler) error {
+// serveNodes answers the nodes of a division until the server closes.
+func (s *Server) serveNodes() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.serving.Go(func() {
+		<-s.closing
+		cancel()
+	})
+	s.o.Division.Serve(ctx, s.ofCrawl, s.ofNode())
+}
+
+// listen begins to listen for clients.
+func (s *Server) listen() error {
 	var err error
 	if s.o.TLSCert != "" {
 		if s.identity, err = listen.NewIdentity(s.o.TLSCert, s.o.TLSKey, s.announce); err != nil {
@@ -168,6 +174,7 @@ func (s *Server) listen(open http.Handler) error {
 		return err
 	}
 	s.address = listener.Addr()
+	s.guard.address = s.address.String()
 	s.gate = listen.NewGate(listener, maxConnections)
 	certificate := ""
 	if s.identity != nil {
@@ -177,7 +184,7 @@ func (s *Server) listen(open http.Handler) error {
 		return errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
 	}
 	s.http = &http.Server{
-		Handler:           s.gate.AtWork(s.closed(open)),
+		Handler:           s.gate.AtWork(s.guard.around(s.open)),
 		ConnContext:       s.gate.ConnContext,
 		ConnState:         s.gate.ConnState,
 		ReadHeaderTimeout: headerTimeout,
@@ -233,14 +240,4 @@ func (s *Server) Close(ctx context.Context) (err error) {
 	}
 	s.serving.Wait()
 	return err
-}
-
-type crawlKey struct{}
-
-// crawl returns the crawl that a request is about.
-func (s *Server) crawl(request context.Context) Crawl {
-	if c, ok := request.Value(crawlKey{}).(Crawl); ok {
-		return c
-	}
-	return s.only
 }

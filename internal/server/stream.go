@@ -20,8 +20,8 @@ import (
 	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
-// jsonLines is the media type of responses with one JSON object a line.
-const jsonLines = "application/jsonl"
+// JSONLines is the media type of responses with one JSON object a line.
+const JSONLines = "application/jsonl"
 
 // Bounds of responses and bodies of any length: how long one piece of it may take.
 const (
@@ -33,7 +33,7 @@ const (
 func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 	line := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 	op.Responses = map[string]*huma.Response{"200": {
-		Description: "one object a line", Content: map[string]*huma.MediaType{jsonLines: {Schema: line}},
+		Description: "one object a line", Content: map[string]*huma.MediaType{JSONLines: {Schema: line}},
 	}}
 	return op
 }
@@ -60,7 +60,7 @@ type stream struct {
 }
 
 func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
-	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: jsonLines}
+	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: JSONLines}
 	t.buffer = bufio.NewWriterSize(t, streamBuffer)
 	t.Lines = inspect.NewLines(t.buffer)
 	// otherwise the timeout for reading the request would break off the response
@@ -102,7 +102,7 @@ func (t *stream) end(err error) {
 	case !t.begun:
 		problem := asProblem(err)
 		t.w.Header().Del("Trailer")
-		writeProblem(t.w, problem.GetStatus(), problem.Error())
+		WriteProblem(t.w, problem.GetStatus(), problem.Error())
 		return
 	}
 	panic(http.ErrAbortHandler)
@@ -212,13 +212,13 @@ func (w *watchers) enter() bool {
 
 func (w *watchers) leave() { w.n.Add(-1) }
 
-func (s *Server) eventsAPI(api huma.API) {
-	op := operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
+func eventsAPI(s *Server, api huma.API) {
+	op := Operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
 	op.Description = "Events of type status and point are sent once a second, fetches up to twice: a list of the " +
 		"newest requests that ended. In a fast crawl some are left out."
 	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
-	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	Handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 		if !s.watchers.enter() {
 			return nil, huma.NewError(http.StatusServiceUnavailable,
 				fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
@@ -266,9 +266,9 @@ func (s *Server) tellStatus(t *stream, before *sample) (*sample, error) {
 	err := event(t, "status", status)
 	now := sampleOf(&status.Status)
 	switch p, ok := s.recorder.last(); {
-	case s.o.Cluster != nil && before != nil:
+	case s.o.Division != nil && before != nil:
 		err = errors.Join(err, event(t, "point", now.since(before)))
-	case s.o.Cluster == nil && ok:
+	case s.o.Division == nil && ok:
 		err = errors.Join(err, event(t, "point", p))
 	}
 	return &now, err

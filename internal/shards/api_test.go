@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
@@ -258,7 +259,7 @@ func TestAPI(t *testing.T) {
 		}
 	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
-		v := object[server.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
+		v := object[clusterapi.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
 		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
 			!v.Here.Member || v.Here.Trust <= 0 {
 			t.Errorf("%+v, %+v", v, v.Here)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
@@ -254,7 +255,8 @@ func (p *process) commits(want []string) {
 func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 	t.Helper()
 	s, err := server.Start(server.Options{
-		Listen: "127.0.0.1:0", Cluster: n, DataDir: dir, Now: time.Now, Metrics: server.NewMetrics("test"),
+		Listen: "127.0.0.1:0", Division: clusterapi.New(n, dir, time.Now), DataDir: dir, Now: time.Now,
+		Metrics: server.NewMetrics("test"),
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

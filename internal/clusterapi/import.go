@@ -1,4 +1,4 @@
-package server
+package clusterapi
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/server"
 )
 
 // Bounds of the window of a list that is divided among shards.
@@ -30,22 +31,18 @@ const (
 	importRetry    = 250 * time.Millisecond
 )
 
-// newImport begins to import a list.
-func (s *Server) newImport(ctx context.Context, o crawl.ImportOptions, again bool) (crawl.Import, error) {
-	if c := s.crawl(ctx); c != nil {
-		return c.NewImport(o)
-	}
-	return &dividedImport{s: s, o: o, again: again, shards: s.shards()}, nil
+// NewImport implements server.Division.
+func (d *Division) NewImport(o crawl.ImportOptions, again bool) crawl.Import {
+	return &dividedImport{d: d, o: o, again: again}
 }
 
 // dividedImport is the import of a list into a cluster: it sends each line to the owner of its shard.
 type dividedImport struct {
-	s      *Server
-	o      crawl.ImportOptions
-	again  bool
-	shards int
+	d     *Division
+	o     crawl.ImportOptions
+	again bool
 
-	lists     map[cluster.Shard]*dividedList
+	lists     map[int]*dividedList
 	text      int // bytes
 	gathered  int
 	committed bool // the window is; the next Add begins another
@@ -63,65 +60,66 @@ type dividedList struct {
 }
 
 // Add implements crawl.Import.
-func (d *dividedImport) Add(a crawl.Addition) error {
-	if d.committed || d.lists == nil {
-		d.lists, d.text, d.committed, d.results = make(map[cluster.Shard]*dividedList), 0, false, nil
+func (i *dividedImport) Add(a crawl.Addition) error {
+	if i.committed || i.lists == nil {
+		i.lists, i.text, i.committed, i.results = make(map[int]*dividedList), 0, false, nil
 	}
-	if d.gathered == 0 {
-		d.began = d.s.o.Now()
+	if i.gathered == 0 {
+		i.began = i.d.now()
 	}
-	line, err := json.Marshal(listedURL{a.URL.String(), a.Depth, a.Priority})
+	line, err := json.Marshal(server.ListedURL{URL: a.URL.String(), Depth: a.Depth, Priority: a.Priority})
 	if err != nil {
 		return err
 	}
-	shard := cluster.ShardOf(a.URL.Host(), d.shards)
-	list := d.lists[shard]
+	shard := i.d.ShardOf(a.URL.Host())
+	list := i.lists[shard]
 	if list == nil {
 		list = new(dividedList)
-		d.lists[shard] = list
+		i.lists[shard] = list
 	}
 	list.lines.Write(append(line, '\n'))
-	list.indexes = append(list.indexes, d.gathered)
-	d.gathered++
-	d.text += len(line)
+	list.indexes = append(list.indexes, i.gathered)
+	i.gathered++
+	i.text += len(line)
 	return nil
 }
 
 // Full implements crawl.Import.
-func (d *dividedImport) Full() bool {
-	return d.gathered >= maxDivided || d.text >= maxDividedText ||
-		d.gathered > 0 && d.s.o.Now().Sub(d.began) >= dividedAge
+func (i *dividedImport) Full() bool {
+	return i.gathered >= maxDivided || i.text >= maxDividedText ||
+		i.gathered > 0 && i.d.now().Sub(i.began) >= dividedAge
 }
 
 // Gathered implements crawl.Import.
-func (d *dividedImport) Gathered() int { return d.gathered }
+func (i *dividedImport) Gathered() int { return i.gathered }
 
 // Commit implements crawl.Import.
-func (d *dividedImport) Commit(ctx context.Context) error {
-	if d.o.Results {
-		d.results = make([]crawl.InsertResult, d.gathered)
+func (i *dividedImport) Commit(ctx context.Context) error {
+	if i.o.Results {
+		i.results = make([]crawl.InsertResult, i.gathered)
 	}
-	d.gathered, d.committed = 0, true
-	_, failed, wrong := gather(ctx, keysOf(d.lists), func(ctx context.Context, shard cluster.Shard) (struct{}, error) {
-		return struct{}{}, d.commitShard(ctx, shard, d.lists[shard])
+	i.gathered, i.committed = 0, true
+	shards := server.SortedKeys(i.lists)
+	_, failed, wrong := server.Gather(ctx, shards, func(ctx context.Context, shard int) (struct{}, error) {
+		return struct{}{}, i.commitShard(ctx, shard, i.lists[shard])
 	})
-	d.lists = nil
-	if lacking := missing(failed); wrong == nil && lacking != nil {
+	i.lists = nil
+	if lacking := server.MissingShards(failed); wrong == nil && lacking != nil {
 		wrong = fmt.Errorf("the URLs that are not counted were not added, send the list again: %w", lacking)
 	}
 	return wrong
 }
 
 // commitShard commits the part of a shard, and again if its node dies meanwhile.
-func (d *dividedImport) commitShard(ctx context.Context, shard cluster.Shard, list *dividedList) error {
+func (i *dividedImport) commitShard(ctx context.Context, shard int, list *dividedList) error {
 	waiting, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
 	for {
-		sum, err := d.sendShard(ctx, shard, list)
-		if err == nil || isWrong(err) || waiting.Err() != nil {
-			d.mu.Lock()
-			d.sum = d.sum.Plus(sum)
-			d.mu.Unlock()
+		sum, err := i.sendShard(ctx, shard, list)
+		if err == nil || server.IsWrong(err) || waiting.Err() != nil {
+			i.mu.Lock()
+			i.sum = i.sum.Plus(sum)
+			i.mu.Unlock()
 			return err
 		}
 		select {
@@ -132,47 +130,47 @@ func (d *dividedImport) commitShard(ctx context.Context, shard cluster.Shard, li
 }
 
 // sendShard sends the part of a shard to its owner, and returns what the reports say.
-func (d *dividedImport) sendShard(ctx context.Context, shard cluster.Shard, list *dividedList) (sum crawl.Added,
+func (i *dividedImport) sendShard(ctx context.Context, shard int, list *dividedList) (sum crawl.Added,
 	err error) {
 	ctx, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer end()
-	watching.Go(func() { d.s.endWithOwner(ctx, shard, end) })
+	watching.Go(func() { i.d.endWithOwner(ctx, shard, end) })
 	query := url.Values{}
-	if d.o.Results {
+	if i.o.Results {
 		query.Set("each", "true")
 	}
-	if d.again {
+	if i.again {
 		query.Set("again", "true")
 	}
-	p := read("/urls", query)
-	p.method, p.kind, p.body = http.MethodPost, jsonLines, list.lines.Bytes()
-	response, err := d.s.toShard(ctx, shard, &p)
+	r := server.Read("/urls", query)
+	r.Method, r.Kind, r.Body = http.MethodPost, server.JSONLines, list.lines.Bytes()
+	response, err := server.AskShard(ctx, i.d, shard, r)
 	if err != nil {
 		return sum, err
 	}
 	defer response.Body.Close()
 	answered := 0
 	for reports := json.NewDecoder(response.Body); ; {
-		var report AddReport
+		var report server.AddReport
 		switch err := reports.Decode(&report); {
 		case err == io.EOF:
-			return sum, ofShard(shard, io.ErrUnexpectedEOF)
+			return sum, server.OfShard(shard, io.ErrUnexpectedEOF)
 		case err != nil:
-			return sum, ofShard(shard, err)
+			return sum, server.OfShard(shard, err)
 		}
 		sum = report.Added
 		for _, a := range report.Answers {
-			if d.results == nil || answered == len(list.indexes) {
+			if i.results == nil || answered == len(list.indexes) {
 				break
 			}
-			d.results[list.indexes[answered]] = insertResultOf(a.Result)
+			i.results[list.indexes[answered]] = insertResultOf(a.Result)
 			answered++
 		}
 		switch {
 		case report.Error != "":
-			return sum, ofShard(shard, errors.New(report.Error))
+			return sum, server.OfShard(shard, errors.New(report.Error))
 		case report.Done:
 			return sum, nil
 		}
@@ -181,8 +179,8 @@ func (d *dividedImport) sendShard(ctx context.Context, shard cluster.Shard, list
 
 // endWithOwner calls end when the owner of a shard is another one. The one before may have been cut off: then
 // a connection to it breaks only after some silence.
-func (s *Server) endWithOwner(ctx context.Context, shard cluster.Shard, end func()) {
-	for first := s.o.Cluster.Owner(shard); first == "" || s.o.Cluster.Owner(shard) == first; {
+func (d *Division) endWithOwner(ctx context.Context, shard int, end func()) {
+	for first := d.node.Owner(cluster.Shard(shard)); first == "" || d.node.Owner(cluster.Shard(shard)) == first; {
 		select {
 		case <-ctx.Done():
 			return
@@ -203,14 +201,14 @@ func insertResultOf(name string) crawl.InsertResult {
 }
 
 // Results implements crawl.Import.
-func (d *dividedImport) Results() []crawl.InsertResult { return d.results }
+func (i *dividedImport) Results() []crawl.InsertResult { return i.results }
 
 // Sum implements crawl.Import.
-func (d *dividedImport) Sum() crawl.Added {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.sum
+func (i *dividedImport) Sum() crawl.Added {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sum
 }
 
 // Close implements crawl.Import.
-func (d *dividedImport) Close() error { return nil }
+func (i *dividedImport) Close() error { return nil }

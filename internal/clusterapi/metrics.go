@@ -1,60 +1,65 @@
-package server
+package clusterapi
 
 import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/amble-crawler/amble/internal/server"
 )
 
-// clusterCollector collects metrics of this process as a node of a cluster.
-type clusterCollector struct {
-	c Cluster
+// collector collects metrics of this process as a node of a cluster.
+type collector struct {
+	node Node
 
 	connected, joined, trust, owned, free, members, refused, quarantine *prometheus.Desc
 	records, bytes, incoming, snapshot, lag, offline                    *prometheus.Desc
 }
 
-func newClusterCollector(c Cluster) *clusterCollector {
+func newCollector(n Node) *collector {
 	d := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("amble_cluster_"+name, help, labels, nil)
 	}
-	return &clusterCollector{
-		c:         c,
+	return &collector{
+		node:      n,
 		connected: d("connected", "1 if this node is connected to a NATS server."),
 		joined:    d("joined", "1 if this node is a member."),
 		trust:     d("trust_seconds", "Time for which this node may make requests without another heartbeat."),
 		owned:     d("shards_owned", "Shards of this node."),
 		free:      d("shards_without_owner", "Shards that nobody crawls, as this node knows it."),
-		quarantine: d("shards_in_quarantine", "Shards of this node whose engines have failed for a reason that is not the "+
-			"node's: they are not crawled."),
+		quarantine: d("shards_in_quarantine", "Shards of this node whose engines have failed for a reason that is not "+
+			"the node's: they are not crawled."),
 		members: d("members", "Members by state, as this node knows them: live, silent, left, unreadable.", "state"),
-		refused: d("refused_publishes_total", "Times that the log of a shard refused this node, because another one owns "+
-			"the shard."),
+		refused: d("refused_publishes_total", "Times that the log of a shard refused this node, because another one "+
+			"owns the shard."),
 		records: d("log_records", "Messages in the logs of this node's shards that a new owner would have to replay. "+
 			"Absent while the NATS servers do not answer."),
 		bytes:    d("log_bytes", "Bytes of these messages, estimated."),
-		incoming: d("incoming_messages", "Messages with URLs of other shards, since the snapshots of this node's shards."),
-		snapshot: d("snapshot_age_seconds", "Age of the oldest snapshot of this node's shards; of those that have one."),
+		incoming: d("incoming_messages",
+			"Messages with URLs of other shards, since the snapshots of this node's shards."),
+		snapshot: d("snapshot_age_seconds",
+			"Age of the oldest snapshot of this node's shards; of those that have one."),
 		lag: d("server_lag_messages", "Messages of the registers and logs that a NATS server does not have yet.",
 			"server"),
-		offline: d("server_offline", "1 if a NATS server with a copy of the registers and logs is not there.", "server"),
+		offline: d("server_offline", "1 if a NATS server with a copy of the registers and logs is not there.",
+			"server"),
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (c *clusterCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused, c.quarantine,
-		c.records, c.bytes, c.incoming, c.snapshot, c.lag, c.offline} {
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.connected, c.joined, c.trust, c.owned, c.free, c.members, c.refused,
+		c.quarantine, c.records, c.bytes, c.incoming, c.snapshot, c.lag, c.offline} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
+func (c *collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	st := c.c.Status()
+	st := c.node.Status()
 	members := map[string]int{"live": 0, "silent": 0, "left": 0, "unreadable": 0}
 	for _, m := range st.Members {
 		members[m.State]++
@@ -79,7 +84,7 @@ func (c *clusterCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(c.owned, float64(owned))
 	gauge(c.free, float64(free))
 	gauge(c.quarantine, float64(quarantined))
-	to <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.c.Refused()))
+	to <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.node.Refused()))
 	c.collectLogs(gauge, st.Node)
 }
 
@@ -91,10 +96,10 @@ func toFloat(b bool) float64 {
 }
 
 // collectLogs collects what the NATS servers hold of the shards of this node.
-func (c *clusterCollector) collectLogs(gauge func(*prometheus.Desc, float64, ...string), node string) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+func (c *collector) collectLogs(gauge func(*prometheus.Desc, float64, ...string), node string) {
+	ctx, cancel := context.WithTimeout(context.Background(), server.AnswerTimeout)
 	defer cancel()
-	survey, logs, err := c.c.Survey(ctx)
+	survey, logs, err := c.node.Survey(ctx)
 	if err != nil {
 		return
 	}

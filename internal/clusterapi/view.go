@@ -1,4 +1,4 @@
-package server
+package clusterapi
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/server"
 )
 
 // ClusterView is what the NATS servers know of a cluster, as JSON. Times are in seconds.
@@ -75,8 +76,8 @@ func NewClusterView(cluster string, s *membership.Survey, logs []journal.Report)
 	v := ClusterView{Cluster: cluster, At: s.At, Nodes: []ClusterMember{}, Shards: []ClusterShard{},
 		Replicas: []ClusterReplica{}}
 	for _, m := range s.Members {
-		v.Nodes = append(v.Nodes, ClusterMember{m.Node, string(m.State), int(m.Weight), m.Beat.Seconds(), m.Owns, m.Gets,
-			m.Notes})
+		v.Nodes = append(v.Nodes, ClusterMember{m.Node, string(m.State), int(m.Weight), m.Beat.Seconds(), m.Owns,
+			m.Gets, m.Notes})
 	}
 	for i, o := range s.Shards {
 		shard := ClusterShard{Shard: i, Owner: o.Node, Since: o.Since, Goal: o.Goal}
@@ -101,24 +102,24 @@ func NewClusterView(cluster string, s *membership.Survey, logs []journal.Report)
 	return v
 }
 
-func (s *Server) clusterAPI(api huma.API) {
-	op := operation("GET", "/cluster", "cluster-show", "The nodes and shards of the cluster")
+// Register implements server.Division.
+func (d *Division) Register(api huma.API) {
+	op := server.Operation("GET", "/cluster", "cluster-show", "The nodes and shards of the cluster")
 	op.Description = "Who owns each shard and who should, and how much log a new owner has to replay. It is what the " +
 		"NATS servers know: if they do not answer, the status is 503."
-	handle(api, op, func(ctx context.Context, _ *struct{}) (*object[ClusterView], error) {
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	server.Handle(api, op, func(ctx context.Context, _ *struct{}) (*server.Object[ClusterView], error) {
+		ctx, cancel := context.WithTimeout(ctx, server.AnswerTimeout)
 		defer cancel()
-		survey, logs, err := s.o.Cluster.Survey(ctx)
+		survey, logs, err := d.node.Survey(ctx)
 		if err != nil {
 			return nil, huma.NewError(http.StatusServiceUnavailable, err.Error())
 		}
-		st := s.o.Cluster.Status()
+		st := d.node.Status()
 		v := NewClusterView(st.Cluster, survey, logs)
 		for i := range min(len(v.Shards), len(st.Shards)) {
 			v.Shards[i].Epoch = uint64(st.Shards[i].Epoch)
 		}
-		v.Here = &ClusterMembership{st.Node, st.Connected, st.Joined, st.Drained, st.Trust.Seconds(),
-			s.o.Cluster.Refused()}
-		return answer(v, nil)
+		v.Here = &ClusterMembership{st.Node, st.Connected, st.Joined, st.Drained, st.Trust.Seconds(), d.node.Refused()}
+		return &server.Object[ClusterView]{Body: v}, nil
 	})
 }

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Incomplete says which parts of a cluster have not answered.
+type Incomplete struct {
+	Nodes  []string `json:"nodes,omitempty"` // that did not answer
+	Shards []int    `json:"shards"`          // that are not in the answer, by number
+	Why    []string `json:"why"`             // for people
+}
+
+// maxWhy is how many reasons an Incomplete has.
+const maxWhy = 10
+
+// MissingShards describes the shards that have not answered; nil if all have.
+func MissingShards(failed map[int]error) *Incomplete {
+	if len(failed) == 0 {
+		return nil
+	}
+	m := new(Incomplete)
+	for shard, err := range failed {
+		m.Shards = append(m.Shards, shard)
+		if len(m.Why) < maxWhy {
+			m.Why = append(m.Why, err.Error())
+		}
+	}
+	slices.Sort(m.Shards)
+	slices.Sort(m.Why)
+	return m
+}
+
+// Missing describes nodes that have not answered, and shards that none has answered for, of so many; nil: there
+// are neither.
+func Missing(failed map[string]error, shards []int, of int) *Incomplete {
+	m := &Incomplete{Nodes: SortedKeys(failed), Shards: append([]int{}, shards...), Why: []string{}}
+	for _, node := range m.Nodes {
+		if len(m.Why) < maxWhy {
+			m.Why = append(m.Why, failed[node].Error())
+		}
+	}
+	if len(m.Shards) == 0 && len(m.Nodes) == 0 {
+		return nil
+	}
+	if n := len(m.Shards); n > 0 && len(m.Why) < maxWhy {
+		m.Why = append(m.Why, fmt.Sprintf("%d of %d shards are crawled by no node that has answered", n, of))
+	}
+	return m
+}
+
+// SortedKeys returns the keys of a map in their order.
+func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// maxListed is how many shards the error lists.
+const maxListed = 20
+
+// Error describes what is missing.
+func (m *Incomplete) Error() string {
+	text := "not all of the cluster has answered"
+	if len(m.Shards) > 0 {
+		text += "; missing are shards " + strings.Trim(fmt.Sprint(m.Shards[:min(len(m.Shards), maxListed)]), "[]")
+		if more := len(m.Shards) - maxListed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if len(m.Nodes) > 0 {
+		text += "; no answer from " + strings.Join(m.Nodes, ", ")
+	}
+	for _, why := range m.Why {
+		text += "; " + why
+	}
+	return text
+}
+
+// later is the error of a command that is durable and not carried out everywhere; nil: it is.
+func (m *Incomplete) later() error {
+	if m == nil {
+		return nil
+	}
+	return fmt.Errorf("the command is recorded, and will be carried out where it is not yet: %w", m)
+}
+
+// and returns what either of two lacks; each may be nil.
+func (m *Incomplete) and(more *Incomplete) *Incomplete {
+	if m == nil || more == nil {
+		return cmp.Or(m, more)
+	}
+	why := union(m.Why, more.Why)
+	return &Incomplete{union(m.Nodes, more.Nodes), union(m.Shards, more.Shards), why[:min(len(why), maxWhy)]}
+}
+
+func union[T cmp.Ordered](a, b []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// wholly is the error of a command that has to reach all shards.
+func wholly(lacking *Incomplete, err error) error {
+	if err == nil && lacking != nil {
+		return fmt.Errorf("the command was carried out where it could be; give it again: %w", lacking)
+	}
+	return err
+}
