@@ -14,33 +14,48 @@ import (
 // maxActivating is how many hosts may be on their way from dormant to active.
 const maxActivating = 256
 
+// inMemory says which hosts are active, and what is read for them.
+type inMemory struct {
+	*base
+	lanes    *laneQueues
+	budgets  *budgets
+	lookups  *lookups
+	recrawls *recrawlPlan
+
+	wants       []LoadRequest
+	activating  int // hosts in their first load
+	activeHosts int
+	activeBytes int
+	allowAll    *robots.Rules // of all origins, with Options.NoRobots
+}
+
 // activateDue makes dormant hosts active that may be fetched from soon. Those that other hosts wait
 // for need no room, because the hosts that wait may have taken all of it.
-func (f *Frontier) activateDue(now instant) {
-	for f.woken.nextAt() <= now {
-		f.activate(f.woken.top())
+func (s *scheduler) activateDue(now instant) {
+	for s.lanes.woken.nextAt() <= now {
+		s.activate(s.lanes.woken.top())
 	}
-	f.activateForRecrawls(now)
-	for f.canActivate() {
-		h := f.nextDormant(now)
+	s.activateForRecrawls(now)
+	for s.memory.canActivate() {
+		h := s.memory.nextDormant(now)
 		switch {
 		case h == nil:
 			return
-		case f.isOverBudget(h):
-			f.schedule(h, now)
+		case s.budgets.isOver(h):
+			s.schedule(h, now)
 		default:
-			f.activate(h)
+			s.activate(h)
 		}
 	}
 }
 
 // nextDormant is the dormant host that is due first in the lanes that may activate hosts; nil if
 // none is due soon.
-func (f *Frontier) nextDormant(now instant) (first *host) {
+func (m *inMemory) nextDormant(now instant) (first *host) {
 	soonest := now + 1
 	for l := range lanes {
-		if at := f.dormant[l].nextAt(); at < soonest && f.laneMayActivate(l) {
-			first, soonest = f.dormant[l].top(), at
+		if at := m.lanes.dormant[l].nextAt(); at < soonest && m.laneMayActivate(l) {
+			first, soonest = m.lanes.dormant[l].top(), at
 		}
 	}
 	return first
@@ -49,63 +64,63 @@ func (f *Frontier) nextDormant(now instant) (first *host) {
 // laneMayActivate reports whether a lane leaves room for the others. Hosts that are not quick may
 // wait long for lookups and workers, so they get half of the room, and untried ones no more than
 // the lookups have use for.
-func (f *Frontier) laneMayActivate(l lane) bool {
-	half := max(f.o.ActiveHosts/2, 1)
+func (m *inMemory) laneMayActivate(l lane) bool {
+	half := max(m.o.ActiveHosts/2, 1)
 	switch {
 	case l == quick:
 		return true
-	case f.traffic.hosts[l] >= half:
+	case m.lanes.traffic.hosts[l] >= half:
 		return false
 	}
-	return l == slow || f.lookups.untried() < min(maxActivating+4*f.o.Resolvers, half)
+	return l == slow || m.lookups.untried() < min(maxActivating+4*m.o.Resolvers, half)
 }
 
 // canActivate reports whether a host may become active now. Only few are loaded at a time, because
 // their size is known only when they are loaded.
-func (f *Frontier) canActivate() bool { return f.hasRoom() && f.activating < maxActivating }
+func (m *inMemory) canActivate() bool { return m.hasRoom() && m.activating < maxActivating }
 
 // hasRoom reports whether there is room for another active host.
-func (f *Frontier) hasRoom() bool {
-	return f.activeHosts < f.o.ActiveHosts && f.activeBytes < f.o.ActiveBytes
+func (m *inMemory) hasRoom() bool {
+	return m.activeHosts < m.o.ActiveHosts && m.activeBytes < m.o.ActiveBytes
 }
 
-func (f *Frontier) activate(h *host) {
-	f.unschedule(h)
+func (s *scheduler) activate(h *host) {
+	s.lanes.remove(h)
 	h.active = &active{
-		jobs: f.dormantJobs[h.id], loadAfter: always, notBefore: always, recheckAt: always, batchAt: always,
+		jobs: s.jobs.dormant[h.id], loadAfter: always, notBefore: always, recheckAt: always, batchAt: always,
 		putsSince: never,
 	}
-	delete(f.dormantJobs, h.id)
+	delete(s.jobs.dormant, h.id)
 	h.workAt = always
-	f.activeHosts++
-	f.activating++
+	s.memory.activeHosts++
+	s.memory.activating++
 	h.state = loading
-	f.requestLoad(h)
+	s.memory.requestLoad(h)
 }
 
 // retires reports whether h should become dormant: nothing is in flight or uncommitted, and h has
 // no work for idleTime or its room is needed.
-func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
+func (m *inMemory) retires(h *host, wake instant, work bool, now instant) bool {
 	a := h.active
 	pending := a.inFlight + a.uncommitted + len(a.busy) + len(a.jobs)
 	if pending > 0 || a.loading || a.lookingUp || h.isBlocked() {
 		return false
 	}
-	return !work || wake > now+idleTime || wake > now+lead && f.roomNeeded(wake) || f.sessionOver(h, wake)
+	return !work || wake > now+idleTime || wake > now+lead && m.roomNeeded(wake) || m.sessionOver(h, wake)
 }
 
 // sessionOver reports whether h has had its session and other hosts wait for room.
-func (f *Frontier) sessionOver(h *host, wake instant) bool {
-	return f.o.Session > 0 && h.active.served >= f.o.Session && f.roomNeeded(wake)
+func (m *inMemory) sessionOver(h *host, wake instant) bool {
+	return m.o.Session > 0 && h.active.served >= m.o.Session && m.roomNeeded(wake)
 }
 
 // roomNeeded reports whether there is no room and a dormant host would use it before an instant.
-func (f *Frontier) roomNeeded(by instant) bool {
-	if f.hasRoom() {
+func (m *inMemory) roomNeeded(by instant) bool {
+	if m.hasRoom() {
 		return false
 	}
 	for l := range lanes {
-		if f.dormant[l].nextAt() < by && f.laneMayActivate(l) {
+		if m.lanes.dormant[l].nextAt() < by && m.laneMayActivate(l) {
 			return true
 		}
 	}
@@ -113,36 +128,36 @@ func (f *Frontier) roomNeeded(by instant) bool {
 }
 
 // retire makes an active host dormant.
-func (f *Frontier) retire(h *host, wake instant, work bool) {
+func (s *scheduler) retire(h *host, wake instant, work bool) {
 	a := h.active
 	h.robotsReason, h.workAt = a.robotsHold(), wake
 	switch {
 	case work:
-	case f.isOverBudget(h):
+	case s.budgets.isOver(h):
 		h.workAt = always
 	default:
 		h.workAt, h.backlog.Queued = always, 0 // all of its queue was read; a commit that brings more ends this
 	}
-	f.saveTimes(h, &a.polite, a.wallKind())
-	f.deactivate(h)
-	f.scheduleDormant(h)
+	s.saveTimes(h, &a.polite, a.wallKind())
+	s.memory.deactivate(h)
+	s.scheduleDormant(h)
 }
 
 // deactivate drops what is in memory of an active host.
-func (f *Frontier) deactivate(h *host) {
+func (m *inMemory) deactivate(h *host) {
 	for class := range limitClasses {
-		f.setLimit(h, class, nil)
+		h.setLimit(class, nil)
 	}
-	f.countLane(h, lanes)
-	f.activeHosts--
-	f.activeBytes -= h.active.bytes
+	m.lanes.count(h, lanes)
+	m.activeHosts--
+	m.activeBytes -= h.active.bytes
 	h.active = nil
 }
 
 // updateBytes updates the sum of what active hosts hold in memory.
-func (f *Frontier) updateBytes(h *host) {
+func (m *inMemory) updateBytes(h *host) {
 	n := h.active.measure()
-	f.activeBytes += n - h.active.bytes
+	m.activeBytes += n - h.active.bytes
 	h.active.bytes = n
 }
 
@@ -193,16 +208,16 @@ type QueueLoad struct {
 }
 
 // requestLoad requests the next URLs of a host.
-func (f *Frontier) requestLoad(h *host) {
+func (m *inMemory) requestLoad(h *host) {
 	a := h.active
 	if a.loading {
 		return
 	}
 	a.loading = true
-	heads := f.headsOf(a)
+	heads := m.headsOf(a)
 	a.dueWanted = heads + len(a.busy) // busy ones are left out
-	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: heads, Due: a.dueWanted}
-	if f.o.Recrawl != nil {
+	r := LoadRequest{Host: h.id, Now: m.dueTime(m.clock), Max: heads, Due: a.dueWanted}
+	if m.o.Recrawl != nil {
 		r.Recrawls = a.dueWanted
 	}
 	for i := range a.queues {
@@ -211,7 +226,7 @@ func (f *Frontier) requestLoad(h *host) {
 			From: q.ReadTo(), Max: max(0, heads-q.Len(queue.New)), Known: q.known,
 		})
 	}
-	f.wants = append(f.wants, r)
+	m.wants = append(m.wants, r)
 }
 
 // needsHeads reports whether more URLs should be loaded: a queue runs low, or no queue can go on,
@@ -229,7 +244,7 @@ func (a *active) needsHeads(heads int) bool {
 }
 
 // readDueAt is when due URLs should be loaded again.
-func (f *Frontier) readDueAt(h *host) instant {
+func (m *inMemory) readDueAt(h *host) instant {
 	a := h.active
 	if h.backlog.Due == 0 || a.loading {
 		return never
@@ -238,20 +253,20 @@ func (f *Frontier) readDueAt(h *host) instant {
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Due)
 	}
-	return f.nextReadAt(a, h.backlog.NextDue, a.dueRead, a.dueLater, int(h.backlog.Due) > known)
+	return m.nextReadAt(a, h.backlog.NextDue, a.dueRead, a.dueLater, int(h.backlog.Due) > known)
 }
 
 // nextReadAt is when rows with times should be loaded again. Those up to the second read are in
 // memory; next is the earliest one that the store knows. It may be one in memory that hides others,
 // so hidden ones are loaded again every idleTime, or at later if that is known of one; 0: it is not.
-func (f *Frontier) nextReadAt(a *active, next, read, later uint32, hidden bool) instant {
+func (b *base) nextReadAt(a *active, next, read, later uint32, hidden bool) instant {
 	switch {
 	case next > read:
-		return max(f.fromUnix(next), a.loadAfter)
+		return max(b.fromUnix(next), a.loadAfter)
 	case hidden && later > 0:
-		return max(min(f.fromUnix(read)+idleTime, f.fromUnix(later)), a.loadAfter)
+		return max(min(b.fromUnix(read)+idleTime, b.fromUnix(later)), a.loadAfter)
 	case hidden:
-		return max(f.fromUnix(read)+idleTime, a.loadAfter)
+		return max(b.fromUnix(read)+idleTime, a.loadAfter)
 	}
 	return never
 }
@@ -274,22 +289,22 @@ func (a *active) isDueLater(due uint32) {
 }
 
 // refill requests a load if it is time for one.
-func (f *Frontier) refill(h *host, now instant) {
+func (m *inMemory) refill(h *host, now instant) {
 	a := h.active
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	low := a.loadAfter == always && a.needsHeads(f.headsOf(a))
-	if !f.isOverBudget(h) && (low || f.readDueAt(h) <= now) || f.readRecrawlsAt(h) <= now {
-		f.requestLoad(h)
+	low := a.loadAfter == always && a.needsHeads(m.headsOf(a))
+	if !m.budgets.isOver(h) && (low || m.readDueAt(h) <= now) || m.readRecrawlsAt(h) <= now {
+		m.requestLoad(h)
 	}
 }
 
 // TakeWants returns the load requests since the last call. Each must be answered with Loaded or
 // LoadFailed.
 func (f *Frontier) TakeWants() []LoadRequest {
-	w := f.wants
-	f.wants = nil
+	w := f.memory.wants
+	f.memory.wants = nil
 	return w
 }
 
@@ -305,17 +320,17 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	a.loading = false
 	opening := !a.loaded
 	if opening {
-		f.activating--
+		f.memory.activating--
 		state, err := politeness.DecodeState(l.Host.Politeness)
 		if err != nil {
 			return err
 		}
-		f.setName(h, l.Host.Name, 0)
+		f.budgets.setName(h, l.Host.Name, 0)
 		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
-		f.setLimit(h, byDomain, f.ofDomain(a.name))
-		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
+		h.setLimit(byDomain, f.limits.ofDomain(a.name))
+		h.setLimit(byGroup, f.limits.ofGroup(a.name, nil)) // a group by alias follows with the address
 		if f.o.NoLookups {
-			f.setLimit(h, byAddress, &f.noLimit)
+			h.setLimit(byAddress, &f.limits.none)
 			a.expires = never
 		}
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
@@ -332,15 +347,15 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		a.dueMissed, a.dueRead = false, 0
 	}
 	for i := range l.Host.Queues {
-		f.loadQueue(a, i, l)
+		f.memory.loadQueue(a, i, l)
 	}
 	a.applyCommitted()
-	f.applyDrop(h, now)
-	f.setPace(h)
+	f.commands.applyDrop(h, now)
+	h.setPace()
 	if opening {
-		f.applyCommands(h, now)
+		f.commands.applyCommands(h, now)
 	}
-	f.updateBytes(h)
+	f.memory.updateBytes(h)
 	f.schedule(h, f.instant(now))
 	return nil
 }
@@ -354,24 +369,24 @@ func (a *active) applyCommitted() {
 }
 
 // loadQueue takes in one queue.
-func (f *Frontier) loadQueue(a *active, i int, l *Load) {
+func (m *inMemory) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
 		a.queues = append(a.queues, originQueue{
 			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
 		})
-		f.setOptedOut(a)
+		m.setOptedOut(a)
 	}
 	q := &a.queues[i]
 	if !q.known {
-		if f.o.NoRobots {
-			got.Record, got.Rules = robots.Record{}, f.allowAll
+		if m.o.NoRobots {
+			got.Record, got.Rules = robots.Record{}, m.allowAll
 		}
 		q.setRules(got.Record, got.Rules)
 		q.known = got.Rules != nil
 	}
 	a.isDueLater(got.Heads.NextDue)
-	q.Load(&got.Heads, a.busy, f.headsOf(a), a.dueWanted)
+	q.Load(&got.Heads, a.busy, m.headsOf(a), a.dueWanted)
 }
 
 // LoadFailed says that a load failed. It is requested again after idleTime.
@@ -385,11 +400,11 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	a.loading = false
 	a.applyCommitted()
 	if !a.loaded {
-		f.activating--
+		f.memory.activating--
 		if len(a.jobs) > 0 {
-			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)
+			f.jobs.dormant[id] = append(f.jobs.dormant[id], a.jobs...)
 		}
-		f.deactivate(h)
+		f.memory.deactivate(h)
 		h.ready = max(h.ready, t+idleTime)
 	} else {
 		a.loadAfter = t + idleTime

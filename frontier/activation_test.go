@@ -123,8 +123,8 @@ func TestFewActiveHosts(t *testing.T) {
 		w.run(4 * time.Minute)
 		w.checkManners()
 		w.evenly(200, 2.5)
-		if w.f.activeHosts > 10 {
-			t.Errorf("%d hosts are active", w.f.activeHosts)
+		if w.f.memory.activeHosts > 10 {
+			t.Errorf("%d hosts are active", w.f.memory.activeHosts)
 		}
 		checkInvariants(t, w.f)
 		if delay < time.Duration(lead) && w.loads*3 > len(w.log) {
@@ -155,7 +155,7 @@ func TestActiveBytes(t *testing.T) {
 	most := 0
 	for range 35 {
 		w.run(time.Second)
-		most = max(most, w.f.activeBytes)
+		most = max(most, w.f.memory.activeBytes)
 	}
 	w.evenly(hosts, 1)
 	if most > 5<<19 {
@@ -172,8 +172,8 @@ func TestActivating(t *testing.T) {
 	w := newWorld(t, testOptions(), m)
 	w.quick = true
 	w.open()
-	if _, ok := w.f.Next(w.now); ok || w.f.activating != maxActivating {
-		t.Errorf("%d hosts are being loaded", w.f.activating)
+	if _, ok := w.f.Next(w.now); ok || w.f.memory.activating != maxActivating {
+		t.Errorf("%d hosts are being loaded", w.f.memory.activating)
 	}
 	w.run(time.Minute)
 	if len(w.pages()) != 2000 {

@@ -18,78 +18,87 @@ type domain struct {
 	overBudget []*host // hosts that wait for room in the budget
 }
 
+// budgets counts the pages of hosts and domains against their budgets.
+type budgets struct {
+	*base
+	domains   []domain          // the first one stands for none
+	ids       map[string]uint32 // index in domains by registrable domain
+	completed map[storage.HostID]*completedLimit
+	counts    hostCounts
+}
+
 // maxRevived is how many hosts are scheduled again when there is room for one more page in the
 // budget of their domain. Sweep schedules all of them.
 const maxRevived = 64
 
 // addToDomain adds a host to its registrable domain, with the number of pages fetched from it.
-func (f *Frontier) addToDomain(h *host, name string, fetched uint32) {
-	if f.o.DomainBudget == 0 || h.domain != 0 {
+func (b *budgets) addToDomain(h *host, name string, fetched uint32) {
+	if b.o.DomainBudget == 0 || h.domain != 0 {
 		return
 	}
 	key := weburl.RegistrableDomain(name)
-	i, known := f.domainIDs[key]
+	i, known := b.ids[key]
 	if !known {
-		i = uint32(len(f.domains))
-		f.domains = append(f.domains, domain{})
-		f.domainIDs[key] = i
+		i = uint32(len(b.domains))
+		b.domains = append(b.domains, domain{})
+		b.ids[key] = i
 	}
 	h.domain = i
-	f.domains[i].fetched += fetched
+	b.domains[i].fetched += fetched
 }
 
-// budgetLeft is how many more pages of a host may be fetched.
-func (f *Frontier) budgetLeft(h *host) uint32 {
+// left is how many more pages of a host may be fetched.
+func (b *budgets) left(h *host) uint32 {
 	left := ^uint32(0)
-	if budget := f.budget(h); budget > 0 {
+	if budget := b.budget(h); budget > 0 {
 		left = budget - min(budget, h.fetched)
 	}
-	if budget := f.o.DomainBudget; budget > 0 && h.domain != 0 {
-		left = min(left, budget-min(budget, f.domains[h.domain].fetched))
+	if budget := b.o.DomainBudget; budget > 0 && h.domain != 0 {
+		left = min(left, budget-min(budget, b.domains[h.domain].fetched))
 	}
 	return left
 }
 
-// isOverBudget reports whether no more pages of a host may be fetched, or it has its limit of
+// isOver reports whether no more pages of a host may be fetched, or it has its limit of
 // completed URLs.
-func (f *Frontier) isOverBudget(h *host) bool { return f.budgetLeft(h) == 0 || f.hasCompleted(h) }
+func (b *budgets) isOver(h *host) bool { return b.left(h) == 0 || b.hasCompleted(h) }
 
-// withinBudget is how many of n pages of a host its budgets allow.
-func (f *Frontier) withinBudget(h *host, n int) int { return min(n, int(f.budgetLeft(h))) }
+// within is how many of n pages of a host its budgets allow.
+func (b *budgets) within(h *host, n int) int { return min(n, int(b.left(h))) }
 
 // countPage counts a page that is about to be fetched. One that was fetched before is counted
 // already.
-func (f *Frontier) countPage(h *host, head *storage.Head) {
+func (b *budgets) countPage(h *host, head *storage.Head) {
 	if head.Last.State != storage.Fetched {
 		h.fetched++
-		f.domains[h.domain].fetched++
+		b.domains[h.domain].fetched++
 	}
 }
 
 // uncountPage takes back the count of a page that was not fetched.
-func (f *Frontier) uncountPage(h *host, became storage.State, now instant) {
+func (s *scheduler) uncountPage(h *host, became storage.State, now instant) {
 	if became == storage.Fetched {
 		return
 	}
 	h.fetched--
-	f.domains[h.domain].fetched--
-	f.reviveDomain(h.domain, maxRevived, now)
+	s.budgets.domains[h.domain].fetched--
+	s.reviveDomain(h.domain, maxRevived, now)
 }
 
 // setOverBudget sets a dormant host aside until there is room in its budget.
-func (f *Frontier) setOverBudget(h *host) {
+func (b *budgets) setOverBudget(h *host) {
 	h.state = overBudget
 	if h.domain != 0 && !h.marks.has(inOverBudget) {
 		h.marks.set(inOverBudget, true)
-		d := &f.domains[h.domain]
+		d := &b.domains[h.domain]
 		d.overBudget = append(d.overBudget, h)
 	}
 }
 
 // reviveDomain schedules hosts of a domain again if there is room in its budget.
-func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
-	d := &f.domains[index]
-	if index == 0 || len(d.overBudget) == 0 || d.fetched >= f.o.DomainBudget {
+func (s *scheduler) reviveDomain(index uint32, most int, now instant) {
+	d := &s.budgets.domains[index]
+	if index == 0 || len(d.overBudget) == 0 || d.fetched >= s.o.DomainBudget {
 		return
 	}
 	hosts := d.overBudget[:min(most, len(d.overBudget))]
@@ -98,7 +107,7 @@ func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
 		hosts[i] = nil
 		h.marks.set(inOverBudget, false)
 		if h.state == overBudget {
-			f.schedule(h, now)
+			s.schedule(h, now)
 		}
 	}
 }
@@ -115,9 +124,9 @@ type completedLimit struct {
 func (f *Frontier) SetLimit(id storage.HostID, limit uint64, completed uint32, now time.Time) {
 	f.readClock(now)
 	if limit == 0 {
-		delete(f.completedLimits, id)
+		delete(f.budgets.completed, id)
 	} else {
-		f.completedLimits[id] = &completedLimit{limit, completed}
+		f.budgets.completed[id] = &completedLimit{limit, completed}
 	}
 	if h := f.hosts.get(id); h != nil {
 		f.schedule(h, f.instant(now))
@@ -125,11 +134,11 @@ func (f *Frontier) SetLimit(id storage.HostID, limit uint64, completed uint32, n
 }
 
 // hasCompleted reports whether as many URLs of a host are completed as may be.
-func (f *Frontier) hasCompleted(h *host) bool {
-	if len(f.completedLimits) == 0 {
+func (b *budgets) hasCompleted(h *host) bool {
+	if len(b.completed) == 0 {
 		return false
 	}
-	l := f.completedLimits[h.id]
+	l := b.completed[h.id]
 	return l != nil && uint64(l.completed) >= l.limit
 }
 
@@ -144,4 +153,6 @@ func (c *hostCounts) count(h *host, urls, work bool) {
 
 // HostsWithURLs returns how many hosts have URLs, and how many have some that are queued or retrying,
 // as of the last commit.
-func (f *Frontier) HostsWithURLs() (all, withWork int) { return f.counts.withURLs, f.counts.withWork }
+func (f *Frontier) HostsWithURLs() (all, withWork int) {
+	return f.budgets.counts.withURLs, f.budgets.counts.withWork
+}

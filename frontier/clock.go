@@ -11,40 +11,55 @@ const (
 	always instant = -never
 )
 
-func (f *Frontier) instant(t time.Time) instant {
+// timescale converts between times and instants, by the latest reading of the clock.
+type timescale struct {
+	epoch time.Time
+	clock time.Time     // last reading; its wall clock says which hours are in force
+	ahead time.Duration // of due times; see dueTime
+}
+
+func (c *timescale) instant(t time.Time) instant {
 	if t.IsZero() {
 		return always
 	}
-	return min(max(instant(t.Sub(f.epoch)), always), never)
+	return min(max(instant(t.Sub(c.epoch)), always), never)
 }
 
-func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
+func (c *timescale) time(i instant) time.Time { return c.epoch.Add(time.Duration(i)) }
 
 // readClock records a reading of the clock. Readings may come slightly out of order; the latest by
 // the monotonic clock counts.
-func (f *Frontier) readClock(now time.Time) {
-	if now.Before(f.clock) {
+func (c *timescale) readClock(now time.Time) {
+	if now.Before(c.clock) {
 		return
 	}
-	f.clock = now
-	f.clockAhead = max(f.clockAhead, time.Duration(now.UnixNano()-f.epoch.UnixNano())-now.Sub(f.epoch))
+	c.clock = now
+	c.ahead = max(c.ahead, time.Duration(now.UnixNano()-c.epoch.UnixNano())-now.Sub(c.epoch))
 }
 
 // dueTime converts a time to the scale on which URLs are due. The store keeps due times by the wall
 // clock, because it has no other. This scale follows the monotonic clock, and the wall clock where
 // that is set forward. A wall clock that is set back does not set it back, so no URL waits longer.
-func (f *Frontier) dueTime(t time.Time) time.Time {
-	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.clockAhead)
+func (c *timescale) dueTime(t time.Time) time.Time {
+	return c.epoch.Round(0).Add(t.Sub(c.epoch) + c.ahead)
 }
 
 // fromUnix is the instant of a due time in Unix seconds.
-func (f *Frontier) fromUnix(s uint32) instant {
-	return f.instant(time.Unix(int64(s), 0).Add(-f.clockAhead))
+func (c *timescale) fromUnix(s uint32) instant {
+	return c.instant(time.Unix(int64(s), 0).Add(-c.ahead))
 }
 
-func (f *Frontier) jitter() float64 {
-	if f.o.Jitter == nil {
+// base is what every part of a Frontier reads: the time, the options in force, and the scope.
+type base struct {
+	timescale
+	o         Options
+	scope     *Scope
+	overrides *overrides
+}
+
+func (b *base) jitter() float64 {
+	if b.o.Jitter == nil {
 		return 0
 	}
-	return f.o.Jitter()
+	return b.o.Jitter()
 }

@@ -36,14 +36,22 @@ const (
 // String returns the name of the kind for logs.
 func (k CommandKind) String() string { return [...]string{"pause", "resume", "delay", "forget"}[k] }
 
+// commands are what the operator wants of hosts whose last state a load may not bring.
+type commands struct {
+	*base
+	results *results
+	pending map[storage.HostID]*pendingCommands
+	drops   map[storage.HostID]*drop
+}
+
 // Control applies a command. stored is the host as committed. records are the robots records of its
 // origins, in the order of stored.Queues; only CommandForget needs them. The command is part of the
 // next batch. The error is that of a stored politeness that cannot be decoded.
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Command, now time.Time) error {
 	f.readClock(now)
-	h := f.host(stored.ID)
+	h := f.hosts.ensure(stored.ID)
 	if a := h.active; a != nil && a.loaded {
-		f.applyCommand(h, o, now)
+		f.commands.applyCommand(h, o, now)
 		f.schedule(h, f.instant(now))
 		return nil
 	}
@@ -53,21 +61,21 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	if err != nil {
 		return fmt.Errorf("host %s: %w", stored.Name, err)
 	}
-	f.setName(h, stored.Name, 0)
+	f.budgets.setName(h, stored.Name, 0)
 	if o.Kind == CommandDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
 		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
 	}
 	polite := f.restorePoliteness(state, h, now)
-	if pending := f.pendingCommands[h.id]; pending != nil { // they may not be on disk
+	if pending := f.commands.pending[h.id]; pending != nil { // they may not be on disk
 		for _, earlier := range pending.commands {
 			applyToPoliteness(polite, earlier, now)
 		}
 	}
 	applyToPoliteness(polite, o, now)
 	if o.Kind == CommandForget {
-		f.forgetFailures(h)
+		h.forgetFailures()
 		for i := range records {
-			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget(), nil)
+			f.results.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget(), nil)
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
@@ -75,15 +83,15 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	if o.Kind == CommandForget {
 		u.Wall = []byte{}
 	}
-	f.batch.Hosts = append(f.batch.Hosts, u)
+	f.results.batch.Hosts = append(f.results.batch.Hosts, u)
 	h.workAt = always
 	f.saveTimes(h, polite, h.closed.wall())
-	f.tellGateStored(stored.Name, polite)
-	if f.pendingCommands[h.id] == nil {
-		f.pendingCommands[h.id] = new(pendingCommands)
+	f.gate.tellStored(stored.Name, polite)
+	if f.commands.pending[h.id] == nil {
+		f.commands.pending[h.id] = new(pendingCommands)
 	}
-	f.pendingCommands[h.id].commands = append(f.pendingCommands[h.id].commands, o)
-	f.pendingCommands[h.id].uncommitted++
+	f.commands.pending[h.id].commands = append(f.commands.pending[h.id].commands, o)
+	f.commands.pending[h.id].uncommitted++
 	f.schedule(h, f.instant(now))
 	return nil
 }
@@ -96,40 +104,40 @@ type pendingCommands struct {
 }
 
 // applyCommands applies the commands that were given before the host was loaded once more.
-func (f *Frontier) applyCommands(h *host, now time.Time) {
-	if pending := f.pendingCommands[h.id]; pending != nil {
+func (c *commands) applyCommands(h *host, now time.Time) {
+	if pending := c.pending[h.id]; pending != nil {
 		for _, o := range pending.commands {
-			f.applyCommand(h, o, now)
+			c.applyCommand(h, o, now)
 		}
-		f.forgetCommands(h)
+		c.forget(h)
 	}
 }
 
-// forgetCommands drops commands that every later load includes.
-func (f *Frontier) forgetCommands(h *host) {
+// forget drops commands that every later load includes.
+func (c *commands) forget(h *host) {
 	opening := h.active != nil && !h.active.loaded
-	if !opening && f.pendingCommands[h.id].uncommitted == 0 {
-		delete(f.pendingCommands, h.id)
+	if !opening && c.pending[h.id].uncommitted == 0 {
+		delete(c.pending, h.id)
 	}
 }
 
 // applyCommand applies a command to a host that is in memory.
-func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
+func (c *commands) applyCommand(h *host, o Command, now time.Time) {
 	a := h.active
 	applyToPoliteness(&a.polite, o, now)
 	if o.Kind == CommandForget {
-		f.forgetFailures(h)
+		h.forgetFailures()
 		a.failUntil, a.expires, a.wall = always, always, wall.State{}
 		for i := range a.queues {
 			q := &a.queues[i]
 			q.setRules(q.record.Forget(), q.rules)
 			q.heldUntil = always
 			if q.known {
-				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record, nil)
+				c.results.storeRecord(storage.Policy{Origin: q.origin}, *q.record, nil)
 			}
 		}
 	}
-	f.update(h, now, 0, 0)
+	c.results.update(h, now, 0, 0)
 }
 
 // applyToPoliteness applies the part of a command that belongs to politeness.
@@ -147,7 +155,7 @@ func applyToPoliteness(polite *politeness.Host, o Command, now time.Time) {
 }
 
 // forgetFailures drops what failures of a host led to outside of politeness.
-func (f *Frontier) forgetFailures(h *host) {
+func (h *host) forgetFailures() {
 	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
 	h.closed = newClosed(wall.KindNone, h.closed.parked())
 }
@@ -174,17 +182,17 @@ func (f *Frontier) Delete(id storage.HostID, below uint32, now time.Time) {
 }
 
 func (f *Frontier) beginDrop(id storage.HostID, d drop, now time.Time) {
-	h := f.host(id)
-	f.drops[id] = &d
-	f.applyDrop(h, now)
+	h := f.hosts.ensure(id)
+	f.commands.drops[id] = &d
+	f.commands.applyDrop(h, now)
 	f.schedule(h, f.instant(now))
 }
 
 // Dropped says that no URL below an ordinal that was given to Drop waits in the store any more.
 func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
-	if d := f.drops[id]; d != nil && d.below <= below {
+	if d := f.commands.drops[id]; d != nil && d.below <= below {
 		d.done = true
-		f.applyDrop(f.host(id), now)
+		f.commands.applyDrop(f.hosts.ensure(id), now)
 	}
 }
 
@@ -198,27 +206,27 @@ func DropOutcome(now time.Time) storage.Outcome {
 
 // applyDrop excludes what is in memory of a host. A drop that is done is forgotten when nothing can
 // arrive any more that was read before it.
-func (f *Frontier) applyDrop(h *host, now time.Time) {
-	d, a := f.drops[h.id], h.active
+func (c *commands) applyDrop(h *host, now time.Time) {
+	d, a := c.drops[h.id], h.active
 	if d == nil {
 		return
 	}
 	if d.done && (a == nil || !a.loading && a.inFlight+a.reading+int(a.matching) == 0) {
-		defer delete(f.drops, h.id)
+		defer delete(c.drops, h.id)
 	}
 	if a == nil || !a.loaded {
 		return
 	}
-	recorded := len(f.batch.Done)
+	recorded := len(c.results.batch.Done)
 	for i := range a.queues {
-		f.dropQueue(h, &a.queues[i], d, now)
+		c.dropQueue(h, &a.queues[i], d, now)
 	}
-	if len(f.batch.Done) > recorded {
-		f.update(h, now, 0, 0)
+	if len(c.results.batch.Done) > recorded {
+		c.results.update(h, now, 0, 0)
 	}
 }
 
-func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
+func (c *commands) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	dropped := q.DropBelow(d.below, func(last *storage.Outcome) bool {
 		isPutBack := d.done && last.Reason == storage.ReasonOperator // after the drop
 		return isPutBack || !DropMatters().Has(last.State)
@@ -228,7 +236,7 @@ func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	}
 	for i := range dropped {
 		h.active.busy.Add(dropped[i].Ordinal)
-		f.recordOutcome(h, &dropped[i], DropOutcome(now))
+		c.results.recordOutcome(h, &dropped[i], DropOutcome(now))
 	}
 }
 
@@ -252,8 +260,8 @@ func isPutBack(d *storage.Done) bool {
 
 // forgetName forgets the last lookup of a host's name, so that URLs which were put back do not fail
 // because of an earlier answer.
-func (f *Frontier) forgetName(id storage.HostID) {
-	h := f.hosts.get(id)
+func (r *register) forgetName(id storage.HostID) {
+	h := r.get(id)
 	if h == nil {
 		return
 	}
@@ -285,7 +293,7 @@ func (f *Frontier) applyOptOuts() {
 			f.leaveLimits(h, now)
 		}
 		if covers {
-			f.setLimit(h, byAddress, nil) // its name is looked up again
+			h.setLimit(byAddress, nil) // its name is looked up again
 		}
 		f.schedule(h, now)
 	}
@@ -293,7 +301,7 @@ func (f *Frontier) applyOptOuts() {
 
 // leaveLimits gives up what an active host waits for among the shared limits, and what it has reserved:
 // no turn there may lead to a request.
-func (f *Frontier) leaveLimits(h *host, now instant) {
+func (s *scheduler) leaveLimits(h *host, now instant) {
 	if h.state == limited {
 		for _, l := range h.active.limits {
 			if l != nil {
@@ -302,7 +310,7 @@ func (f *Frontier) leaveLimits(h *host, now instant) {
 		}
 		h.state = empty
 	}
-	f.releaseReserved(h, now)
+	s.releaseReserved(h, now)
 }
 
 // leave removes a host from the waiters.
@@ -313,22 +321,22 @@ func (l *limit) leave(h *host) {
 }
 
 // setOptedOut determines which queues of a host opted out.
-func (f *Frontier) setOptedOut(a *active) {
+func (b *base) setOptedOut(a *active) {
 	a.optedOut = false
 	for i := range a.queues {
 		q := &a.queues[i]
-		q.optedOut = f.scope.isOptedOut(q.origin.URL("/robots.txt"))
+		q.optedOut = b.scope.isOptedOut(q.origin.URL("/robots.txt"))
 		a.optedOut = a.optedOut || q.optedOut
 	}
 }
 
 // failOptedOutJobs fails the jobs of a host for a robots.txt that may not be fetched.
-func (f *Frontier) failOptedOutJobs(h *host, now instant) {
+func (s *scheduler) failOptedOutJobs(h *host, now instant) {
 	a := h.active
-	if f.scope.optOuts.Len() == 0 || len(a.jobs) == 0 {
+	if s.scope.optOuts.Len() == 0 || len(a.jobs) == 0 {
 		return
 	}
-	covered := func(e pendingJob) bool { return f.scope.isOptedOut(e.url) || f.scope.isOptedOut(e.job.Origin.URL("/")) }
+	covered := func(e pendingJob) bool { return s.scope.isOptedOut(e.url) || s.scope.isOptedOut(e.job.Origin.URL("/")) }
 	if !slices.ContainsFunc(a.jobs, covered) {
 		return
 	}
@@ -336,7 +344,7 @@ func (f *Frontier) failOptedOutJobs(h *host, now instant) {
 	a.jobs = nil
 	for i := range jobs {
 		if covered(jobs[i]) {
-			f.failJob(h, &jobs[i], robots.FailureBlocked, f.time(now))
+			s.failJob(h, &jobs[i], robots.FailureBlocked, s.time(now))
 		} else {
 			a.jobs = append(a.jobs, jobs[i])
 		}

@@ -64,7 +64,7 @@ func TestDrop(t *testing.T) {
 				n != there+later || h.Of(storage.Excluded) < 60 {
 				t.Errorf("at the end the URLs are %v (%v)", h.Counts, err)
 			}
-			if len(w.f.drops) > 0 {
+			if len(w.f.commands.drops) > 0 {
 				t.Error("the drop is not forgotten")
 			}
 			w.checkManners()

@@ -5,7 +5,7 @@
 // # Hosts and their states
 //
 // Politeness belongs to a host: its name without scheme and port. A host is in exactly one state;
-// see the type state. After everything that happens to a host, Frontier.schedule moves it to the
+// see the type state. After everything that happens to a host, scheduler.schedule moves it to the
 // state that it belongs in. Only waiters of a shared limit have an order of their own; see the type
 // limit.
 //

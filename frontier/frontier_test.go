@@ -159,11 +159,11 @@ func TestEndRequest(t *testing.T) {
 	w.answer = func(l Lease) answer { return answer{took: time.Second, reading: time.Second} }
 	w.open()
 	w.run(500 * time.Millisecond)
-	if len(w.out) != 1 || w.f.EndRequest(w.f.lastLease, RequestEnd{}) == nil {
+	if len(w.out) != 1 || w.f.EndRequest(w.f.leases.last, RequestEnd{}) == nil {
 		t.Errorf("of %v a request of a robots.txt has ended as one of a page", w.out)
 	}
 	w.run(2 * time.Second)
-	page := w.f.lastLease
+	page := w.f.leases.last
 	w.must(w.f.EndRequest(page, w.requestEnd(answer{})))
 	if w.f.EndRequest(page, w.requestEnd(answer{})) == nil {
 		t.Error("a request has ended twice")

@@ -89,9 +89,16 @@ type GateEnd struct {
 	Knowledge
 }
 
+// gateSide is the frontier's side of its Gate: what it asks and tells.
+type gateSide struct {
+	*base
+	limits  *sharedLimits
+	inBatch Batch // of the request that begins; zero: none does
+}
+
 // knowledge is what is known of an active host.
-func (f *Frontier) knowledge(h *host) Knowledge {
-	k := f.knowledgeOf(&h.active.polite)
+func (g *gateSide) knowledge(h *host) Knowledge {
+	k := g.knowledgeOf(&h.active.polite)
 	if k.InFlight = h.active.polite.InFlightLimit(); !h.active.learned() {
 		k.InFlight = 1
 	}
@@ -100,21 +107,21 @@ func (f *Frontier) knowledge(h *host) Knowledge {
 
 // knowledgeOf is what the politeness of a host says. With Options.Batches a pause holds the host for
 // all: a client sets it because the host wants to be left alone.
-func (f *Frontier) knowledgeOf(polite *politeness.Host) Knowledge {
-	if f.o.Batches {
+func (g *gateSide) knowledgeOf(polite *politeness.Host) Knowledge {
+	if g.o.Batches {
 		return Knowledge{
-			Delay: polite.Delay(f.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(f.clock),
+			Delay: polite.Delay(g.clock), Default: !polite.HasSetDelay(), Until: polite.Ready(g.clock),
 			LastEnd: polite.LastEnd(),
 		}
 	}
-	return Knowledge{Delay: polite.Delay(f.clock), Until: polite.ReadyUnpaused(f.clock)}
+	return Knowledge{Delay: polite.Delay(g.clock), Until: polite.ReadyUnpaused(g.clock)}
 }
 
-// gateRequest returns the request of a lease, or one that a host could make, for the gate.
-func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateRequest {
-	r := &GateRequest{ID: h.id, Host: h.active.name, Now: f.clock}
+// request returns the request of a lease, or one that a host could make, for the gate.
+func (g *gateSide) request(h *host, limits *[limitClasses]*limit) *GateRequest {
+	r := &GateRequest{ID: h.id, Host: h.active.name, Now: g.clock}
 	for class, l := range limits {
-		if l != nil && l != &f.noLimit {
+		if l != nil && l != &g.limits.none {
 			if r.Limits == nil {
 				r.Limits = make([]GateLimit, limitClasses)
 			}
@@ -126,83 +133,83 @@ func (f *Frontier) gateRequest(h *host, limits *[limitClasses]*limit) *GateReque
 
 // passGate returns the request of a host whose limits allow it, if the gate admits it. If not, it returns
 // nil, and the host waits.
-func (f *Frontier) passGate(t *turn) *GateRequest {
+func (t *turn) passGate() *GateRequest {
 	h := t.host
-	r := f.gateRequest(h, &h.active.limits)
-	r.Knowledge, r.Batch = f.knowledge(h), f.inBatch
-	answer := f.o.Gate.Begin(r)
+	r := t.s.gate.request(h, &h.active.limits)
+	r.Knowledge, r.Batch = t.s.gate.knowledge(h), t.s.gate.inBatch
+	answer := t.s.o.Gate.Begin(r)
 	if answer.OK {
 		return r
 	}
-	again := max(f.instant(answer.Again), t.at+1)
+	again := max(t.s.instant(answer.Again), t.at+1)
 	if h.active.recheckAt = always; answer.Busy {
 		h.active.recheckAt = again
 	}
 	if answer.OfHost {
 		h.active.notBefore = again
-		f.releaseReserved(h, t.at)
-		f.schedule(h, t.at)
+		t.s.releaseReserved(h, t.at)
+		t.s.schedule(h, t.at)
 		return nil
 	}
-	f.unschedule(h)
-	f.reserveSlot(h)
+	t.s.lanes.remove(h)
+	t.s.lanes.reserveSlot(h)
 	h.reserveBelow(limitClasses)
-	f.pushReady(h, again)
+	t.s.lanes.pushReady(h, again)
 	return nil
 }
 
 // passed takes note of what became of an admission: a lease of a request, or nothing.
-func (f *Frontier) passed(h *host, admitted *GateRequest, out *outstanding) {
+func (g *gateSide) passed(h *host, admitted *GateRequest, out *outstanding) {
 	if out != nil && out.lease.Kind != Match {
 		out.lease.Gate = admitted
 		return
 	}
-	f.o.Gate.End(admitted, GateEnd{At: f.clock, Void: true, Knowledge: f.knowledge(h)})
+	g.o.Gate.End(admitted, GateEnd{At: g.clock, Void: true, Knowledge: g.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it
 // counts as one that ends now; k is then what is known behind it.
-func (f *Frontier) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
-	if f.o.Gate == nil {
+func (g *gateSide) admitNow(r *GateRequest, take bool, k Knowledge) (again time.Time, may bool) {
+	if g.o.Gate == nil {
 		return time.Time{}, true
 	}
-	answer := f.o.Gate.Begin(r)
+	answer := g.o.Gate.Begin(r)
 	if answer.OK {
-		f.o.Gate.End(r, GateEnd{At: f.clock, Made: take, Knowledge: k})
+		g.o.Gate.End(r, GateEnd{At: g.clock, Made: take, Knowledge: k})
 	}
 	return answer.Again, answer.OK
 }
 
-// endInGate ends the request of a lease, when all that it has brought is known.
-func (f *Frontier) endInGate(out *outstanding, r *Report) {
+// end ends the request of a lease, when all that it has brought is known.
+func (g *gateSide) end(out *outstanding, r *Report) {
 	if out.lease.Gate == nil {
 		return
 	}
 	h, request := out.host, *out.lease.Gate
-	request.Now = f.clock
-	k := Knowledge{Delay: decimal(h.delay), Until: f.time(max(h.ready, 0)), InFlight: 1}
+	request.Now = g.clock
+	k := Knowledge{Delay: decimal(h.delay), Until: g.time(max(h.ready, 0)), InFlight: 1}
 	if h.active != nil {
-		k = f.knowledge(h)
+		k = g.knowledge(h)
 		h.active.gateKnows = &k
 	}
-	f.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
+	g.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
 }
 
-// tellGate tells the gate what is known of an active host, if that has changed.
-func (f *Frontier) tellGate(h *host) {
-	if f.o.Gate == nil || h.active.name == "" {
+// tell tells the gate what is known of an active host, if that has changed.
+func (g *gateSide) tell(h *host) {
+	if g.o.Gate == nil || h.active.name == "" {
 		return
 	}
-	if k, known := f.knowledge(h), h.active.gateKnows; known == nil || k != *known {
+	if k, known := g.knowledge(h), h.active.gateKnows; known == nil || k != *known {
 		h.active.gateKnows = &k
-		f.o.Gate.Know(h.active.name, k, f.clock)
+		g.o.Gate.Know(h.active.name, k, g.clock)
 	}
 }
 
-// tellGateStored tells the gate what is known of a host that is not active.
-func (f *Frontier) tellGateStored(name string, polite *politeness.Host) {
-	if f.o.Gate != nil {
-		f.o.Gate.Know(name, f.knowledgeOf(polite), f.clock)
+// tellStored tells the gate what is known of a host that is not active.
+func (g *gateSide) tellStored(name string, polite *politeness.Host) {
+	if g.o.Gate != nil {
+		g.o.Gate.Know(name, g.knowledgeOf(polite), g.clock)
 	}
 }
 
@@ -224,8 +231,8 @@ func (f *Frontier) ForgetRequests(id storage.HostID, name string) {
 // Abandon tells the gate that a remote lease, whose end this frontier will not see, ends at an instant
 // at the latest.
 func (f *Frontier) Abandon(id uint64, at time.Time) {
-	if out := f.leases[id]; out != nil {
-		f.endInGate(out, &Report{Sent: true, End: at})
+	if out := f.leases.out[id]; out != nil {
+		f.gate.end(out, &Report{Sent: true, End: at})
 	}
 }
 
@@ -239,7 +246,7 @@ func (f *Frontier) Admissible(id storage.HostID, now time.Time) {
 	t := f.instant(now)
 	h.active.notBefore, h.active.recheckAt = always, always
 	if h.hasReserved() && (h.state == waiting || h.state == waitingToRecrawl) {
-		f.unschedule(h)
+		f.lanes.remove(h)
 		f.waitForReserved(h, t)
 		return
 	}

@@ -214,23 +214,23 @@ const (
 )
 
 // recrawlHeap is the heap of recrawls that a host is in.
-func (f *Frontier) recrawlHeap(h *host) *recrawlHeap {
+func (q *laneQueues) recrawlHeap(h *host) *recrawlHeap {
 	if h.recrawlList == inDormantHeap {
-		return &f.dormantRecrawls
+		return &q.dormantRecrawls
 	}
-	return &f.activeRecrawls[h.recrawlLane]
+	return &q.activeRecrawls[h.recrawlLane]
 }
 
 // pushRecrawl adds a host to one of the heaps.
-func (f *Frontier) pushRecrawl(h *host, which uint8, key instant) {
+func (q *laneQueues) pushRecrawl(h *host, which uint8, key instant) {
 	h.recrawlList, h.recrawlAt, h.recrawlLane = which, key, h.lane
-	heap.Push(f.recrawlHeap(h), h)
+	heap.Push(q.recrawlHeap(h), h)
 }
 
 // removeRecrawl removes a host from its heap, if it is in one.
-func (f *Frontier) removeRecrawl(h *host) {
+func (q *laneQueues) removeRecrawl(h *host) {
 	if h.recrawlList != inNoHeap {
-		heap.Remove(f.recrawlHeap(h), int(h.recrawlIndex))
+		heap.Remove(q.recrawlHeap(h), int(h.recrawlIndex))
 		h.recrawlList = inNoHeap
 	}
 }

@@ -216,38 +216,38 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 }
 
 // view sets v to the view of a host.
-func (f *Frontier) view(h *host, now instant, v *View) {
+func (s *scheduler) view(h *host, now instant, v *View) {
 	*v = View{
 		Host: h.id, State: h.state.String(), Left: int(h.backlog.Queued) + int(h.backlog.Due), Delay: decimal(h.delay),
-		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
-		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
+		Reason: h.waitReason, Robots: s.jobs.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
+		Paused: h.waitReason == politeness.ReasonPause && h.workAt > s.instant(s.clock), Budget: s.budgets.isOver(h),
 		Wall: h.closed.wall(),
 	}
 	if a := h.active; a != nil {
 		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
 		if a.loaded {
 			v.Wall = a.wallKind()
-			e := a.polite.Explain(f.clock)
+			e := a.polite.Explain(s.clock)
 			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
-			v.Active, v.Polite = true, f.explainLimits(h, e)
+			v.Active, v.Polite = true, s.explainLimits(h, e)
 		}
 	}
 	start := now
 	switch h.state {
 	case waiting, dormant, woken:
-		at, next := f.nextFetch(h)
+		at, next := s.memory.nextFetch(h)
 		if next = max(next, now); at < never {
 			start = max(at, now)
-			v.Until = f.timeOrZero(start)
+			v.Until = s.timeOrZero(start)
 		}
-		v.Next = f.timeOrZero(next)
+		v.Next = s.timeOrZero(next)
 	case recrawlOnly:
-		v.Next = f.time(max(h.recrawlAt+lead, f.share.nextAt, 0))
+		v.Next = s.time(max(h.recrawlAt+lead, s.recrawls.share.nextAt, 0))
 	case waitingToRecrawl:
-		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
+		v.Next = s.time(max(h.recrawlAt, s.recrawls.share.nextAt, 0))
 	}
 	if v.Left > 0 && !v.Paused && start <= never/2 {
-		all := float64(start-now) + float64(max(f.withinBudget(h, v.Left)-1, 0))*float64(v.Delay)
+		all := float64(start-now) + float64(max(s.budgets.within(h, v.Left)-1, 0))*float64(v.Delay)
 		v.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
 	}
 }
@@ -255,13 +255,13 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 // nextFetch is when the next URL that waits is fetched from a host that is waiting, and when any page
 // is, if nothing changes. The first is never if only recrawls wait; what still counts as waiting then
 // is done, and not committed.
-func (f *Frontier) nextFetch(h *host) (at, next instant) {
+func (m *inMemory) nextFetch(h *host) (at, next instant) {
 	a := h.active
 	if a == nil {
 		return h.readyAt + lead, h.readyAt + lead
 	}
-	polite := f.politeAt(h)
-	at, work := f.workAt(h, polite)
+	polite := m.politeAt(h)
+	at, work := m.workAt(h, polite)
 	if work && !a.resolved(at) {
 		at = max(at, h.nextLookup())
 	}
@@ -269,11 +269,11 @@ func (f *Frontier) nextFetch(h *host) (at, next instant) {
 }
 
 // robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.
-func (f *Frontier) robotsHold(h *host) robots.Reason {
+func (j *robotsJobs) robotsHold(h *host) robots.Reason {
 	switch {
 	case h.active != nil && len(h.active.jobs) == 0:
 		return h.active.robotsHold()
-	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
+	case h.active == nil && len(j.dormant[h.id]) == 0:
 		return h.robotsReason
 	}
 	return robots.ReasonNone
@@ -281,21 +281,21 @@ func (f *Frontier) robotsHold(h *host) robots.Reason {
 
 // explainLimits replaces what explains the wait of an active host where a shared limit holds it for
 // longer.
-func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
-	if at := h.active.notBefore; at > f.instant(f.clock) && at > f.instant(e.Until) {
+func (b *base) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
+	if at := h.active.notBefore; at > b.instant(b.clock) && at > b.instant(e.Until) {
 		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: "another crawl of this process"}
-		e.Since, e.Until = e.Until, f.time(at)
+		e.Since, e.Until = e.Until, b.time(at)
 	}
 	for _, l := range h.active.limits {
 		if l == nil {
 			continue
 		}
 		ready := l.polite.Ready()
-		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(b.clock)) {
 			continue
 		}
-		if ready.Before(f.clock) {
-			ready = f.clock
+		if ready.Before(b.clock) {
+			ready = b.clock
 		}
 		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}
 		e.Since, e.Until = e.Until, ready
@@ -305,11 +305,11 @@ func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.E
 
 // timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the
 // wait.
-func (f *Frontier) timeOrZero(i instant) time.Time {
+func (c *timescale) timeOrZero(i instant) time.Time {
 	if i > never/2 {
 		return time.Time{}
 	}
-	return f.time(i)
+	return c.time(i)
 }
 
 // decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not

@@ -21,11 +21,11 @@ func checkInvariants(t tester, f *Frontier) {
 	t.Helper()
 	dormant, ready := 0, 0
 	for l := range lanes {
-		checkHeap(t, "dormant", f.dormant[l])
-		checkHeap(t, "ready", f.ready[l])
-		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
+		checkHeap(t, "dormant", f.lanes.dormant[l])
+		checkHeap(t, "ready", f.lanes.ready[l])
+		dormant, ready = dormant+f.lanes.dormant[l].size(), ready+f.lanes.ready[l].size()
 	}
-	checkHeap(t, "woken", f.woken)
+	checkHeap(t, "woken", f.lanes.woken)
 	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{}, reading: map[*host]int{},
 		awaited: map[storage.HostID]map[string]bool{}}
 	checkRecrawls(t, f)
@@ -33,21 +33,21 @@ func checkInvariants(t tester, f *Frontier) {
 	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if f.woken.size() != c.woken || dormant != c.dormant || ready != c.ready {
+	if f.lanes.woken.size() != c.woken || dormant != c.dormant || ready != c.ready {
 		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
 	}
-	if f.traffic.inFlight != c.inLane || f.traffic.hosts != c.lanes {
+	if f.lanes.traffic.inFlight != c.inLane || f.lanes.traffic.hosts != c.lanes {
 		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v",
-			f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
+			f.lanes.traffic.inFlight, f.lanes.traffic.hosts, c.inLane, c.lanes)
 	}
-	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.activating != c.opening {
-		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts,
-			f.activating, f.activeBytes, c.active, c.opening, c.bytes)
+	if f.memory.activeHosts != c.active || f.memory.activeBytes != c.bytes || f.memory.activating != c.opening {
+		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.memory.activeHosts,
+			f.memory.activating, f.memory.activeBytes, c.active, c.opening, c.bytes)
 	}
 	if f.lookups.queued()+f.lookups.inFlight != c.lookingUp {
 		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.lookups.queued(), f.lookups.inFlight, c.lookingUp)
 	}
-	for _, l := range f.limits {
+	for _, l := range f.limits.all {
 		c.limit(t, l)
 	}
 	c.robotsJobs(t, f)
@@ -58,11 +58,11 @@ func checkInvariants(t tester, f *Frontier) {
 func checkRecrawls(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for n, heap := range []*recrawlHeap{&f.dormantRecrawls, &f.activeRecrawls[quick], &f.activeRecrawls[untried],
-		&f.activeRecrawls[slow]} {
+	for n, heap := range []*recrawlHeap{&f.lanes.dormantRecrawls, &f.lanes.activeRecrawls[quick], &f.lanes.activeRecrawls[untried],
+		&f.lanes.activeRecrawls[slow]} {
 		for i, h := range *heap {
 			in++
-			if f.recrawlHeap(h) != heap || int(h.recrawlIndex) != i || (h.active != nil) != (n > 0) {
+			if f.lanes.recrawlHeap(h) != heap || int(h.recrawlIndex) != i || (h.active != nil) != (n > 0) {
 				t.Fatalf("host %d is at %d of heap %d of recrawls and says %d and %d",
 					h.id, i, n, h.recrawlIndex, h.recrawlList)
 			}
@@ -87,15 +87,15 @@ func checkRecrawls(t tester, f *Frontier) {
 // checkDomains adds up the budgets of the registrable domains.
 func checkDomains(t tester, f *Frontier) {
 	t.Helper()
-	fetched := make([]uint32, len(f.domains))
+	fetched := make([]uint32, len(f.budgets.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.marks.has(inOverBudget) != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+		if h.marks.has(inOverBudget) != slices.Contains(f.budgets.domains[h.domain].overBudget, h) || h.state == overBudget &&
 			h.domain != 0 && !h.marks.has(inOverBudget) {
 			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.marks.has(inOverBudget))
 		}
 	}
-	for i, d := range f.domains {
+	for i, d := range f.budgets.domains {
 		if i > 0 && d.fetched != fetched[i] {
 			t.Fatalf("domain %d counts %d pages, its hosts %d", i, d.fetched, fetched[i])
 		}
@@ -135,7 +135,7 @@ func checkHeap(t tester, name string, heap hostHeap) {
 func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
 	lookups, guesses, matches := 0, 0, make(map[*host]int)
-	for _, out := range f.leases {
+	for _, out := range f.leases.out {
 		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
 			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
 		}
@@ -171,7 +171,7 @@ func (c *census) leases(t tester, f *Frontier) {
 	matching := 0
 	for h, n := range matches {
 		matching += n
-		for _, turn := range f.matchLine {
+		for _, turn := range f.matches.line {
 			if turn.host == h {
 				n++
 			}
@@ -186,13 +186,13 @@ func (c *census) leases(t tester, f *Frontier) {
 				n)
 		}
 	}
-	for _, turn := range f.matchLine {
+	for _, turn := range f.matches.line {
 		if turn.host.active == nil || !turn.host.active.queues[turn.queue].matching {
 			t.Fatalf("host %d is in line to be put to its rules and does not know", turn.host.id)
 		}
 	}
-	if matching != f.matching || f.matching > maxMatching {
-		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matching, len(f.matchLine))
+	if matching != f.matches.inFlight || f.matches.inFlight > maxMatching {
+		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matches.inFlight, len(f.matches.line))
 	}
 	if lookups != f.lookups.inFlight || guesses != f.lookups.unproven {
 		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",
@@ -206,12 +206,12 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	switch {
 	case h.state == dormant:
 		c.dormant++
-		if a != nil || !f.dormant[h.heapLane].holds(h) {
+		if a != nil || !f.lanes.dormant[h.heapLane].holds(h) {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
 	case h.state == woken:
 		c.woken++
-		if a != nil || !f.woken.holds(h) {
+		if a != nil || !f.lanes.woken.holds(h) {
 			t.Fatalf("host %d is woken, but active or not in the heap", h.id)
 		}
 	case h.state == recrawlOnly:
@@ -219,14 +219,14 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 			t.Fatalf("host %d has only recrawls, but active or not in the heap", h.id)
 		}
 	case h.state == overBudget:
-		if a != nil || !f.isOverBudget(h) && h.domain == 0 {
+		if a != nil || !f.budgets.isOver(h) && h.domain == 0 {
 			t.Fatalf("host %d is over budget, but active or within its budget", h.id)
 		}
 	case h.state == empty && a == nil:
 		b := h.backlog
-		if b.Queued > 0 || b.Due > 0 || f.o.Recrawl != nil && b.Recrawls > 0 || len(f.dormantJobs[h.id]) > 0 {
+		if b.Queued > 0 || b.Due > 0 || f.o.Recrawl != nil && b.Recrawls > 0 || len(f.jobs.dormant[h.id]) > 0 {
 			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d robots jobs", h.id, b.Queued, b.Due,
-				len(f.dormantJobs[h.id]))
+				len(f.jobs.dormant[h.id]))
 		}
 	case a == nil:
 		t.Fatalf("host %d is %s without being active", h.id, h.state.String())
@@ -284,7 +284,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	switch h.state {
 	case waiting:
 		c.ready++
-		ok = f.ready[h.heapLane].holds(h)
+		ok = f.lanes.ready[h.heapLane].holds(h)
 	case waitingToRecrawl:
 		ok = h.recrawlList == inActiveHeap
 	case loading:
@@ -320,7 +320,7 @@ func (c *census) cursors(t tester, f *Frontier, h *host) {
 			continue
 		}
 		want := q.ReadTo()
-		for _, out := range f.leases {
+		for _, out := range f.leases.out {
 			l := &out.lease
 			ofURL := (l.Kind == Page || l.Kind == Match) && out.urlKind == queue.New
 			if ofURL && out.host == h && int(l.Head.Origin) == i {
@@ -359,17 +359,17 @@ func (c *census) robotsJobs(t tester, f *Frontier) {
 			}
 		}
 	}
-	for _, list := range f.dormantJobs {
+	for _, list := range f.jobs.dormant {
 		for _, e := range list {
 			answer(e.job)
 		}
 	}
-	for _, list := range f.jobsByName {
+	for _, list := range f.jobs.byName {
 		for _, e := range list {
 			answer(e.job)
 		}
 	}
-	for _, out := range f.leases {
+	for _, out := range f.leases.out {
 		if out.lease.Kind == Robots {
 			answer(*out.lease.Robots)
 		}

@@ -74,7 +74,7 @@ func (s *worlds) limits(name string) (longest time.Duration, most int) {
 			if h.active == nil || !h.active.loaded || h.active.name != name {
 				continue
 			}
-			k := w.f.knowledge(h)
+			k := w.f.gate.knowledge(h)
 			if longest = max(longest, h.active.polite.Delay(s.now)); h.active.inFlight > 0 {
 				most = min(most, k.InFlight)
 			}

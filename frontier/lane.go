@@ -86,12 +86,32 @@ func (t *traffic) share() int {
 // notQuick is the number of requests in flight to hosts that are not quick.
 func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
 
-// laneOf is the lane that a host belongs to now.
-func (f *Frontier) laneOf(h *host) lane {
+// laneQueues are the heaps of the hosts that wait, by lane, and the accounts of the lanes.
+type laneQueues struct {
+	*base
+	recrawls        *recrawlPlan
+	dormant         [lanes]hostHeap
+	woken           hostHeap
+	ready           [lanes]hostHeap
+	dormantRecrawls recrawlHeap
+	activeRecrawls  [lanes]recrawlHeap
+	traffic         traffic
+}
+
+func newLaneQueues(b *base, hosts *register, r *recrawlPlan) *laneQueues {
+	q := &laneQueues{base: b, recrawls: r, woken: newHeap(hosts), traffic: traffic{waste: newWaste()}}
+	for l := range lanes {
+		q.dormant[l], q.ready[l] = newHeap(hosts), newHeap(hosts)
+	}
+	return q
+}
+
+// of is the lane that a host belongs to now.
+func (q *laneQueues) of(h *host) lane {
 	switch {
-	case f.o.Workers == 0:
+	case q.o.Workers == 0:
 		return quick
-	case h.quickNeeded > 0 || time.Duration(h.latency)*time.Millisecond > f.slowThreshold():
+	case h.quickNeeded > 0 || time.Duration(h.latency)*time.Millisecond > q.slowThreshold():
 		return slow
 	case h.answers < enoughAnswers:
 		return untried
@@ -100,66 +120,66 @@ func (f *Frontier) laneOf(h *host) lane {
 }
 
 // slowThreshold is the mean latency from which on a host is slow.
-func (f *Frontier) slowThreshold() time.Duration {
-	return min(max(time.Duration(slowFactor*f.traffic.meanLatency*float64(time.Millisecond)), minSlow), maxSlow)
+func (q *laneQueues) slowThreshold() time.Duration {
+	return min(max(time.Duration(slowFactor*q.traffic.meanLatency*float64(time.Millisecond)), minSlow), maxSlow)
 }
 
-// setLane moves a host that is in no heap to its lane.
-func (f *Frontier) setLane(h *host) {
-	to := f.laneOf(h)
+// set moves a host that is in no heap to its lane.
+func (q *laneQueues) set(h *host) {
+	to := q.of(h)
 	if a := h.active; a != nil && a.loaded {
-		f.countLane(h, to)
+		q.count(h, to)
 		if a.hasSlot {
-			f.traffic.inFlight[h.lane]--
-			f.traffic.inFlight[to]++
+			q.traffic.inFlight[h.lane]--
+			q.traffic.inFlight[to]++
 		}
 	}
 	h.lane = to
 }
 
-// countLane counts an active host in a lane; lanes: it is active no more.
-func (f *Frontier) countLane(h *host, to lane) {
+// count counts an active host in a lane; lanes: it is active no more.
+func (q *laneQueues) count(h *host, to lane) {
 	a := h.active
 	if a.counted {
-		f.traffic.hosts[h.lane]--
+		q.traffic.hosts[h.lane]--
 	}
 	if a.counted = to < lanes; a.counted {
-		f.traffic.hosts[to]++
+		q.traffic.hosts[to]++
 	}
 }
 
-// laneOpen reports whether the lane allows another request to one of its hosts.
-func (f *Frontier) laneOpen(l lane) bool {
+// open reports whether the lane allows another request to one of its hosts.
+func (q *laneQueues) open(l lane) bool {
 	if l == quick {
 		return true
 	}
-	t := &f.traffic
-	most := max(f.o.Workers-min(f.o.Workers/2, t.hosts[quick]), 1)
+	t := &q.traffic
+	most := max(q.o.Workers-min(q.o.Workers/2, t.hosts[quick]), 1)
 	if t.notQuick() >= most {
 		return false
 	}
 	return l == untried || t.hosts[untried] == 0 || t.inFlight[slow] < max(most/2, 1)
 }
 
-// laneOrder is the order of the lanes for the next request.
-func (f *Frontier) laneOrder(now instant) [lanes]lane {
-	t := &f.traffic
-	t.credit = min(t.credit+(now-t.creditedAt)*instant(f.o.Workers)/instant(t.share()), 0)
+// order is the order of the lanes for the next request.
+func (q *laneQueues) order(now instant) [lanes]lane {
+	t := &q.traffic
+	t.credit = min(t.credit+(now-t.creditedAt)*instant(q.o.Workers)/instant(t.share()), 0)
 	t.creditedAt = now
 	first, second := untried, slow
 	if t.turn%slowTurn == slowTurn-1 {
 		first, second = slow, untried
 	}
-	if t.credit == 0 && t.notQuick() < max(f.o.Workers/t.share(), 1) {
+	if t.credit == 0 && t.notQuick() < max(q.o.Workers/t.share(), 1) {
 		return [lanes]lane{first, second, quick}
 	}
 	return [lanes]lane{quick, first, second}
 }
 
 // dueHost is the first due host of the first open lane that has one; nil: there is none.
-func (f *Frontier) dueHost(now instant) *host {
-	for _, l := range f.laneOrder(now) {
-		if h, _ := f.dueInLane(l, now); h != nil {
+func (q *laneQueues) dueHost(now instant) *host {
+	for _, l := range q.order(now) {
+		if h, _ := q.due(l, now); h != nil {
 			return h
 		}
 	}
@@ -167,91 +187,91 @@ func (f *Frontier) dueHost(now instant) *host {
 }
 
 // longestDue is the host of all open lanes that has been due longest; nil: there is none.
-func (f *Frontier) longestDue(now instant) (first *host) {
+func (q *laneQueues) longestDue(now instant) (first *host) {
 	since := never
-	for _, l := range f.laneOrder(now) {
-		if h, at := f.dueInLane(l, now); h != nil && at < since {
+	for _, l := range q.order(now) {
+		if h, at := q.due(l, now); h != nil && at < since {
 			first, since = h, at
 		}
 	}
 	return first
 }
 
-// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is
+// due is the due host of a lane whose turn it is, and since when it is due; nil: there is
 // none, or the lane is not open.
-func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
-	if !f.laneOpen(l) {
+func (q *laneQueues) due(l lane, now instant) (h *host, since instant) {
+	if !q.open(l) {
 		return nil, never
 	}
-	return f.firstInLane(l, now)
+	return q.first(l, now)
 }
 
-// firstInLane is dueInLane of a lane that is open.
-func (f *Frontier) firstInLane(l lane, now instant) (h *host, since instant) {
-	since = f.ready[l].nextAt()
-	if recrawl := f.activeRecrawls[l].top(); recrawl != nil && recrawl.recrawlAt <= now && f.recrawlAllowed(now) &&
-		(since > now || f.recrawlsFirst()) {
+// first is dueInLane of a lane that is open.
+func (q *laneQueues) first(l lane, now instant) (h *host, since instant) {
+	since = q.ready[l].nextAt()
+	if recrawl := q.activeRecrawls[l].top(); recrawl != nil && recrawl.recrawlAt <= now && q.recrawls.allowed(now) &&
+		(since > now || q.recrawls.first()) {
 		return recrawl, recrawl.recrawlAt
 	}
 	if since <= now {
-		return f.ready[l].top(), since
+		return q.ready[l].top(), since
 	}
 	return nil, never
 }
 
 // reserveSlot counts a host in its lane for a request that it makes as soon as its limits allow.
-func (f *Frontier) reserveSlot(h *host) {
+func (q *laneQueues) reserveSlot(h *host) {
 	if !h.active.hasSlot {
 		h.active.hasSlot = true
-		f.traffic.inFlight[h.lane]++
+		q.traffic.inFlight[h.lane]++
 	}
 }
 
 // releaseSlot takes back what reserveSlot counted.
-func (f *Frontier) releaseSlot(h *host) {
+func (q *laneQueues) releaseSlot(h *host) {
 	if h.active.hasSlot {
 		h.active.hasSlot = false
-		f.traffic.inFlight[h.lane]--
+		q.traffic.inFlight[h.lane]--
 	}
 }
 
-// beginInLane counts a request that begins.
-func (f *Frontier) beginInLane(out *outstanding, now instant) {
+// begin counts a request that begins.
+func (q *laneQueues) begin(out *outstanding, now instant) {
 	h := out.host
 	if out.remote {
-		f.releaseSlot(h)
+		q.releaseSlot(h)
 		return
 	}
 	out.lane = h.lane
-	out.beforeQuick = h.lane != quick && f.ready[quick].due(now, 1) > 0
+	out.beforeQuick = h.lane != quick && q.ready[quick].due(now, 1) > 0
 	if !h.active.hasSlot {
-		f.traffic.inFlight[h.lane]++
+		q.traffic.inFlight[h.lane]++
 	}
 	h.active.hasSlot = false
 	if h.lane != quick {
-		f.traffic.turn++
+		q.traffic.turn++
 	}
 }
 
-// endInLane counts a request that ended.
-func (f *Frontier) endInLane(out *outstanding, end instant) {
+// end counts a request that ended.
+func (q *laneQueues) end(out *outstanding, end instant) {
 	if out.remote {
 		return
 	}
-	f.traffic.inFlight[out.lane]--
+	q.traffic.inFlight[out.lane]--
 	if out.beforeQuick {
-		f.traffic.credit -= max(end-f.instant(out.lease.At), 0)
+		q.traffic.credit -= max(end-q.instant(out.lease.At), 0)
 	}
 }
 
 // recordLatency updates what is known of the latency of a host.
-func (f *Frontier) recordLatency(h *host, r *Report) {
+func (q *laneQueues) recordLatency(h *host, r *Report) {
 	if r.Signal == politeness.SignalAborted {
 		return
 	}
 	isAnswered := r.Signal != politeness.SignalUnreachable
 	if h.lane != quick {
-		f.traffic.waste.add(r.Duration, isAnswered)
+		q.traffic.waste.add(r.Duration, isAnswered)
 	}
 	took := min(max(r.Duration.Milliseconds(), 1), 1<<16-1)
 	if h.latency == 0 {
@@ -260,10 +280,10 @@ func (f *Frontier) recordLatency(h *host, r *Report) {
 	h.latency = uint16((3*int64(h.latency) + took + 3) / 4)
 	switch {
 	case isAnswered:
-		f.traffic.meanLatency += (float64(took) - f.traffic.meanLatency) / meanWeight
+		q.traffic.meanLatency += (float64(took) - q.traffic.meanLatency) / meanWeight
 		h.unanswered = 0
 		h.answers = min(h.answers+1, enoughAnswers)
-		if h.quickNeeded > 0 && r.Duration <= f.slowThreshold() {
+		if h.quickNeeded > 0 && r.Duration <= q.slowThreshold() {
 			h.quickNeeded--
 		}
 	case r.Duration >= minSlow:
@@ -287,9 +307,9 @@ func (h *host) restoreLatency(s *politeness.State) {
 // stallTime is how long a request to a host may make no progress while others wait: what is far beyond
 // its own history, and longer after requests that brought nothing. A host may be slower than its
 // robots.txt was, or than hosts are that nobody has tried; only tarpits are a reason not to wait for it.
-func (f *Frontier) stallTime(h *host) instant {
+func (q *laneQueues) stallTime(h *host) instant {
 	least := patientStall
-	if f.traffic.waste.isHigh() {
+	if q.traffic.waste.isHigh() {
 		least = minStall
 	}
 	return instant(max(least, stallFactor*time.Duration(h.latency)*time.Millisecond, minStall<<h.unanswered))
@@ -305,17 +325,17 @@ func (f *Frontier) Stalled(
 ) (broken []uint64) {
 	f.readClock(now)
 	t := f.instant(now)
-	waiting, lines := f.waitingFor(t), f.waitingInLine()
+	waiting, lines := f.lanes.waitingFor(t), f.leases.waitingInLine()
 	if waiting == [lanes]int{} && len(lines) == 0 {
 		return nil
 	}
 	var stalled [lanes][]*outstanding
 	all := 0
-	for id, out := range f.leases {
+	for id, out := range f.leases.out {
 		if out.remote || out.requestEnded || out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
-		lasts, stallTime := t-f.instant(out.lease.At), f.stallTime(out.host)
+		lasts, stallTime := t-f.instant(out.lease.At), f.lanes.stallTime(out.host)
 		if lasts > stallTime && isSlow(id, time.Duration(lasts), time.Duration(stallTime)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
@@ -355,12 +375,12 @@ func (f *Frontier) Stalled(
 
 // waitingInLine counts the waiters of the limits that requests to hosts that are not quick keep
 // busy.
-func (f *Frontier) waitingInLine() map[*limit]int {
+func (ls *leases) waitingInLine() map[*limit]int {
 	var n map[*limit]int
-	if f.traffic.notQuick() == 0 {
+	if ls.lanes.traffic.notQuick() == 0 {
 		return n
 	}
-	for _, out := range f.leases {
+	for _, out := range ls.out {
 		for _, l := range out.limits {
 			if out.lane != quick && l != nil && l.queued() > 0 {
 				if n == nil {
@@ -375,14 +395,14 @@ func (f *Frontier) waitingInLine() map[*limit]int {
 
 // waitingFor counts the hosts that are due and have no worker, by lane, up to the number of
 // workers.
-func (f *Frontier) waitingFor(now instant) (n [lanes]int) {
-	if f.o.Workers == 0 {
+func (q *laneQueues) waitingFor(now instant) (n [lanes]int) {
+	if q.o.Workers == 0 {
 		return n // unknown
 	}
-	full := f.traffic.inFlight[quick]+f.traffic.notQuick() >= f.o.Workers
+	full := q.traffic.inFlight[quick]+q.traffic.notQuick() >= q.o.Workers
 	for l := range lanes {
-		if full || !f.laneOpen(l) {
-			n[l] = f.ready[l].due(now, f.o.Workers)
+		if full || !q.open(l) {
+			n[l] = q.ready[l].due(now, q.o.Workers)
 		}
 	}
 	return n

@@ -54,12 +54,12 @@ func TestLane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := f.host(1)
+		h := f.hosts.ensure(1)
 		for _, r := range slices.Concat(c.reports...) {
-			f.recordLatency(h, &r)
-			f.traffic.meanLatency = max(float64(c.usual/ms), 200)
+			f.lanes.recordLatency(h, &r)
+			f.lanes.traffic.meanLatency = max(float64(c.usual/ms), 200)
 		}
-		if got := f.laneOf(h); got != c.want {
+		if got := f.lanes.of(h); got != c.want {
 			t.Errorf("%s: lane %d, want %d (%+v)", c.name, got, c.want, h)
 		}
 	}
@@ -205,7 +205,7 @@ func TestSaturated(t *testing.T) {
 					a := silent(l)
 					return answer{took: a.took}
 				}
-				w.f.traffic.waste = waste{all: 1000} // it is known that they answer
+				w.f.lanes.traffic.waste = waste{all: 1000} // it is known that they answer
 			}
 			const lasts = time.Minute
 			w.run(lasts)
@@ -294,13 +294,13 @@ func TestStalled(t *testing.T) {
 	for waste, want := range map[float64]string{
 		900: "[2s 4s 8s 16s 32s] 32s", 100: "[5s 5s 8s 16s 32s] 32s",
 	} {
-		w.f.traffic.waste.unanswered, w.f.traffic.waste.all = waste, 1000
+		w.f.lanes.traffic.waste.unanswered, w.f.lanes.traffic.waste.all = waste, 1000
 		h := host{latency: 100}
 		var waits []time.Duration
 		for h.unanswered = range maxUnanswered + 1 {
-			waits = append(waits, time.Duration(w.f.stallTime(&h)))
+			waits = append(waits, time.Duration(w.f.lanes.stallTime(&h)))
 		}
-		got := fmt.Sprint(waits, time.Duration(w.f.stallTime(&host{latency: 8000})))
+		got := fmt.Sprint(waits, time.Duration(w.f.lanes.stallTime(&host{latency: 8000})))
 		if got != want {
 			t.Errorf("waste %g: patience %s, want %s", waste, got, want)
 		}
@@ -403,7 +403,7 @@ func TestGoodHostsThatTurn(t *testing.T) {
 			t.Errorf("%s: %d pages in two minutes, %d before the others turned", host, n, before)
 		}
 	}
-	if n := w.f.traffic.hosts[quick]; n != good {
+	if n := w.f.lanes.traffic.hosts[quick]; n != good {
 		t.Errorf("%d hosts are quick, want %d", n, good)
 	}
 }

@@ -62,6 +62,17 @@ type Lease struct {
 	Ready       time.Time         // when politeness allowed the request; zero: it always did
 }
 
+// leases are the leases in flight.
+type leases struct {
+	*base
+	lanes     *laneQueues
+	out       map[uint64]*outstanding
+	last      uint64
+	spare     []*outstanding // ended leases, for reuse
+	remote    bool           // LeaseRemote runs
+	batchSize int            // the most URLs of a host that a fetcher has wanted so far
+}
+
 // RobotsJob is the job of fetching the robots.txt of an origin. A redirect passes it on to another
 // host.
 type RobotsJob struct {
@@ -92,23 +103,23 @@ type outstanding struct {
 // ErrUnknownLease says that a lease was completed twice or never given out.
 var ErrUnknownLease = errors.New("frontier: no such lease is out")
 
-func (f *Frontier) lease(h *host, kind Kind) *outstanding {
-	f.lastLease++
-	if len(f.spare) == 0 {
-		f.spare = append(f.spare, new(outstanding))
+func (ls *leases) add(h *host, kind Kind) *outstanding {
+	ls.last++
+	if len(ls.spare) == 0 {
+		ls.spare = append(ls.spare, new(outstanding))
 	}
-	last := len(f.spare) - 1
-	out := f.spare[last]
-	f.spare = f.spare[:last]
+	last := len(ls.spare) - 1
+	out := ls.spare[last]
+	ls.spare = ls.spare[:last]
 	*out = outstanding{host: h, limits: h.active.limits}
-	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = f.lastLease, kind, h.id, h.active.name
-	f.leases[f.lastLease] = out
+	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = ls.last, kind, h.id, h.active.name
+	ls.out[ls.last] = out
 	return out
 }
 
-// leaseRequest leases a request to a host. It counts against the host's limits until it is
+// request leases a request to a host. It counts against the host's limits until it is
 // completed.
-func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
+func (ls *leases) request(t *turn, kind Kind, u weburl.URL) *outstanding {
 	a, why := t.host.active, &t.polite
 	a.inFlight++
 	a.served++
@@ -118,9 +129,9 @@ func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
 			limit.polite.Begin()
 		}
 	}
-	out := f.lease(t.host, kind)
-	out.remote = f.remote && kind == Page
-	f.beginInLane(out, t.at)
+	out := ls.add(t.host, kind)
+	out.remote = ls.remote && kind == Page
+	ls.lanes.begin(out, t.at)
 	l := &out.lease
 	l.URL, l.Address = u, a.pinned
 	l.At, l.Delay, l.DelayReason, l.DelaySource = t.now, why.Delay, why.DelayReason, why.DelaySource
@@ -133,21 +144,21 @@ func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
 	return out
 }
 
-// leaseRobots leases a request for a robots.txt, or for what it redirects to.
-func (f *Frontier) leaseRobots(t *turn, u weburl.URL, job *RobotsJob) *outstanding {
-	out := f.leaseRequest(t, Robots, u)
+// robots leases a request for a robots.txt, or for what it redirects to.
+func (ls *leases) robots(t *turn, u weburl.URL, job *RobotsJob) *outstanding {
+	out := ls.request(t, Robots, u)
 	out.lease.Robots = job
 	return out
 }
 
-// endLease ends a lease. The result is valid until the next lease is given out.
-func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
-	out := f.leases[id]
+// end ends a lease. The result is valid until the next lease is given out.
+func (ls *leases) end(id uint64, kind Kind) (*outstanding, error) {
+	out := ls.out[id]
 	if out == nil || out.lease.Kind != kind {
 		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
 	}
-	delete(f.leases, id)
-	f.spare = append(f.spare, out)
+	delete(ls.out, id)
+	ls.spare = append(ls.spare, out)
 	return out, nil
 }
 
@@ -192,13 +203,13 @@ type PageReport struct {
 }
 
 // endRequest ends the request of a lease for its host and its limits.
-func (f *Frontier) endRequest(out *outstanding, r *Report) {
-	f.readClock(r.End)
+func (s *scheduler) endRequest(out *outstanding, r *Report) {
+	s.readClock(r.End)
 	h := out.host
 	h.active.inFlight--
 	for _, l := range out.limits {
 		if l != nil {
-			f.endInLimit(l, r.End)
+			s.endInLimit(l, r.End)
 		}
 	}
 	if !r.Sent {
@@ -206,21 +217,21 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	}
 	h.marks.set(isNew, false)
 	if !out.remote {
-		f.recordLatency(h, r)
+		s.lanes.recordLatency(h, r)
 	}
 	if out.lease.Kind == Robots && r.Signal == politeness.SignalOK && h.active.wall.Walled() {
 		r.Signal = politeness.SignalRefused // many walls do not stand before robots.txt
 	}
 	result := politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
-		RateLimit: r.RateLimit, Cause: uint16(r.Cause), Jitter: f.jitter(),
+		RateLimit: r.RateLimit, Cause: uint16(r.Cause), Jitter: s.jitter(),
 	}
 	h.describeWall(&result)
 	h.active.polite.Ended(r.End, result)
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
-		h.setFailing(r.Signal, f.instant(r.End))
+		h.setFailing(r.Signal, s.instant(r.End))
 	}
-	if r.Signal == politeness.SignalUnreachable && !f.o.NoLookups {
+	if r.Signal == politeness.SignalUnreachable && !s.o.NoLookups {
 		h.addressTurn++
 		h.active.expires = always // look its addresses up again, and try another
 	}
@@ -233,11 +244,11 @@ func (r *Report) answered() bool { return r.Sent && !r.Broken }
 // arrived, and is still being read. The host may have its next request meanwhile; see isFull. The
 // error is ErrUnknownLease.
 func (f *Frontier) EndRequest(id uint64, r RequestEnd) error {
-	out := f.leases[id]
+	out := f.leases.out[id]
 	if out == nil || out.lease.Kind != Page || out.requestEnded {
 		return fmt.Errorf("%w: page lease %d with a request in flight", ErrUnknownLease, id)
 	}
-	defer f.endInGate(out, &r.Report)
+	defer f.gate.end(out, &r.Report)
 	f.endPageRequest(out, &r)
 	out.requestEnded = true
 	out.host.active.reading++
@@ -246,14 +257,14 @@ func (f *Frontier) EndRequest(id uint64, r RequestEnd) error {
 }
 
 // endPageRequest ends the request of a Page lease.
-func (f *Frontier) endPageRequest(out *outstanding, r *RequestEnd) {
-	out.behindWall = f.observeWall(out.host, r)
-	f.endRequest(out, &r.Report)
+func (s *scheduler) endPageRequest(out *outstanding, r *RequestEnd) {
+	out.behindWall = s.results.observeWall(out.host, r)
+	s.endRequest(out, &r.Report)
 }
 
 // CompletePage ends a Page lease, and its request if EndRequest has not. The error is ErrUnknownLease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
-	out, err := f.endLease(id, Page)
+	out, err := f.leases.end(id, Page)
 	if err != nil {
 		return err
 	}
@@ -261,10 +272,10 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if out.requestEnded {
 		h.active.reading--
 	} else {
-		defer f.endInGate(out, &r.Report)
+		defer f.gate.end(out, &r.Report)
 		f.endPageRequest(out, &r.RequestEnd)
 	}
-	f.endInLane(out, f.instant(r.End))
+	f.lanes.end(out, f.instant(r.End))
 	now := r.End
 	if out.remote || out.requestEnded { // it ended earlier: a remote one perhaps before this process began
 		now = f.clock
@@ -277,41 +288,41 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		} else {
 			outcome = f.attempted(head, outcome, r.End)
 		}
-		f.planRecrawl(h, head, &outcome, &r)
+		f.recrawls.plan(h, head, &outcome, &r)
 		if r.Next != nil && !out.behindWall {
 			f.replan(&outcome, *r.Next)
 		}
-		f.recordOutcome(h, head, outcome)
+		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
 	} else if r.RanOut {
 		outcome = f.ranOut(head, &r)
-		f.planRecrawl(h, head, &outcome, &r)
-		f.recordOutcome(h, head, outcome)
+		f.recrawls.plan(h, head, &outcome, &r)
+		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
 	} else if r.Refused {
 		outcome = r.Outcome
 		outcome.At = r.End
-		f.keepHistory(h, head, &outcome)
-		f.recordOutcome(h, head, outcome)
+		f.recrawls.keepHistory(h, head, &outcome)
+		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
-		f.update(h, now, 0, 0)
+		f.results.update(h, now, 0, 0)
 	} else {
-		f.putBack(h, q, out)
+		f.recrawls.putBack(h, q, out)
 	}
 	f.uncountPage(h, outcome.State, f.instant(now))
 	if r.Sent {
-		f.update(h, now, 1, r.Bytes)
+		f.results.update(h, now, 1, r.Bytes)
 	}
-	f.applyDrop(h, now)
+	f.commands.applyDrop(h, now)
 	f.schedule(h, f.instant(now))
 	return nil
 }
 
 // replan sets when a URL is fetched again; zero: never.
-func (f *Frontier) replan(o *storage.Outcome, next time.Time) {
+func (b *base) replan(o *storage.Outcome, next time.Time) {
 	switch {
 	case !next.IsZero():
-		o.State, o.Due, o.Attempts = storage.Retrying, f.dueTime(next), 0
+		o.State, o.Due, o.Attempts = storage.Retrying, b.dueTime(next), 0
 	case o.State == storage.Retrying:
 		o.State, o.Due = storage.Failed, time.Time{}
 	default:
@@ -320,23 +331,23 @@ func (f *Frontier) replan(o *storage.Outcome, next time.Time) {
 }
 
 // putBack returns the URL of a lease without a result to its queue.
-func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
+func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
 	if out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo() { // else it was adopted, and is loaded in its turn
 		q.Return(out.lease.Head, out.urlKind)
 	}
 	h.active.busy.Remove(out.lease.Head.Ordinal)
 	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
-		f.refundRecrawl()
+		rc.refund()
 	}
 }
 
 // ranOut decides about the URL of a lease that ran out: it is due again at once, until it has had as
 // many attempts as any other.
-func (f *Frontier) ranOut(head *storage.Head, r *PageReport) storage.Outcome {
+func (b *base) ranOut(head *storage.Head, r *PageReport) storage.Outcome {
 	o, again := r.Outcome, false
 	o.At = r.End
-	if o.Attempts, again = f.o.Attempted(head, storage.Retrying); again {
-		o.State, o.Due = storage.Retrying, f.dueTime(r.End)
+	if o.Attempts, again = b.o.Attempted(head, storage.Retrying); again {
+		o.State, o.Due = storage.Retrying, b.dueTime(r.End)
 	} else {
 		o.State = storage.Failed
 	}
@@ -355,18 +366,18 @@ func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8
 
 // attempted decides about a failure that may be temporary: another attempt, each later than the one
 // before, or the end.
-func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
+func (b *base) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
 	o.At = end
 	if o.State != storage.Retrying {
 		return o
 	}
-	attempts, again := f.o.Attempted(head, o.State)
+	attempts, again := b.o.Attempted(head, o.State)
 	o.Attempts = attempts
 	if !again {
 		o.State = storage.Failed
 		return o
 	}
-	wait := f.o.RetryDelay << min(attempts-1, 16)
-	o.Due = f.dueTime(end).Add(wait + time.Duration(f.jitter()*float64(wait)/4))
+	wait := b.o.RetryDelay << min(attempts-1, 16)
+	o.Due = b.dueTime(end).Add(wait + time.Duration(b.jitter()*float64(wait)/4))
 	return o
 }

@@ -55,18 +55,26 @@ type Range struct {
 	Shared  bool // one limit for the whole network, as always for less than an IPv6 /64; else one for each address
 }
 
-// ofAddress is the limit of an address: that of the smallest range that contains it, or its own.
-func (f *Frontier) ofAddress(a netip.Addr) *limit {
-	network, o := f.addressLimit(a)
-	return f.limitOf(LimitKey{Network: network}, o)
+// sharedLimits are the limits that hosts share.
+type sharedLimits struct {
+	*base
+	all    map[LimitKey]*limit
+	groups *groups
+	none   limit // in place of that of an address, with Options.NoLookups
 }
 
-// addressLimit is the network that an address shares its limit with, and the options of that limit.
-func (f *Frontier) addressLimit(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
-	key, o, bits := politeness.AddressKey(a), f.o.Politeness.Address(), -1
+// ofAddress is the limit of an address: that of the smallest range that contains it, or its own.
+func (sl *sharedLimits) ofAddress(a netip.Addr) *limit {
+	network, o := sl.network(a)
+	return sl.of(LimitKey{Network: network}, o)
+}
+
+// network is the network that an address shares its limit with, and the options of that limit.
+func (sl *sharedLimits) network(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
+	key, o, bits := politeness.AddressKey(a), sl.o.Politeness.Address(), -1
 	network := key
-	for i := range f.o.Ranges {
-		r := &f.o.Ranges[i]
+	for i := range sl.o.Ranges {
+		r := &sl.o.Ranges[i]
 		if r.Network.Bits() <= bits || !r.Network.Contains(a.Unmap().WithZone("")) {
 			continue
 		}
@@ -79,27 +87,27 @@ func (f *Frontier) addressLimit(a netip.Addr) (netip.Prefix, politeness.LimitOpt
 }
 
 // ofDomain is the limit of a host's registrable domain; nil: there are no such limits.
-func (f *Frontier) ofDomain(name string) *limit {
-	if f.o.Domain == (politeness.LimitOptions{}) {
+func (sl *sharedLimits) ofDomain(name string) *limit {
+	if sl.o.Domain == (politeness.LimitOptions{}) {
 		return nil
 	}
-	return f.limitOf(LimitKey{Domain: weburl.RegistrableDomain(name)}, f.o.Domain)
+	return sl.of(LimitKey{Domain: weburl.RegistrableDomain(name)}, sl.o.Domain)
 }
 
-// limitOf returns a limit, and makes it if there is none. A new one counts as used at the epoch,
+// of returns a limit, and makes it if there is none. A new one counts as used at the epoch,
 // because an earlier process may have used it.
-func (f *Frontier) limitOf(key LimitKey, o politeness.LimitOptions) *limit {
-	l := f.limits[key]
+func (sl *sharedLimits) of(key LimitKey, o politeness.LimitOptions) *limit {
+	l := sl.all[key]
 	if l == nil {
 		l = &limit{key: key, polite: politeness.NewLimit(o)}
-		l.polite.RestartHold(f.epoch)
-		f.limits[key] = l
+		l.polite.RestartHold(sl.epoch)
+		sl.all[key] = l
 	}
 	return l
 }
 
 // setLimit gives an active host a limit of a class, or none.
-func (f *Frontier) setLimit(h *host, class int, to *limit) {
+func (h *host) setLimit(class int, to *limit) {
 	from := h.active.limits[class]
 	if from == to {
 		return
@@ -116,12 +124,12 @@ func (f *Frontier) setLimit(h *host, class int, to *limit) {
 // Sweep forgets limits that no host has and that hold nothing, and schedules hosts again whose
 // budget has room. The owner calls it from time to time.
 func (f *Frontier) Sweep(now time.Time) {
-	for i := range f.domains {
-		f.reviveDomain(uint32(i), len(f.domains[i].overBudget), f.instant(now))
+	for i := range f.budgets.domains {
+		f.reviveDomain(uint32(i), len(f.budgets.domains[i].overBudget), f.instant(now))
 	}
-	for key, l := range f.limits {
+	for key, l := range f.limits.all {
 		if l.users == 0 && l.polite.Unused(now) {
-			delete(f.limits, key)
+			delete(f.limits.all, key)
 		}
 	}
 }
@@ -166,29 +174,29 @@ func (h *host) hasReserved() bool {
 
 // acquireLimits reports whether all limits of a due host allow its request. If not, the host
 // becomes a waiter of one, or waits for the instant at which all of them do.
-func (f *Frontier) acquireLimits(h *host, now instant) bool {
+func (s *scheduler) acquireLimits(h *host, now instant) bool {
 	a := h.active
 	wait := !a.resolved(now)
 	for class, l := range a.limits {
 		switch {
 		case l == nil:
 		case l.reservedFor != h && !l.isFree():
-			f.unschedule(h)
-			f.releaseSlot(h)
+			s.lanes.remove(h)
+			s.lanes.releaseSlot(h)
 			h.reserveBelow(class)
 			h.state = limited
 			l.enqueue(h)
-			f.reserveNext(l, now)
+			s.reserveNext(l, now)
 			return false
-		case f.instant(l.polite.Ready()) > now:
+		case s.instant(l.polite.Ready()) > now:
 			wait = true
 		}
 	}
 	if wait {
-		f.unschedule(h)
-		f.reserveSlot(h)
+		s.lanes.remove(h)
+		s.lanes.reserveSlot(h)
 		h.reserveBelow(limitClasses)
-		f.waitForReserved(h, now)
+		s.waitForReserved(h, now)
 	}
 	return !wait
 }
@@ -203,58 +211,58 @@ func (h *host) reserveBelow(class int) {
 }
 
 // reserveNext reserves a limit for its first waiter as soon as it is free.
-func (f *Frontier) reserveNext(l *limit, now instant) {
+func (s *scheduler) reserveNext(l *limit, now instant) {
 	for l.reservedFor == nil && l.queued() > 0 && l.polite.Free() {
 		h := l.dequeue()
-		if !f.laneOpen(h.lane) { // other waiters must not wait for its turn there
+		if !s.lanes.open(h.lane) { // other waiters must not wait for its turn there
 			h.state = empty
-			f.releaseReserved(h, now)
-			f.pushReady(h, min(h.readyAt, now))
+			s.releaseReserved(h, now)
+			s.lanes.pushReady(h, min(h.readyAt, now))
 			continue
 		}
-		f.reserveSlot(h)
+		s.lanes.reserveSlot(h)
 		l.reservedFor = h
-		f.waitForReserved(h, now)
+		s.waitForReserved(h, now)
 	}
 }
 
 // waitForReserved lets a host wait for the limits that are reserved for it. If its address expires
 // before that, it is resolved first.
-func (f *Frontier) waitForReserved(h *host, now instant) {
+func (s *scheduler) waitForReserved(h *host, now instant) {
 	a, at := h.active, now
 	for _, l := range a.limits {
 		if l != nil && l.reservedFor == h {
-			at = max(at, f.instant(l.polite.Ready()))
+			at = max(at, s.instant(l.polite.Ready()))
 		}
 	}
 	switch {
 	case a.resolved(at):
-		f.pushReady(h, at)
+		s.lanes.pushReady(h, at)
 	case at-lead > now:
-		f.pushReady(h, at-lead)
+		s.lanes.pushReady(h, at-lead)
 	default:
-		f.requestLookup(h, now)
+		s.requestLookup(h, now)
 	}
 }
 
 // releaseReserved gives up the limits that are reserved for a host, in favour of their waiters.
-func (f *Frontier) releaseReserved(h *host, now instant) {
+func (s *scheduler) releaseReserved(h *host, now instant) {
 	if h.state == waiting || h.state == waitingToRecrawl {
-		f.unschedule(h)
+		s.lanes.remove(h)
 	}
 	for _, l := range h.active.limits {
 		if l != nil && l.reservedFor == h {
 			l.reservedFor = nil
-			f.reserveNext(l, now)
+			s.reserveNext(l, now)
 		}
 	}
-	f.releaseSlot(h)
+	s.lanes.releaseSlot(h)
 }
 
 // endInLimit ends a request that counted against a limit.
-func (f *Frontier) endInLimit(l *limit, end time.Time) {
+func (s *scheduler) endInLimit(l *limit, end time.Time) {
 	l.polite.Ended(end)
-	f.reserveNext(l, f.instant(end))
+	s.reserveNext(l, s.instant(end))
 }
 
 // Group is hosts that share a server, although they have neither an address nor a domain in common,
@@ -313,13 +321,13 @@ func (g *groups) name(i uint16) string {
 }
 
 // ofGroup is the limit of the group of a host whose name is an alias for others; nil: it is in none.
-func (f *Frontier) ofGroup(name string, aliases []string) *limit {
-	i := f.groups.find(name, aliases)
+func (sl *sharedLimits) ofGroup(name string, aliases []string) *limit {
+	i := sl.groups.find(name, aliases)
 	if i == 0 {
 		return nil
 	}
-	g := &f.groups.list[i-1]
-	return f.limitOf(LimitKey{Group: g.Name}, g.Limit)
+	g := &sl.groups.list[i-1]
+	return sl.of(LimitKey{Group: g.Name}, g.Limit)
 }
 
 // groupName is the name of the group of an active host; empty: it is in none.

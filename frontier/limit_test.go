@@ -125,8 +125,8 @@ func TestAddressMoves(t *testing.T) {
 		t.Errorf("requests by address: %v", at)
 	}
 	w.run(0)
-	if len(w.f.limits) != 2 {
-		t.Errorf("%d addresses are kept", len(w.f.limits))
+	if len(w.f.limits.all) != 2 {
+		t.Errorf("%d addresses are kept", len(w.f.limits.all))
 	}
 }
 
@@ -139,17 +139,17 @@ func TestSweep(t *testing.T) {
 	w.f.Sweep(w.now)
 	w.run(30 * time.Second)
 	w.f.Sweep(w.now)
-	if len(w.f.limits) != 1 {
-		t.Fatalf("%d addresses while hosts use one", len(w.f.limits))
+	if len(w.f.limits.all) != 1 {
+		t.Fatalf("%d addresses while hosts use one", len(w.f.limits.all))
 	}
 	w.finish(time.Hour, time.Hour)
 	w.f.Sweep(w.now)
-	if len(w.f.limits) != 1 {
+	if len(w.f.limits.all) != 1 {
 		t.Error("an address is forgotten before its delay has passed")
 	}
 	w.run(2 * time.Minute)
 	w.f.Sweep(w.now)
-	if len(w.f.limits) != 0 {
+	if len(w.f.limits.all) != 0 {
 		t.Error("an address is kept for nobody")
 	}
 }

@@ -13,7 +13,7 @@ func TestLoadFailed(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/", 100)...)
 	w.open()
-	w.f.dormantJobs[1] = []pendingJob{{mustURL(t, "http://a.test/robots.txt"),
+	w.f.jobs.dormant[1] = []pendingJob{{mustURL(t, "http://a.test/robots.txt"),
 		RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
 	w.f.schedule(w.f.hosts.get(1), 0)
 	w.failEvery = 2

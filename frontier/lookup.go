@@ -149,22 +149,22 @@ func (a *active) seeded() bool {
 }
 
 // requestLookup queues a lookup of a host's name, unless Options.Known has its addresses.
-func (f *Frontier) requestLookup(h *host, now instant) {
+func (s *scheduler) requestLookup(h *host, now instant) {
 	h.state = resolving
 	if h.active.lookingUp {
 		return
 	}
-	if f.o.Known != nil {
-		if r, known := f.o.Known(h.active.name, f.wantsEvery(h)); known {
-			r.End = f.clock
-			f.applyLookup(h, &r, now)
-			f.schedule(h, now)
+	if s.o.Known != nil {
+		if r, known := s.o.Known(h.active.name, s.wantsEvery(h)); known {
+			r.End = s.clock
+			s.applyLookup(h, &r, now)
+			s.schedule(h, now)
 			return
 		}
 	}
 	h.active.lookingUp = true
 	list := h.nameList()
-	f.lookups.lists[list] = append(f.lookups.lists[list], h)
+	s.lookups.lists[list] = append(s.lookups.lists[list], h)
 }
 
 // WantsNames reports whether NextName may have a lease.
@@ -180,7 +180,7 @@ func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 	if h == nil {
 		return Lease{}, false
 	}
-	out := f.lease(h, Resolve)
+	out := f.leases.add(h, Resolve)
 	out.unproven, out.lease.Every = unproven, f.wantsEvery(h)
 	return out.lease, true
 }
@@ -189,13 +189,13 @@ func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 // the host answers at them and nobody opted out by address, and cost its name servers one query instead
 // of two. A lookup that failed may have had no time for the other family; that the name has no address
 // is said of both.
-func (f *Frontier) wantsEvery(h *host) bool {
-	return h.addressTurn > 0 || h.lookup == unresolved && h.absent == 0 || f.scope.optOuts.HasRanges()
+func (b *base) wantsEvery(h *host) bool {
+	return h.addressTurn > 0 || h.lookup == unresolved && h.absent == 0 || b.scope.optOuts.HasRanges()
 }
 
 // CompleteResolve ends a Resolve lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
-	out, err := f.endLease(id, Resolve)
+	out, err := f.leases.end(id, Resolve)
 	if err != nil {
 		return err
 	}
@@ -209,19 +209,19 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 }
 
 // applyLookup takes in the result of a lookup.
-func (f *Frontier) applyLookup(h *host, r *ResolveReport, now instant) {
-	r.leaveOut(f.scope.optOuts)
+func (s *scheduler) applyLookup(h *host, r *ResolveReport, now instant) {
+	r.leaveOut(s.scope.optOuts)
 	switch {
 	case r.Aborted:
-		f.releaseReserved(h, now)
+		s.releaseReserved(h, now)
 	case len(r.Addresses) > 0:
 		h.lookup = resolved
-		f.pin(h, r, now)
+		s.pin(h, r, now)
 	default:
 		h.lookup = unresolved
-		f.releaseReserved(h, now)
-		f.setLimit(h, byAddress, nil)
-		f.lookupFailed(h, r)
+		s.releaseReserved(h, now)
+		h.setLimit(byAddress, nil)
+		s.lookupFailed(h, r)
 	}
 }
 
@@ -237,50 +237,50 @@ func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil &
 
 // pin selects one of the addresses of a host, and the group that its aliases are in. If the limits of
 // both are reserved for the host already, they stay so.
-func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
+func (s *scheduler) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
-	to, group := f.ofAddress(pinned), f.ofGroup(a.name, r.Aliases)
+	to, group := s.limits.ofAddress(pinned), s.limits.ofGroup(a.name, r.Aliases)
 	if a.limits[byAddress] != to || a.limits[byGroup] != group {
-		f.releaseReserved(h, now)
+		s.releaseReserved(h, now)
 	}
-	f.setLimit(h, byAddress, to)
-	f.setLimit(h, byGroup, group)
+	h.setLimit(byAddress, to)
+	h.setLimit(byGroup, group)
 	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
 	if h.hasReserved() {
-		f.waitForReserved(h, now)
+		s.waitForReserved(h, now)
 	}
 }
 
 // lookupFailed handles a name without an address: the host waits like one that does not answer,
 // unless the answer is final.
-func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
+func (s *scheduler) lookupFailed(h *host, r *ResolveReport) {
 	if r.Absent {
-		h.setNextLookup(f.instant(r.End) + instant(r.TTL))
-		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
+		h.setNextLookup(s.instant(r.End) + instant(r.TTL))
+		h.absent = min(h.absent, s.o.MaxAttempts-1) + 1
 	}
-	if r.Final || h.absent >= f.o.MaxAttempts {
-		h.active.failUntil, h.active.failReason = f.instant(r.End)+instant(failFor), r.Reason
+	if r.Final || h.absent >= s.o.MaxAttempts {
+		h.active.failUntil, h.active.failReason = s.instant(r.End)+instant(failFor), r.Reason
 	} else {
 		h.active.polite.Ended(r.End, politeness.Result{
-			Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter(),
+			Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: s.jitter(),
 		})
-		h.setFailing(politeness.SignalUnreachable, f.instant(r.End))
+		h.setFailing(politeness.SignalUnreachable, s.instant(r.End))
 	}
-	f.failJobs(h, r.End)
-	f.update(h, r.End, 0, 0)
+	s.failJobs(h, r.End)
+	s.results.update(h, r.End, 0, 0)
 }
 
 // failQueued records failures for all URLs in memory of a host whose name has no address, or of
 // origins that opted out. The others follow when they are loaded.
-func (f *Frontier) failQueued(h *host, now instant) {
+func (s *scheduler) failQueued(h *host, now instant) {
 	a := h.active
-	f.failOptedOutJobs(h, now)
+	s.failOptedOutJobs(h, now)
 	fails := a.failUntil > now
 	if !fails && !a.optedOut {
 		return
 	}
-	at, recorded := f.time(now), len(f.batch.Done)
+	at, recorded := s.time(now), len(s.results.batch.Done)
 	for i := range a.queues {
 		q := &a.queues[i]
 		if !fails && !q.optedOut {
@@ -288,33 +288,33 @@ func (f *Frontier) failQueued(h *host, now instant) {
 		}
 		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
 			head, _ := q.Take(false)
-			f.failURL(h, &head, at)
+			s.failURL(h, &head, at)
 			q.Done(head.Ordinal)
 		}
 		for q.Len(queue.Recrawl) > 0 {
 			head := q.TakeRecrawl()
-			f.failURL(h, &head, at)
+			s.failURL(h, &head, at)
 		}
 	}
 	if fails {
-		f.failJobs(h, at)
+		s.failJobs(h, at)
 	}
-	if len(f.batch.Done) > recorded {
-		f.update(h, at, 0, 0)
+	if len(s.results.batch.Done) > recorded {
+		s.results.update(h, at, 0, 0)
 	}
 }
 
 // failURL records that a URL cannot be fetched because the host has no address, or opted out.
-func (f *Frontier) failURL(h *host, head *storage.Head, at time.Time) {
+func (s *scheduler) failURL(h *host, head *storage.Head, at time.Time) {
 	a := h.active
 	a.busy.Add(head.Ordinal)
 	o := storage.Outcome{State: storage.Failed, Reason: a.failReason, At: at}
 	if a.queues[head.Origin].optedOut || a.failReason == storage.ReasonOptOut {
 		o = optedOut()
 		o.At = at
-		f.keepHistory(h, head, &o)
+		s.recrawls.keepHistory(h, head, &o)
 	} else {
-		f.planRecrawl(h, head, &o, nil)
+		s.recrawls.plan(h, head, &o, nil)
 	}
-	f.recordOutcome(h, head, o)
+	s.results.recordOutcome(h, head, o)
 }

@@ -74,20 +74,20 @@ func TestDecisionIsBounded(t *testing.T) {
 	rules := robots.Compile([]byte(heavyRobots()), "amble")
 	q := &originQueue{rules: rules}
 	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}
-	if v, ok := f.match(q, head); ok {
+	if v, ok := f.matches.match(q, head); ok {
 		t.Errorf("%+v: a heavy file is matched by the owner of the frontier", v)
 	}
 	// A file with as many rules as fit into the bound is matched by the frontier itself.
 	few := robots.Compile([]byte("User-agent: *\n"+strings.Repeat("Disallow: /*a*b*c\n", 50)), "amble")
-	if _, ok := f.match(&originQueue{rules: few}, head); !ok {
+	if _, ok := f.matches.match(&originQueue{rules: few}, head); !ok {
 		t.Error("a file of 50 rules is matched by a worker")
 	}
 	q.verdict = &workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
-	if v, ok := f.match(q, head); !ok || v.Line != 7 {
+	if v, ok := f.matches.match(q, head); !ok || v.Line != 7 {
 		t.Errorf("%+v, %v: what a worker has brought is not used", v, ok)
 	}
 	q.rules = robots.Compile([]byte(heavyRobots()), "amble")
-	if _, ok := f.match(q, head); ok {
+	if _, ok := f.matches.match(q, head); ok {
 		t.Error("a verdict of other rules is used")
 	}
 }
@@ -98,10 +98,10 @@ func TestMatchThatPanics(t *testing.T) {
 	w.add("http://a.test/x", "http://a.test/y")
 	w.open()
 	f := w.f
-	if _, ok := f.match(&originQueue{}, &storage.Head{}); ok { // it has no rules at all
+	if _, ok := f.matches.match(&originQueue{}, &storage.Head{}); ok { // it has no rules at all
 		t.Error("a verdict comes of a panic")
 	}
-	f.matchWork = -1
+	f.matches.work = -1
 	w.answer = func(l Lease) answer {
 		return answer{took: time.Millisecond, body: "User-agent: *\nDisallow: /*z\n"}
 	}

@@ -13,11 +13,11 @@ import (
 // Next returns a lease for the request that has been due longest; false if none is due. The owner
 // calls it only while a worker is idle: a lease chosen ahead of time would be late for its host and
 // early for the next one.
-func (f *Frontier) Next(now time.Time) (Lease, bool) { return f.next(now, f.dueHost) }
+func (f *Frontier) Next(now time.Time) (Lease, bool) { return f.next(now, f.lanes.dueHost) }
 
 // NextInTurn is Next for when requests are scarce and workers are not: the host that has been due
 // longest comes first, in whichever lane it is.
-func (f *Frontier) NextInTurn(now time.Time) (Lease, bool) { return f.next(now, f.longestDue) }
+func (f *Frontier) NextInTurn(now time.Time) (Lease, bool) { return f.next(now, f.lanes.longestDue) }
 
 func (f *Frontier) next(now time.Time, due func(instant) *host) (Lease, bool) {
 	f.readClock(now)
@@ -44,6 +44,7 @@ func (f *Frontier) nextOf(now time.Time, due func(instant) *host) *outstanding {
 
 // turn is the moment at which a due host may make a request.
 type turn struct {
+	s      *scheduler
 	host   *host
 	now    time.Time
 	at     instant                // now
@@ -51,86 +52,86 @@ type turn struct {
 }
 
 // serve returns a lease for a due host if it can have one now, and schedules the host again.
-func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
-	t := turn{host: h, now: now, at: f.instant(now), polite: h.active.polite.Explain(f.clock)}
+func (s *scheduler) serve(h *host, now time.Time) (out *outstanding) {
+	t := turn{s: s, host: h, now: now, at: s.instant(now), polite: h.active.polite.Explain(s.clock)}
 	switch {
-	case !f.canLease(&t) || !h.active.resolved(t.at) && !h.hasReserved():
-		f.releaseReserved(h, t.at)
-		f.schedule(h, t.at)
-	case f.acquireLimits(h, t.at):
+	case !t.canLease() || !h.active.resolved(t.at) && !h.hasReserved():
+		s.releaseReserved(h, t.at)
+		s.schedule(h, t.at)
+	case s.acquireLimits(h, t.at):
 		var admitted *GateRequest
-		if f.o.Gate != nil {
-			if admitted = f.passGate(&t); admitted == nil {
+		if s.o.Gate != nil {
+			if admitted = t.passGate(); admitted == nil {
 				return nil
 			}
 		}
-		if out = f.take(&t); admitted != nil {
-			f.passed(h, admitted, out)
+		if out = t.take(); admitted != nil {
+			s.gate.passed(h, admitted, out)
 		}
-		f.releaseReserved(h, t.at)
-		f.schedule(h, t.at)
+		s.releaseReserved(h, t.at)
+		s.schedule(h, t.at)
 	}
 	return out
 }
 
 // canLease reports whether a host may have a lease as far as the host is concerned.
-func (f *Frontier) canLease(t *turn) bool {
-	a, polite := t.host.active, max(f.instant(t.polite.Until), t.host.active.notBefore, f.nextBatchAt(t.host))
-	wake, work := f.workAt(t.host, polite)
-	due := work && wake <= t.at || f.recrawlAllowed(t.at) && f.recrawlAt(t.host, polite) <= t.at
-	return due && !f.isFull(a)
+func (t *turn) canLease() bool {
+	a, polite := t.host.active, max(t.s.instant(t.polite.Until), t.host.active.notBefore, t.s.nextBatchAt(t.host))
+	wake, work := t.s.memory.workAt(t.host, polite)
+	due := work && wake <= t.at || t.s.recrawls.allowed(t.at) && t.s.memory.recrawlAt(t.host, polite) <= t.at
+	return due && !t.s.leases.isFull(a)
 }
 
 // take leases the next request to a due host. URLs that may not be fetched get their outcome on the
 // way.
-func (f *Frontier) take(t *turn) *outstanding {
-	if out := f.leaseJob(t, false); out != nil {
+func (t *turn) take() *outstanding {
+	if out := t.leaseJob(false); out != nil {
 		return out
 	}
-	h, recorded := t.host, len(f.batch.Done)
-	out := f.takeURL(t)
-	if len(f.batch.Done) > recorded {
-		f.update(h, t.now, 0, 0)
+	h, recorded := t.host, len(t.s.results.batch.Done)
+	out := t.takeURL()
+	if len(t.s.results.batch.Done) > recorded {
+		t.s.results.update(h, t.now, 0, 0)
 	}
 	if out == nil {
-		return f.leaseJob(t, true)
+		return t.leaseJob(true)
 	}
 	h.active.sinceForeignJob = min(h.active.sinceForeignJob+1, jobShare)
 	return out
 }
 
-func (f *Frontier) takeURL(t *turn) (out *outstanding) {
+func (t *turn) takeURL() (out *outstanding) {
 	h := t.host
 	for out == nil {
-		q, recrawl := f.pick(h, t.at)
+		q, recrawl := t.s.pick(h, t.at)
 		if q == nil {
 			return nil
 		}
-		decision := f.decide(t, q)
+		decision := t.s.decide(t, q)
 		switch {
 		case decision.Kind == robots.DecisionFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
 			q.fetchingRobots, h.deferred = true, q.Origin()+1
 			job := RobotsJob{
 				Origin: q.origin, Owner: h.id, Previous: *q.record, HostAnswers: h.active.otherOriginAnswers(q),
 			}
-			return f.leaseRobots(t, q.origin.URL("/robots.txt"), &job)
-		case f.holdsOrigin(decision, q.rules):
-			q.hold(decision, max(f.instant(decision.Until), t.at+1))
+			return t.s.leases.robots(t, q.origin.URL("/robots.txt"), &job)
+		case t.s.holdsOrigin(decision, q.rules):
+			q.hold(decision, max(t.s.instant(decision.Until), t.at+1))
 		case recrawl:
-			out = f.leaseRecrawl(t, q)
+			out = t.leaseRecrawl(q)
 		default:
-			out = f.leaseNew(t, q)
+			out = t.leaseNew(q)
 		}
 	}
 	return out
 }
 
 // pick chooses the queue whose turn it is, and whether to fetch one of its pages to recrawl.
-func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
-	if !f.isOverBudget(h) {
-		q = h.active.pick(now, f.deferredQueue(h))
+func (s *scheduler) pick(h *host, now instant) (q *originQueue, recrawl bool) {
+	if !s.budgets.isOver(h) {
+		q = h.active.pick(now, s.deferredQueue(h))
 	}
-	if f.recrawlAllowed(now) && !f.hasCompleted(h) && (q == nil || f.recrawlsFirst()) {
+	if s.recrawls.allowed(now) && !s.budgets.hasCompleted(h) && (q == nil || s.recrawls.first()) {
 		if r := h.active.pickRecrawl(now); r != nil {
 			return r, true
 		}
@@ -140,14 +141,14 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 
 // leaseNew leases the first URL of a queue that may be fetched; nil if the turn passes to another
 // queue before.
-func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
+func (t *turn) leaseNew(q *originQueue) *outstanding {
 	h := t.host
 	for first, _ := q.First(); ; {
 		if priority, ok := q.First(); !ok || priority != first {
 			return nil
 		}
 		head, kind := h.takeNext(q)
-		out := f.leasePage(t, q, &head, false)
+		out := t.leasePage(q, &head, false)
 		switch {
 		case out == nil && q.matching:
 			h.active.busy.Remove(head.Ordinal)
@@ -157,7 +158,7 @@ func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
 			q.Done(head.Ordinal)
 			continue
 		case out.lease.Kind == Page:
-			f.countNew()
+			t.s.recrawls.countNew()
 		}
 		out.urlKind, h.deferred = kind, 0
 		return out
@@ -167,25 +168,25 @@ func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
 // leasePage leases a URL that was taken from its queue, or the match that decides whether it may be
 // fetched. If it may not, its outcome is recorded, and there is no lease; nor is there one while a
 // put of it is under way.
-func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
+func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	h := t.host
 	u := q.origin.URL(head.RequestURI)
-	if f.holds(h, head, u.String) {
+	if t.s.puts.holds(h, head, u.String) {
 		return nil
 	}
 	h.active.busy.Add(head.Ordinal)
-	verdict, no, known := f.checkURL(q, head, u)
+	verdict, no, known := t.s.matches.checkURL(q, head, u)
 	if !known {
-		return f.leaseMatch(h, q, head, recrawl)
+		return t.s.matches.lease(h, q, head, recrawl)
 	}
 	if no.State != storage.Queued {
 		no.At = t.now
-		f.keepHistory(h, head, &no)
-		f.recordOutcome(h, head, no)
+		t.s.recrawls.keepHistory(h, head, &no)
+		t.s.results.recordOutcome(h, head, no)
 		return nil
 	}
-	f.countPage(h, head)
-	out := f.leaseRequest(t, Page, u)
+	t.s.budgets.countPage(h, head)
+	out := t.s.leases.request(t, Page, u)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
 	return out
@@ -193,12 +194,12 @@ func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recraw
 
 // checkURL checks a URL against the scope and the robots rules. no is the outcome of a URL that may
 // not be fetched; its state is Queued if it may. known is false if the match takes too long.
-func (f *Frontier) checkURL(
+func (m *matches) checkURL(
 	q *originQueue, head *storage.Head, u weburl.URL,
 ) (v robots.Verdict, no storage.Outcome, known bool) {
-	inScope := f.scope.Check
+	inScope := m.scope.Check
 	if head.Sitemap {
-		inScope = f.scope.CheckSitemap
+		inScope = m.scope.CheckSitemap
 	}
 	switch inScope(u) {
 	case InScope:
@@ -207,10 +208,10 @@ func (f *Frontier) checkURL(
 	default:
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
-	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {
+	if m.o.MaxDepth > 0 && head.Depth > m.o.MaxDepth && !head.Sitemap {
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
-	if v, known = f.match(q, head); known && !v.Allowed && f.o.Obey {
+	if v, known = m.match(q, head); known && !v.Allowed && m.o.Obey {
 		no = refused(v)
 	}
 	return v, no, known
@@ -230,6 +231,15 @@ const (
 	maxMatching = 1
 )
 
+// matches checks URLs against the scope and the robots rules.
+type matches struct {
+	*base
+	leases   *leases
+	work     int // the constant matchWork, except in tests
+	inFlight int // Match leases
+	line     []matchTurn
+}
+
 // MatchReport is the verdict of a Match lease.
 type MatchReport struct {
 	End     time.Time
@@ -245,7 +255,7 @@ type workerVerdict struct {
 }
 
 // match matches a URL against the rules of its queue; ok is false if a worker has to do it.
-func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
+func (m *matches) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
 	if j := q.verdict; j != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
@@ -254,7 +264,7 @@ func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, 
 			ok = false // in a worker the same panic costs only this URL
 		}
 	}()
-	return q.rules.MatchWithin(head.RequestURI, f.matchWork)
+	return q.rules.MatchWithin(head.RequestURI, m.work)
 }
 
 // matchTurn is a queue that waits for a Match lease of its first URL.
@@ -264,37 +274,37 @@ type matchTurn struct {
 	recrawl bool // of its first page to recrawl
 }
 
-// leaseMatch leases the match of a URL that was taken from its queue. If too many are in flight, it
+// lease leases the match of a URL that was taken from its queue. If too many are in flight, it
 // returns nil: the queue waits for its turn, and the caller puts the URL back.
-func (f *Frontier) leaseMatch(h *host, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
+func (m *matches) lease(h *host, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	q.matching = true
-	if f.matching >= maxMatching {
-		f.matchLine = append(f.matchLine, matchTurn{h, q.Origin(), recrawl})
+	if m.inFlight >= maxMatching {
+		m.line = append(m.line, matchTurn{h, q.Origin(), recrawl})
 		return nil
 	}
-	f.matching++
+	m.inFlight++
 	h.active.matching++
-	out := f.lease(h, Match)
+	out := m.leases.add(h, Match)
 	l := &out.lease
 	l.URL, l.Head, l.Rules, l.Policy = q.origin.URL(head.RequestURI), *head, q.rules, q.record
 	return out
 }
 
 // nextMatch leases the match that has waited longest.
-func (f *Frontier) nextMatch() *outstanding {
-	for len(f.matchLine) > 0 && f.matching < maxMatching {
-		turn := f.matchLine[0]
-		f.matchLine = f.matchLine[1:]
+func (s *scheduler) nextMatch() *outstanding {
+	for len(s.matches.line) > 0 && s.matches.inFlight < maxMatching {
+		turn := s.matches.line[0]
+		s.matches.line = s.matches.line[1:]
 		h := turn.host
 		q := &h.active.queues[turn.queue] // its host stays active because the queue is blocked
 		head, kind, ok := q.takeNext(turn.recrawl, h.active.newFirst())
 		if !ok { // it was dropped, or it failed, meanwhile
 			q.matching = false
-			f.schedule(h, f.instant(f.clock))
+			s.schedule(h, s.instant(s.clock))
 			continue
 		}
 		h.active.busy.Add(head.Ordinal)
-		out := f.leaseMatch(h, q, &head, turn.recrawl)
+		out := s.matches.lease(h, q, &head, turn.recrawl)
 		out.urlKind = kind
 		return out
 	}
@@ -317,12 +327,12 @@ func (q *originQueue) takeNext(recrawl, newFirst bool) (head storage.Head, k que
 
 // CompleteMatch ends a Match lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
-	out, err := f.endLease(id, Match)
+	out, err := f.leases.end(id, Match)
 	if err != nil {
 		return err
 	}
 	f.readClock(r.End)
-	f.matching--
+	f.matches.inFlight--
 	h, head := out.host, &out.lease.Head
 	h.active.matching--
 	q := &h.active.queues[head.Origin]
@@ -333,18 +343,18 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 	}
 	switch {
 	case q.rules != out.lease.Rules: // the rules have changed since
-		f.putBack(h, q, out)
+		f.recrawls.putBack(h, q, out)
 	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
 		outcome.At = r.End
-		f.keepHistory(h, head, &outcome)
-		f.recordOutcome(h, head, outcome)
+		f.recrawls.keepHistory(h, head, &outcome)
+		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
-		f.update(h, r.End, 0, 0)
+		f.results.update(h, r.End, 0, 0)
 	default:
 		q.verdict = &workerVerdict{head.Ordinal, q.rules, r.Verdict}
-		f.putBack(h, q, out)
+		f.recrawls.putBack(h, q, out)
 	}
-	f.applyDrop(h, r.End)
+	f.commands.applyDrop(h, r.End)
 	f.schedule(h, f.instant(r.End))
 	return nil
 }

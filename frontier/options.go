@@ -150,19 +150,19 @@ func (o Options) HostPoliteness() func(host string) *politeness.Options {
 }
 
 // politeness is the options in force for a host.
-func (f *Frontier) politeness(h *host) *politeness.Options {
+func (b *base) politeness(h *host) *politeness.Options {
 	if h.override > 0 {
-		return &f.overrides.list[h.override-1].Politeness
+		return &b.overrides.list[h.override-1].Politeness
 	}
-	return &f.o.Politeness
+	return &b.o.Politeness
 }
 
 // budget is the number of pages that may be fetched from a host; 0: no limit.
-func (f *Frontier) budget(h *host) uint32 {
+func (b *base) budget(h *host) uint32 {
 	if h.override > 0 {
-		return f.overrides.list[h.override-1].HostBudget
+		return b.overrides.list[h.override-1].HostBudget
 	}
-	return f.o.HostBudget
+	return b.o.HostBudget
 }
 
 // Change has the options that can be replaced while the frontier lives.
@@ -194,9 +194,9 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
 	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
-	for key, l := range f.limits {
+	for key, l := range f.limits.all {
 		if key.Network.IsValid() {
-			_, o := f.addressLimit(key.Network.Addr())
+			_, o := f.limits.network(key.Network.Addr())
 			l.polite.SetOptions(o)
 		}
 	}
@@ -222,7 +222,7 @@ func (f *Frontier) changeHost(
 		f.schedule(h, now)
 		return
 	}
-	f.unschedule(h)
+	f.lanes.remove(h)
 	switch h.waitReason {
 	case politeness.ReasonDelay:
 		// It waits for the configured delay since its last request.

@@ -27,11 +27,11 @@ type originQueue struct {
 
 // decide is the robots decision about a queue. Until a record expires or has to be refreshed the
 // decision is to match, whatever the delay in force is, so the record need not be read again.
-func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
-	if t.at < q.matchUntil || f.o.NoRobots {
+func (b *base) decide(t *turn, q *originQueue) robots.Decision {
+	if t.at < q.matchUntil || b.o.NoRobots {
 		return robots.Decision{Kind: robots.DecisionMatch}
 	}
-	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
+	d := b.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
 	if d.Kind == robots.DecisionMatch && q.record.Class != robots.ClassUnreachable {
 		// The record may have wall times only, which count from now: the clock may have been set
 		// since the epoch.
@@ -176,7 +176,7 @@ func (a *active) pickRecrawl(now instant) *originQueue {
 // deferredQueue is the queue whose robots.txt was unreachable when it last had a turn, and which
 // has no other rules; nil: there is none. It lets others go first, because the host would otherwise
 // get requests for nothing but that file.
-func (f *Frontier) deferredQueue(h *host) *originQueue {
+func (b *base) deferredQueue(h *host) *originQueue {
 	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if q.record.Failures == 0 {
 		return nil
 	}
-	decision := f.o.Robots.Decide(*q.record, h.active.polite.Delay(f.clock), f.clock)
+	decision := b.o.Robots.Decide(*q.record, h.active.polite.Delay(b.clock), b.clock)
 	if decision.Kind == robots.DecisionMatch {
 		return nil
 	}

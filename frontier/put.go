@@ -16,38 +16,43 @@ type putHold struct {
 	taken []storage.Position // its positions that are busy because of them
 }
 
+// putHolds are the URLs that puts hold.
+type putHolds struct {
+	byURL map[string]*putHold
+}
+
 // BeginPut holds a URL until EndPut. It may be called several times for one URL.
 func (f *Frontier) BeginPut(url string) {
-	p := f.puts[url]
+	p := f.puts.byURL[url]
 	if p == nil {
 		p = new(putHold)
-		f.puts[url] = p
+		f.puts.byURL[url] = p
 	}
 	p.puts++
 }
 
 // EndPut says that a put of a URL is on disk, or given up. Committed follows it.
 func (f *Frontier) EndPut(url string) {
-	p := f.puts[url]
+	p := f.puts.byURL[url]
 	if p == nil {
 		return
 	}
 	if p.puts--; p.puts > 0 {
 		return
 	}
-	delete(f.puts, url)
+	delete(f.puts.byURL, url)
 	for _, at := range p.taken {
-		f.release(at)
+		f.hosts.release(at)
 	}
 }
 
 // holds reports whether a put holds a URL that was taken from its queue. It is then busy until the
 // put is on disk.
-func (f *Frontier) holds(h *host, head *storage.Head, url func() string) bool {
-	if len(f.puts) == 0 {
+func (ph *putHolds) holds(h *host, head *storage.Head, url func() string) bool {
+	if len(ph.byURL) == 0 {
 		return false
 	}
-	p := f.puts[url()]
+	p := ph.byURL[url()]
 	if p != nil {
 		h.active.busy.Add(head.Ordinal)
 		p.taken = append(p.taken, storage.Position{Host: h.id, Ordinal: head.Ordinal})
@@ -56,8 +61,8 @@ func (f *Frontier) holds(h *host, head *storage.Head, url func() string) bool {
 }
 
 // release ends that a URL is busy: its outcome is on disk.
-func (f *Frontier) release(at storage.Position) {
-	h := f.hosts.get(at.Host)
+func (r *register) release(at storage.Position) {
+	h := r.get(at.Host)
 	switch {
 	case h == nil || h.active == nil:
 	case h.active.loading:
@@ -79,24 +84,24 @@ func (a *active) committed(ordinal uint32) {
 // host is charged as for any request that ends at r.End, and the put decides about the URL. The host
 // has to be loaded: see LeaseOf. The error is ErrUnknownLease.
 func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Report) error {
-	out, err := f.endLease(id, Page)
+	out, err := f.leases.end(id, Page)
 	if err != nil {
 		return err
 	}
-	defer f.endInGate(out, &r)
+	defer f.gate.end(out, &r)
 	h, head := out.host, &out.lease.Head
 	f.endRequest(out, &r)
-	f.endInLane(out, f.instant(r.End))
+	f.lanes.end(out, f.instant(r.End))
 	h.active.queues[head.Origin].Done(head.Ordinal)
-	if p := f.puts[url]; p != nil {
+	if p := f.puts.byURL[url]; p != nil {
 		p.taken = append(p.taken, storage.Position{Host: h.id, Ordinal: head.Ordinal})
 	} else { // the put is on disk already
-		f.release(storage.Position{Host: h.id, Ordinal: head.Ordinal})
+		f.hosts.release(storage.Position{Host: h.id, Ordinal: head.Ordinal})
 		h.active.dueGrew(0)
 	}
 	f.uncountPage(h, became, f.instant(f.clock))
-	f.update(h, f.clock, 1, r.Bytes)
-	f.applyDrop(h, f.clock)
+	f.results.update(h, f.clock, 1, r.Bytes)
+	f.commands.applyDrop(h, f.clock)
 	f.schedule(h, f.instant(f.clock))
 	return nil
 }
@@ -106,8 +111,8 @@ const maxPutWait = instant(time.Second)
 
 // readsPuts reports whether a host, with Options.Batches, waits until URLs are read that were put with
 // dates in the past: they come before those in memory. Puts that never end do not hold it for ever.
-func (f *Frontier) readsPuts(a *active, now instant) bool {
-	if !f.o.Batches || !a.loading || a.dueRead > 0 && !a.dueMissed {
+func (b *base) readsPuts(a *active, now instant) bool {
+	if !b.o.Batches || !a.loading || a.dueRead > 0 && !a.dueMissed {
 		a.putsSince = never
 		return false
 	}
@@ -125,8 +130,8 @@ func (f *Frontier) ReadsPuts(id storage.HostID) bool {
 
 // applySet drops what is in memory of a URL whose outcome somebody else has set. What the store has
 // of it now is loaded when it is due.
-func (f *Frontier) applySet(at storage.Position) {
-	h := f.hosts.get(at.Host)
+func (r *register) applySet(at storage.Position) {
+	h := r.get(at.Host)
 	if h == nil || h.active == nil {
 		return
 	}

@@ -33,6 +33,12 @@ type share struct {
 	gap    instant // the mean time between recrawls that the budget allows; 0: there is no limit
 }
 
+// recrawlPlan plans the pages to recrawl, and says when one may be.
+type recrawlPlan struct {
+	*base
+	share share
+}
+
 // maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
 // much it still has to give back for what it took while the other had nothing to do.
 const maxCredit = 1
@@ -68,7 +74,7 @@ func (s *share) window() instant { return max(budgetWindow, 4*s.gap) }
 // BudgetChanged takes note that Options.Recrawl has another budget. As many recrawls remain unused as were
 // before, or have to be made up for.
 func (f *Frontier) BudgetChanged(at time.Time) {
-	s, now, gap := &f.share, f.instant(at), gapOf(f.o.Recrawl.Budget())
+	s, now, gap := &f.recrawls.share, f.instant(at), gapOf(f.o.Recrawl.Budget())
 	unused := 0.0
 	if s.gap > 0 {
 		unused = float64(min(now-s.nextAt, s.window())) / float64(s.gap)
@@ -77,18 +83,18 @@ func (f *Frontier) BudgetChanged(at time.Time) {
 	s.nextAt = now - instant(min(unused*float64(gap), float64(s.window())))
 }
 
-// recrawlAllowed reports whether the budget allows a recrawl now.
-func (f *Frontier) recrawlAllowed(now instant) bool {
-	return f.o.Recrawl != nil && f.share.nextAt <= now
+// allowed reports whether the budget allows a recrawl now.
+func (rc *recrawlPlan) allowed(now instant) bool {
+	return rc.o.Recrawl != nil && rc.share.nextAt <= now
 }
 
-// recrawlsFirst reports whether it is the turn of recrawls.
-func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
+// first reports whether it is the turn of recrawls.
+func (rc *recrawlPlan) first() bool { return rc.share.credit > 0 }
 
-// countRecrawl counts a recrawl of a page that was fetched at one instant and due at another.
-func (f *Frontier) countRecrawl(fetched, due, now instant) {
-	s := &f.share
-	s.credit = max(s.credit-(1-f.o.RecrawlShare), -maxCredit)
+// count counts a recrawl of a page that was fetched at one instant and due at another.
+func (rc *recrawlPlan) count(fetched, due, now instant) {
+	s := &rc.share
+	s.credit = max(s.credit-(1-rc.o.RecrawlShare), -maxCredit)
 	gap, window := s.gap, s.window()
 	if gap == 0 {
 		return
@@ -96,45 +102,47 @@ func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s.nextAt = max(s.nextAt, now-window)
 	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 0: one more could have begun before
 	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
-	f.o.Recrawl.Adjust(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
+	rc.o.Recrawl.Adjust(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
 	s.nextAt, s.lastAt = s.nextAt+gap, now
 }
 
 // countNew counts a request for a URL that was not fetched before.
-func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RecrawlShare, maxCredit) }
+func (rc *recrawlPlan) countNew() {
+	rc.share.credit = min(rc.share.credit+rc.o.RecrawlShare, maxCredit)
+}
 
-// refundRecrawl gives back the budget of a recrawl that was not sent.
-func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.share.gap }
+// refund gives back the budget of a recrawl that was not sent.
+func (rc *recrawlPlan) refund() { rc.share.nextAt -= rc.share.gap }
 
 // activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
 // soon, because others can use the room.
-func (f *Frontier) activateForRecrawls(now instant) {
-	if f.o.Recrawl == nil || f.share.nextAt-lead > now {
+func (s *scheduler) activateForRecrawls(now instant) {
+	if s.o.Recrawl == nil || s.recrawls.share.nextAt-lead > now {
 		return
 	}
 	enough := maxActivating
-	if gap := f.share.gap; gap > 0 {
+	if gap := s.recrawls.share.gap; gap > 0 {
 		enough = int(min(1+2*lead/gap, maxActivating))
 	}
-	for f.canActivate() {
-		h := f.dormantRecrawls.top()
-		if h == nil || h.recrawlAt > now || f.recrawlersSoon(f.recrawlWake(h), enough) >= enough {
+	for s.memory.canActivate() {
+		h := s.lanes.dormantRecrawls.top()
+		if h == nil || h.recrawlAt > now || s.memory.recrawlersSoon(s.recrawls.wake(h), enough) >= enough {
 			return
 		}
-		f.activate(h)
+		s.activate(h)
 	}
 }
 
-// recrawlWake is when a host that has only pages to recrawl becomes active, if there is use for it.
-func (f *Frontier) recrawlWake(h *host) instant { return max(h.recrawlAt, f.share.nextAt-lead) }
+// wake is when a host that has only pages to recrawl becomes active, if there is use for it.
+func (rc *recrawlPlan) wake(h *host) instant { return max(h.recrawlAt, rc.share.nextAt-lead) }
 
 // recrawlersSoon counts the active hosts that may be recrawled soon after an instant; it stops at
 // enough. It looks only at the top of the heaps, so the count may be too low, but 0 is exact.
-func (f *Frontier) recrawlersSoon(at instant, enough int) int {
-	n := f.activating
+func (m *inMemory) recrawlersSoon(at instant, enough int) int {
+	n := m.activating
 	for l := range lanes {
-		for _, h := range f.activeRecrawls[l][:min(len(f.activeRecrawls[l]), 4*enough)] {
-			if n >= enough || !f.laneOpen(l) {
+		for _, h := range m.lanes.activeRecrawls[l][:min(len(m.lanes.activeRecrawls[l]), 4*enough)] {
+			if n >= enough || !m.lanes.open(l) {
 				break
 			}
 			if h.recrawlAt <= at+lead {
@@ -146,52 +154,52 @@ func (f *Frontier) recrawlersSoon(at instant, enough int) int {
 }
 
 // nextRecrawlWake is the earliest instant at which a recrawl may begin; never: there is none.
-func (f *Frontier) nextRecrawlWake(isOpen func(lane) bool) instant {
+func (m *inMemory) nextRecrawlWake(isOpen func(lane) bool) instant {
 	at := never
-	if f.o.Recrawl == nil {
+	if m.o.Recrawl == nil {
 		return at
 	}
 	for l := range lanes {
-		if h := f.activeRecrawls[l].top(); h != nil && isOpen(l) {
-			at = min(at, max(h.recrawlAt, f.share.nextAt))
+		if h := m.lanes.activeRecrawls[l].top(); h != nil && isOpen(l) {
+			at = min(at, max(h.recrawlAt, m.recrawls.share.nextAt))
 		}
 	}
-	if h := f.dormantRecrawls.top(); h != nil && f.canActivate() && f.recrawlersSoon(f.recrawlWake(h), 1) == 0 {
-		at = min(at, f.recrawlWake(h))
+	if h := m.lanes.dormantRecrawls.top(); h != nil && m.canActivate() && m.recrawlersSoon(m.recrawls.wake(h), 1) == 0 {
+		at = min(at, m.recrawls.wake(h))
 	}
 	return at
 }
 
 // readRecrawlsAt is when the pages to recrawl of an active host should be loaded.
-func (f *Frontier) readRecrawlsAt(h *host) instant {
+func (m *inMemory) readRecrawlsAt(h *host) instant {
 	a := h.active
-	if f.o.Recrawl == nil || h.backlog.Recrawls == 0 || a.loading {
+	if m.o.Recrawl == nil || h.backlog.Recrawls == 0 || a.loading {
 		return never
 	}
 	known := len(a.busy)
 	for i := range a.queues {
 		known += a.queues[i].Len(queue.Recrawl)
 	}
-	return f.nextReadAt(a, h.backlog.NextRecrawl, a.recrawlsRead, 0, int(h.backlog.Recrawls) > known)
+	return m.nextReadAt(a, h.backlog.NextRecrawl, a.recrawlsRead, 0, int(h.backlog.Recrawls) > known)
 }
 
 // recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
 // politeness allows it from polite on. never: there is none.
-func (f *Frontier) recrawlAt(h *host, polite instant) instant {
+func (m *inMemory) recrawlAt(h *host, polite instant) instant {
 	a := h.active
-	if f.o.Recrawl == nil || f.hasCompleted(h) {
+	if m.o.Recrawl == nil || m.budgets.hasCompleted(h) {
 		return never
 	}
-	at, low := f.readRecrawlsAt(h), false
+	at, low := m.readRecrawlsAt(h), false
 	for i := range a.queues {
 		q := &a.queues[i]
 		if !q.isBlocked() && q.Len(queue.Recrawl) > 0 {
 			at = min(at, q.heldUntil)
 		}
-		low = low || q.LowRecrawls(f.o.Heads)
+		low = low || q.LowRecrawls(m.o.Heads)
 	}
 	if low && a.loadAfter == always {
-		f.requestLoad(h)
+		m.requestLoad(h)
 	}
 	if at == never {
 		return never
@@ -201,10 +209,10 @@ func (f *Frontier) recrawlAt(h *host, polite instant) instant {
 
 // leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is
 // none.
-func (f *Frontier) leaseRecrawl(t *turn, q *originQueue) *outstanding {
+func (t *turn) leaseRecrawl(q *originQueue) *outstanding {
 	for q.Len(queue.Recrawl) > 0 {
 		head := q.TakeRecrawl()
-		out := f.leasePage(t, q, &head, true)
+		out := t.leasePage(q, &head, true)
 		switch {
 		case out == nil && q.matching:
 			t.host.active.busy.Remove(head.Ordinal)
@@ -213,7 +221,7 @@ func (f *Frontier) leaseRecrawl(t *turn, q *originQueue) *outstanding {
 		case out == nil:
 			continue
 		case out.lease.Kind == Page:
-			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), t.at)
+			t.s.recrawls.count(t.s.instant(head.Last.At), t.s.instant(head.Last.Due), t.at)
 		}
 		out.urlKind = queue.Recrawl
 		return out
@@ -222,7 +230,7 @@ func (f *Frontier) leaseRecrawl(t *turn, q *originQueue) *outstanding {
 }
 
 // visit is what the plan needs to know of a request for a page.
-func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *recrawl.Visit {
+func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) *recrawl.Visit {
 	timesGone := 0
 	if head.Last.State == storage.Failed {
 		timesGone = int(head.Last.Attempts)
@@ -237,20 +245,20 @@ func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *recrawl.Vis
 	}
 }
 
-// planRecrawl sets when a page is fetched again. Without a plan the page keeps its history.
-func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
-	if f.o.Recrawl == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
+// plan sets when a page is fetched again. Without a plan the page keeps its history.
+func (rc *recrawlPlan) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
+	if rc.o.Recrawl == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
 		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
-		f.keepHistory(h, head, o)
+		rc.keepHistory(h, head, o)
 		return
 	}
-	v := f.visit(h, head, o.At)
+	v := rc.visit(h, head, o.At)
 	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
 		v.Change, v.Modified, v.Expires, v.Fresh = r.Change, r.Modified, r.Expires, r.Fresh
-		m = f.o.Recrawl.Answered(v, &h.active.site)
+		m = rc.o.Recrawl.Answered(v, &h.active.site)
 	} else {
-		m = f.planGone(h, head, o, v)
+		m = rc.planGone(h, head, o, v)
 	}
 	o.Due, o.History = m.Due, m.History
 }
@@ -265,22 +273,22 @@ func wasThere(head *storage.Head) bool {
 }
 
 // planGone plans another visit of a page that is not there any more, or none.
-func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *recrawl.Visit) recrawl.Memory {
+func (rc *recrawlPlan) planGone(h *host, head *storage.Head, o *storage.Outcome, v *recrawl.Visit) recrawl.Memory {
 	const gone = 410
 	v.GoneForAll = o.Status == gone && v.TimesGone > 0
 	o.Attempts = uint8(min(v.TimesGone+1, 255))
 	keepContent(o, &head.Last)
-	return f.o.Recrawl.Gone(v, &h.active.site)
+	return rc.o.Recrawl.Gone(v, &h.active.site)
 }
 
 // keepHistory takes a page that is not fetched now off the plan, and keeps its history.
-func (f *Frontier) keepHistory(h *host, head *storage.Head, o *storage.Outcome) {
+func (rc *recrawlPlan) keepHistory(h *host, head *storage.Head, o *storage.Outcome) {
 	o.History = head.Last.History
 	if o.State == storage.Retrying {
 		keepContent(o, &head.Last)
 	}
-	if f.o.Recrawl != nil && wasThere(head) {
-		o.History = f.o.Recrawl.Unanswered(f.visit(h, head, o.At), &h.active.site)
+	if rc.o.Recrawl != nil && wasThere(head) {
+		o.History = rc.o.Recrawl.Unanswered(rc.visit(h, head, o.At), &h.active.site)
 	}
 }
 

@@ -33,11 +33,11 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 	f.readClock(now)
 	turn := remoteTurn{f: f, now: now, want: w, most: max(w.PerHost, 1)}
 	f.widenBatches(turn.most)
-	f.remote = true
+	f.leases.remote = true
 	if f.o.Batches {
-		f.inBatch.Most = turn.most
+		f.gate.inBatch.Most = turn.most
 	}
-	defer func() { f.remote, f.inBatch = false, Batch{} }()
+	defer func() { f.leases.remote, f.gate.inBatch = false, Batch{} }()
 	defer turn.restore()
 	if w.Host != storage.NoHost {
 		return turn.leaseOf(w.Host, take)
@@ -45,13 +45,13 @@ func (f *Frontier) LeaseRemote(now time.Time, w Want, take func(*Lease) bool) (w
 	for hosts := 0; w.Hosts == 0 || hosts < w.Hosts; {
 		out := f.nextOf(now, turn.due)
 		if out == nil {
-			return f.nextWake(func(lane) bool { return true })
+			return f.memory.nextWake(func(lane) bool { return true })
 		}
 		h, isPage := out.host, out.lease.Kind == Page
 		ended := !take(&out.lease)
 		if isPage {
 			hosts++
-			f.inBatch.More = f.o.Batches
+			f.gate.inBatch.More = f.o.Batches
 			ended = ended || turn.more(h, take)
 			f.endBatch(h, now)
 		}
@@ -69,18 +69,18 @@ func (f *Frontier) Prepare(now time.Time) bool {
 		return false
 	}
 	f.readClock(now)
-	before := f.activating
+	before := f.memory.activating
 	f.activateDue(f.instant(now))
-	return f.activating > before
+	return f.memory.activating > before
 }
 
 // widenBatches takes note that a fetcher wants so many URLs of a host. Hosts with as many requests in
 // flight as others wanted so far may then have more.
 func (f *Frontier) widenBatches(most int) {
-	if !f.o.Batches || most <= f.batchSize {
+	if !f.o.Batches || most <= f.leases.batchSize {
 		return
 	}
-	f.batchSize = most
+	f.leases.batchSize = most
 	for h := range f.hosts.all {
 		if h.state == leased && h.active != nil {
 			f.schedule(h, f.instant(f.clock))
@@ -98,11 +98,11 @@ func (f *Frontier) endBatch(h *host, now time.Time) {
 }
 
 // nextBatchAt is when a host may give out the next batch; always: at once.
-func (f *Frontier) nextBatchAt(h *host) instant {
+func (b *base) nextBatchAt(h *host) instant {
 	if h.active.batchAt == always {
 		return always
 	}
-	return h.active.batchAt + instant(h.active.polite.Delay(f.clock))
+	return h.active.batchAt + instant(h.active.polite.Delay(b.clock))
 }
 
 // remoteTurn is one call of LeaseRemote.
@@ -120,14 +120,14 @@ func (r *remoteTurn) due(now instant) *host {
 		var first *host
 		since := never
 		for l := range lanes {
-			if h, at := r.f.firstInLane(l, now); h != nil && at < since {
+			if h, at := r.f.lanes.first(l, now); h != nil && at < since {
 				first, since = h, at
 			}
 		}
 		if first == nil || first.active.inFlight < r.most {
 			return first
 		}
-		r.f.unschedule(first)
+		r.f.lanes.remove(first)
 		r.aside = append(r.aside, first)
 	}
 }
@@ -143,13 +143,13 @@ func (r *remoteTurn) restore() {
 // returned false.
 func (r *remoteTurn) more(h *host, take func(*Lease) bool) (ended bool) {
 	t := r.f.instant(r.now)
-	defer func() { r.f.inBatch.More = false }()
+	defer func() { r.f.gate.inBatch.More = false }()
 	for r.isDue(h, t) {
 		out := r.f.serve(h, r.now)
 		if out == nil {
 			return false
 		}
-		r.f.inBatch.More = r.f.o.Batches
+		r.f.gate.inBatch.More = r.f.o.Batches
 		if !take(&out.lease) {
 			return true
 		}
@@ -163,7 +163,7 @@ func (r *remoteTurn) isDue(h *host, now instant) bool {
 		return false
 	}
 	return h.state == waiting && h.readyAt <= now ||
-		h.state == waitingToRecrawl && h.recrawlAt <= now && r.f.recrawlAllowed(now)
+		h.state == waitingToRecrawl && h.recrawlAt <= now && r.f.recrawls.allowed(now)
 }
 
 // leaseOf gives leases of one host. A dormant one becomes active.
@@ -175,22 +175,22 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 		return time.Time{}
 	}
 	b := &h.backlog
-	if h.active == nil && (b.Queued+b.Due > 0 || b.Recrawls > 0) && !f.isOverBudget(h) && f.hasRoom() {
+	if h.active == nil && (b.Queued+b.Due > 0 || b.Recrawls > 0) && !f.budgets.isOver(h) && f.memory.hasRoom() {
 		at := h.ready - lead
 		switch h.state {
 		case dormant:
 			at = h.readyAt
 		case recrawlOnly:
-			at = max(h.recrawlAt, f.share.nextAt)
+			at = max(h.recrawlAt, f.recrawls.share.nextAt)
 		}
 		if at > t {
 			return f.time(at)
 		}
 		f.activate(h)
 	}
-	before := f.lastLease
+	before := f.leases.last
 	ended := r.more(h, take)
-	if f.lastLease > before {
+	if f.leases.last > before {
 		f.endBatch(h, r.now)
 	}
 	if ended || h.active == nil || h.active.inFlight >= r.most {
@@ -200,7 +200,7 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 	case h.state == waiting && h.readyAt > t:
 		return f.time(h.readyAt)
 	case h.state == waitingToRecrawl:
-		return f.time(max(h.recrawlAt, f.share.nextAt, t+1))
+		return f.time(max(h.recrawlAt, f.recrawls.share.nextAt, t+1))
 	}
 	return time.Time{}
 }
@@ -208,7 +208,7 @@ func (r *remoteTurn) leaseOf(id storage.HostID, take func(*Lease) bool) (wake ti
 // LeaseOf returns a page lease that is out, and whether its host is loaded, so that it can be
 // completed. The lease is read-only, and valid until it is completed.
 func (f *Frontier) LeaseOf(id uint64) (l *Lease, loaded bool) {
-	out := f.leases[id]
+	out := f.leases.out[id]
 	if out == nil {
 		return nil, false
 	}
@@ -218,7 +218,7 @@ func (f *Frontier) LeaseOf(id uint64) (l *Lease, loaded bool) {
 	if l = &out.lease; l.Rules == nil { // it was adopted
 		q := &out.host.active.queues[l.Head.Origin]
 		l.Rules, l.Policy = q.rules, q.record
-		l.Verdict, _ = f.match(q, &l.Head)
+		l.Verdict, _ = f.matches.match(q, &l.Head)
 	}
 	return l, true
 }
@@ -251,12 +251,12 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	a.busy.Add(l.Head.Ordinal)
 	a.inFlight++
 	a.served++
-	f.countPage(h, &l.Head)
-	out := f.lease(h, Page)
+	f.budgets.countPage(h, &l.Head)
+	out := f.leases.add(h, Page)
 	out.remote, out.urlKind = true, kindOf(&l.Head)
-	out.limits = [limitClasses]*limit{byDomain: f.ofDomain(l.Name), byGroup: f.ofGroup(l.Name, nil)}
+	out.limits = [limitClasses]*limit{byDomain: f.limits.ofDomain(l.Name), byGroup: f.limits.ofGroup(l.Name, nil)}
 	if l.Address.IsValid() {
-		out.limits[byAddress] = f.ofAddress(l.Address)
+		out.limits[byAddress] = f.limits.ofAddress(l.Address)
 	}
 	for _, limit := range out.limits {
 		if limit != nil {
@@ -266,7 +266,7 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	out.lease.URL, out.lease.Address, out.lease.Head = l.URL, l.Address, l.Head
 	out.lease.At, out.lease.Delay, out.lease.DelayReason = l.At, l.Delay, politeness.ReasonRestart
 	if f.o.Gate != nil {
-		r := f.gateRequest(h, &out.limits)
+		r := f.gate.request(h, &out.limits)
 		out.lease.Gate = r
 		r.Knowledge = Knowledge{Delay: l.Delay, InFlight: 1}
 		if f.o.Batches {
@@ -307,12 +307,12 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 		}
 		delay := max(decimal(h.delay), f.politeness(h).Delay)
 		r := &GateRequest{ID: id, Host: name, Now: now, Knowledge: Knowledge{Delay: delay, InFlight: 1}}
-		if again, ok := f.admitNow(r, take, r.Knowledge); !ok {
+		if again, ok := f.gate.admitNow(r, take, r.Knowledge); !ok {
 			return again, false
 		}
 		if take {
 			h.ready, h.waitReason = t+instant(delay), politeness.ReasonDelay
-			f.unschedule(h)
+			f.lanes.remove(h)
 			f.schedule(h, t)
 		}
 		return at, true
@@ -328,9 +328,9 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 			return time.Time{}, false
 		}
 	}
-	r := f.gateRequest(h, &a.limits)
-	r.Knowledge = f.knowledge(h)
-	if again, ok := f.admitNow(r, take, r.Knowledge); !ok {
+	r := f.gate.request(h, &a.limits)
+	r.Knowledge = f.gate.knowledge(h)
+	if again, ok := f.gate.admitNow(r, take, r.Knowledge); !ok {
 		return again, false
 	}
 	if take {
@@ -341,7 +341,7 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 			}
 		}
 		a.polite.Ended(now, politeness.Result{Signal: politeness.SignalAborted})
-		f.update(h, now, 0, 0)
+		f.results.update(h, now, 0, 0)
 		f.schedule(h, t)
 	}
 	return time.Time{}, true

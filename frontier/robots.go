@@ -26,25 +26,33 @@ type RobotsReport struct {
 	Rules      *robots.Rules
 }
 
+// robotsJobs are the robots jobs of hosts that are not active, and of other shards.
+type robotsJobs struct {
+	*base
+	dormant map[storage.HostID][]pendingJob
+	byName  map[string][]pendingJob // of hosts that have no id yet
+	queries queries
+}
+
 // CompleteRobots ends a Robots lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
-	out, err := f.endLease(id, Robots)
+	out, err := f.leases.end(id, Robots)
 	if err != nil {
 		return err
 	}
-	defer f.endInGate(out, &r.Report)
+	defer f.gate.end(out, &r.Report)
 	if r.Wall.Status != 0 {
-		f.observeWall(out.host, &r.RequestEnd)
+		f.results.observeWall(out.host, &r.RequestEnd)
 	}
 	f.endRequest(out, &r.Report)
-	f.endInLane(out, f.instant(r.End))
+	f.lanes.end(out, f.instant(r.End))
 	h, job := out.host, *out.lease.Robots
 	owner := h
 	switch {
 	case !r.answered():
 		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
 	case job.IsQuery():
-		f.answer(&job, r.Outcome)
+		f.jobs.answer(&job, r.Outcome)
 	case !r.Redirect.IsZero():
 		job.Hops++
 		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
@@ -53,7 +61,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		f.shareRecord(h, out.lease.URL, job, &r)
 	}
 	if r.Sent {
-		f.update(h, r.End, 1, r.Bytes)
+		f.results.update(h, r.End, 1, r.Bytes)
 	}
 	f.schedule(h, f.instant(r.End))
 	f.jobDone(owner, h, r.End)
@@ -62,7 +70,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 
 // shareRecord saves the host that served a job a second request for the same file: if a redirect
 // led to the robots.txt of one of its own origins, the response counts for that origin too.
-func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
+func (s *scheduler) shareRecord(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
 	q := h.queueOf(from.Origin())
 	class, status := r.Record.Class, r.Record.Status
 	final := class == robots.ClassFound || class == robots.ClassUnavailable && status/100 == 4
@@ -71,7 +79,7 @@ func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *Robot
 	}
 	shared := *r
 	shared.Record.Redirects = 0
-	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: *q.record}, &shared)
+	s.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: *q.record}, &shared)
 }
 
 // otherOriginAnswers reports whether another origin of the host has a robots.txt that is reachable.
@@ -85,36 +93,36 @@ func (a *active) otherOriginAnswers(q *originQueue) bool {
 }
 
 // jobDone schedules the owner of a job that another host served.
-func (f *Frontier) jobDone(owner, server *host, now time.Time) {
+func (s *scheduler) jobDone(owner, server *host, now time.Time) {
 	if owner == nil || owner == server || owner.active == nil {
 		return
 	}
-	f.update(owner, now, 0, 0)
-	f.schedule(owner, f.instant(now))
+	s.results.update(owner, now, 0, 0)
+	s.schedule(owner, s.instant(now))
 }
 
 // setRecord stores the record of an origin and puts it in force. It returns the host of the origin.
-func (f *Frontier) setRecord(job RobotsJob, r *RobotsReport) *host {
+func (s *scheduler) setRecord(job RobotsJob, r *RobotsReport) *host {
 	record, rules, now := r.Record, r.Rules, r.End
-	f.storeRecord(storage.Policy{Origin: job.Origin}, record, r.Packed)
-	h := f.hosts.get(job.Owner)
+	s.results.storeRecord(storage.Policy{Origin: job.Origin}, record, r.Packed)
+	h := s.hosts.get(job.Owner)
 	q := h.queueOf(job.Origin)
 	if q == nil {
 		return h
 	}
 	if rulesChanged(&job.Previous, &record) {
-		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: q.Origin(), Rules: rules})
+		s.results.rechecks = append(s.results.rechecks, Recheck{Host: h.id, Origin: q.Origin(), Rules: rules})
 	}
 	q.setRules(record, rules)
 	q.fetchingRobots, q.known, q.heldUntil = false, true, always
-	f.updateBytes(h)
-	f.setPace(h)
-	decision := f.o.Robots.Decide(record, h.active.polite.Delay(now), now)
+	s.memory.updateBytes(h)
+	h.setPace()
+	decision := s.o.Robots.Decide(record, h.active.polite.Delay(now), now)
 	switch {
-	case f.holdsOrigin(decision, rules):
-		q.hold(decision, f.instant(decision.Until))
+	case s.holdsOrigin(decision, rules):
+		q.hold(decision, s.instant(decision.Until))
 		if h.failingSince == never {
-			h.failingSince = f.instant(now)
+			h.failingSince = s.instant(now)
 		}
 	case record.Class != robots.ClassUnreachable:
 		h.failingSince = never
@@ -123,13 +131,13 @@ func (f *Frontier) setRecord(job RobotsJob, r *RobotsReport) *host {
 }
 
 // holdsOrigin reports whether nothing of an origin may be fetched.
-func (f *Frontier) holdsOrigin(s robots.Decision, rules *robots.Rules) bool {
-	return f.o.Obey && (s.Kind == robots.DecisionHold || rules.DisallowsAll())
+func (b *base) holdsOrigin(s robots.Decision, rules *robots.Rules) bool {
+	return b.o.Obey && (s.Kind == robots.DecisionHold || rules.DisallowsAll())
 }
 
 // setPace puts in force the crawl delays and hours that the robots.txt files of all the host's
 // origins demand. While one of them is unknown, the demands of before count as well.
-func (f *Frontier) setPace(h *host) {
+func (h *host) setPace() {
 	a := h.active
 	var pace politeness.Demands
 	all := true
@@ -175,8 +183,8 @@ type Recheck struct {
 // TakeRechecks returns the rechecks since the last call. Their owner sweeps the host's URLs and
 // commits those that the rules now allow as Retrying and due.
 func (f *Frontier) TakeRechecks() []Recheck {
-	r := f.rechecks
-	f.rechecks = nil
+	r := f.results.rechecks
+	f.results.rechecks = nil
 	return r
 }
 
@@ -203,8 +211,8 @@ const (
 func (e *pendingJob) isForeign(server *host) bool { return e.job.Owner != server.id }
 
 // addJobs gives jobs to a host. Its own come first.
-func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
-	list := f.dormantJobs[h.id]
+func (s *scheduler) addJobs(h *host, jobs []pendingJob, now time.Time) {
+	list := s.jobs.dormant[h.id]
 	if h.active != nil {
 		list = h.active.jobs
 	}
@@ -214,7 +222,7 @@ func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
 		case !e.isForeign(h):
 			list = slices.Insert(list, len(list)-others, e)
 		case others >= maxJobs:
-			f.failJob(h, &e, robots.FailureTargetBusy, now)
+			s.failJob(h, &e, robots.FailureTargetBusy, now)
 		default:
 			list = append(list, e)
 		}
@@ -223,7 +231,7 @@ func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
 	case h.active != nil:
 		h.active.jobs = list
 	case len(list) > 0:
-		f.dormantJobs[h.id] = list
+		s.jobs.dormant[h.id] = list
 	}
 }
 
@@ -246,7 +254,7 @@ func (a *active) jobPosition(h *host, job *RobotsJob) int {
 
 // leaseJob leases the first job of a host if it is its turn or the host has nothing else to do;
 // else it returns nil.
-func (f *Frontier) leaseJob(t *turn, idle bool) *outstanding {
+func (t *turn) leaseJob(idle bool) *outstanding {
 	a := t.host.active
 	if len(a.jobs) == 0 {
 		return nil
@@ -259,64 +267,64 @@ func (f *Frontier) leaseJob(t *turn, idle bool) *outstanding {
 		a.sinceForeignJob = 0
 	}
 	a.jobs = a.jobs[1:]
-	return f.leaseRobots(t, e.url, &e.job)
+	return t.s.leases.robots(t, e.url, &e.job)
 }
 
 // forwardJob passes a job on to the host that a redirect leads to. from is the host that has served it
 // before; nil: another shard has.
-func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
+func (s *scheduler) forwardJob(from *host, e pendingJob, now time.Time) {
 	name := e.url.Host()
 	switch {
-	case f.o.Owns != nil && !f.o.Owns(name):
-		f.query(e)
+	case s.o.Owns != nil && !s.o.Owns(name):
+		s.jobs.query(e)
 	case from != nil && name == from.active.name:
-		f.addJobs(from, []pendingJob{e}, now)
-	case len(f.jobsByName[name]) >= maxJobs:
-		f.failJob(from, &e, robots.FailureTargetBusy, now)
+		s.addJobs(from, []pendingJob{e}, now)
+	case len(s.jobs.byName[name]) >= maxJobs:
+		s.failJob(from, &e, robots.FailureTargetBusy, now)
 	default:
-		f.jobsByName[name] = append(f.jobsByName[name], e)
-		f.batch.Ensure = append(f.batch.Ensure, name)
+		s.jobs.byName[name] = append(s.jobs.byName[name], e)
+		s.results.batch.Ensure = append(s.results.batch.Ensure, name)
 	}
 }
 
 // deliverJobs gives jobs to a host that has an id now.
-func (f *Frontier) deliverJobs(name string, id storage.HostID, now time.Time) {
-	jobs := f.jobsByName[name]
-	delete(f.jobsByName, name)
-	h := f.host(id)
-	f.addJobs(h, jobs, now)
-	f.schedule(h, f.instant(now))
+func (s *scheduler) deliverJobs(name string, id storage.HostID, now time.Time) {
+	jobs := s.jobs.byName[name]
+	delete(s.jobs.byName, name)
+	h := s.hosts.ensure(id)
+	s.addJobs(h, jobs, now)
+	s.schedule(h, s.instant(now))
 }
 
 // failJobs fails the jobs of a host whose name has no address.
-func (f *Frontier) failJobs(h *host, end time.Time) {
+func (s *scheduler) failJobs(h *host, end time.Time) {
 	jobs := h.active.jobs
 	h.active.jobs = nil
 	for i := range jobs {
-		f.failJob(h, &jobs[i], robots.FailureDNS, end)
+		s.failJob(h, &jobs[i], robots.FailureDNS, end)
 	}
 }
 
 // failJob fails a job: for its owner robots.txt is unreachable.
-func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
-	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: f.jitter()}
+func (s *scheduler) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
+	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: s.jitter()}
 	if e.job.IsQuery() {
-		f.answer(&e.job, out)
+		s.jobs.answer(&e.job, out)
 		return
 	}
-	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
-	f.jobDone(f.setRecord(e.job, &RobotsReport{
-		RequestEnd: RequestEnd{Report: Report{End: end}}, Record: record, Rules: f.copyRules(e.job, &record),
+	record, _ := s.o.Robots.Next(e.job.Previous, out, end)
+	s.jobDone(s.setRecord(e.job, &RobotsReport{
+		RequestEnd: RequestEnd{Report: Report{End: end}}, Record: record, Rules: s.copyRules(e.job, &record),
 	}), server, end)
 }
 
 // copyRules are the rules of the stored copy of a robots.txt that could not be fetched. If the
 // queue has them, they are compiled already.
-func (f *Frontier) copyRules(job RobotsJob, record *robots.Record) *robots.Rules {
-	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
+func (s *scheduler) copyRules(job RobotsJob, record *robots.Record) *robots.Rules {
+	if q := s.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
 		return q.rules
 	}
-	return record.Rules(f.o.Tokens...)
+	return record.Rules(s.o.Tokens...)
 }
 
 // pendingJob is a robots job that waits for its turn.
@@ -353,26 +361,26 @@ type queries struct {
 // TakeQueries returns the jobs since the last call whose next request another shard makes. Each of them
 // waits for CompleteQuery.
 func (f *Frontier) TakeQueries() []RobotsQuery {
-	q := f.queries.fresh
-	f.queries.fresh = nil
+	q := f.jobs.queries.fresh
+	f.jobs.queries.fresh = nil
 	return q
 }
 
 // query hands the next request of a job to the shard of its host.
-func (f *Frontier) query(e pendingJob) {
-	f.queries.last++
-	f.queries.waiting[f.queries.last] = e
-	f.queries.fresh = append(f.queries.fresh, RobotsQuery{f.queries.last, e.url, e.job})
+func (j *robotsJobs) query(e pendingJob) {
+	j.queries.last++
+	j.queries.waiting[j.queries.last] = e
+	j.queries.fresh = append(j.queries.fresh, RobotsQuery{j.queries.last, e.url, e.job})
 }
 
 // CompleteQuery takes what another shard has brought for a job. The error is ErrUnknownLease.
 func (f *Frontier) CompleteQuery(id uint64, r RobotsReport) error {
-	e, ok := f.queries.waiting[id]
+	e, ok := f.jobs.queries.waiting[id]
 	if !ok {
 		return fmt.Errorf("%w: robots query %d", ErrUnknownLease, id)
 	}
 	f.readClock(r.End)
-	delete(f.queries.waiting, id)
+	delete(f.jobs.queries.waiting, id)
 	if !r.Redirect.IsZero() {
 		e.job.Hops++
 		f.forwardJob(nil, pendingJob{r.Redirect, e.job}, r.End)
@@ -394,13 +402,13 @@ func (f *Frontier) ServeRobots(id uint64, u weburl.URL, origin weburl.Origin, pr
 func (j *RobotsJob) IsQuery() bool { return j.query != 0 }
 
 // answer answers the job of another shard.
-func (f *Frontier) answer(job *RobotsJob, out robots.Outcome) {
-	f.queries.answers = append(f.queries.answers, RobotsAnswer{job.query, out})
+func (j *robotsJobs) answer(job *RobotsJob, out robots.Outcome) {
+	j.queries.answers = append(j.queries.answers, RobotsAnswer{job.query, out})
 }
 
 // TakeAnswers returns the answers to other shards since the last call.
 func (f *Frontier) TakeAnswers() []RobotsAnswer {
-	a := f.queries.answers
-	f.queries.answers = nil
+	a := f.jobs.queries.answers
+	f.jobs.queries.answers = nil
 	return a
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // state is what a host is waiting for. A host is in exactly one state; schedule decides which.
@@ -72,6 +73,56 @@ func (s state) String() string {
 	return "renewing"
 }
 
+// scheduler moves hosts between their states. It composes the parts of a Frontier: what changes one of
+// them for the sake of another is a method of the scheduler; all else is a method of its part.
+type scheduler struct {
+	*base
+	hosts    *register
+	lookups  *lookups
+	recrawls *recrawlPlan
+	budgets  *budgets
+	lanes    *laneQueues
+	limits   *sharedLimits
+	gate     *gateSide
+	results  *results
+	memory   *inMemory
+	leases   *leases
+	matches  *matches
+	puts     *putHolds
+	commands *commands
+	jobs     *robotsJobs
+}
+
+// newScheduler returns the parts of an empty frontier.
+func newScheduler(b *base) *scheduler {
+	s := &scheduler{
+		base: b, hosts: new(register), lookups: new(lookups), recrawls: &recrawlPlan{b, newShare(&b.o)},
+		budgets: &budgets{
+			base: b, domains: make([]domain, 1), ids: make(map[string]uint32),
+			completed: make(map[storage.HostID]*completedLimit),
+		},
+		limits:  &sharedLimits{base: b, all: make(map[LimitKey]*limit), groups: newGroups(b.o.Groups)},
+		results: &results{base: b},
+		puts:    &putHolds{make(map[string]*putHold)},
+		jobs: &robotsJobs{
+			base: b, dormant: make(map[storage.HostID][]pendingJob), byName: make(map[string][]pendingJob),
+			queries: queries{waiting: make(map[uint64]pendingJob)},
+		},
+	}
+	s.lanes = newLaneQueues(b, s.hosts, s.recrawls)
+	s.gate = &gateSide{base: b, limits: s.limits}
+	s.memory = &inMemory{
+		base: b, lanes: s.lanes, budgets: s.budgets, lookups: s.lookups, recrawls: s.recrawls, allowAll: robots.Compile(nil),
+	}
+	s.leases = &leases{base: b, lanes: s.lanes, out: make(map[uint64]*outstanding)}
+	s.matches = &matches{base: b, leases: s.leases, work: matchWork}
+	s.commands = &commands{
+		base: b, results: s.results,
+		pending: make(map[storage.HostID]*pendingCommands), drops: make(map[storage.HostID]*drop),
+	}
+	return s
+}
+
 // lead is how long before it may be fetched from a host is loaded and resolved.
 const lead = instant(2 * time.Second)
 
@@ -81,67 +132,67 @@ const idleTime = instant(time.Minute)
 // schedule moves a host to the state that it belongs in. It is called after everything that happens
 // to the host. A host that waits for a shared limit, or has reserved one, keeps its turn there;
 // Next sees what has changed.
-func (f *Frontier) schedule(h *host, now instant) {
+func (s *scheduler) schedule(h *host, now instant) {
 	if h.state == limited || h.hasReserved() {
 		return
 	}
-	f.unschedule(h)
-	f.setLane(h)
+	s.lanes.remove(h)
+	s.lanes.set(h)
 	a := h.active
 	if a == nil {
-		f.scheduleDormant(h)
+		s.scheduleDormant(h)
 		return
 	}
 	if !a.loaded {
 		h.state = loading
 		return
 	}
-	h.delay = float32(a.polite.Delay(f.clock).Seconds())
-	f.tellGate(h)
-	f.failQueued(h, now)
-	f.refill(h, now)
-	if f.readsPuts(a, now) {
+	h.delay = float32(a.polite.Delay(s.clock).Seconds())
+	s.gate.tell(h)
+	s.failQueued(h, now)
+	s.memory.refill(h, now)
+	if s.readsPuts(a, now) {
 		h.state = loading
 		return
 	}
-	if f.isFull(a) {
+	if s.leases.isFull(a) {
 		h.state = leased
 		return
 	}
-	polite := f.politeAt(h)
-	wake, work := f.workAt(h, polite)
-	recrawlAt := f.recrawlAt(h, polite)
-	soonest := min(wake, max(recrawlAt, f.share.nextAt))
+	polite := s.politeAt(h)
+	wake, work := s.memory.workAt(h, polite)
+	recrawlAt := s.memory.recrawlAt(h, polite)
+	soonest := min(wake, max(recrawlAt, s.recrawls.share.nextAt))
 	hasAddress := a.resolved(max(soonest, now))
 	if !hasAddress {
 		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
 	}
 	switch {
-	case f.retires(h, soonest, work || recrawlAt < never, now):
-		f.retire(h, wake, work)
+	case s.memory.retires(h, soonest, work || recrawlAt < never, now):
+		s.retire(h, wake, work)
 	case !work && recrawlAt == never:
 		h.state = h.idleState()
-	case f.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+	case s.memory.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
 		h.state = leased // becomes dormant when all its outcomes are committed
 	case a.failUntil > now:
-		f.pushReady(h, soonest)
+		s.lanes.pushReady(h, soonest)
 	case a.lookingUp || !hasAddress && max(soonest-lead, h.nextLookup()) <= now:
-		f.requestLookup(h, now)
+		s.requestLookup(h, now)
 	case !hasAddress:
-		f.pushReady(h, max(soonest-lead, h.nextLookup()))
+		s.lanes.pushReady(h, max(soonest-lead, h.nextLookup()))
 	default:
-		f.waitForWork(h, wake, work, recrawlAt)
+		s.lanes.wait(h, wake, work, recrawlAt)
 	}
 }
 
-// waitForWork lets a host wait for its new URLs, for its pages to recrawl, or for both.
-func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
+// wait lets a host wait for its new URLs, for its pages to recrawl, or for both.
+func (q *laneQueues) wait(h *host, wake instant, work bool, recrawlAt instant) {
 	h.state = waitingToRecrawl
 	if work {
-		f.pushReady(h, f.turnKey(h, wake))
+		q.pushReady(h, q.turnKey(h, wake))
 	}
 	if recrawlAt < never {
-		f.pushRecrawl(h, inActiveHeap, recrawlAt)
+		q.pushRecrawl(h, inActiveHeap, recrawlAt)
 	}
 }
 
@@ -156,12 +207,12 @@ const turnLength = 8
 const inTurn = always - 1
 
 // turnKey is the key under which a host waits that has work from wake on.
-func (f *Frontier) turnKey(h *host, wake instant) instant {
+func (q *laneQueues) turnKey(h *host, wake instant) instant {
 	n := h.active.inTurn
-	if h.delay > 0 || n == 0 || n == turnLength || wake > f.instant(f.clock) {
+	if h.delay > 0 || n == 0 || n == turnLength || wake > q.instant(q.clock) {
 		return wake
 	}
-	if h.lane == slow || h.lane == untried && f.traffic.waste.isHigh() {
+	if h.lane == slow || h.lane == untried && q.traffic.waste.isHigh() {
 		return wake
 	}
 	return inTurn
@@ -188,64 +239,64 @@ func (h *host) idleState() state {
 	return empty
 }
 
-// unschedule removes a host from its heaps.
-func (f *Frontier) unschedule(h *host) {
-	f.removeRecrawl(h)
+// remove removes a host from its heaps.
+func (q *laneQueues) remove(h *host) {
+	q.removeRecrawl(h)
 	switch h.state {
 	case dormant:
-		f.dormant[h.heapLane].remove(h)
+		q.dormant[h.heapLane].remove(h)
 	case woken:
-		f.woken.remove(h)
+		q.woken.remove(h)
 	case waiting:
-		f.ready[h.heapLane].remove(h)
+		q.ready[h.heapLane].remove(h)
 	}
 	h.state = empty
 }
 
-func (f *Frontier) pushReady(h *host, key instant) {
+func (q *laneQueues) pushReady(h *host, key instant) {
 	h.state, h.readyAt, h.heapLane = waiting, key, h.lane
 	if h.active.hasSlot { // every lane is open to it
 		h.heapLane = quick
 	}
-	f.ready[h.heapLane].push(h, h.active.topPriority())
+	q.ready[h.heapLane].push(h, h.active.topPriority())
 }
 
-func (f *Frontier) pushDormant(h *host, key instant) {
+func (q *laneQueues) pushDormant(h *host, key instant) {
 	h.state, h.readyAt, h.heapLane = dormant, key, h.lane
-	f.dormant[h.heapLane].push(h, 0)
+	q.dormant[h.heapLane].push(h, 0)
 }
 
 // scheduleDormant schedules a host that is not active.
-func (f *Frontier) scheduleDormant(h *host) {
+func (s *scheduler) scheduleDormant(h *host) {
 	switch {
-	case len(f.dormantJobs[h.id]) > 0:
+	case len(s.jobs.dormant[h.id]) > 0:
 		h.state, h.readyAt = woken, h.ready-lead
-		f.woken.push(h, 0)
-	case h.backlog.Queued+h.backlog.Due > 0 && f.isOverBudget(h):
-		f.setOverBudget(h)
+		s.lanes.woken.push(h, 0)
+	case h.backlog.Queued+h.backlog.Due > 0 && s.budgets.isOver(h):
+		s.budgets.setOverBudget(h)
 	case h.backlog.Queued > 0:
-		f.pushDormant(h, max(h.ready, h.workAt)-lead)
+		s.lanes.pushDormant(h, max(h.ready, h.workAt)-lead)
 	case h.backlog.Due > 0:
-		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.backlog.NextDue))-lead)
+		s.lanes.pushDormant(h, max(h.ready, h.workAt, s.fromUnix(h.backlog.NextDue))-lead)
 	default:
 		h.state = empty
 	}
-	f.scheduleRecrawls(h)
+	s.scheduleRecrawls(h)
 }
 
 // scheduleRecrawls schedules the recrawls of a host that is not active.
-func (f *Frontier) scheduleRecrawls(h *host) {
-	if f.o.Recrawl == nil || h.backlog.Recrawls == 0 || h.state == woken || f.hasCompleted(h) {
+func (s *scheduler) scheduleRecrawls(h *host) {
+	if s.o.Recrawl == nil || h.backlog.Recrawls == 0 || h.state == woken || s.budgets.hasCompleted(h) {
 		return
 	}
-	at := max(h.ready, f.fromUnix(h.backlog.NextRecrawl))
+	at := max(h.ready, s.fromUnix(h.backlog.NextRecrawl))
 	if h.robotsReason != robots.ReasonNone {
 		at = max(at, h.workAt)
 	}
 	if h.state == empty {
 		h.state = recrawlOnly
 	}
-	f.pushRecrawl(h, inDormantHeap, at-lead)
+	s.lanes.pushRecrawl(h, inDormantHeap, at-lead)
 }
 
 // maxReading is how many responses of a host may be read while as many requests are in flight as may
@@ -255,9 +306,9 @@ const maxReading = 1
 // isFull reports whether as many requests to the host are in flight as may be: one until a
 // robots.txt was read, because it may demand a delay. Responses that are still being read count
 // beyond maxReading.
-func (f *Frontier) isFull(a *active) bool {
-	if f.o.Batches {
-		return a.inFlight >= max(f.batchSize, 1)
+func (ls *leases) isFull(a *active) bool {
+	if ls.o.Batches {
+		return a.inFlight >= max(ls.batchSize, 1)
 	}
 	if a.inFlight+a.reading == 0 {
 		return false
@@ -281,13 +332,13 @@ func (a *active) learned() bool {
 
 // workAt is when an active host has work and politeness allows it, which it does from polite on;
 // false if that depends on an event.
-func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
+func (m *inMemory) workAt(h *host, polite instant) (instant, bool) {
 	a := h.active
 	at := never
 	if len(a.jobs) > 0 {
 		at = always
 	}
-	if f.isOverBudget(h) {
+	if m.budgets.isOver(h) {
 		return max(at, polite), len(a.jobs) > 0
 	}
 	for i := range a.queues {
@@ -295,10 +346,10 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 			at = min(at, q.heldUntil)
 		}
 	}
-	if a.loadAfter != always && a.needsHeads(f.headsOf(a)) {
+	if a.loadAfter != always && a.needsHeads(m.headsOf(a)) {
 		at = min(at, a.loadAfter)
 	}
-	at = min(at, f.readDueAt(h))
+	at = min(at, m.readDueAt(h))
 	if at == never {
 		return never, false
 	}
@@ -306,8 +357,8 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 }
 
 // politeAt is when politeness allows a request to an active host.
-func (f *Frontier) politeAt(h *host) instant {
-	return max(f.instant(h.active.polite.Ready(f.clock)), h.active.notBefore, f.nextBatchAt(h))
+func (b *base) politeAt(h *host) instant {
+	return max(b.instant(h.active.polite.Ready(b.clock)), h.active.notBefore, b.nextBatchAt(h))
 }
 
 // isBlocked reports whether one of the host's queues is blocked.

@@ -27,16 +27,16 @@ type WallBegun struct {
 
 // TakeWalls returns the walls that have begun since the last call.
 func (f *Frontier) TakeWalls() []WallBegun {
-	w := f.walls
-	f.walls = nil
+	w := f.results.walls
+	f.results.walls = nil
 	return w
 }
 
 // observeWall takes what a response says about a wall, and sets what the signal of a response of a
 // wall, or of what may be one, is. It reports whether the response is that of a wall.
-func (f *Frontier) observeWall(h *host, r *RequestEnd) bool {
+func (rs *results) observeWall(h *host, r *RequestEnd) bool {
 	a := h.active
-	if !f.o.Walls || !r.answered() {
+	if !rs.o.Walls || !r.answered() {
 		return false
 	}
 	if last := a.polite.LastEnd(); !last.IsZero() {
@@ -45,7 +45,7 @@ func (f *Frontier) observeWall(h *host, r *RequestEnd) bool {
 	v := a.wall.Observe(r.End, r.Wall)
 	switch {
 	case v.Stand == wall.Begins:
-		f.walls = append(f.walls, WallBegun{
+		rs.walls = append(rs.walls, WallBegun{
 			Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document(),
 		})
 		r.Signal = politeness.SignalWalled
@@ -66,8 +66,8 @@ func (h *host) describeWall(r *politeness.Result) {
 }
 
 // behindWall is the outcome of a URL whose response was that of a wall.
-func (f *Frontier) behindWall(head *storage.Head, r *PageReport) storage.Outcome {
-	o := PutBackFromWall(head.Last, f.dueTime(r.End))
+func (b *base) behindWall(head *storage.Head, r *PageReport) storage.Outcome {
+	o := PutBackFromWall(head.Last, b.dueTime(r.End))
 	o.At, o.Status, o.Note = r.End, r.Outcome.Status, r.Outcome.Note
 	if head.Last.State == storage.Retrying {
 		o.Attempts = head.Last.Attempts
@@ -84,11 +84,11 @@ func PutBackFromWall(last storage.Outcome, due time.Time) storage.Outcome {
 
 // headsOf returns the most URLs of an origin in memory, of each kind. While a wall is suspected there
 // are more to choose from.
-func (f *Frontier) headsOf(a *active) int {
+func (b *base) headsOf(a *active) int {
 	if a.wall.Suspects() {
-		return 4 * f.o.Heads
+		return 4 * b.o.Heads
 	}
-	return f.o.Heads
+	return b.o.Heads
 }
 
 // takeNext takes the next URL of a queue. While a wall is suspected, one comes first whose response

@@ -166,7 +166,7 @@ func (w *world) open() {
 		w.after(250*time.Millisecond, w.breakOff)
 	}
 	if w.noMatch {
-		f.matchWork = -1
+		f.matches.work = -1
 	}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
@@ -428,7 +428,7 @@ func (w *world) shared(l Lease, rules *robots.Rules) {
 	if rules == nil || w.rulesJudged == nil || from == l.Robots.Origin {
 		return
 	}
-	if slices.ContainsFunc(w.f.batch.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
+	if slices.ContainsFunc(w.f.results.batch.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
 		w.rulesJudged(from, rules)
 	}
 }
