@@ -24,8 +24,9 @@ type sweepQueue struct {
 	toSweep  chan<- *sweep.Sweep // unbuffered; used in the select of the dispatcher's loop only
 	steps    <-chan *sweep.Step
 	waiting  []*sweep.Sweep
-	isActive bool   // the sweeper has one
-	retries  uint64 // the number of the last retry
+	isActive bool           // the sweeper has one
+	retries  uint64         // the number of the last retry
+	later    []*sweep.Sweep // retries that begin when the step that the sweeper has is on disk
 }
 
 // isEmpty reports whether there are no sweeps, other than adoptions that have not begun.
@@ -37,10 +38,17 @@ func (q *sweepQueue) add(s *sweep.Sweep, to *batch) {
 	to.setMark(s.Mark(), s.Encode())
 }
 
-// addRetry begins a retry, on disk too.
+// addRetry begins a retry, on disk too. It starts when the outcomes that it may put back are on disk: those that
+// gather, and those of a step that the sweeper has.
 func (q *sweepQueue) addRetry(r *sweep.Retry, to *batch) {
 	q.retries++
-	q.add(r.Begin(q.retries, q.source.Log), to)
+	s := r.Begin(q.retries, q.source.Log)
+	to.setMark(s.Mark(), s.Encode())
+	if q.isActive {
+		q.later = append(q.later, s)
+	} else {
+		to.begun = append(to.begun, s)
+	}
 }
 
 // addRecheck begins a recheck, on disk too.
@@ -74,6 +82,7 @@ func (q *sweepQueue) handedOver() { q.waiting, q.isActive = q.waiting[1:], true 
 func (q *sweepQueue) take(p *sweep.Step, to *batch) error {
 	s := p.Sweep
 	q.isActive = false
+	to.begun, q.later = append(to.begun, q.later...), nil
 	if p.Err != nil {
 		return fmt.Errorf("change URLs (%s): %w", s.Mark(), p.Err)
 	}
@@ -338,7 +347,7 @@ func (e *Engine) reconsider(ctx context.Context, seeds int) (*keptSettings, []ro
 func (d *dispatcher) reconsider() {
 	lifts := d.settings.lifts()
 	// No setting that can change now is about robots.txt files.
-	mark, lifted, _ := d.settings.kept.Update(lifts, d.store.Counters())
+	mark, lifted, _ := d.settings.kept.Update(lifts, d.counters())
 	if mark == nil {
 		return
 	}
@@ -352,6 +361,18 @@ func (d *dispatcher) reconsider() {
 	} else {
 		d.sweeps.addRetry(r, d.pending)
 	}
+}
+
+// counters returns at least 1 for a state that URLs may be in, those of outcomes that are not committed included.
+func (d *dispatcher) counters() storage.Counters {
+	d.collect()
+	c := d.store.Counters()
+	if d.committing || len(d.pending.rows.Done) > 0 {
+		for state := range c.States {
+			c.States[state]++
+		}
+	}
+	return c
 }
 
 func logLifted(log *slog.Logger, settings []string) {
