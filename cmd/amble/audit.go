@@ -474,6 +474,9 @@ func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	}
 	if l.Fetcher != "" {
 		answer += ", to the fetcher " + printable(l.Fetcher)
+		if l.Lease != "" {
+			answer += " by the lease " + printable(l.Lease)
+		}
 	}
 	if l.Again {
 		answer += "; fetched again, because the first response was lost in a crash"

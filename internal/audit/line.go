@@ -19,6 +19,7 @@ type Line struct {
 	Failure    string    `json:"failure,omitempty"`   // why there was no response
 	NoEnd      bool      `json:"no_end,omitempty"`    // its end is unknown: the process was killed
 	Fetcher    string    `json:"fetcher,omitempty"`   // outside of amble, that made it
+	Lease      string    `json:"lease,omitempty"`     // the id of its lease
 	Again      bool      `json:"again,omitempty"`     // made again because a killed process could not commit it
 	Seconds    float64   `json:"seconds"`             // duration
 	Bytes      uint64    `json:"bytes"`               // received
@@ -47,7 +48,7 @@ func NewLine(q *requestlog.Request, f *Finding) Line {
 	l := Line{
 		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(),
 		Kind: q.Kind.String(),
-		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Fetcher: q.Fetcher, Bytes: q.Bytes,
+		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Fetcher: q.Fetcher, Lease: q.Lease, Bytes: q.Bytes,
 		Agent:      q.Process.Agent,
 		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(),
 		Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),

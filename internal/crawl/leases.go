@@ -285,7 +285,8 @@ func (d *dispatcher) complete(res *result) {
 		d.flights.take(res)
 		d.share.end()
 	} else {
-		d.endRemote(res.remote.lease)
+		d.endRemote(res)
+		defer d.noteEnd(res)
 	}
 	var err error
 	switch l.Kind {

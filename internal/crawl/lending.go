@@ -1,12 +1,10 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -235,8 +233,24 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 	return &lentPage{l, x}, nil
 }
 
-// endRemote takes a lease back that has ended.
-func (d *dispatcher) endRemote(x *leasebook.Lease) {
+// noteEnd writes into the start ledger that a lease has ended, after the request log has its request. One with
+// a report has its line. Without room for the line it may count as out until its deadline.
+func (d *dispatcher) noteEnd(res *result) {
+	x := res.remote.lease
+	if x.IsClaimed() {
+		return
+	}
+	if _, err := d.ledger.note(leasebook.NoteEnd, &res.lease, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+		d.fail(err)
+	}
+}
+
+// endRemote takes a lease back that has ended. Its request belongs to the line that says so.
+func (d *dispatcher) endRemote(res *result) {
+	x := res.remote.lease
+	if res.offset = x.EndLine; res.offset == 0 {
+		res.offset = d.ledger.Offset()
+	}
 	if x.IsMarked() {
 		d.pending.setMark(leasebook.Mark+x.ID, nil)
 	}
@@ -305,92 +319,4 @@ func broken(l *frontier.Lease, x *leasebook.Lease, start, end time.Time) *result
 	res.request = recordOf(&res.lease, start, end)
 	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
 	return res
-}
-
-// openLeases reads the leases of the processes before: those with a mark, and those that only the
-// start ledger names. The last line of a URL counts.
-func (r *recovery) openLeases() error {
-	marks, err := r.store.Marks(leasebook.Mark)
-	if err != nil {
-		return err
-	}
-	r.marked = marks
-	for name, value := range marks {
-		l, err := leasebook.Decode(name, value)
-		if err != nil {
-			return err
-		}
-		r.leases[l.URL] = l
-	}
-	return nil
-}
-
-// settleLeases decides which leases are still out. One that ran out meanwhile is a request whose end
-// nobody saw.
-func (r *recovery) settleLeases() error {
-	for _, url := range slices.Sorted(maps.Keys(r.leases)) {
-		l := r.leases[url]
-		q, ok := l.Request()
-		if !ok {
-			continue
-		}
-		since := q.Start.Truncate(time.Second)
-		if l.Again {
-			since = since.Add(time.Second)
-		}
-		open, err := r.isOpenSince(q.URL, since)
-		if err != nil {
-			return err
-		}
-		if !open {
-			continue
-		}
-		if l.Left(r.opened) <= 0 {
-			if known, is := r.ledger.Hosts[q.URL.Host()]; !is || known < l.Delay {
-				r.ledger.Hosts[q.URL.Host()] = l.Delay
-			}
-			r.ranOut = append(r.ranOut, q)
-			continue
-		}
-		r.out = append(r.out, l)
-	}
-	return nil
-}
-
-// markLeases adds the marks of the leases that are out to b: the start ledger begins again.
-func (r *recovery) markLeases(b *storage.Batch) {
-	for name := range r.marked {
-		b.Marks[name] = nil
-	}
-	for i := range r.out {
-		b.Marks[leasebook.Mark+r.out[i].ID] = r.out[i].Encode()
-	}
-}
-
-// adoptLeases gives the frontier the leases that are still out.
-func (d *dispatcher) adoptLeases(list []leasebook.Record, s store) error {
-	slices.SortFunc(list, func(a, b leasebook.Record) int {
-		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
-	})
-	for _, l := range list {
-		q, _ := l.Request()
-		head, host, err := s.Lookup(q.URL)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
-		}
-		now := d.o.Now()
-		id, ok := d.f.Adopt(frontier.Adopted{
-			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
-			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
-		}, now)
-		if ok {
-			d.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
-			d.flights.pages++
-		}
-	}
-	d.collect()
-	return nil
 }

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -237,17 +236,13 @@ func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.Sta
 		return
 	}
 	l, _ := d.f.LeaseOf(x.FrontierID)
-	if x.Again && now.Unix() == x.Given.Unix() { // the time of the put will not tell that it has ended
-		if _, err := d.ledger.claim(l, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
-			d.fail(err) // without room it may count as out until its deadline
-		}
-	}
 	if f := d.remote.Known(x.Fetcher); f != nil {
 		f.Reported++
 	}
 	res := broken(l, x, x.Began, now)
-	d.endRemote(x)
+	d.endRemote(res)
 	d.logRequest(res, &res.page.Report)
+	d.noteEnd(res)
 	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
 		d.fail(fmt.Errorf("put %s: %w", url, err))
 	}

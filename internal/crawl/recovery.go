@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +46,11 @@ type recovery struct {
 	ledger  storage.UncommittedRequests
 	started map[uint64]requestlog.Request
 
-	leases map[string]leasebook.Record // remote ones, by URL
-	marked map[string][]byte           // the marks of leases
-	out    []leasebook.Record          // those that are still out
-	ranOut []requestlog.Request        // those of the others that have no outcome
+	logged map[uint64]bool      // those of started that are in the request log
+	past   *leasebook.Past      // the leases of fetchers
+	marked []string             // the names of their marks
+	out    []leasebook.Record   // those that are still out
+	ended  []requestlog.Request // those of the others that have no outcome
 
 	heldSince time.Time // since when every host has a restart hold; zero: none has
 	suspects  bool      // URLs that were in flight at deaths are in the database
@@ -60,7 +62,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
-		leases: make(map[string]leasebook.Record),
+		logged: make(map[uint64]bool), past: leasebook.NewPast(),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {
@@ -77,10 +79,13 @@ func (e *Engine) settleLastProcess() error {
 	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, bootID, r.addStarted); err != nil {
 		return err
 	}
+	if err := r.readLogged(filepath.Join(e.o.DataDir, requestlog.DirName), committed); err != nil {
+		return err
+	}
 	if err := r.settleLeases(); err != nil {
 		return err
 	}
-	if e.requests, err = r.openRequestLog(bootID, committed); err != nil {
+	if e.requests, err = r.openRequestLog(bootID); err != nil {
 		return err
 	}
 	if err := r.commit(e.requests.uncommitted); err != nil {
@@ -100,18 +105,15 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if l, ok := leasebook.Parse(leasebook.NoteLease, s, offset); ok {
-		r.leases[l.URL] = l
-	} else if l, ok := leasebook.Parse(leasebook.NoteAgain, s, offset); ok {
-		r.leases[l.URL] = l
-	} else if l, ok := leasebook.Parse(leasebook.NoteReport, s, offset); ok {
-		if q, ok := l.Request(); ok { // its request has ended, and the work on the report may have been fatal
-			delete(r.leases, l.URL)
+	if reported, ok := r.past.AddLine(s, offset); reported != nil {
+		if q, ok := reported.Request(); ok { // the work on the report may have been fatal
 			r.started[offset] = q
 		}
+	} else if ok {
+		return
 	} else if q, ok := parseStart(s); ok {
 		if q.Kind == requestlog.Page {
-			delete(r.leases, q.URL.String()) // it had ended
+			r.past.AddFetch(q.URL.String())
 		}
 		q.LedgerOffset = offset
 		r.started[offset] = q

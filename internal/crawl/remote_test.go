@@ -32,10 +32,17 @@ type remoteRun struct {
 // startRemote opens and runs a crawl.
 func startRemote(t testing.TB, o Options, seeds ...string) *remoteRun {
 	t.Helper()
+	return startRemoteWith(t, o, func(*Engine) {}, seeds...)
+}
+
+// startRemoteWith is startRemote with something to do before the run.
+func startRemoteWith(t testing.TB, o Options, prepare func(*Engine), seeds ...string) *remoteRun {
+	t.Helper()
 	e, err := Open(o, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepare(e)
 	ctx, stop := context.WithCancel(t.Context())
 	r := &remoteRun{Engine: e, t: t, ended: make(chan struct{}), stop: stop}
 	var list []Seed

@@ -38,9 +38,6 @@ type modelURL struct {
 	host  string
 	done  bool
 	lease *modelLease // nil: nobody has it
-	// unsure is until when an earlier lease may be out again: it was given back, and a later process
-	// may know no better.
-	unsure time.Time
 }
 
 // modelLease is a lease of the model.
@@ -82,8 +79,6 @@ func (m *leaseModel) Take(rt *rapid.T) {
 			rt.Fatalf("%s was leased, which is done or not known", l.URL)
 		case u.lease != nil:
 			rt.Fatalf("%s was leased to %s, and %s has it until %v", l.URL, request.Fetcher, u.lease.fetcher, u.lease.Deadline)
-		case time.Now().Before(u.unsure):
-			u.unsure = time.Time{}
 		}
 		for text, other := range m.urls {
 			if other.host == u.host && other.lease != nil {
@@ -117,9 +112,6 @@ func (m *leaseModel) Report(rt *rapid.T) {
 		return
 	}
 	u.done, u.lease = !r.NotDone, nil
-	if r.NotDone {
-		u.unsure = l.Deadline
-	}
 	m.ended = append(m.ended, *l)
 }
 
@@ -130,9 +122,6 @@ func (m *leaseModel) ReportAgain(rt *rapid.T) {
 		rt.Skip("no lease has ended")
 	}
 	l := rapid.SampledFrom(m.ended).Draw(rt, "lease")
-	if u := m.urls[l.URL.String()]; time.Now().Before(u.unsure) || time.Now().Before(l.Deadline) && !u.done {
-		rt.Skip("it may be out again")
-	}
 	results, err := m.run.Report(m.t.Context(), []LeaseReport{{Fetcher: l.fetcher, ID: l.ID, Status: 404}})
 	if err != nil || results[0] != Late && results[0] != Unknown {
 		rt.Fatalf("%s was reported again: %v, %v", l.URL, results, err)

@@ -230,7 +230,7 @@ func (r *recovery) lastOutcome(u weburl.URL) (time.Time, error) {
 // openRequestLog begins the request log of this process. Of the uncommitted requests it logs those
 // that are not in the log: nobody saw their end. That is before the restart holds are committed, so
 // that a crash meanwhile loses none of them.
-func (r *recovery) openRequestLog(boot string, committed uint64) (l *requestLog, err error) {
+func (r *recovery) openRequestLog(boot string) (l *requestLog, err error) {
 	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
 	l = &requestLog{complain: func(err error) {
 		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
@@ -247,26 +247,18 @@ func (r *recovery) openRequestLog(boot string, committed uint64) (l *requestLog,
 	if err != nil {
 		return nil, err
 	}
-	if l.uncommitted, err = r.openUncommitted(); err == nil && len(r.started)+len(r.ranOut) > 0 {
-		err = r.logStarted(l, dir, committed)
+	if l.uncommitted, err = r.openUncommitted(); err == nil && !r.o.IgnoreRobots {
+		err = r.logStarted(l)
 	}
 	return l, err
 }
 
 // logStarted logs the requests of the ledger that are not in the log, and adds all of them to the
 // uncommitted ones.
-func (r *recovery) logStarted(l *requestLog, dir string, committed uint64) error {
-	logged := make(map[uint64]bool, len(r.started))
-	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: committed}, func(q *requestlog.Request) error {
-		logged[q.LedgerOffset] = true
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	unseen := append(slices.Collect(maps.Values(r.started)), r.ranOut...)
+func (r *recovery) logStarted(l *requestLog) error {
+	unseen := append(slices.Collect(maps.Values(r.started)), r.ended...)
 	for _, q := range unseen {
-		if logged[q.LedgerOffset] {
+		if r.isLogged(&q) {
 			continue
 		}
 		if err := r.findPolicy(&q); err != nil {

@@ -89,6 +89,7 @@ func anyRequest() *rapid.Generator[*Request] {
 			DelayReason: politeness.Reason(octet("delay reason")), Reason: politeness.Reason(octet("reason")),
 			Policy: anyPolicy().Draw(t, "policy"), Allowed: rapid.Bool().Draw(t, "allowed"),
 			Line: rapid.Int().Draw(t, "line"), Fetcher: rapid.SampledFrom([]string{"", "farm-1"}).Draw(t, "fetcher"),
+			Lease: rapid.SampledFrom([]string{"", "ID"}).Draw(t, "lease"),
 		}
 		if rapid.Bool().Draw(t, "for another") {
 			r.For = anyURL().Draw(t, "for").Origin()
@@ -114,7 +115,7 @@ func stored(r Request) string {
 	}
 	if r.End.IsZero() {
 		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, LedgerOffset: r.LedgerOffset, Again: r.Again, Delay: r.Delay,
-			Allowed: r.Allowed, Line: r.Line, Fetcher: r.Fetcher, Sent: true, Status: -1}
+			Allowed: r.Allowed, Line: r.Line, Fetcher: r.Fetcher, Lease: r.Lease, Sent: true, Status: -1}
 		r.Delay = clamp(r.Delay, -maxDuration, maxDuration)
 	}
 	if r.Status > 0 {
@@ -124,7 +125,7 @@ func stored(r Request) string {
 		clamp(r.Status, 0, maxStatus), r.Failure, r.Bytes,
 		clamp(r.RetryAfter, 0, maxDuration), clamp(r.Delay, min(r.Delay, 0), maxDuration), byte(r.DelayReason),
 		byte(r.Reason), r.Allowed,
-		clamp(r.Line, 0, maxNumber), r.Fetcher, version, len(body))
+		clamp(r.Line, 0, maxNumber), r.Fetcher, r.Lease, version, len(body))
 }
 
 // TestAnything: a request with any values in its fields is written so that it, and the frames

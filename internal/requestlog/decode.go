@@ -249,6 +249,9 @@ func (f *fileDecoder) takeRequest(q *requestFields) bool {
 	if q.flags&flagFetcher != 0 {
 		r.Fetcher = q.fetcher
 	}
+	if q.flags&flagLease != 0 {
+		r.Lease = q.lease
+	}
 	var err error
 	if q.flags&flagFor != 0 {
 		r.For, err = weburl.ParseOrigin(q.origin)
@@ -273,6 +276,9 @@ func (f *fileDecoder) takeOpen(q *openFields) bool {
 	}
 	if q.flags&flagFetcher != 0 {
 		r.Fetcher = q.fetcher
+	}
+	if q.flags&flagLease != 0 {
+		r.Lease = q.lease
 	}
 	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)

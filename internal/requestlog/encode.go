@@ -107,8 +107,8 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
 		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line,
-		fetcher: r.Fetcher,
-		target:  r.URL.RequestURI(),
+		fetcher: r.Fetcher, lease: r.Lease,
+		target: r.URL.RequestURI(),
 	}
 	if q.flags&flagFor != 0 {
 		q.origin = r.For.String()
@@ -121,7 +121,8 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 func requestFlags(r *Request) uint64 {
 	return uint64(flag(r.Kind == Robots, flagRobots) | flag(r.Again, flagAgain) | flag(r.Sent, flagSent) |
 		flag(r.Status <= 0, flagFailed) | flag(r.RetryAfter > 0, flagRetryAfter) | flag(r.Allowed, flagAllowed) |
-		flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine) | flag(r.Fetcher != "", flagFetcher))
+		flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine) | flag(r.Fetcher != "", flagFetcher) |
+		flag(r.Lease != "", flagLease))
 }
 
 func flag[T byte | int](set bool, bit T) T {
@@ -193,6 +194,7 @@ func (e *encoder) open(b []byte, r *Request) []byte {
 	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
 	return e.frame(b, frameOpen, &openFields{
 		flags: requestFlags(r), ledgerOffset: r.LedgerOffset, start: r.Start.UnixNano(), delay: int64(r.Delay),
-		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, fetcher: r.Fetcher, url: r.URL.String(),
+		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, fetcher: r.Fetcher, lease: r.Lease,
+		url: r.URL.String(),
 	})
 }

@@ -23,6 +23,7 @@ const (
 	flagFor     // the origin whose rules are needed follows
 	flagLine    // the line that decided follows
 	flagFetcher // the name of the fetcher follows
+	flagLease   // the id of its lease follows
 	flagsEnd
 )
 
@@ -81,6 +82,7 @@ type requestFields struct {
 	origin           string
 	line             int
 	fetcher          string
+	lease            string
 	target           string // path and query
 }
 
@@ -113,6 +115,9 @@ func (q *requestFields) code(c *coder) {
 	}
 	if q.flags&flagFetcher != 0 {
 		c.text(&q.fetcher)
+	}
+	if q.flags&flagLease != 0 {
+		c.text(&q.lease)
 	}
 	c.text(&q.target)
 }
@@ -171,6 +176,7 @@ type openFields struct {
 	policy       int // its number, from 1; 0: none
 	line         int
 	fetcher      string
+	lease        string
 	url          string
 }
 
@@ -184,6 +190,9 @@ func (q *openFields) code(c *coder) {
 	c.number(&q.line, maxNumber)
 	if q.flags&flagFetcher != 0 {
 		c.text(&q.fetcher)
+	}
+	if q.flags&flagLease != 0 {
+		c.text(&q.lease)
 	}
 	c.text(&q.url)
 }

@@ -251,19 +251,24 @@ func TestUnboundedNumbers(t *testing.T) {
 	}
 }
 
-// TestGoldenFetcher keeps the format of the requests of fetchers stable: those that have ended, and
-// those that were broken off.
+// TestGoldenFetcher keeps the format of the requests of fetchers stable, with the ids of leases and as it
+// was before there were some: those that have ended, and those that were broken off.
 func TestGoldenFetcher(t *testing.T) {
-	dir := t.TempDir()
-	l := mustOpen(t, dir, DefaultOptions(), testProcess())
-	open := request(t, 2, "http://a.test/b", 4*time.Second, nil)
-	open.End, open.Fetcher = time.Time{}, "farm-2"
-	done := request(t, 1, "http://a.test/a", 3*time.Second, policyOf("User-agent: *\n"))
-	done.Fetcher = "farm-1"
-	mustAppend(t, l, done, open)
-	checkGolden(t, dir, "requests-fetcher.golden")
-	got, _ := readAll(t, dir, Query{})
-	if len(got) != 2 || got[0].Fetcher != "farm-1" || got[1].Fetcher != "farm-2" {
-		t.Errorf("read %+v", got)
+	for name, leases := range map[string][2]string{
+		"requests-fetcher.golden": {}, "requests-lease.golden": {"LEASE1", "LEASE2"},
+	} {
+		dir := t.TempDir()
+		l := mustOpen(t, dir, DefaultOptions(), testProcess())
+		open := request(t, 2, "http://a.test/b", 4*time.Second, nil)
+		open.End, open.Fetcher, open.Lease = time.Time{}, "farm-2", leases[1]
+		done := request(t, 1, "http://a.test/a", 3*time.Second, policyOf("User-agent: *\n"))
+		done.Fetcher, done.Lease = "farm-1", leases[0]
+		mustAppend(t, l, done, open)
+		checkGolden(t, dir, name)
+		got, _ := readAll(t, dir, Query{})
+		if len(got) != 2 || got[0].Fetcher != "farm-1" || got[1].Fetcher != "farm-2" || got[0].Lease != leases[0] ||
+			got[1].Lease != leases[1] {
+			t.Errorf("%s: read %+v", name, got)
+		}
 	}
 }

@@ -68,6 +68,7 @@ type Request struct {
 	Reason      politeness.Reason // the reason for which the host last had to wait
 
 	Fetcher string // that made it, outside of this process; empty: amble did
+	Lease   string // the id of its lease; empty: amble made it, or the log is older than ids
 
 	Policy  *Policy // of Page: the policy that allowed it; of Robots: the new policy; nil: none
 	Allowed bool    // of Page: the verdict

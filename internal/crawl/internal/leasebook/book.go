@@ -33,6 +33,7 @@ type Lease struct {
 	Adopted    bool      // an earlier process gave it
 	Overridden bool      // its URL was put since, and became another state
 	Became     storage.State
+	EndLine    uint64 // offset of the line of its report in the start ledger; 0: it has none
 
 	index   int  // in the heap of deadlines; -1: it is not there
 	ofHost  int  // index in the list of its host
@@ -50,7 +51,7 @@ func (l *Lease) IsMarked() bool { return l.marked }
 // Describe adds to the record of a request what the lease says of it. An adopted lease was allowed by
 // the robots.txt of its time.
 func (l *Lease) Describe(q *requestlog.Request) {
-	q.Fetcher = l.Fetcher
+	q.Fetcher, q.Lease = l.Fetcher, l.ID
 	if !l.Adopted {
 		return
 	}
@@ -72,8 +73,8 @@ type Book struct {
 	endedList []string // a ring
 	endedNext int
 	fetchers  map[string]*Fetcher
-	reported  map[*Lease]uint64 // the offsets in the start ledger of the reports that are worked on
-	working   int               // claimed leases
+	reported  map[*Lease]bool // whose reports are worked on, with a line in the start ledger
+	working   int             // claimed leases
 }
 
 // savedLater is a line of the start ledger whose lease may need a mark later.
@@ -86,7 +87,7 @@ type savedLater struct {
 func New() *Book {
 	return &Book{
 		out: make(map[string]*Lease), byURL: make(map[storage.Position]*Lease),
-		byHost: make(map[storage.HostID][]*Lease), byText: make(map[string]*Lease), reported: make(map[*Lease]uint64),
+		byHost: make(map[storage.HostID][]*Lease), byText: make(map[string]*Lease), reported: make(map[*Lease]bool),
 		ended: make(map[string]bool), fetchers: make(map[string]*Fetcher),
 	}
 }
@@ -148,7 +149,7 @@ func (b *Book) Claim(l *Lease) {
 }
 
 // Reported takes note of the line in the start ledger for the work on a report.
-func (b *Book) Reported(l *Lease, offset uint64) { b.reported[l] = offset }
+func (b *Book) Reported(l *Lease, offset uint64) { l.EndLine, b.reported[l] = offset, true }
 
 // Extend moves the deadline of a lease, which has another line in the start ledger for it.
 func (b *Book) Extend(l *Lease, until time.Time, offset uint64) {
@@ -236,8 +237,8 @@ func (b *Book) Save(setMark func(name string, value []byte), now time.Time) {
 // OffsetBefore returns the offset in the ledger before which every lease has ended or has a mark, given
 // that of other requests.
 func (b *Book) OffsetBefore(others uint64) uint64 {
-	for _, offset := range b.reported {
-		others = min(others, offset)
+	for l := range b.reported {
+		others = min(others, l.EndLine)
 	}
 	if len(b.unsaved) == 0 {
 		return others

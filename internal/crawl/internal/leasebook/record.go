@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,10 +18,12 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Record is what is kept of a lease over a restart: in a line of the start ledger, and later in a mark.
+// Record is a lent URL: who has it, until when, and by which robots.txt. It is kept over a restart in a
+// line of the start ledger, and later in a mark. Its ID names it everywhere, in the request log too.
 type Record struct {
 	ID       string        `json:"id"`
 	Fetcher  string        `json:"fetcher"`
+	Key      string        `json:"key,omitempty"` // of the queue that the client has put its host in; empty: none
 	URL      string        `json:"url"`
 	Address  string        `json:"address,omitempty"`
 	Given    time.Time     `json:"given"`
@@ -58,36 +62,49 @@ func Decode(mark string, value []byte) (r Record, err error) {
 	return r, nil
 }
 
-// NoteLease begins the note of a lease in the start ledger, NoteAgain that of one with Again, and
-// NoteReport that of the work on its report: a process may die of that as of a response.
-const NoteLease, NoteAgain, NoteReport = "lease", "again", "report"
+// The kinds of notes of a lease in the start ledger: it was given or its deadline moved; the same, with
+// Again; its request has ended, and its report is worked on, of which a process may die as of a response; it
+// has ended without a report, and the request log has its request if there was one.
+const NoteLease, NoteAgain, NoteReport, NoteEnd = "lease", "again", "report", "end"
 
-// Note returns the note of a lease in the start ledger: that of other requests, with the id, the fetcher
-// and the deadline in Unix milliseconds before the URL.
+// Note returns the note of a lease in the start ledger: that of other requests, with what names the lease
+// before the URL. The ledger itself counts milliseconds only.
 func (r *Record) Note(kind string) string {
-	return fmt.Sprintf("%s,%d,%s,%s/%s/%d,%s", kind, r.Line, r.Version, r.ID, r.Fetcher, r.Deadline.UnixMilli(), r.URL)
+	return fmt.Sprintf("%s,%d,%s,%s/%s/%d/%d/%d/%s,%s", kind, r.Line, r.Version, r.ID, r.Fetcher, r.Deadline.UnixNano(),
+		r.Given.UnixNano(), int64(r.Delay), url.QueryEscape(r.Key), r.URL)
 }
 
-// Parse makes a record of a line of the start ledger; false: its note is not of that kind.
-func Parse(kind string, s storage.Start, offset uint64) (r Record, ok bool) {
+// Parse makes a record of a line of the start ledger; kind is that of its note, and empty if it is none of a
+// lease. Earlier versions wrote the deadline alone, in milliseconds.
+func Parse(s storage.Start, offset uint64) (kind string, r Record) {
 	parts := strings.SplitN(s.Note, ",", 5)
-	if len(parts) != 5 || parts[0] != kind {
-		return r, false
+	if len(parts) != 5 || !slices.Contains([]string{NoteLease, NoteAgain, NoteReport, NoteEnd}, parts[0]) {
+		return "", r
 	}
-	line, lineErr := strconv.Atoi(parts[1])
+	line, err := strconv.Atoi(parts[1])
 	of := strings.Split(parts[3], "/")
-	if len(of) != 3 || lineErr != nil {
-		return r, false
+	if err != nil || len(of) != 3 && len(of) != 6 {
+		return "", r
 	}
-	deadline, err := strconv.ParseInt(of[2], 10, 64)
-	if err != nil {
-		return r, false
+	r = Record{
+		ID: of[0], Fetcher: of[1], URL: parts[4], Address: s.Address, Given: s.At, Delay: s.Delay, Line: line,
+		Version: parts[2], Offset: offset, Again: parts[0] == NoteAgain,
 	}
-	return Record{
-		ID: of[0], Fetcher: of[1], URL: parts[4], Address: s.Address, Given: s.At,
-		Deadline: time.UnixMilli(deadline), Delay: s.Delay, Line: line, Version: parts[2], Offset: offset,
-		Again: kind == NoteAgain,
-	}, true
+	times := make([]int64, min(len(of)-2, 3))
+	for i := range times {
+		if times[i], err = strconv.ParseInt(of[2+i], 10, 64); err != nil {
+			return "", r
+		}
+	}
+	if len(times) == 1 {
+		r.Deadline = time.UnixMilli(times[0])
+		return parts[0], r
+	}
+	r.Deadline, r.Given, r.Delay = time.Unix(0, times[0]), time.Unix(0, times[1]), time.Duration(times[2])
+	if r.Key, err = url.QueryUnescape(of[5]); err != nil {
+		return "", r
+	}
+	return parts[0], r
 }
 
 // Request is the request of a lease, as far as it is known; false: its URL is none.
@@ -97,7 +114,7 @@ func (r *Record) Request() (q requestlog.Request, ok bool) {
 		return q, false
 	}
 	q = requestlog.Request{URL: u, Sent: true, Start: r.Given, Decided: r.Given, Delay: r.Delay, Line: r.Line,
-		Allowed: true, LedgerOffset: r.Offset, Fetcher: r.Fetcher}
+		Allowed: true, LedgerOffset: r.Offset, Fetcher: r.Fetcher, Lease: r.ID}
 	if v, err := robots.ParseVersion(r.Version); err == nil {
 		q.Policy = &requestlog.Policy{Version: v}
 	}

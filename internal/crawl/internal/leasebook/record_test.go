@@ -12,11 +12,11 @@ func TestGoldenLeaseMark(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)
 	full := Record{
-		ID: "ABC", Fetcher: "f-1", URL: "http://a.test/?q=1&r", Address: "192.0.2.1", Given: at, Deadline: at.Add(time.Minute),
+		ID: "ABC", Fetcher: "f-1", Key: "k", URL: "http://a.test/?q=1&r", Address: "192.0.2.1", Given: at, Deadline: at.Add(time.Minute),
 		Delay: 1500 * time.Millisecond, Line: 3, Version: "v", Offset: 4711, Again: true,
 	}
 	for want, l := range map[string]Record{
-		`{"id":"ABC","fetcher":"f-1","url":"http://a.test/?q=1\u0026r","address":"192.0.2.1",` +
+		`{"id":"ABC","fetcher":"f-1","key":"k","url":"http://a.test/?q=1\u0026r","address":"192.0.2.1",` +
 			`"given":"2026-03-04T05:06:07.000000008Z","deadline":"2026-03-04T05:07:07.000000008Z","delay":1500000000,` +
 			`"line":3,"version":"v","offset":4711,"again":true}`: full,
 		`{"id":"A","fetcher":"f","url":"http://a.test/","given":"2026-03-04T05:06:07.000000008Z",` +
@@ -30,21 +30,46 @@ func TestGoldenLeaseMark(t *testing.T) {
 	}
 }
 
+// TestGoldenLeaseNote: the notes of leases in the start ledger are what storage/FORMAT.md says, byte by byte, and
+// those of earlier versions can be read.
+func TestGoldenLeaseNote(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_800_000_000, 123_456_789)
+	want := Record{
+		ID: "ABC", Fetcher: "f-1", Key: "a key/, 1", URL: "http://a.test/,x", Given: at, Deadline: at.Add(time.Minute),
+		Delay: 1500 * time.Microsecond, Line: 3, Version: "v", Offset: 7, Address: "192.0.2.1",
+	}
+	const note = "lease,3,v,ABC/f-1/1800000060123456789/1800000000123456789/1500000/a+key%2F%2C+1,http://a.test/,x"
+	if got := want.Note(NoteLease); got != note {
+		t.Errorf("the note is %s, want %s", got, note)
+	}
+	start := storage.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond), Delay: 2 * time.Millisecond}
+	if kind, got := Parse(start, 7); kind != NoteLease || got != want {
+		t.Errorf("%s: %+v, want %+v", kind, got, want)
+	}
+	start.Note = "again,3,v,ABC/f-1/1800000060123,http://a.test/,x"
+	want.Key, want.Given, want.Delay, want.Again = "", start.At, start.Delay, true
+	want.Deadline = time.UnixMilli(1_800_000_060_123)
+	if kind, got := Parse(start, 7); kind != NoteAgain || got != want {
+		t.Errorf("of an earlier version, %s: %+v, want %+v", kind, got, want)
+	}
+}
+
 // FuzzParse: what can be read of a line of the start ledger is what Note writes.
 func FuzzParse(f *testing.F) {
 	r := Record{ID: "ABC", Fetcher: "f-1", URL: "http://a.test/,x", Deadline: time.UnixMilli(1_800_000_000_000), Line: 3}
 	f.Add(r.Note(NoteLease))
 	f.Add(r.Note(NoteAgain))
 	f.Add("lease,1,,a/b,http://a.test/")
+	f.Add("end,1,,a/b/1,http://a.test/")
 	f.Fuzz(func(t *testing.T, note string) {
-		for _, kind := range []string{NoteLease, NoteAgain, NoteReport} {
-			first, ok := Parse(kind, storage.Start{Note: note}, 7)
-			if !ok {
-				continue
-			}
-			if again, ok := Parse(kind, storage.Start{Note: first.Note(kind)}, 7); !ok || again != first {
-				t.Errorf("%q is %+v, and again %+v", note, first, again)
-			}
+		kind, first := Parse(storage.Start{Note: note, At: time.Unix(0, 5)}, 7)
+		if kind == "" {
+			return
+		}
+		if again, r := Parse(storage.Start{Note: first.Note(kind)}, 7); again != kind || !r.Given.Equal(first.Given) ||
+			r.Note(kind) != first.Note(kind) {
+			t.Errorf("%q is %+v, and again %+v", note, first, r)
 		}
 	})
 }
