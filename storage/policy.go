@@ -76,6 +76,22 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 	return marks, err
 }
 
+// MarkNames returns the names of the marks that begin with a prefix and come after a name, in rising order, at
+// most so many.
+func (s *Store) MarkNames(prefix, after string, most int) (names []string, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketMark).Cursor()
+		k, _ := c.Seek([]byte(max(prefix, after)))
+		for ; k != nil && len(names) < most && strings.HasPrefix(string(k), prefix); k, _ = c.Next() {
+			if string(k) != after {
+				names = append(names, string(k))
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
 // ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
 func (s *Store) ScopeSeeds() (urls []string, err error) {
 	err = s.db.view(func(tx *txn) error {

@@ -439,8 +439,8 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.uncommitted -= b.pages
 	b.answerAddition()
 	d.endPuts(b)
-	b.answer(b.err)
 	if b.err != nil {
+		b.answer(b.err)
 		d.broken = true
 		d.fail(b.err)
 		return
@@ -454,6 +454,9 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	for _, s := range b.swept {
 		s.Ended(d.f, now)
 	}
+	d.keys.committed(b, d.pending)
+	d.joinQueues(b)
+	b.answer(nil)
 	d.collect()
 	d.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {

@@ -25,6 +25,7 @@ type dispatcherStore interface {
 	load.RulesStore
 	Mark(name string) ([]byte, error)
 	Marks(prefix string) (map[string][]byte, error)
+	MarkNames(prefix, after string, most int) ([]string, error)
 }
 
 // dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
@@ -66,9 +67,10 @@ type dispatcher struct {
 	batching              // what gathers for the next commit
 	flights       flights // leases that workers have
 	remote        remoteLeases
-	share         *share  // of what engines may have in flight together
-	maxRate       maxRate // of the requests of the whole crawl
-	stall         stall   // why nothing can be dispatched
+	keys          queueKeys // of queues of hosts
+	share         *share    // of what engines may have in flight together
+	maxRate       maxRate   // of the requests of the whole crawl
+	stall         stall     // why nothing can be dispatched
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries

@@ -32,6 +32,7 @@ type store interface {
 	Commit(*storage.Batch) (storage.Result, error)
 	ScopeSeeds() ([]string, error)
 	Marks(string) (map[string][]byte, error)
+	MarkNames(prefix, after string, most int) ([]string, error)
 	Fingerprint(weburl.URL) uint64
 	MetadataOf([]storage.Position) ([]storage.Metadata, error)
 	PurgeRange(storage.HostID, uint64) (uint64, error)
@@ -65,6 +66,7 @@ type Engine struct {
 	ready     chan struct{}           // closed when the mailbox of the Run is there
 	ended     chan struct{}           // closed when a Run has returned
 	end       func()                  // closes ended, once
+	keyed     atomic.Bool             // a host has a key of its queue that is not its name
 	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status    atomic.Pointer[Status]
 	table     *survey.Table
@@ -382,6 +384,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:       flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:        remoteLeases{Book: leasebook.New()},
+		keys:          queueKeys{store: e.store, any: &e.keyed, changed: make(map[string]string)},
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		share:         e.share,
 		maxRate:       maxRate{share: e.share},

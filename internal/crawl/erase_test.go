@@ -83,6 +83,8 @@ func TestNewErasure(t *testing.T) {
 	}
 	b.Marks = map[string][]byte{
 		MarkPlan: encoded, markPaused: []byte("x"),
+		markQueueKey + "www.b.test": []byte("k"), queueHostMark("k", "www.b.test"): {1}, markQueueKey + "a.test": []byte("b.test"),
+		queueHostMark("b.test", "a.test"): {1}, markQueueKey + "c.test": []byte("k"), queueHostMark("k", "c.test"): {1},
 		storage.MarkUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
 		sweep.RetryMark(1): selection(sweep.Selection{Host: "B.test"}), sweep.RetryMark(2): selection(sweep.Selection{Host: "a.test"}),
 		sweep.MarkRecheck + "2/0": []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"), sweep.MarkDrop + "2": []byte("1"),
@@ -111,7 +113,8 @@ func TestNewErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{sweep.CrashMark(1), markDeaths, markHeld, markPaused, MarkPlan, sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
+	want := []string{sweep.CrashMark(1), markDeaths, markHeld, markPaused, MarkPlan,
+		markQueueKey + "c.test", queueHostMark("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
 		markTDM + "http://a.test", storage.MarkUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)

@@ -221,6 +221,11 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 	if l.Rules != nil && !l.Rules.Version().IsZero() {
 		x.Version = l.Rules.Version().String()
 	}
+	key, err := d.keys.of(l.HostName)
+	if err != nil {
+		return nil, err
+	}
+	x.Key = key
 	offset, err := d.ledger.lend(&l, x)
 	if err != nil {
 		return nil, err

@@ -243,7 +243,8 @@ func (m *markEraser) erase(marks map[string][]byte) {
 			if kept := m.lines(value); len(kept) < len(value) {
 				marks[name] = kept
 			}
-		case strings.HasPrefix(name, sweep.MarkRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value):
+		case strings.HasPrefix(name, sweep.MarkRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value),
+			m.isQueueMark(name, value):
 			delete(marks, name)
 		}
 	}

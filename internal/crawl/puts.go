@@ -21,6 +21,9 @@ type Put struct {
 	// Due is when a Known URL is fetched, rounded up to whole seconds; the zero time: never again. An
 	// instant in the past makes it due at once, an earlier one before a later one.
 	Due time.Time
+	// Key is that of the queue that the host of the URL is put into; empty: it stays in that which it is in,
+	// at first that of its name.
+	Key string
 	// Metadata are those of a new URL; of a Known one they replace what it has.
 	Metadata storage.Metadata
 	// Fetcher is the client, by a name that isFetcherName allows; empty: it has none. A Known Put ends
@@ -57,14 +60,17 @@ const (
 // putGroup are puts on their way through the dispatcher into one commit.
 type putGroup struct {
 	found    []storage.Found
-	known    []string // the texts of those with an outcome, in their order
-	indexes  []int    // in the argument of Put
-	fetchers []string // each once
-	bytes    int      // of metadata
+	known    []string          // the texts of those with an outcome, in their order
+	indexes  []int             // in the argument of Put
+	fetchers []string          // each once
+	keys     map[string]putKey // by host
+	joined   []queueKey        // of hosts that were in another queue
+	bytes    int               // of metadata
 
 	first   int                    // index of its first in the batch
 	results []storage.InsertResult // set before done
 	done    chan error             // holds one: nil when it is committed
+	again   bool                   // it waits for the next commit too
 }
 
 // Put takes in URLs, and returns when they are on disk. There is one result for each, in their
@@ -150,6 +156,7 @@ func (e *Engine) groupPuts(m *mailbox, puts []Put, results []PutResult) (groups 
 			f.Outcome = &outcomes[len(outcomes)-1]
 			g.known = append(g.known, u.String())
 		}
+		e.addKey(g, u.Host(), p.Key)
 		g.found, g.indexes, g.bytes = append(g.found, f), append(g.indexes, i), g.bytes+len(metadata)
 		if p.Fetcher != "" && !slices.Contains(g.fetchers, p.Fetcher) {
 			g.fetchers = append(g.fetchers, p.Fetcher)
@@ -218,6 +225,7 @@ func (d *dispatcher) takePuts(g *putGroup) {
 		}
 		known = known[1:]
 	}
+	d.setKeys(g)
 	d.collect()
 	b := d.pending
 	g.first = len(b.rows.Found)
@@ -274,7 +282,9 @@ func (b *batch) answerPuts(err error) {
 		if err == nil {
 			g.results = b.rows.InsertResults[g.first : g.first+len(g.found)]
 		}
-		g.done <- err
+		if !g.again {
+			g.done <- err
+		}
 	}
 	b.puts = nil
 }
@@ -289,14 +299,14 @@ func (d *dispatcher) endPuts(b *batch) {
 }
 
 // takeBack ends the leases of URLs of a host that are deleted, in a crawl whose fetchers decide
-// everything, and if all of its URLs are deleted what clients have set for it: nothing from before the
+// everything, and if all of its URLs are deleted its key and what clients have set for it: nothing from before the
 // deletion holds back what comes after it. The error is of reading the host.
 func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 	now := d.o.Now()
 	host, err := d.store.HostByID(id)
 	all := err == nil && below >= host.Tail
 	if all {
-		err = d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now)
+		d.fail(d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now))
 	}
 	for _, x := range d.remote.OfHost(id) {
 		l, loaded := d.f.LeaseOf(x.FrontierID)
@@ -308,6 +318,7 @@ func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 		d.complete(res)
 	}
 	if all {
+		_, err = d.keys.set(queueKey{host.Name, host.Name}, d.pending)
 		d.f.ForgetRequests(id, host.Name)
 	}
 	return err

@@ -51,6 +51,7 @@ func (e *Engine) Queue(host string) (QueueSettings, error) {
 type queueStore interface {
 	HostByName(string) (storage.Host, error)
 	Mark(string) ([]byte, error)
+	MarkNames(prefix, after string, most int) ([]string, error)
 }
 
 // queueOf returns a host that has URLs. The error is inspect.ErrUnknown if there is none.
@@ -249,6 +250,9 @@ func (e *Engine) restoreSettings() error {
 		return err
 	}
 	e.inactive.Store(len(inactive) > 0)
+	if err := e.restoreKeys(); err != nil {
+		return err
+	}
 	if e.o.Shared != nil {
 		e.keptDelay = e.o.Shared.keptDelay.Load()
 	} else if e.keptDelay, err = storedDelay(e.store); err != nil {
@@ -318,43 +322,6 @@ func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err
 			s.InProcess = uint64(v.InFlight)
 		}
 	})
-}
-
-// QueueQuery selects hosts.
-type QueueQuery struct {
-	// Of the hosts that match, by their age: how many are skipped, and the most that follow; Size 0: all.
-	Start, Size int
-	// Also hosts that are blocked, and those without URLs that are due now or later.
-	IncludeInactive bool
-}
-
-// queuesPage is how many hosts are read in one transaction.
-const queuesPage = 500
-
-// ListQueues returns names of hosts with URLs, in the order in which they became known. It reads in
-// short transactions. The error is that of ctx or of the store. Any goroutine may call it.
-func (e *Engine) ListQueues(ctx context.Context, q QueueQuery) (names []string, err error) {
-	now, skip := e.o.Now(), q.Start
-	for at := storage.HostID(1); at != storage.NoHost && (q.Size == 0 || len(names) < q.Size); {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		at, err = e.store.HostsFrom(at, queuesPage, func(h *storage.Host) error {
-			matches, err := q.matches(h, now)
-			switch {
-			case err != nil || !matches || q.Size > 0 && len(names) == q.Size:
-			case skip > 0:
-				skip--
-			default:
-				names = append(names, h.Name)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list hosts: %w", err)
-		}
-	}
-	return names, nil
 }
 
 // matches reports whether a query selects a host.

@@ -3,6 +3,7 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -293,5 +294,78 @@ func TestQueueStats(t *testing.T) {
 			t.Errorf("%d URLs deleted, %v", n, err)
 		}
 		check("", QueueStats{Completed: 1, Queues: 1})
+	})
+}
+
+// TestQueueKeys: a key that is no host stands for the hosts that URLs were put with it, over restarts and kills too.
+// A host is in the queue of its last key, takes over what is set for it, and leaves it when its URLs are deleted.
+func TestQueueKeys(t *testing.T) {
+	t.Parallel()
+	withClient(t, func(t *testing.T, r *clientRun) {
+		long := strings.Repeat("ä/, ", 60)
+		put := func(u, key string) { r.put(Put{URL: parse(t, u), Key: key}) }
+		check := func(when string, want map[string][]string, queues ...string) {
+			t.Helper()
+			for key, hosts := range want {
+				if got, err := r.HostsOfQueue(key, "", 10); err != nil || !slices.Equal(got, hosts) {
+					t.Errorf("%s: %q has the hosts %q, %v, want %q", when, key, got, err, hosts)
+				}
+			}
+			for _, n := range []int{1, 10} {
+				var got []string
+				for more := true; more; {
+					page, err := r.ListQueues(t.Context(), QueueQuery{Start: len(got), Size: n, IncludeInactive: true})
+					if got = append(got, page...); err != nil {
+						t.Fatal(err)
+					}
+					more = len(page) > 0
+				}
+				if !slices.Equal(got, queues) {
+					t.Errorf("%s: the queues are %q, want %q", when, got, queues)
+				}
+			}
+		}
+		put("http://a.test/1", "")
+		put("http://www.one.test/", "one.test")
+		put("http://one.test/", "one.test")
+		put("http://x.test/", long)
+		check("at first", map[string][]string{"one.test": {"www.one.test"}, long: {"x.test"}, "": nil, "one": nil},
+			long, "one.test", "a.test")
+		r.set("www.one.test", func(q *QueueSettings) { q.Delay, q.Limit = duration(time.Hour), 7 })
+		put("http://blog.one.test/", "one.test")
+		if q, err := r.Queue("blog.one.test"); err != nil || q.Delay == nil || *q.Delay != time.Hour || q.Limit != 7 {
+			t.Errorf("a host that joins a queue has %+v, %v", q, err)
+		}
+		keys := make(map[string]string)
+		for len(keys) < 5 {
+			leases := r.lease(LeaseRequest{Fetcher: "client", N: 10, PerHost: 10, Visibility: time.Hour, Wait: time.Minute})
+			for _, l := range leases {
+				keys[l.Host] = l.Key
+			}
+			if len(leases) == 0 {
+				break
+			}
+		}
+		want := map[string]string{"a.test": "a.test", "www.one.test": "one.test", "one.test": "one.test", "x.test": long,
+			"blog.one.test": "one.test"}
+		if !maps.Equal(keys, want) {
+			t.Errorf("leased with the keys %q, want %q", keys, want)
+		}
+		r.kill()
+		put("http://x.test/", "192.0.2.1") // it is known, and its host moves
+		put("http://www.one.test/2", "")
+		put("http://one.test/2", "one.test")
+		all := map[string][]string{"192.0.2.1": {"x.test"}, long: nil, "one.test": {"blog.one.test", "www.one.test"}}
+		check("after a kill", all, "192.0.2.1", "one.test", "a.test")
+		r.restart()
+		check("after a restart", all, "192.0.2.1", "one.test", "a.test")
+		if s, err := r.URLStatus(t.Context(), parse(t, "http://x.test/")); err != nil || s.Key != "192.0.2.1" {
+			t.Errorf("%+v, %v", s, err)
+		}
+		put("http://x.test/", "x.test")
+		if _, err := r.Delete(t.Context(), Deletion{Host: "www.one.test"}); err != nil {
+			t.Fatal(err)
+		}
+		check("at last", map[string][]string{"192.0.2.1": nil, "one.test": {"blog.one.test"}}, "one.test", "a.test", "x.test")
 	})
 }

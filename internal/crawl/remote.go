@@ -67,6 +67,7 @@ type RemoteLease struct {
 	ID       LeaseID
 	URL      weburl.URL
 	Host     string
+	Key      string      // of the queue of the host: its name, or what a client has put it with
 	Address  netip.Addr  // the only one to dial, if the fetcher can choose; invalid: none is known
 	Header   http.Header // to send: User-Agent, and the validators of a page to recrawl; nil with LeaseRequest.Bare
 	Depth    uint16

@@ -127,6 +127,7 @@ func (d *dispatcher) check(host storage.HostID, name string, c *URLCheck, take b
 // URLStatus is what a client may know of a URL.
 type URLStatus struct {
 	Completed bool
+	Key       string    // of its queue
 	Due       time.Time // of a discovery the time when it was put; zero: never
 	Created   time.Time // when it became known
 	Metadata  storage.Metadata
@@ -158,7 +159,9 @@ func (e *Engine) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
 	if err != nil {
 		return URLStatus{}, err
 	}
-	return newURLStatus(&head, metadata[0]), nil
+	status := newURLStatus(&head, metadata[0])
+	status.Key, err = e.keyOf(host.Name)
+	return status, err
 }
 
 // URLQuery selects URLs.
@@ -186,12 +189,21 @@ func (q *URLQuery) filter() func(weburl.URL) bool {
 // while yield runs. An unknown host has no URLs. Any goroutine may call it.
 func (e *Engine) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
 	skip, left := q.Start, q.Size
-	return e.walkURLs(ctx, &q, func(l *storage.Located) error {
+	host, key := "", ""
+	return e.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
 		if skip > 0 {
 			skip--
 			return nil
 		}
-		if err := yield(l.URL(), newURLStatus(&l.Head, l.Metadata)); err != nil {
+		u, status := l.URL(), newURLStatus(&l.Head, l.Metadata)
+		if u.Host() != host {
+			if key, err = e.keyOf(u.Host()); err != nil {
+				return err
+			}
+			host = u.Host()
+		}
+		status.Key = key
+		if err := yield(u, status); err != nil {
 			return err
 		}
 		if left--; left == 0 {

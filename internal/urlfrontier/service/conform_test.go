@@ -2,8 +2,10 @@ package service
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -411,6 +413,7 @@ var conformance = map[string]func(*testing.T, *client){
 			t.Errorf("%d left", n.GetValue())
 		}
 	},
+	"keys that are no hosts": checkKeys,
 	"batches": func(t *testing.T, c *client) {
 		const ok, skipped = urlfrontierpb.AckMessage_OK, urlfrontierpb.AckMessage_SKIPPED
 		acks := exchange[urlfrontierpb.BatchAck](c, "PutDiscovered", []*urlfrontierpb.DiscoveredBatch{
@@ -420,7 +423,7 @@ var conformance = map[string]func(*testing.T, *client){
 			{ID: "b", Items: []*urlfrontierpb.URLInfo{info("http://one.test/3"), info("http://one.test/4")}},
 		})
 		want := []*urlfrontierpb.BatchAck{
-			{ID: "a", Statuses: []urlfrontierpb.AckMessage_Status{ok, skipped, skipped, skipped, ok, skipped}},
+			{ID: "a", Statuses: []urlfrontierpb.AckMessage_Status{ok, skipped, skipped, ok, ok, skipped}},
 			{ID: "empty"}, {ID: "b", Statuses: []urlfrontierpb.AckMessage_Status{skipped, ok}},
 		}
 		if !slices.EqualFunc(acks, want, func(a, b *urlfrontierpb.BatchAck) bool { return proto.Equal(a, b) }) {
@@ -475,5 +478,119 @@ func eventually(t testing.TB, is func() bool) {
 		if time.Since(begin) > time.Minute {
 			t.Fatal("it does not come true within a minute")
 		}
+	}
+}
+
+// checkKeys puts URLs with keys that are domains, addresses and any text, as StormCrawler does with byDomain and byIP:
+// each is acknowledged, handed out with its key, and belongs to its queue in all RPCs.
+func checkKeys(t *testing.T, c *client) {
+	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{})
+	const ok, domain, any = urlfrontierpb.AckMessage_OK, "one.test", "_DEFAULT_ / ?"
+	later := time.Now().Unix() + 3600
+	keys := map[string]string{
+		"http://www.one.test/1": domain, "http://one.test/2": domain, "http://blog.one.test/3": domain,
+		"http://two.test/4": "192.0.2.7", "http://three.test/5": any, "http://four.test/6": "four.test",
+	}
+	batch := &urlfrontierpb.DiscoveredBatch{ID: "batch"}
+	for u, key := range keys {
+		batch.Items = append(batch.Items, keyed(u, key))
+	}
+	for _, ack := range exchange[urlfrontierpb.BatchAck](c, "PutDiscovered", []*urlfrontierpb.DiscoveredBatch{batch}) {
+		if len(ack.GetStatuses()) != len(keys) || slices.ContainsFunc(ack.GetStatuses(),
+			func(s urlfrontierpb.AckMessage_Status) bool { return s != ok }) {
+			t.Errorf("%v", ack)
+		}
+	}
+	for _, ack := range c.put(known(keyed("http://www.one.test/7", domain), later), known(keyed("http://five.test/8", any), 0)) {
+		if ack.GetStatus() != ok {
+			t.Errorf("%v", ack)
+		}
+	}
+	l := do[urlfrontierpb.QueueList](c, "ListQueues", &urlfrontierpb.Pagination{Size: 10}).GetValues()
+	if slices.Sort(l); !slices.Equal(l, []string{"192.0.2.7", any, "four.test", domain}) {
+		t.Errorf("the queues are %q", l)
+	}
+	for key, want := range map[string][2]uint64{domain: {4, 0}, any: {1, 1}, "192.0.2.7": {1, 0}, "none": {}} {
+		s := do[pbStats](c, "GetStats", &pbQueue{Key: key})
+		n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{Key: key}).GetValue()
+		urls := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Key: key, Size: 10})
+		if s.GetSize() != want[0] || s.GetCounts()["completed"] != want[1] || n != want[0]+want[1] || len(urls) != int(n) {
+			t.Errorf("%q: %v, %d counted, %d listed, want %v", key, s, n, len(urls), want)
+		}
+		for _, u := range urls {
+			if u.GetKnown().GetInfo().GetKey() != key {
+				t.Errorf("%v, want the key %q", u, key)
+			}
+		}
+	}
+	if urls := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Key: domain, Start: 1, Size: 2}); len(urls) != 2 {
+		t.Errorf("%d URLs in a page of 2", len(urls))
+	}
+	if s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://three.test/5", Key: any}); s.GetKnown().GetInfo().GetKey() != any {
+		t.Errorf("%v", s)
+	}
+	checkQueueRPCs(t, c, keys)
+}
+
+// checkQueueRPCs blocks, hands out and deletes by keys that are no hosts.
+func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
+	const domain, any = "one.test", "_DEFAULT_ / ?"
+	block := func(until int64) {
+		do[pbEmpty](c, "BlockQueueUntil", &urlfrontierpb.BlockQueueParams{Key: domain, Time: uint64(until)})
+	}
+	block(time.Now().Unix() + 3600)
+	if urls := c.get(ofQueue(domain, 10, 600)); len(urls) != 0 {
+		t.Errorf("blocked, and handed out: %q", urls)
+	}
+	block(0)
+	limit := func(n uint32) {
+		do[pbEmpty](c, "SetCrawlLimit", &urlfrontierpb.CrawlLimitParams{Key: any, Limit: n})
+	}
+	limit(1)
+	if urls := c.get(ofQueue(any, 10, 600)); slices.Contains(urls, "http://five.test/8") {
+		t.Errorf("%q", urls)
+	}
+	limit(0)
+	got := make(map[string]string)
+	eventually(t, func() bool { // a host that is not in memory yet comes with the next ones
+		for _, r := range []*urlfrontierpb.GetParams{ofQueue(domain, 10, 600), {MaxQueues: 10, DelayRequestable: 600}} {
+			for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
+				if got[i.GetUrl()] = i.GetKey(); r.GetKey() != "" && i.GetKey() != r.GetKey() {
+					t.Errorf("%v of the queue %s", i, r.GetKey())
+				}
+			}
+		}
+		return len(got) >= len(keys)-1
+	})
+	got["http://three.test/5"] = any // it came before, or now
+	if !maps.Equal(got, keys) {
+		t.Errorf("handed out %q, want %q", got, keys)
+	}
+	if s := do[pbStats](c, "GetStats", &pbQueue{Key: domain}); s.GetInProcess() != 3 || s.GetNumberOfQueues() != 1 {
+		t.Errorf("%v", s)
+	}
+	do[pbEmpty](c, "SetDelay", &urlfrontierpb.QueueDelayParams{Key: domain, DelayRequestable: 3600})
+	for u := range keys {
+		c.put(known(info(u), 1))
+	}
+	if urls := c.get(ofQueue(domain, 10, 600)); len(urls) != 0 {
+		t.Errorf("within the delay: %q", urls)
+	}
+	if n := do[pbLong](c, "PurgeURLs", &urlfrontierpb.PurgeUrlParams{Key: domain, Days: 1}).GetValue(); n != 0 {
+		t.Errorf("%d purged", n)
+	}
+	if n := do[pbLong](c, "DeleteQueue", &pbQueue{Key: domain}).GetValue(); n != 4 {
+		t.Errorf("%d deleted, want 4", n)
+	}
+	if n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{}).GetValue(); n != 4 {
+		t.Errorf("%d left, want 4", n)
+	}
+	long := strings.Repeat("ä", maxKey+1)
+	if acks := c.put(discovered(keyed("http://six.test/", long)), discovered(keyed("http://six.test/", long[2:]))); acks[0].
+		GetStatus() != urlfrontierpb.AckMessage_FAIL || acks[1].GetStatus() != urlfrontierpb.AckMessage_OK {
+		t.Errorf("a key of 256 and one of 255 characters: %v", acks)
+	}
+	if _, err := try[pbStats](c, "GetStats", &pbQueue{Key: long}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a key of 256 characters: %v", err)
 	}
 }

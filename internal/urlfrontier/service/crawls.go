@@ -42,7 +42,8 @@ type Crawl interface {
 	Active() bool
 
 	QueueStats(ctx context.Context, host string) (crawl.QueueStats, error)
-	ListQueues(ctx context.Context, q crawl.QueueQuery) (names []string, err error)
+	ListQueues(ctx context.Context, q crawl.QueueQuery) (keys []string, err error)
+	HostsOfQueue(key, after string, most int) (hosts []string, err error)
 	URLStatus(ctx context.Context, u weburl.URL) (crawl.URLStatus, error)
 	ListURLs(ctx context.Context, q crawl.URLQuery, yield func(weburl.URL, crawl.URLStatus) error) error
 	CountURLs(ctx context.Context, q crawl.URLQuery) (uint64, error)
@@ -60,48 +61,6 @@ func crawlID(id string) string {
 		return urlfrontier.DefaultCrawl
 	}
 	return id
-}
-
-// maxKey is the longest key of a queue, in characters.
-const maxKey = 255
-
-// hostOfKey returns the host whose queue a key names: the host itself, with or without a port. It
-// returns "" if the key names no host.
-func hostOfKey(key string) string {
-	if key == "" || len(key) > maxKey || strings.ContainsAny(key, "/?#@\\") {
-		return ""
-	}
-	u, err := weburl.Parse("http://" + key + "/")
-	if err != nil {
-		return ""
-	}
-	return u.Host()
-}
-
-// keyFits reports whether a URL may be in the queue of a key: the key is empty, the host of the URL,
-// its host and port, or what the protocol makes of the text of the URL if there is no key.
-func keyFits(key string, u weburl.URL, text string) bool {
-	switch {
-	case key == "" || key == u.Host() || key == u.HostPort() || key == defaultKey(text):
-		return true
-	case len(key) > maxKey || strings.ContainsAny(key, "/?#@\\"):
-		return false
-	}
-	k, err := weburl.Parse(u.Scheme() + "://" + key + "/")
-	return err == nil && k.Host() == u.Host() && k.Port() == u.Port()
-}
-
-// defaultKey cuts the host out of a URL, as the protocol does it: after "://", up to the first of
-// ":", "/", "?" and "&".
-func defaultKey(text string) string {
-	_, rest, found := strings.Cut(text, "://")
-	if !found {
-		return ""
-	}
-	if i := strings.IndexAny(rest, ":/?&"); i >= 0 {
-		return rest[:i]
-	}
-	return rest
 }
 
 // rpcError gives an error of a crawl the code that a client understands.

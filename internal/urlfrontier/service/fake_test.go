@@ -44,7 +44,7 @@ func (f *fakeCrawls) Use(_ context.Context, id string, create bool) (Crawl, func
 	if c == nil {
 		c = &fakeCrawl{
 			of: f, urls: map[weburl.URL]*fakeURL{}, byHost: map[string][]*fakeURL{}, queues: map[string]*fakeQueue{},
-			active: true,
+			keys: map[string]string{}, active: true,
 		}
 		f.crawls[id] = c
 	}
@@ -94,6 +94,7 @@ type fakeCrawl struct {
 	urls     map[weburl.URL]*fakeURL
 	byHost   map[string][]*fakeURL // deleted ones too
 	queues   map[string]*fakeQueue
+	keys     map[string]string // of hosts, if not their names
 	active   bool
 	requests []crawl.LeaseRequest
 	back     int
@@ -125,6 +126,9 @@ func (f *fakeCrawl) Put(ctx context.Context, puts []crawl.Put) ([]crawl.PutResul
 	results := make([]crawl.PutResult, len(puts))
 	for i, p := range puts {
 		x := f.urls[p.URL]
+		if p.Key != "" {
+			f.keys[p.URL.Host()] = p.Key
+		}
 		switch {
 		case strings.HasPrefix(p.URL.RequestURI(), "/outside"):
 			results[i] = crawl.PutOutside
@@ -212,7 +216,7 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 			n++
 			x.until, q.last = now.Add(r.Visibility), now
 			leases = append(leases, crawl.RemoteLease{
-				ID: crawl.LeaseID(x.u.String()), URL: x.u, Host: host, Metadata: x.metadata, Given: now, Deadline: x.until,
+				ID: crawl.LeaseID(x.u.String()), URL: x.u, Host: host, Key: f.key(host), Metadata: x.metadata, Given: now, Deadline: x.until,
 			})
 		}
 		if len(leases) > before {
@@ -306,15 +310,31 @@ func (f *fakeCrawl) QueueStats(_ context.Context, host string) (all crawl.QueueS
 func (f *fakeCrawl) ListQueues(_ context.Context, q crawl.QueueQuery) (names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
-	for _, name := range slices.Sorted(maps.Keys(f.queues)) {
-		s := f.stats(name, now)
-		if s.Queues > 0 && (q.IncludeInactive || s.ActiveQueues > 0 && !f.queues[name].BlockedUntil.After(now)) {
+	now, listed := time.Now(), map[string]bool{}
+	for _, host := range slices.Sorted(maps.Keys(f.queues)) {
+		s, name := f.stats(host, now), f.key(host)
+		if !listed[name] && s.Queues > 0 && (q.IncludeInactive || s.ActiveQueues > 0 && !f.queues[host].BlockedUntil.After(now)) {
+			listed[name] = true
 			names = append(names, name)
 		}
 	}
 	names = names[min(q.Start, len(names)):]
 	return names[:min(q.Size, len(names))], nil
+}
+
+// key is the key of the queue of a host.
+func (f *fakeCrawl) key(host string) string { return cmp.Or(f.keys[host], host) }
+
+// HostsOfQueue implements Crawl.
+func (f *fakeCrawl) HostsOfQueue(key, after string, most int) (hosts []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, host := range slices.Sorted(maps.Keys(f.keys)) {
+		if f.keys[host] == key && host != key && host > after && len(hosts) < most {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts, nil
 }
 
 // URLStatus implements Crawl.
@@ -325,7 +345,7 @@ func (f *fakeCrawl) URLStatus(_ context.Context, u weburl.URL) (crawl.URLStatus,
 	if x == nil {
 		return crawl.URLStatus{}, inspect.ErrUnknown
 	}
-	return crawl.URLStatus{Completed: x.completed, Due: x.due, Created: x.created, Metadata: x.metadata}, nil
+	return crawl.URLStatus{Key: f.key(u.Host()), Completed: x.completed, Due: x.due, Created: x.created, Metadata: x.metadata}, nil
 }
 
 // matching returns the URLs of a query, whatever its page.
@@ -350,7 +370,10 @@ func (f *fakeCrawl) ListURLs(ctx context.Context, q crawl.URLQuery,
 	yield func(weburl.URL, crawl.URLStatus) error) error {
 	list := f.matching(q)
 	list = list[min(q.Start, len(list)):]
-	for _, u := range list[:min(q.Size, len(list))] {
+	if q.Size > 0 {
+		list = list[:min(q.Size, len(list))]
+	}
+	for _, u := range list {
 		status, err := f.URLStatus(ctx, u)
 		if err == nil {
 			err = yield(u, status)

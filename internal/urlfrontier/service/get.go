@@ -19,6 +19,8 @@ const (
 	defaultVisibility = 30 * time.Second
 	// maxVisited is the most crawls that one GetURLs looks at.
 	maxVisited = 64
+	// maxVisitedHosts is the most hosts of a queue that one GetURLs looks at.
+	maxVisitedHosts = 1000
 )
 
 // GetURLs implements the RPC. URLs whose message could not be sent are given back.
@@ -54,15 +56,18 @@ type handout struct {
 	send    func(*urlfrontierpb.URLInfo) error
 	crawls  []string // to look at, in order
 	request crawl.LeaseRequest
-	queues  int // most; 0: any number
-	hosts   map[string]bool
+	key     string          // of the only queue; empty: any
+	queues  int             // most; 0: any number
+	seen    map[string]bool // queues, by crawl and key
 	sent    int
 }
 
 // newHandout returns what a GetURLs is to do; nil: nothing.
 func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 	send func(*urlfrontierpb.URLInfo) error) (*handout, error) {
-	h := &handout{s: s, call: callOf(ctx), send: send, queues: int(r.GetMaxQueues()), hosts: make(map[string]bool)}
+	h := &handout{
+		s: s, call: callOf(ctx), send: send, key: r.GetKey(), queues: int(r.GetMaxQueues()), seen: make(map[string]bool),
+	}
 	perQueue := int(r.GetMaxUrlsPerQueue())
 	if perQueue == 0 {
 		perQueue = s.o.Limits.Lease
@@ -74,10 +79,8 @@ func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 	h.request = crawl.LeaseRequest{
 		Fetcher: h.call.fetcher, Visibility: visibility, PerHost: min(perQueue, s.o.Limits.Lease), Bare: true,
 	}
-	if r.GetKey() != "" {
-		if h.request.Host = hostOfKey(r.GetKey()); h.request.Host == "" {
-			return nil, nil
-		}
+	if err := checkKey(h.key); err != nil {
+		return nil, err
 	}
 	_, isOne := r.GetItem().(*urlfrontierpb.GetParams_CrawlID)
 	switch {
@@ -99,16 +102,37 @@ func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 
 // isFull reports whether the client has what it wants.
 func (h *handout) isFull() bool {
-	return h.sent >= h.s.o.Limits.Lease || h.queues > 0 && len(h.hosts) >= h.queues
+	return h.sent >= h.s.o.Limits.Lease || h.key == "" && h.queues > 0 && len(h.seen) >= h.queues
 }
 
 // from hands out URLs of a crawl.
 func (h *handout) from(ctx context.Context, id string, c Crawl) error {
-	for !h.isFull() {
+	if h.key == "" {
+		return h.lease(ctx, id, c, h.request)
+	}
+	visited := 0
+	err := eachHost(ctx, c, h.key, h.s.turns.of(id+" "+h.key), func(host string) error {
+		if visited++; h.isFull() || visited > maxVisitedHosts {
+			return errListed
+		}
+		h.s.turns.note(id+" "+h.key, host)
 		r := h.request
+		r.Host = host
+		return h.lease(ctx, id, c, r)
+	})
+	if errors.Is(err, errListed) {
+		return nil
+	}
+	return err
+}
+
+// lease hands out what a crawl has for a request.
+func (h *handout) lease(ctx context.Context, id string, c Crawl, request crawl.LeaseRequest) error {
+	for !h.isFull() {
+		r := request
 		r.N = min(crawl.MaxLeaseCount, h.s.o.Limits.Lease-h.sent)
-		if h.queues > 0 {
-			r.Hosts = h.queues - len(h.hosts)
+		if h.queues > 0 && h.key == "" {
+			r.Hosts = h.queues - len(h.seen)
 			r.N = int(min(int64(r.N), int64(r.Hosts)*int64(r.PerHost)))
 		}
 		leases, err := c.Lease(ctx, r)
@@ -138,12 +162,12 @@ func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []craw
 			for i := range leases[:n] {
 				l := &leases[i]
 				if err := h.send(&urlfrontierpb.URLInfo{
-					Url: l.URL.String(), Key: l.URL.Host(), CrawlID: id, Metadata: newMetadata(l.Metadata),
+					Url: l.URL.String(), Key: l.Key, CrawlID: id, Metadata: newMetadata(l.Metadata),
 				}); err != nil {
 					n = i
 					return err
 				}
-				h.hosts[id+" "+l.Host] = true
+				h.seen[id+" "+l.Key] = true
 			}
 			return nil
 		})

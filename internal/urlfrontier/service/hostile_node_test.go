@@ -44,7 +44,7 @@ func TestOddCrawlIDs(t *testing.T) {
 	for _, id := range []string{strings.Repeat("i", 129), strings.Repeat("../", 1000)} {
 		i := info("http://one.test/")
 		i.CrawlID = id
-		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_SKIPPED {
+		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_FAIL {
 			t.Errorf("%d bytes: %v", len(id), ack)
 		}
 	}

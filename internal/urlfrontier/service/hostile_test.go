@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // smallLimits are limits that a test reaches.
@@ -132,7 +133,7 @@ func TestGarbage(t *testing.T) {
 		_ = conn.Close()
 	}
 	c := dial(t, s.Address())
-	for _, key := range []string{"a/b", "@", "http://x", "\x00", strings.Repeat("x", 300), "[::1", " "} {
+	for _, key := range []string{"a/b", "@", "http://x", "\x00", strings.Repeat("x", 255), "[::1", " "} {
 		if q := do[pbStats](c, "GetStats", &pbQueue{Key: key}); q.GetSize() != 0 {
 			t.Errorf("%q: %v", key, q)
 		}
@@ -158,7 +159,8 @@ func TestDeleteQueueWithoutKey(t *testing.T) {
 	}
 }
 
-// Items that no crawl takes are skipped, each for itself, with a line in the log and a count.
+// Items that no crawl takes are skipped, and what cannot be taken at all fails, so that no client takes it for
+// success: each for itself, with a line in the log and a count.
 func TestSkippedItems(t *testing.T) {
 	var lines lockedBuffer
 	m := NewMetrics()
@@ -169,7 +171,7 @@ func TestSkippedItems(t *testing.T) {
 	crawlID := info("http://one.test/crawl")
 	crawlID.CrawlID = strings.Repeat("c", 200)
 	skipped := map[string]*urlfrontierpb.URLItem{
-		"bad_url": discovered(info("one.test")), "other_key": discovered(keyed("http://www.one.test/", "one.test")),
+		"bad_url": discovered(info("one.test")), "long_key": discovered(keyed("http://one.test/", strings.Repeat("x", 256))),
 		"long_metadata": discovered(long), "bad_crawl_id": discovered(crawlID),
 		"outside": discovered(info("http://one.test/outside")), "opted_out": discovered(info("http://one.test/optedout")),
 	}
@@ -185,8 +187,11 @@ func TestSkippedItems(t *testing.T) {
 	}
 	for i, ack := range acks {
 		want := urlfrontierpb.AckMessage_SKIPPED
-		if i == 0 || i == len(items)-1 {
+		switch id := items[i].GetID(); {
+		case i == 0 || i == len(items)-1:
 			want = urlfrontierpb.AckMessage_OK
+		case id == "long_key" || id == "long_metadata" || id == "bad_crawl_id":
+			want = urlfrontierpb.AckMessage_FAIL
 		}
 		if id := items[i].GetID(); ack.GetStatus() != want || id != "" && ack.GetID() != id {
 			t.Errorf("%v, want %v for %s", ack, want, id)
@@ -207,13 +212,13 @@ func TestSkippedItems(t *testing.T) {
 	}
 }
 
-// The keys of queues that fit a URL, and those that do not.
+// The keys that are those of the host of a URL, and those that stand for hosts.
 func TestKeys(t *testing.T) {
 	s := start(t, Options{}, newFakeCrawls())
 	c := dial(t, s.Address())
 	for _, x := range []struct {
 		url, key string
-		fits     bool
+		isHost   bool
 	}{
 		{"http://one.test/", "", true}, {"http://one.test/", "one.test", true}, {"http://One.test/", "One.test", true},
 		{"http://One.test/", "one.test", true}, {"http://one.test:8080/", "one.test", true},
@@ -222,13 +227,21 @@ func TestKeys(t *testing.T) {
 		{"http://bücher.test/", "bücher.test", true}, {"http://bücher.test/", "xn--bcher-kva.test", true},
 		{"http://[::1]/", "[::1]", true}, {"http://[::1]/", "[", true}, {"http://user@one.test/", "user@one.test", true},
 		{"http://www.one.test/", "one.test", false}, {"http://one.test/", "_DEFAULT_", false},
-		{"http://one.test/", "192.0.2.1", false}, {"http://one.test/", strings.Repeat("x", 256), false},
+		{"http://one.test/", "192.0.2.1", false}, {"http://one.test/", strings.Repeat("x", 255), false},
 		{"http://one.test/", "one.test/", false}, {"http://one.test/", "x@one.test", false},
 	} {
 		x.url += number("#", len(x.key)) // the fragment is no part of it
 		ack := c.put(known(keyed(x.url, x.key), 1))[0]
-		if got := ack.GetStatus() == urlfrontierpb.AckMessage_OK; got != x.fits || ack.GetID() != x.url {
+		item := do[pbItem](c, "GetURLStatus", &pbStatus{Url: x.url, Key: x.key})
+		if ack.GetStatus() != urlfrontierpb.AckMessage_OK || ack.GetID() != x.url {
 			t.Errorf("%s in the queue %q: %v", x.url, x.key, ack)
+		}
+		want := x.key
+		if u, err := weburl.Parse(x.url); err == nil && x.isHost {
+			want = u.Host()
+		}
+		if got := item.GetKnown().GetInfo().GetKey(); got != want {
+			t.Errorf("%s is in the queue %q, put with %q, want %q", x.url, got, x.key, want)
 		}
 	}
 }

@@ -283,7 +283,7 @@ func (l *skipLog) skipped(now time.Time, reason outcome, url, key string, detail
 	if detail != nil {
 		args = append(args, "detail", detail)
 	}
-	l.log.Warn("an item of a URLFrontier client is skipped", args...)
+	l.log.Warn("an item of a URLFrontier client is not taken", args...)
 	l.left = 0
 }
 

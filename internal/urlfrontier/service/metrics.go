@@ -20,13 +20,13 @@ const (
 	itemOptedOut                // an opt-out covers it
 	itemInvalid                 // the crawl refuses it
 	itemURL                     // it has no URL that can be parsed
-	itemKey                     // its key names another queue than that of its host
+	itemKey                     // its key is too long
 	itemMetadata                // its metadata are too long
 	itemCrawlID                 // no crawl can have its crawl id
 	itemFailed                  // it could not be committed; the client may send it again
 )
 
-var outcomeNames = [...]string{"accepted", "known", "outside", "opted_out", "invalid", "bad_url", "other_key",
+var outcomeNames = [...]string{"accepted", "known", "outside", "opted_out", "invalid", "bad_url", "long_key",
 	"long_metadata", "bad_crawl_id", "failed"}
 
 // String names it, in metrics and in the log.
@@ -37,7 +37,7 @@ func (o outcome) status() urlfrontierpb.AckMessage_Status {
 	switch o {
 	case itemAccepted:
 		return urlfrontierpb.AckMessage_OK
-	case itemFailed:
+	case itemFailed, itemKey, itemMetadata, itemCrawlID: // nothing was decided about the URL
 		return urlfrontierpb.AckMessage_FAIL
 	}
 	return urlfrontierpb.AckMessage_SKIPPED

@@ -69,7 +69,7 @@ func (s *Service) PutDiscovered(ctx context.Context,
 	}).run(ctx)
 }
 
-// take adds an item to the puts of its message. It returns nil if that item is skipped.
+// take adds an item to the puts of its message. It returns nil if that item is not taken.
 func (s *Service) take(m *message, index int, rpc string, info *urlfrontierpb.URLInfo) *itemPut {
 	put, skipped, detail := newPut(info)
 	if skipped != itemAccepted {
@@ -91,10 +91,10 @@ func newPut(info *urlfrontierpb.URLInfo) (p crawl.Put, skipped outcome, err erro
 	if err != nil {
 		return p, itemURL, err
 	}
-	if !keyFits(info.GetKey(), u, info.GetUrl()) {
-		return p, itemKey, errors.New("queues are those of hosts here")
+	if err := checkKey(info.GetKey()); err != nil {
+		return p, itemKey, err
 	}
-	p.URL = u
+	p.URL, p.Key = u, queueOf(info.GetKey(), u, info.GetUrl())
 	if list := info.GetMetadata(); len(list) > 0 {
 		size := 0
 		p.Metadata = make(storage.Metadata, len(list))

@@ -46,16 +46,21 @@ func (s *Service) ListQueues(ctx context.Context, r *urlfrontierpb.Pagination) (
 
 // GetStats implements the RPC: of one queue, or of a crawl.
 func (s *Service) GetStats(ctx context.Context, r *urlfrontierpb.QueueWithinCrawlParams) (*urlfrontierpb.Stats, error) {
-	host := hostOfKey(r.GetKey())
 	var q crawl.QueueStats
-	if host != "" || r.GetKey() == "" {
-		err := s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
-			q, err = c.QueueStats(ctx, host)
+	err := s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
+		if r.GetKey() == "" {
+			q, err = c.QueueStats(ctx, "")
+			return err
+		}
+		return eachHost(ctx, c, r.GetKey(), "", func(host string) error {
+			of, err := c.QueueStats(ctx, host)
+			q.Queued, q.InProcess, q.Completed = q.Queued+of.Queued, q.InProcess+of.InProcess, q.Completed+of.Completed
+			q.Queues, q.ActiveQueues = max(q.Queues, of.Queues), max(q.ActiveQueues, of.ActiveQueues)
 			return err
 		})
-		if err != nil && !isUnknown(err) {
-			return nil, rpcError(err)
-		}
+	})
+	if err != nil && !isUnknown(err) {
+		return nil, rpcError(err)
 	}
 	return &urlfrontierpb.Stats{
 		Size: q.Queued, InProcess: uint32(min(q.InProcess, math.MaxUint32)), NumberOfQueues: q.Queues,
@@ -68,19 +73,26 @@ func (s *Service) GetStats(ctx context.Context, r *urlfrontierpb.QueueWithinCraw
 func (s *Service) DeleteQueue(
 	ctx context.Context, r *urlfrontierpb.QueueWithinCrawlParams,
 ) (*urlfrontierpb.Long, error) {
-	host := hostOfKey(r.GetKey())
-	if host == "" {
+	if r.GetKey() == "" {
 		return &urlfrontierpb.Long{}, nil
 	}
-	return s.delete(ctx, r.GetCrawlID(), crawl.Deletion{Host: host})
+	return s.delete(ctx, r.GetCrawlID(), r.GetKey(), crawl.Deletion{})
 }
 
-// delete deletes URLs of a crawl.
-func (s *Service) delete(ctx context.Context, id string, d crawl.Deletion) (*urlfrontierpb.Long, error) {
+// delete deletes URLs of a crawl, of all queues if the key is empty.
+func (s *Service) delete(ctx context.Context, id, key string, d crawl.Deletion) (*urlfrontierpb.Long, error) {
 	var urls uint64
 	err := s.with(ctx, id, false, func(c Crawl) (err error) {
-		urls, err = c.Delete(ctx, d)
-		return err
+		if key == "" {
+			urls, err = c.Delete(ctx, d)
+			return err
+		}
+		return eachHost(ctx, c, key, "", func(host string) error {
+			d.Host = host
+			n, err := c.Delete(ctx, d)
+			urls += n
+			return err
+		})
 	})
 	if err != nil && !isUnknown(err) {
 		return nil, rpcError(err)
@@ -91,11 +103,9 @@ func (s *Service) delete(ctx context.Context, id string, d crawl.Deletion) (*url
 // setQueue changes the settings of a queue. The error is inspect.ErrUnknown or ErrNoCrawl if it is not
 // known.
 func (s *Service) setQueue(ctx context.Context, id, key string, change func(*crawl.QueueSettings)) error {
-	host := hostOfKey(key)
-	if host == "" {
-		return inspect.ErrUnknown
-	}
-	return s.with(ctx, id, false, func(c Crawl) error { return c.SetQueue(ctx, host, change) })
+	return s.with(ctx, id, false, func(c Crawl) error {
+		return eachHost(ctx, c, key, "", func(host string) error { return c.SetQueue(ctx, host, change) })
+	})
 }
 
 // BlockQueueUntil implements the RPC. An unknown queue is no error.

@@ -60,6 +60,7 @@ type Service struct {
 	inactive       atomic.Bool
 	next           atomic.Uint32 // counts GetURLs, so that each begins with another crawl
 	skipped        skipLog
+	turns          turns // of the hosts of queues
 }
 
 // Start listens and serves in a goroutine until Close. An error means that it does not run; it

@@ -19,8 +19,8 @@ func (s *Service) GetURLStatus(ctx context.Context, r *urlfrontierpb.URLStatusRe
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	if !keyFits(r.GetKey(), u, r.GetUrl()) {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("the URL is not in the queue of that key"))
+	if err := checkKey(r.GetKey()); err != nil {
+		return nil, err
 	}
 	var status crawl.URLStatus
 	err = s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
@@ -33,12 +33,15 @@ func (s *Service) GetURLStatus(ctx context.Context, r *urlfrontierpb.URLStatusRe
 	if err != nil {
 		return nil, rpcError(err)
 	}
+	if key := queueOf(r.GetKey(), u, r.GetUrl()); key != "" && key != u.Host() && key != status.Key {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("the URL is not in the queue of that key"))
+	}
 	return newItem(u, crawlID(r.GetCrawlID()), &status), nil
 }
 
 // newItem returns what is known of a URL. A completed one has no date and no metadata.
 func newItem(u weburl.URL, id string, status *crawl.URLStatus) *urlfrontierpb.URLItem {
-	info := &urlfrontierpb.URLInfo{Url: u.String(), Key: u.Host(), CrawlID: id}
+	info := &urlfrontierpb.URLInfo{Url: u.String(), Key: status.Key, CrawlID: id}
 	known := &urlfrontierpb.KnownURLItem{Info: info}
 	if !status.Completed {
 		info.Metadata = newMetadata(status.Metadata)
@@ -53,19 +56,39 @@ func newItem(u weburl.URL, id string, status *crawl.URLStatus) *urlfrontierpb.UR
 	}
 }
 
-// hostOfQuery returns the host of a key; ok is false if the key names no host.
-func hostOfQuery(key string) (host string, ok bool) {
-	host = hostOfKey(key)
-	return host, host != "" || key == ""
+// listURLs calls yield for URLs of a queue, or of all if the key is empty, as c.ListURLs does.
+func listURLs(ctx context.Context, c Crawl, key string, q crawl.URLQuery,
+	yield func(weburl.URL, crawl.URLStatus) error) error {
+	if key == "" {
+		return c.ListURLs(ctx, q, yield)
+	}
+	skip, left := q.Start, q.Size
+	q.Start, q.Size = 0, 0
+	err := eachHost(ctx, c, key, "", func(host string) error {
+		q.Host = host
+		return c.ListURLs(ctx, q, func(u weburl.URL, status crawl.URLStatus) error {
+			if skip > 0 {
+				skip--
+				return nil
+			}
+			if left--; left < 0 {
+				return errListed
+			}
+			return yield(u, status)
+		})
+	})
+	if errors.Is(err, errListed) {
+		return nil
+	}
+	return err
 }
+
+// errListed ends a list that has what is wanted.
+var errListed = errors.New("the list is complete")
 
 // ListURLs implements the RPC.
 func (s *Service) ListURLs(ctx context.Context, r *urlfrontierpb.ListUrlParams,
 	stream *connect.ServerStream[urlfrontierpb.URLItem]) error {
-	host, ok := hostOfQuery(r.GetKey())
-	if !ok {
-		return nil
-	}
 	size := int(r.GetSize())
 	if size == 0 {
 		size = defaultPage
@@ -73,8 +96,8 @@ func (s *Service) ListURLs(ctx context.Context, r *urlfrontierpb.ListUrlParams,
 	to, id, sent := callOf(ctx), crawlID(r.GetCrawlID()), 0
 	to.mustRead(0)
 	err := s.with(ctx, id, false, func(c Crawl) error {
-		return c.ListURLs(ctx, crawl.URLQuery{
-			Host: host, Start: int(r.GetStart()), Size: size, Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase(),
+		return listURLs(ctx, c, r.GetKey(), crawl.URLQuery{
+			Start: int(r.GetStart()), Size: size, Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase(),
 		}, func(u weburl.URL, status crawl.URLStatus) error {
 			if s.closing.Err() != nil {
 				return errClosing()
@@ -98,14 +121,19 @@ func (s *Service) ListURLs(ctx context.Context, r *urlfrontierpb.ListUrlParams,
 
 // CountURLs implements the RPC.
 func (s *Service) CountURLs(ctx context.Context, r *urlfrontierpb.CountUrlParams) (*urlfrontierpb.Long, error) {
-	host, ok := hostOfQuery(r.GetKey())
-	if !ok {
-		return &urlfrontierpb.Long{}, nil
-	}
 	var n uint64
+	q := crawl.URLQuery{Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase()}
 	err := s.with(ctx, r.GetCrawlID(), false, func(c Crawl) (err error) {
-		n, err = c.CountURLs(ctx, crawl.URLQuery{Host: host, Filter: r.GetFilter(), IgnoreCase: r.GetIgnoreCase()})
-		return err
+		if r.GetKey() == "" {
+			n, err = c.CountURLs(ctx, q)
+			return err
+		}
+		return eachHost(ctx, c, r.GetKey(), "", func(host string) error {
+			q.Host = host
+			urls, err := c.CountURLs(ctx, q)
+			n += urls
+			return err
+		})
 	})
 	if err != nil && !isUnknown(err) {
 		return nil, rpcError(err)
@@ -121,10 +149,6 @@ func (s *Service) PurgeURLs(ctx context.Context, r *urlfrontierpb.PurgeUrlParams
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("days is %d, at most %d are allowed",
 			r.GetDays(), mostDays))
 	}
-	host, ok := hostOfQuery(r.GetKey())
-	if !ok {
-		return &urlfrontierpb.Long{}, nil
-	}
 	before := s.o.Now().Add(-time.Duration(r.GetDays()) * 24 * time.Hour)
-	return s.delete(ctx, r.GetCrawlID(), crawl.Deletion{Host: host, Before: before})
+	return s.delete(ctx, r.GetCrawlID(), r.GetKey(), crawl.Deletion{Before: before})
 }
