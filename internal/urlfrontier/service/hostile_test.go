@@ -274,10 +274,10 @@ func TestEndlessStream(t *testing.T) {
 			if rpc == "PutDiscovered" {
 				most = int64(l.Batches)
 			}
-			eventually(t, func() bool { return s.held.Load() > 0 && taken.Load() > 0 })
+			eventually(t, func() bool { return s.memory.held() > 0 && taken.Load() > 0 })
 			for range 20 {
 				time.Sleep(5 * time.Millisecond) // gives it the chance to read too much
-				if held := s.held.Load(); held > most*100 {
+				if held := s.memory.held(); held > most*1000 {
 					t.Fatalf("%d bytes are held for %d messages", held, most)
 				}
 			}
@@ -308,7 +308,7 @@ func TestHeldBytes(t *testing.T) {
 	gate := make(chan struct{})
 	f.crawls["DEFAULT"] = gated(t, f, gate)
 	l := DefaultLimits()
-	l.Stream, l.Held = 10_000, 20_000
+	l.Stream, l.Held = 40_000, 100_000
 	s := start(t, Options{Limits: l}, f)
 	const size, streams = 4000, 6
 	c := dial(t, s.Address())
@@ -329,15 +329,15 @@ func TestHeldBytes(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, func() bool { return s.held.Load() > l.Held })
+	eventually(t, func() bool { return s.memory.held() > l.Held/2 })
 	for range 20 {
 		time.Sleep(5 * time.Millisecond)
-		if held := s.held.Load(); held > l.Held+streams*(size+200) {
+		if held := s.memory.held(); held > l.Held {
 			t.Fatalf("%d bytes are held", held)
 		}
 	}
 	close(gate)
-	eventually(t, func() bool { return s.held.Load() == 0 })
+	eventually(t, func() bool { return s.memory.held() == 0 })
 }
 
 // A client that never reads its acknowledgements, or the URLs that it gets, is cut off; URLs that it
@@ -362,7 +362,7 @@ func TestSlowReaders(t *testing.T) {
 	if sent == 1_000_000 {
 		t.Error("a million items without a single acknowledgement read")
 	}
-	eventually(t, func() bool { return s.streams.Load() == 0 && s.held.Load() == 0 })
+	eventually(t, func() bool { return s.streams.Load() == 0 && s.memory.held() == 0 })
 
 	other := dial(t, start(t, Options{Limits: DefaultLimits()}, f).Address()) // this one may take its time
 	do[pbEmpty](other, "SetDelay", &urlfrontierpb.QueueDelayParams{})
@@ -526,7 +526,7 @@ func TestClose(t *testing.T) {
 	if next() != health.HealthCheckResponse_SERVING {
 		t.Error("it is not serving")
 	}
-	eventually(t, func() bool { return s.held.Load() >= 10*int64(len("http://one.test/1")) })
+	eventually(t, func() bool { return s.memory.held() >= 10*int64(len("http://one.test/1")) })
 	closed := make(chan error)
 	go func() { closed <- s.Close(context.Background()) }()
 	if next() != health.HealthCheckResponse_NOT_SERVING {
@@ -576,13 +576,13 @@ func TestGrouping(t *testing.T) {
 	const n = 1000
 	var bytes int64
 	for i := range n {
-		item := discovered(info(number("http://one.test/", i)))
-		bytes += int64(proto.Size(item))
-		if err := stream.SendMsg(item); err != nil {
+		u := info(number("http://one.test/", i))
+		bytes += messageBytes + itemBytes + bytesOf(u)
+		if err := stream.SendMsg(discovered(u)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return s.held.Load() == bytes })
+	eventually(t, func() bool { return s.memory.held() == bytes })
 	close(gate)
 	for i := range n {
 		var ack urlfrontierpb.AckMessage
@@ -615,4 +615,114 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// TestHeldMemory: streams of large messages take no more memory than the budget of all, whatever their number, and
+// however they are compressed; and idle streams that had large messages take none.
+func TestHeldMemory(t *testing.T) {
+	f := newFakeCrawls()
+	gate := make(chan struct{})
+	f.crawls["DEFAULT"] = gated(t, f, gate)
+	l := DefaultLimits()
+	l.Held = 48 << 20
+	s := start(t, Options{Limits: l}, f)
+	batch := &urlfrontierpb.DiscoveredBatch{ID: "large"}
+	for n := range 300 {
+		i := info(number("http://one.test/", n))
+		i.Metadata = map[string]*pbList{"m": {Values: []string{strings.Repeat("v", 13<<10)}}}
+		batch.Items = append(batch.Items, i)
+	}
+	text, err := proto.Marshal(batch)
+	if err != nil || len(text) > l.Batch {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(text); errors.Join(err, z.Close()) != nil {
+		t.Fatal(err)
+	}
+	frame := func(flags byte, payload []byte) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(payload))), payload...)
+	}
+	plain, compressed := frame(0, text), frame(1, packed.Bytes())
+	before := liveHeap()
+	const streams, messages = 60, 3
+	var served sync.WaitGroup
+	ended := make(chan struct{})
+	for n := range streams {
+		of := plain
+		if n%2 > 0 {
+			of = compressed
+		}
+		served.Go(func() { sendFrames(t, s.Address(), of, messages, ended) })
+	}
+	eventually(t, func() bool { return s.memory.held() > l.Held/2 })
+	most := int64(0)
+	for range 20 {
+		time.Sleep(20 * time.Millisecond)
+		most = max(most, liveHeap()-before)
+	}
+	// Besides the budget each stream has what was received and not read, and its goroutines.
+	if bound := l.Held + streams*(512<<10); most > bound || s.memory.held() > l.Held {
+		t.Errorf("%d streams hold %d KiB, want %d KiB at most", streams, most>>10, bound>>10)
+	}
+	t.Logf("%d KiB", most>>10)
+	close(gate)
+	eventually(t, func() bool {
+		n, err := f.crawls["DEFAULT"].CountURLs(t.Context(), crawl.URLQuery{})
+		return err == nil && n == 300 && s.memory.held() == 0 && s.streams.Load() == streams
+	})
+	if _, err := f.crawls["DEFAULT"].Delete(t.Context(), crawl.Deletion{}); err != nil { // the test's own memory
+		t.Fatal(err)
+	}
+	if left := liveHeap() - before; left > streams*(512<<10) {
+		t.Errorf("%d idle streams hold %d KiB", streams, left>>10)
+	}
+	close(ended)
+	served.Wait()
+}
+
+// liveHeap is how many bytes are in use.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	for range 3 { // pools are emptied in two steps
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// sendFrames sends the same bytes again and again in a PutDiscovered of a connection of its own, and leaves the
+// stream open until ended. It has no copy of them.
+func sendFrames(t *testing.T, address string, frame []byte, times int, ended <-chan struct{}) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	body, in := io.Pipe()
+	go func() {
+		for range times {
+			if _, err := in.Write(frame); err != nil {
+				return
+			}
+		}
+		<-ended
+		_ = in.Close()
+	}()
+	r, err := http.NewRequest(http.MethodPost, "http://"+address+urlfrontierpb.URLFrontierPutDiscoveredProcedure, body)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	r.Header.Set("Content-Type", "application/grpc")
+	r.Header.Set("Grpc-Encoding", "gzip")
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.Trailer.Get("Grpc-Status") != "0" {
+		t.Errorf("%v: %v", response.Trailer, err)
+	}
 }

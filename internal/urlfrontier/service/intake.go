@@ -15,7 +15,7 @@ const maxPuts = 5000
 // message is what a client has sent and what it gets for it.
 type message struct {
 	id       string
-	size     int64
+	size     int64 // bytes of memory that it takes
 	statuses []urlfrontierpb.AckMessage_Status
 	puts     []itemPut // the items that the crawls decide about
 }
@@ -39,11 +39,12 @@ type intake struct {
 	receive func() (*message, error)
 	send    func(*message) error
 
-	slots chan struct{} // has one for each message that is not acknowledged
-	ready chan *message // have been read; closed by the reader at its end
-	ended error         // why the reader ended, set before ready is closed
-	held  atomic.Int64  // bytes of messages that were read and are not acknowledged
-	freed chan struct{} // has one when bytes were released
+	claimed int64         // for the message that is being read; the reader's
+	slots   chan struct{} // has one for each message that is not acknowledged
+	ready   chan *message // have been read; closed by the reader at its end
+	ended   error         // why the reader ended, set before ready is closed
+	held    atomic.Int64  // bytes of the budget that it has
+	freed   chan struct{} // has one when bytes were released
 }
 
 // newIntake returns the intake of a stream that may have most messages that are not acknowledged.
@@ -69,7 +70,7 @@ func (i *intake) run(ctx context.Context) error {
 	end()
 	i.call.stopReading()
 	<-stopped
-	i.s.held.Add(-i.held.Load())
+	i.s.memory.giveBack(i.held.Load())
 	switch {
 	case err != nil:
 		return err
@@ -99,32 +100,91 @@ func (i *intake) read(ctx context.Context) {
 				i.call.stopReading() // Close may have come in between
 			}
 		}
-		if i.ended = i.waitForBytes(ctx); i.ended != nil {
+		payload, compressed, ok := i.call.inlet.prefix()
+		if i.ended = i.claim(ctx, payload, compressed); i.ended != nil {
 			return
 		}
-		m, err := i.receive()
+		if ok && payload > smallPayload && payload <= i.most() {
+			i.call.mustRead(i.s.o.Limits.Call + time.Duration(payload/leastRate)*time.Second)
+			until = time.Time{}
+		}
+		if ok && payload <= i.most() { // else it is not kept
+			i.call.inlet.load(payload)
+		}
+		m, err := i.decode(ctx)
 		if err != nil {
 			i.ended = err
 			return
 		}
-		i.held.Add(m.size)
-		i.s.held.Add(m.size)
 		i.ready <- m // has room for all slots
 	}
 }
 
-// waitForBytes waits until the messages that are not acknowledged are few enough bytes, or none of
-// them is this stream's.
-func (i *intake) waitForBytes(ctx context.Context) error {
-	l := &i.s.o.Limits
-	for own := i.held.Load(); own > 0 && (own > l.Stream || i.s.held.Load() > l.Held); own = i.held.Load() {
+const (
+	// perByte is how many bytes of memory a byte of a message takes: as it was read, in the buffers of its
+	// decoder, decoded, and encoded for the store.
+	perByte = 4
+	// leastRate is how many bytes of a long message have to come in a second.
+	leastRate = 64 << 10
+)
+
+// most is how many bytes a message may have, after decompression.
+func (i *intake) most() int64 {
+	if i.rpc == rpcPutDiscovered {
+		return int64(i.s.o.Limits.Batch)
+	}
+	return int64(i.s.o.Limits.Item)
+}
+
+// claim takes memory for the next message before it is read. It waits until the messages of this stream that are not
+// acknowledged are few enough bytes, and then until the budget of all streams has room.
+func (i *intake) claim(ctx context.Context, payload int64, compressed bool) error {
+	if payload > i.most() {
+		payload = 0
+	} else if compressed {
+		payload = i.most()
+	}
+	bytes := payload * perByte
+	for own := i.held.Load(); own > 0 && own+bytes > i.s.o.Limits.Stream; own = i.held.Load() {
 		select {
 		case <-i.freed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	if bytes == 0 { // there is no message
+		i.claimed = 0
+		return nil
+	}
+	if err := i.s.memory.take(ctx, bytes); err != nil {
+		return err
+	}
+	i.claimed = bytes
+	i.held.Add(bytes)
 	return nil
+}
+
+// decode receives the message that was read, and keeps of its memory what it takes in fact. That may be more than was
+// claimed, so only a few messages are decoded at a time, and none while the budget is overdrawn.
+func (i *intake) decode(ctx context.Context) (*message, error) {
+	select {
+	case i.s.decoding <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-i.s.decoding }()
+	if i.claimed > 0 {
+		if err := i.s.memory.take(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	m, err := i.receive()
+	if err != nil {
+		return nil, err
+	}
+	i.held.Add(m.size - i.claimed)
+	i.s.memory.giveBack(i.claimed - m.size)
+	return m, nil
 }
 
 // work commits and acknowledges what the reader has read, until that is all. Messages that come during
@@ -183,7 +243,7 @@ func (i *intake) acknowledge(batch []*message) error {
 				return err
 			}
 			i.held.Add(-m.size)
-			i.s.held.Add(-m.size)
+			i.s.memory.giveBack(m.size)
 			batch[n] = nil
 			<-i.slots
 		}

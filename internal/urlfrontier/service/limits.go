@@ -32,8 +32,8 @@ type Limits struct {
 
 	Items   int   // messages of a PutURLs that are not acknowledged
 	Batches int   // messages of a PutDiscovered that are not acknowledged
-	Stream  int64 // bytes of them, for one stream; one message may exceed it
-	Held    int64 // bytes of them, for all streams together; one message of each stream may exceed it
+	Stream  int64 // bytes of memory for them, for one stream; one message may exceed it
+	Held    int64 // bytes of memory for them, for all streams together
 	Lease   int   // URLs of one GetURLs
 
 	Call           time.Duration // for the request of an RPC to arrive, and for an answer to a ping
@@ -49,7 +49,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Connections: 256, ConnectionStreams: 100, Streams: 256, Calls: 256,
 		Request: 64 << 10, Item: 1 << 20, Batch: 4 << 20,
-		Items: 4096, Batches: 64, Stream: 8 << 20, Held: 256 << 20, Lease: 10_000,
+		Items: 4096, Batches: 64, Stream: 32 << 20, Held: 128 << 20, Lease: 10_000,
 		Call: 30 * time.Second, Send: 30 * time.Second, Idle: 6 * time.Hour, IdleConnection: 10 * time.Minute,
 		Silence: time.Minute,
 	}
@@ -67,6 +67,7 @@ type call struct {
 	now     func() time.Time
 	fetcher string // the name of the client as a fetcher
 	writer  *batchWriter
+	inlet   *inlet // the body of the request
 
 	mu      sync.Mutex
 	control *http.ResponseController // guarded by mu; nil: the request is over
@@ -197,7 +198,11 @@ func (s *Service) guarded(next http.Handler) http.Handler {
 			return
 		}
 		b := &batchWriter{ResponseWriter: w}
-		c := &call{control: http.NewResponseController(w), now: s.o.Now, fetcher: fetcherName(r.RemoteAddr), writer: b}
+		c := &call{
+			control: http.NewResponseController(w), now: s.o.Now, fetcher: fetcherName(r.RemoteAddr), writer: b,
+			inlet: &inlet{body: r.Body},
+		}
+		r.Body = c.inlet
 		defer c.end()
 		c.mustRead(l.Call)
 		c.mustWrite(0) // a connection of HTTP/1 keeps that of the request before

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
@@ -29,7 +28,7 @@ func (s *Service) PutURLs(ctx context.Context,
 			return nil, err
 		}
 		m := &message{
-			id: item.GetID(), size: int64(proto.Size(item)), statuses: make([]urlfrontierpb.AckMessage_Status, 1),
+			id: item.GetID(), size: messageBytes, statuses: make([]urlfrontierpb.AckMessage_Status, 1),
 		}
 		info, known := item.GetDiscovered().GetInfo(), item.GetKnown()
 		if known != nil {
@@ -57,8 +56,7 @@ func (s *Service) PutDiscovered(ctx context.Context,
 		}
 		items := batch.GetItems()
 		m := &message{
-			id: batch.GetID(), size: int64(proto.Size(batch)), puts: make([]itemPut, 0, len(items)),
-			statuses: make([]urlfrontierpb.AckMessage_Status, len(items)),
+			id: batch.GetID(), size: messageBytes + int64(len(items)*4), statuses: make([]urlfrontierpb.AckMessage_Status, len(items)),
 		}
 		for n, info := range items {
 			s.take(m, n, rpcPutDiscovered, info)
@@ -80,8 +78,25 @@ func (s *Service) take(m *message, index int, rpc string, info *urlfrontierpb.UR
 		s.skipped.skipped(s.o.Now(), skipped, info.GetUrl(), info.GetKey(), detail)
 		return nil
 	}
+	m.size += itemBytes + bytesOf(info)
 	m.puts = append(m.puts, itemPut{crawl: crawlID(info.GetCrawlID()), index: index, put: put})
 	return &m.puts[len(m.puts)-1]
+}
+
+// messageBytes and itemBytes are what a message and an item take in memory besides their texts, here and on their way
+// through the crawl.
+const messageBytes, itemBytes = 200, 600
+
+// bytesOf returns what the texts of an item take in memory, decoded and encoded for the store.
+func bytesOf(info *urlfrontierpb.URLInfo) (n int64) {
+	n = int64(len(info.GetUrl()) + len(info.GetKey()) + len(info.GetCrawlID()))
+	for key, values := range info.GetMetadata() {
+		n += 100 + int64(len(key))
+		for _, v := range values.GetValues() {
+			n += 20 + int64(len(v))
+		}
+	}
+	return 2 * n
 }
 
 // newPut makes a put of what a client says of a URL. If that cannot be, skipped is why, and not

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,8 +56,9 @@ type Service struct {
 	close    context.CancelFunc
 
 	token          atomic.Pointer[string]
-	streams, calls atomic.Int64 // at work
-	held           atomic.Int64 // bytes of messages that are not acknowledged
+	streams, calls atomic.Int64  // at work
+	memory         *budget       // for the messages of streams with puts
+	decoding       chan struct{} // has one for each message that is being decoded
 	inactive       atomic.Bool
 	next           atomic.Uint32 // counts GetURLs, so that each begins with another crawl
 	skipped        skipLog
@@ -78,6 +80,7 @@ func Start(o Options, crawls Crawls) (*Service, error) {
 	}
 	s := &Service{
 		o: o, crawls: crawls, failures: listen.NewLimiters(failureBurst, failuresPerSecond, o.Now),
+		memory: newBudget(o.Limits.Held), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		errors: connect.NewErrorWriter(), skipped: skipLog{log: o.Log, limiter: rate.NewLimiter(skipLines, skipBurst)},
 	}
 	s.token.Store(&o.Token)
@@ -126,8 +129,8 @@ func (s *Service) server() *http.Server {
 		ConnState:   s.gate.ConnState,
 		Protocols:   protocols,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: l.ConnectionStreams, MaxReceiveBufferPerConnection: 2 << 20,
-			MaxReceiveBufferPerStream: 1 << 20, SendPingTimeout: l.Silence, PingTimeout: l.Call, WriteByteTimeout: l.Send,
+			MaxConcurrentStreams: l.ConnectionStreams, MaxReceiveBufferPerConnection: 256 << 10,
+			MaxReceiveBufferPerStream: 256 << 10, SendPingTimeout: l.Silence, PingTimeout: l.Call, WriteByteTimeout: l.Send,
 		},
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       l.IdleConnection,
