@@ -250,7 +250,9 @@ func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.Sta
 	res := broken(l, x, x.Began, now)
 	d.endRemote(res)
 	d.logRequest(res, &res.page.Report)
-	d.noteEnd(res)
+	if !d.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put tells that it has ended
+		d.noteEnd(res)
+	}
 	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
 		d.fail(fmt.Errorf("put %s: %w", url, err))
 	}

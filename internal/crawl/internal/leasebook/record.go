@@ -70,8 +70,14 @@ const NoteLease, NoteAgain, NoteReport, NoteEnd = "lease", "again", "report", "e
 // Note returns the note of a lease in the start ledger: that of other requests, with what names the lease
 // before the URL. The ledger itself counts milliseconds only.
 func (r *Record) Note(kind string) string {
-	return fmt.Sprintf("%s,%d,%s,%s/%s/%d/%d/%d/%s,%s", kind, r.Line, r.Version, r.ID, r.Fetcher, r.Deadline.UnixNano(),
-		r.Given.UnixNano(), int64(r.Delay), url.QueryEscape(r.Key), r.URL)
+	b := make([]byte, 0, 160+len(r.URL)+len(r.Key))
+	b = append(strconv.AppendInt(append(append(b, kind...), ','), int64(r.Line), 10), ',')
+	b = append(append(append(append(append(b, r.Version...), ','), r.ID...), '/'), r.Fetcher...)
+	for _, n := range []int64{r.Deadline.UnixNano(), r.Given.UnixNano(), int64(r.Delay)} {
+		b = strconv.AppendInt(append(b, '/'), n, 10)
+	}
+	b = append(append(append(b, '/'), url.QueryEscape(r.Key)...), ',')
+	return string(append(b, r.URL...))
 }
 
 // Parse makes a record of a line of the start ledger; kind is that of its note, and empty if it is none of a
