@@ -79,10 +79,10 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 // MarkNames returns the names of the marks that begin with a prefix and come after a name, in rising order, at
 // most so many.
 func (s *Store) MarkNames(prefix, after string, most int) (names []string, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketMark).Cursor()
-		k, _ := c.Seek([]byte(max(prefix, after)))
-		for ; k != nil && len(names) < most && strings.HasPrefix(string(k), prefix); k, _ = c.Next() {
+	err = s.db.view(func(tx *txn) error {
+		c := tx.bucket(bucketMark).cursor()
+		k, _ := c.seek([]byte(max(prefix, after)))
+		for ; k != nil && len(names) < most && strings.HasPrefix(string(k), prefix); k, _ = c.next() {
 			if string(k) != after {
 				names = append(names, string(k))
 			}

@@ -64,7 +64,7 @@ type putGroup struct {
 	indexes  []int             // in the argument of Put
 	fetchers []string          // each once
 	keys     map[string]putKey // by host
-	joined   []queueKey        // of hosts that were in another queue
+	moved    []queueKey        // of hosts that were in another queue
 	bytes    int               // of metadata
 
 	first   int                    // index of its first in the batch

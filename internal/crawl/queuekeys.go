@@ -112,20 +112,20 @@ func (d *dispatcher) setKeys(g *putGroup) {
 		}
 		changed, err := d.keys.set(queueKey{host, k.key}, d.pending)
 		if d.fail(err); changed {
-			g.joined = append(g.joined, queueKey{host, k.key})
+			g.moved = append(g.moved, queueKey{host, k.key})
 		}
 	}
 }
 
-// joinQueues has hosts that are in another queue now take over the block, the delay and the limit of that queue, as
+// inheritSettings has hosts that are in another queue now take over the block, the delay and the limit of that queue, as
 // far as they are stricter than their own. Their puts are acknowledged when that is on disk.
-func (d *dispatcher) joinQueues(b *batch) {
+func (d *dispatcher) inheritSettings(b *batch) {
 	for _, g := range b.puts {
-		for _, k := range g.joined {
+		for _, k := range g.moved {
 			if key, err := d.keys.of(k.host); err != nil || key != k.key {
 				continue
 			}
-			set, err := d.joinQueue(k)
+			set, err := d.inherit(k)
 			if d.fail(err); set && !g.again {
 				d.pending.waiting = append(d.pending.waiting, g.done)
 				g.again = true
@@ -134,8 +134,8 @@ func (d *dispatcher) joinQueues(b *batch) {
 	}
 }
 
-// joinQueue reports whether there were settings to take over.
-func (d *dispatcher) joinQueue(k queueKey) (set bool, err error) {
+// inherit reports whether there were settings to take over.
+func (d *dispatcher) inherit(k queueKey) (set bool, err error) {
 	now := d.o.Now()
 	others, err := hostsOfQueue(d.store, k.key, "", 2)
 	if err != nil {

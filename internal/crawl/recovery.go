@@ -47,7 +47,7 @@ type recovery struct {
 	started map[uint64]requestlog.Request
 
 	logged map[uint64]bool      // those of started that are in the request log
-	past   *leasebook.Past      // the leases of fetchers
+	lent   *leasebook.History   // the leases of fetchers
 	marked []string             // the names of their marks
 	out    []leasebook.Record   // those that are still out
 	ended  []requestlog.Request // those of the others that have no outcome
@@ -62,7 +62,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
-		logged: make(map[uint64]bool), past: leasebook.NewPast(),
+		logged: make(map[uint64]bool), lent: leasebook.NewHistory(),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {
@@ -105,7 +105,7 @@ func (e *Engine) settleLastProcess() error {
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
-	if reported, ok := r.past.AddLine(s, offset); reported != nil {
+	if reported, ok := r.lent.AddLine(s, offset); reported != nil {
 		if q, ok := reported.Request(); ok { // the work on the report may have been fatal
 			r.started[offset] = q
 		}
@@ -113,7 +113,7 @@ func (r *recovery) addStarted(offset uint64, s storage.Start) {
 		return
 	} else if q, ok := parseStart(s); ok {
 		if q.Kind == requestlog.Page {
-			r.past.AddFetch(q.URL.String())
+			r.lent.AddFetch(q.URL.String())
 		}
 		q.LedgerOffset = offset
 		r.started[offset] = q

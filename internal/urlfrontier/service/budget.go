@@ -19,8 +19,8 @@ type budget struct {
 
 // claim is one who waits for memory.
 type claim struct {
-	bytes int64
-	given chan struct{} // closed
+	bytes  int64
+	served chan struct{} // closed
 }
 
 func newBudget(size int64) *budget { return &budget{size: size, free: size} }
@@ -33,7 +33,7 @@ func (b *budget) held() int64 {
 }
 
 // take waits until there is room for n bytes, and takes them; 0: until what is taken is within the budget. More than
-// the budget is given when nobody else has any. The error is that of ctx.
+// the budget is served when nobody else has any. The error is that of ctx.
 func (b *budget) take(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	c := &claim{n, make(chan struct{})}
@@ -41,7 +41,7 @@ func (b *budget) take(ctx context.Context, n int64) error {
 	b.serve()
 	b.mu.Unlock()
 	select {
-	case <-c.given:
+	case <-c.served:
 		return nil
 	case <-ctx.Done():
 	}
@@ -56,8 +56,8 @@ func (b *budget) take(ctx context.Context, n int64) error {
 	return ctx.Err()
 }
 
-// giveBack gives n bytes back; a negative number takes them at once.
-func (b *budget) giveBack(n int64) {
+// release gives n bytes back; a negative number takes them at once.
+func (b *budget) release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += n
@@ -69,12 +69,12 @@ func (b *budget) giveBack(n int64) {
 func (b *budget) serve() {
 	first := true
 	b.waiting = slices.DeleteFunc(b.waiting, func(c *claim) bool {
-		given := b.free >= 0 && c.bytes == 0 || first && (b.free >= c.bytes || b.free == b.size)
-		if first = first && (given || c.bytes == 0); given {
+		served := b.free >= 0 && c.bytes == 0 || first && (b.free >= c.bytes || b.free == b.size)
+		if first = first && (served || c.bytes == 0); served {
 			b.free -= c.bytes
-			close(c.given)
+			close(c.served)
 		}
-		return given
+		return served
 	})
 }
 

@@ -70,7 +70,7 @@ func (i *intake) run(ctx context.Context) error {
 	end()
 	i.call.stopReading()
 	<-stopped
-	i.s.memory.giveBack(i.held.Load())
+	i.s.memory.release(i.held.Load())
 	switch {
 	case err != nil:
 		return err
@@ -183,7 +183,7 @@ func (i *intake) decode(ctx context.Context) (*message, error) {
 		return nil, err
 	}
 	i.held.Add(m.size - i.claimed)
-	i.s.memory.giveBack(i.claimed - m.size)
+	i.s.memory.release(i.claimed - m.size)
 	return m, nil
 }
 
@@ -243,7 +243,7 @@ func (i *intake) acknowledge(batch []*message) error {
 				return err
 			}
 			i.held.Add(-m.size)
-			i.s.memory.giveBack(m.size)
+			i.s.memory.release(m.size)
 			batch[n] = nil
 			<-i.slots
 		}

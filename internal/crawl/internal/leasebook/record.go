@@ -63,7 +63,7 @@ func Decode(mark string, value []byte) (r Record, err error) {
 }
 
 // The kinds of notes of a lease in the start ledger: it was given or its deadline moved; the same, with
-// Again; its request has ended, and its report is worked on, of which a process may die as of a response; it
+// Again; its request has ended, and its report is worked on: a process may die of that as of a response; it
 // has ended without a report, and the request log has its request if there was one.
 const NoteLease, NoteAgain, NoteReport, NoteEnd = "lease", "again", "report", "end"
 

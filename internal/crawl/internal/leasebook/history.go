@@ -10,46 +10,46 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Past are the leases of earlier processes, by all that is left of them: marks, lines of the start ledger and
+// History are the leases of earlier processes, by all that is left of them: marks, lines of the start ledger and
 // requests of the request log. What they say later replaces what they said earlier.
-type Past struct {
-	leases map[string]*pastLease // by URL
+type History struct {
+	leases map[string]*lastLease // by URL
 	logged map[string]bool       // the ids of those whose requests are in the request log
 }
 
-// pastLease is the last lease of a URL.
-type pastLease struct {
+// lastLease is the last lease of a URL.
+type lastLease struct {
 	Record
 	ended bool // the start ledger says so
 }
 
-// NewPast returns a past without leases.
-func NewPast() *Past {
-	return &Past{leases: make(map[string]*pastLease), logged: make(map[string]bool)}
+// NewHistory returns a history without leases.
+func NewHistory() *History {
+	return &History{leases: make(map[string]*lastLease), logged: make(map[string]bool)}
 }
 
 // Len returns how many leases there are.
-func (p *Past) Len() int { return len(p.leases) }
+func (p *History) Len() int { return len(p.leases) }
 
 // AddMark takes a mark. The error is storage.ErrCorrupt.
-func (p *Past) AddMark(name string, value []byte) error {
+func (p *History) AddMark(name string, value []byte) error {
 	r, err := Decode(name, value)
 	if err == nil {
-		p.leases[r.URL] = &pastLease{Record: r}
+		p.leases[r.URL] = &lastLease{Record: r}
 	}
 	return err
 }
 
 // AddLine takes a line of the start ledger; false: its note is not that of a lease. If the line says that a
 // report is worked on, its lease is returned.
-func (p *Past) AddLine(s storage.Start, offset uint64) (reported *Record, ok bool) {
+func (p *History) AddLine(s storage.Start, offset uint64) (reported *Record, ok bool) {
 	kind, r := Parse(s, offset)
 	last := p.leases[r.URL]
 	switch kind {
 	case "":
 		return nil, false
 	case NoteLease, NoteAgain:
-		p.leases[r.URL] = &pastLease{Record: r}
+		p.leases[r.URL] = &lastLease{Record: r}
 		return nil, true
 	case NoteReport:
 		reported = &r
@@ -61,18 +61,18 @@ func (p *Past) AddLine(s storage.Start, offset uint64) (reported *Record, ok boo
 }
 
 // AddFetch takes note that amble itself has requested a URL after its lease.
-func (p *Past) AddFetch(url string) { delete(p.leases, url) }
+func (p *History) AddFetch(url string) { delete(p.leases, url) }
 
 // AddLogged takes a request that is in the request log.
-func (p *Past) AddLogged(q *requestlog.Request) { p.logged[q.Lease] = true }
+func (p *History) AddLogged(q *requestlog.Request) { p.logged[q.Lease] = true }
 
 // IsLogged reports whether the request of a lease is in the request log.
-func (p *Past) IsLogged(id string) bool { return p.logged[id] }
+func (p *History) IsLogged(id string) bool { return p.logged[id] }
 
 // Settle returns the leases that are still out, and the requests of those that are not and have no outcome:
 // requests that are logged, and those of leases that have run out, whose end nobody saw. isOpen reports
 // whether a URL is known and has no outcome since a second.
-func (p *Past) Settle(now time.Time, isOpen func(u weburl.URL, since time.Time) (bool, error)) (
+func (p *History) Settle(now time.Time, isOpen func(u weburl.URL, since time.Time) (bool, error)) (
 	out []Record, ended []requestlog.Request, err error,
 ) {
 	for _, url := range slices.Sorted(maps.Keys(p.leases)) {

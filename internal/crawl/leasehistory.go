@@ -17,19 +17,19 @@ func (r *recovery) openLeases() error {
 	marks, err := r.store.Marks(leasebook.Mark)
 	for name, value := range marks {
 		r.marked = append(r.marked, name)
-		err = errors.Join(err, r.past.AddMark(name, value))
+		err = errors.Join(err, r.lent.AddMark(name, value))
 	}
 	return err
 }
 
 // readLogged reads which of the requests of the ledger and of the leases are in the request log.
 func (r *recovery) readLogged(dir string, committed uint64) error {
-	if len(r.started)+r.past.Len() == 0 {
+	if len(r.started)+r.lent.Len() == 0 {
 		return nil
 	}
 	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: committed}, func(q *requestlog.Request) error {
 		if q.Lease != "" {
-			r.past.AddLogged(q)
+			r.lent.AddLogged(q)
 		} else {
 			r.logged[q.LedgerOffset] = true
 		}
@@ -41,14 +41,14 @@ func (r *recovery) readLogged(dir string, committed uint64) error {
 // isLogged reports whether a request of an earlier process is in the request log.
 func (r *recovery) isLogged(q *requestlog.Request) bool {
 	if q.Lease != "" {
-		return r.past.IsLogged(q.Lease)
+		return r.lent.IsLogged(q.Lease)
 	}
 	return r.logged[q.LedgerOffset]
 }
 
 // settleLeases decides which leases are still out. The hosts of the others have a restart hold.
 func (r *recovery) settleLeases() (err error) {
-	if r.out, r.ended, err = r.past.Settle(r.opened, r.isOpenSince); err != nil {
+	if r.out, r.ended, err = r.lent.Settle(r.opened, r.isOpenSince); err != nil {
 		return err
 	}
 	for i := range r.ended {
