@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"math"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -76,13 +77,51 @@ func (b *budgets) countPage(h *host, head *storage.Head) {
 }
 
 // uncountPage takes back the count of a page that was not fetched.
-func (s *scheduler) uncountPage(h *host, became storage.State, now instant) {
+func (s *scheduler) uncountPage(h *host, head *storage.Head, became storage.State, now instant) {
 	if became == storage.Fetched {
 		return
 	}
+	s.budgets.uncountSitemap(h, head)
 	h.fetched--
 	s.budgets.domains[h.domain].fetched--
 	s.reviveDomain(h.domain, maxRevived, now)
+}
+
+// sitemapShare is the part of a budget of pages that sitemaps may take: one in so many.
+const sitemapShare = 4
+
+// countSitemap counts a request for a URL if it is one for a sitemap, and reports whether the host may have it: an
+// index may name any number of sitemaps, and those of a host of few pages are to cost it no page. A sitemap that is
+// fetched again does not count. A byte has to do for the count: of many sitemaps, one of so many counts, by their
+// ordinals, which are in a row.
+func (b *budgets) countSitemap(h *host, head *storage.Head) bool {
+	if !head.Sitemap || head.Last.State == storage.Fetched || b.o.MaxSitemaps == 0 {
+		return true
+	}
+	most, unit := b.sitemaps(h)
+	if uint32(h.sitemaps)*unit >= most {
+		return false
+	}
+	if head.Ordinal%unit == 0 {
+		h.sitemaps++
+	}
+	return true
+}
+
+// uncountSitemap takes back the count of a sitemap that was not fetched.
+func (b *budgets) uncountSitemap(h *host, head *storage.Head) {
+	if _, unit := b.sitemaps(h); head.Sitemap && head.Last.State != storage.Fetched && head.Ordinal%unit == 0 {
+		h.sitemaps -= min(h.sitemaps, 1)
+	}
+}
+
+// sitemaps returns how many sitemaps a host may have, and how many count as one.
+func (b *budgets) sitemaps(h *host) (most, unit uint32) {
+	most = uint32(b.o.MaxSitemaps)
+	if budget := b.budget(h); budget > 0 {
+		most = min(most, max(budget/sitemapShare, 1))
+	}
+	return most, most/math.MaxUint8 + 1
 }
 
 // setOverBudget sets a dormant host aside until there is room in its budget.

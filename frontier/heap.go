@@ -210,7 +210,7 @@ func (h recrawlHeap) top() *host {
 const (
 	inNoHeap      uint8 = iota
 	inDormantHeap       // the host is not active
-	inActiveHeap        // the host is active
+	inActiveHeap        // the host is active; plus the lane of the heap
 )
 
 // recrawlHeap is the heap of recrawls that a host is in.
@@ -218,12 +218,14 @@ func (q *laneQueues) recrawlHeap(h *host) *recrawlHeap {
 	if h.recrawlList == inDormantHeap {
 		return &q.dormantRecrawls
 	}
-	return &q.activeRecrawls[h.recrawlLane]
+	return &q.activeRecrawls[h.recrawlList-inActiveHeap]
 }
 
 // pushRecrawl adds a host to one of the heaps.
 func (q *laneQueues) pushRecrawl(h *host, which uint8, key instant) {
-	h.recrawlList, h.recrawlAt, h.recrawlLane = which, key, h.lane
+	if h.recrawlList, h.recrawlAt = which, key; which == inActiveHeap {
+		h.recrawlList += uint8(h.lane)
+	}
 	heap.Push(q.recrawlHeap(h), h)
 }
 

@@ -46,9 +46,9 @@ type host struct {
 	recrawlIndex int32
 	recrawlList  uint8
 
-	lane        lane // as of the last call of schedule
-	heapLane    lane // of the heap that it is in
-	recrawlLane lane // of the heap of recrawls that it is in
+	sitemaps uint8 // that this process has requested, in parts of the most: see budgets.countSitemap
+	lane     lane  // as of the last call of schedule
+	heapLane lane  // of the heap that it is in
 }
 
 // hostMarks say in which lists and counts a host is: in one byte, because there are many hosts.

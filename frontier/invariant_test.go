@@ -286,7 +286,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 		c.ready++
 		ok = f.lanes.ready[h.heapLane].holds(h)
 	case waitingToRecrawl:
-		ok = h.recrawlList == inActiveHeap
+		ok = h.recrawlList >= inActiveHeap
 	case loading:
 		ok = a.loading
 	case resolving:

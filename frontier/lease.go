@@ -309,7 +309,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	} else {
 		f.recrawls.putBack(h, q, out)
 	}
-	f.uncountPage(h, outcome.State, f.instant(now))
+	f.uncountPage(h, head, outcome.State, f.instant(now))
 	if r.Sent {
 		f.results.update(h, now, 1, r.Bytes)
 	}

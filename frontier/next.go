@@ -179,6 +179,9 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 	if !known {
 		return t.s.matches.lease(h, q, head, recrawl)
 	}
+	if no.State == storage.Queued && !t.s.budgets.countSitemap(h, head) {
+		no = storage.Outcome{State: storage.Excluded, Reason: storage.ReasonSitemaps}
+	}
 	if no.State != storage.Queued {
 		no.At = t.now
 		t.s.recrawls.keepHistory(h, head, &no)

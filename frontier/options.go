@@ -32,6 +32,7 @@ type Options struct {
 	MaxAttempts  uint8         // failed attempts before a URL fails
 	RetryDelay   time.Duration // before the second attempt; doubles with each
 	HostBudget   uint32        // pages fetched from a host, over all runs; 0: no limit
+	MaxSitemaps  int           // sitemaps requested of a host by one process, and a quarter of its budget; 0: no limit
 	DomainBudget uint32        // pages fetched from all hosts of a registrable domain; 0: no limit
 	Session      int           // requests to a host in a row before it makes room for others; 0: no limit
 	Workers      int           // the most requests in flight; 0: unknown, and all hosts count as quick
@@ -63,7 +64,7 @@ func DefaultOptions() Options {
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"},
 		Obey: true, Walls: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
-		Heads: 12, RecrawlShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+		Heads: 12, RecrawlShare: 0.5, MaxSitemaps: 10_000, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
 

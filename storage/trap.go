@@ -29,12 +29,14 @@ const (
 	TrapSameContent Trap = 8  // found on one of many pages with the same content
 	TrapHostURLs    Trap = 9  // the host has the most URLs allowed
 	TrapRefresh     Trap = 10 // the target of a refresh that leads on and on
-	numTraps             = 11
+	TrapHosts       Trap = 11 // on a new host of a registrable domain that has the most hosts allowed
+	numTraps             = 12
 )
 
 var trapNames = [numTraps]string{
 	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
 	"queries of a path", "session id", "same content", "URLs of the host", "refresh",
+	"hosts of the domain",
 }
 
 // String returns the name that reports use.

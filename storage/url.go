@@ -75,6 +75,7 @@ const (
 	ReasonOptOut    Reason = 11 // its site opted out
 	ReasonUsage     Reason = 12 // consent.policy, by what its site says about the use of it
 	ReasonLeaseLost Reason = 13 // the leases of fetchers ran out; Outcome.Note names the last one
+	ReasonSitemaps  Reason = 14 // a sitemap of a host that has had as many as it may
 	ReasonFetch     Reason = 64
 )
 

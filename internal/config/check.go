@@ -131,6 +131,7 @@ func (k *checker) limits() {
 	between(k, "traps.query_parameters", t.QueryParameters, 0, weburl.MaxLength)
 	between(k, "traps.queries_per_path", t.QueriesPerPath, 0, math.MaxInt32)
 	between(k, "traps.same_digest", t.SameDigest, 0, math.MaxInt32)
+	between(k, "traps.domain_hosts", t.DomainHosts, 0, math.MaxInt32)
 	if s.MaxSize != 0 && (s.MaxSize < 16*MiB || s.MaxSize > 1024*TiB) {
 		k.reject("storage.max_size", "want 0, or 16MiB to 1024TiB")
 	}

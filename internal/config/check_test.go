@@ -69,6 +69,8 @@ func TestRanges(t *testing.T) {
 		{"traps.query_parameters", "-1", "2049", "0 to 2048"},
 		{"traps.queries_per_path", "-1", "2147483648", "0 to 2147483647"},
 		{"traps.same_digest", "-1", "2147483648", "0 to 2147483647"},
+		{"traps.domain_hosts", "-1", "2147483648", "0 to 2147483647"},
+		{"sitemaps.max_files", "-1", "65536", "0 to 65535"},
 		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
 		{"storage.min_free", "1025TiB", "2000TiB", "0B to 1024TiB"},
 		{"urlfrontier.delay", "-1ns", "169h", "0s to 168h"},

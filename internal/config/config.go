@@ -89,6 +89,7 @@ type Traps struct {
 	SameDigest       int  `mapstructure:"same_digest"`       // pages of a host with the same content
 	Calendar         bool `mapstructure:"calendar"`          // dates far from today
 	Refresh          bool `mapstructure:"refresh"`           // a refresh to the path of its page with another query
+	DomainHosts      int  `mapstructure:"domain_hosts"`      // hosts of a registrable domain, with scope.mode any
 	SessionIDs       bool `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
 	// parameters with a session id, besides the well-known ones
 	SessionNames []string `mapstructure:"session_names"`
@@ -173,7 +174,8 @@ func Default() Config {
 			PathDepth: o.Traps.PathDepth, RepeatedSegments: o.Traps.RepeatedSegments,
 			QueryParameters: o.Traps.QueryParameters, QueriesPerPath: o.Storage.MaxQueries,
 			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, Refresh: o.Traps.Refresh,
-			SessionIDs: len(o.SessionNames) > 0, SessionNames: []string{},
+			DomainHosts: o.MaxDomainHosts,
+			SessionIDs:  len(o.SessionNames) > 0, SessionNames: []string{},
 		},
 		Robots: Robots{
 			ProductToken: f.Tokens[0], FallbackTokens: []string{}, Obey: f.Obey, ObeyNoFollow: o.NoFollow,
@@ -187,7 +189,7 @@ func Default() Config {
 		},
 		Sitemaps: Sitemaps{
 			Follow: o.Sitemaps.Follow, Guess: o.Sitemaps.Guess, Feeds: o.Sitemaps.Feeds,
-			MaxURLs: o.Sitemaps.Lists.MaxItems, MaxSize: ByteSize(o.Sitemaps.Lists.MaxBytes),
+			MaxFiles: f.MaxSitemaps, MaxURLs: o.Sitemaps.Lists.MaxItems, MaxSize: ByteSize(o.Sitemaps.Lists.MaxBytes),
 		},
 		Retry:   Retry{MaxAttempts: int(f.MaxAttempts), Delay: f.RetryDelay},
 		Recrawl: defaultRecrawl(&o),

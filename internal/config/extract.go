@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -34,11 +35,13 @@ const maxExtractRules = 1000
 
 // Sitemaps says which lists of URLs are read, and how far.
 type Sitemaps struct {
-	Follow  bool     `mapstructure:"follow"`   // sitemaps named by a robots.txt, a link or an index, or found as pages
-	Guess   bool     `mapstructure:"guess"`    // fetch /sitemap.xml if robots.txt names none
-	Feeds   bool     `mapstructure:"feeds"`    // RSS, Atom and JSON feeds
-	MaxURLs int      `mapstructure:"max_urls"` // per file
-	MaxSize ByteSize `mapstructure:"max_size"` // per file, decompressed
+	Follow bool `mapstructure:"follow"` // sitemaps named by a robots.txt, a link or an index, or found as pages
+	Guess  bool `mapstructure:"guess"`  // fetch /sitemap.xml if robots.txt names none
+	Feeds  bool `mapstructure:"feeds"`  // RSS, Atom and JSON feeds
+	// sitemaps of a host, and of an index
+	MaxFiles int      `mapstructure:"max_files"`
+	MaxURLs  int      `mapstructure:"max_urls"` // per file
+	MaxSize  ByteSize `mapstructure:"max_size"` // per file, decompressed
 }
 
 // lists checks what is extracted from pages, sitemaps and feeds.
@@ -46,6 +49,7 @@ func (k *checker) lists() {
 	between(k, "extract.max_links", k.c.Extract.MaxLinks, 1, 1_000_000)
 	between(k, "extract.max_depth", k.c.Extract.MaxDepth, 1, 512)
 	k.extractRules()
+	between(k, "sitemaps.max_files", k.c.Sitemaps.MaxFiles, 0, math.MaxUint16)
 	between(k, "sitemaps.max_urls", k.c.Sitemaps.MaxURLs, 1, 10_000_000)
 	between(k, "sitemaps.max_size", k.c.Sitemaps.MaxSize, 1*KiB, 1*GiB)
 }

@@ -45,20 +45,21 @@ type store interface {
 // what a crawl consists of, and wires the roles to each other; its other methods reach the
 // dispatcher by the mailbox. Status may be called by any goroutine at any time.
 type Engine struct {
-	o        Options // complete; immutable
-	log      *slog.Logger
-	store    store
-	space    *diskSpace
-	files    *outputFiles // nil: not open yet
-	encoder  *archive.Encoder
-	shared   *Shared
-	share    *share      // the engine's part of it; the dispatcher's during a Run
-	bodies   *bodies     // that the store does not know of yet
-	ledger   ledger      // the dispatcher's during a Run
-	requests *requestLog // the dispatcher's during a Run; nil: not open yet
-	plan     *recrawl.Plan
-	crashes  *crashes
-	observer Observer // nil: nobody
+	o           Options // complete; immutable
+	log         *slog.Logger
+	store       store
+	space       *diskSpace
+	files       *outputFiles // nil: not open yet
+	encoder     *archive.Encoder
+	shared      *Shared
+	share       *share       // the engine's part of it; the dispatcher's during a Run
+	bodies      *bodies      // that the store does not know of yet
+	domainHosts *domainHosts // nil: there is no limit
+	ledger      ledger       // the dispatcher's during a Run
+	requests    *requestLog  // the dispatcher's during a Run; nil: not open yet
+	plan        *recrawl.Plan
+	crashes     *crashes
+	observer    Observer // nil: nobody
 
 	live      atomic.Pointer[inForce]
 	scope     atomic.Pointer[frontier.Scope]
@@ -333,6 +334,9 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
+	if e.o.Mode == frontier.ModeAny {
+		e.domainHosts = newDomainHosts(e.o.MaxDomainHosts)
+	}
 	fo := e.o.Frontier
 	if e.o.Journal != nil && e.o.Cluster != nil {
 		fo.Owns = e.o.Journal.Owns
@@ -349,6 +353,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		if err := f.Restore(h, e.o.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
+		e.domainHosts.restore(h.Name)
 		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}

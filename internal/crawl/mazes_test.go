@@ -1,11 +1,15 @@
 package crawl
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/zoo"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -48,6 +52,93 @@ func TestRefreshMaze(t *testing.T) {
 		refused := refusals(t, o.DataDir, w.zoo.Host("refreshes"))
 		if len(refused) != 1 || refused[storage.TrapRefresh].Count != 2*pages {
 			t.Errorf("refused %v, want %d refreshes", refused, 2*pages)
+		}
+	})
+}
+
+// TestSitemapMaze: indexes of sitemaps take no page from the budget of a host that has pages, and at most a quarter
+// of it in all.
+func TestSitemapMaze(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		const pages, budget = 20, 40
+		w.addSite(t, "sitemaps", zoo.SitemapMaze(100, pages))
+		o := w.options(t)
+		o.Frontier.HostBudget = budget
+		crawl(t, o, w.seeds...)
+		var order []string
+		requests := make(map[string]int)
+		for _, v := range w.visits["sitemaps"]() {
+			kind, _, _ := strings.Cut(strings.TrimPrefix(v.Target, "/"), "/")
+			kind, _, _ = strings.Cut(kind, "-")
+			requests[kind]++
+			order = append(order, kind)
+		}
+		if requests["page"] != pages || requests["map"] > budget/4 || requests["map"] < 2 {
+			t.Errorf("requests by kind: %v, of %d pages", requests, pages)
+		}
+		if first, last := slices.Index(order, "map"), lastIndex(order, "page"); slices.Contains(order[first+1:last], "map") {
+			t.Errorf("a sitemap that an index names came before a page: %v", order)
+		}
+	})
+}
+
+func lastIndex(list []string, text string) int {
+	last := -1
+	for i := range list {
+		if list[i] == text {
+			last = i
+		}
+	}
+	return last
+}
+
+// TestDomainHosts: links to hosts of a domain that has as many as it may have lead nowhere; other domains, and hosts
+// that are known, are as before.
+func TestDomainHosts(t *testing.T) {
+	t.Parallel()
+	d := newDomainHosts(100)
+	d.restore("known.wild.example")
+	taken := 0
+	for i := range 1000 {
+		if d.add(fmt.Sprintf("h%d.wild.example", i)) {
+			taken++
+		}
+	}
+	if taken < 95 || taken > 99 {
+		t.Errorf("%d hosts of a domain were taken, want 99", taken)
+	}
+	if !d.add("known.wild.example") || !d.add("h3.wild.example") || !d.add("www.other.example") {
+		t.Error("a known host, or one of another domain, is refused")
+	}
+	if d := newDomainHosts(0); !d.add("any.example") {
+		t.Error("without a limit a host is refused")
+	}
+}
+
+// TestWildcardDomain: a crawl without a scope follows the links of a domain with a wildcard in the DNS to as many
+// hosts as traps.domain_hosts says.
+func TestWildcardDomain(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var sites []testweb.Site
+		for i := range 30 {
+			next := testweb.Page("home", fmt.Sprintf("//h%d.wild.example/", i+1))
+			sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.wild.example", i), Handler: testweb.Routes{"/": next}})
+		}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Mode, o.MaxDomainHosts = frontier.ModeAny, 10
+		crawl(t, o, web.URL("h0.wild.example", "/"))
+		visited := 0
+		for _, site := range sites {
+			if web.ServedBy(site.Host) > 0 {
+				visited++
+			}
+		}
+		if visited != 10 {
+			t.Errorf("%d hosts were visited, want 10", visited)
 		}
 	})
 }

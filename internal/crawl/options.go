@@ -46,9 +46,11 @@ type Options struct {
 	Consent          consent.Policy // what is done about pages whose use is refused
 	TDMFiles         bool           // TDM files are read, also if Consent does not depend on them
 
-	URLs         weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
-	Traps        frontier.TrapOptions
-	SessionNames []string // parameters that carry session ids; none: they are not looked for
+	URLs  weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
+	Traps frontier.TrapOptions
+	// MaxDomainHosts is how many hosts of a registrable domain links may lead to, with ModeAny; 0: any number.
+	MaxDomainHosts int
+	SessionNames   []string // parameters that carry session ids; none: they are not looked for
 
 	// IgnoreRobots is for crawls whose remote fetchers decide everything, as the clients of
 	// URLFrontier do: no robots.txt is fetched and none counts, no name is looked up, and a fetcher
@@ -116,8 +118,9 @@ func DefaultOptions() Options {
 		Traps: frontier.TrapOptions{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,
 		},
-		SessionNames: frontier.SessionNames(),
-		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
+		MaxDomainHosts: 10_000,
+		SessionNames:   frontier.SessionNames(),
+		Frontier:       frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),
 		Sitemaps: SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()},
 		Archive:  archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),

@@ -313,7 +313,7 @@ func (w *worker) takeDocument(res *result, doc *extract.Page) {
 		case link.NoFollow && w.o.NoFollow:
 		case link.Kind == extract.Sitemap:
 			if w.o.Sitemaps.Follow {
-				w.findSitemap(res, w.discovery(res, link.URL, 0))
+				w.findSitemap(res, w.sitemap(res, link.URL))
 			}
 		case !ok:
 			w.tally.Outside.Add(1)
@@ -355,6 +355,9 @@ func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Foun
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
 func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
 	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && !w.hosts.add(u.Host()) {
+		t = storage.TrapHosts
+	}
 	w.refuse(res, u, t)
 	return t
 }
@@ -362,7 +365,11 @@ func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
 // refuse has the store count a URL that leads into a trap. It reports whether it does.
 func (w *worker) refuse(res *result, u weburl.URL, t storage.Trap) bool {
 	if t != storage.NoTrap {
-		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: t, URL: u})
+		host := u.Host()
+		if t == storage.TrapHosts { // it is not known, so the count is that of the page
+			host = res.lease.HostName
+		}
+		res.refused = append(res.refused, storage.Refused{Host: host, Reason: t, URL: u})
 	}
 	return t != storage.NoTrap
 }

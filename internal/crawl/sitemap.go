@@ -23,12 +23,16 @@ type SitemapOptions struct {
 }
 
 const (
-	// sitemapPriority puts the sitemaps of a host before its pages.
+	// sitemapPriority puts sitemaps before the pages of the host: the first firstSitemaps of its robots.txt.
 	sitemapPriority = 20
+	firstSitemaps   = 2
+	// lateSitemap is the priority of all others: an index may name thousands. They wait until no page is left,
+	// whatever priority a sitemap gives it.
+	lateSitemap = -pagePriorities - 1
 	// pagePriorities is how far the priority of a sitemap moves a page up or down.
 	pagePriorities = 5
-	// maxNesting is how many indexes may lead from one to the next. sitemaps.org allows one.
-	maxNesting = 3
+	// maxNesting is how many indexes may lead to a sitemap: an index names sitemaps only (sitemaps.org).
+	maxNesting = 1
 	// maxAnnounced is how many sitemaps of one robots.txt are taken.
 	maxAnnounced = 1000
 	// listBatch is how many URLs of a list are committed together with its outcome, if it has no
@@ -47,9 +51,13 @@ func (w *worker) takeAnnounced(job *frontier.RobotsJob, texts []string, res *res
 	if len(texts) == 0 && w.o.Sitemaps.Guess {
 		texts = []string{job.Origin.URL("/sitemap.xml").String()}
 	}
-	for _, text := range texts[:min(len(texts), maxAnnounced)] {
+	for i, text := range texts[:min(len(texts), maxAnnounced)] {
+		priority := int8(lateSitemap)
+		if i < firstSitemaps {
+			priority = sitemapPriority
+		}
 		if u, err := weburl.Parse(text); err == nil {
-			w.findSitemap(res, storage.Found{URL: u, At: res.robots.End})
+			w.findSitemap(res, storage.Found{URL: u, At: res.robots.End, Priority: priority})
 		}
 	}
 }
@@ -60,8 +68,15 @@ func (w *worker) findSitemap(res *result, f storage.Found) {
 		w.tally.Outside.Add(1)
 		return
 	}
-	f.Fingerprint, f.Sitemap, f.Priority = w.store.Fingerprint(f.URL), true, sitemapPriority
+	f.Fingerprint, f.Sitemap = w.store.Fingerprint(f.URL), true
 	res.found = append(res.found, f)
+}
+
+// sitemap returns the discovery of a sitemap that a page links to.
+func (w *worker) sitemap(res *result, u weburl.URL) storage.Found {
+	f := w.discovery(res, u, 0)
+	f.Priority = lateSitemap
+	return f
 }
 
 // maxBody bounds the body of a page; 0 is the usual bound.
@@ -151,10 +166,11 @@ func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
 // listTaker takes the URLs of one list.
 type listTaker struct {
 	*worker
-	res   *result
-	depth uint16
-	bytes int       // of the URLs in res
-	order hostOrder // of the URLs before them
+	res      *result
+	depth    uint16
+	bytes    int       // of the URLs in res
+	sitemaps int       // that the list names
+	order    hostOrder // of the URLs before them
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
@@ -193,11 +209,11 @@ func (t *listTaker) takeSitemap(item *extract.Item) {
 	if h.Sitemap {
 		nesting = h.Depth + 1
 	}
-	if nesting > maxNesting {
+	if t.sitemaps++; nesting > maxNesting || t.sitemaps > t.o.Frontier.MaxSitemaps && t.o.Frontier.MaxSitemaps > 0 {
 		return
 	}
 	f := t.discovery(t.res, item.URL, nesting)
-	f.Modified = t.modified(item)
+	f.Modified, f.Priority = t.modified(item), lateSitemap
 	t.findSitemap(t.res, f)
 }
 

@@ -98,8 +98,8 @@ func TestSitemaps(t *testing.T) {
 			frequency storage.Frequency
 		}{
 			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0}, "/list.txt": {storage.Fetched, 0, sitemapPriority, true, 0},
-			"/gone.xml": {storage.Failed, 0, sitemapPriority, true, 0}, "/one.xml": {storage.Fetched, 1, sitemapPriority, true, 0},
-			"/two.xml.gz": {storage.Fetched, 1, sitemapPriority, true, 0}, "/private/map.xml": {storage.Denied, 1, sitemapPriority, true, 0},
+			"/gone.xml": {storage.Failed, 0, lateSitemap, true, 0}, "/one.xml": {storage.Fetched, 1, lateSitemap, true, 0},
+			"/two.xml.gz": {storage.Fetched, 1, lateSitemap, true, 0}, "/private/map.xml": {storage.Denied, 1, lateSitemap, true, 0},
 			"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
 			"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
 		}

@@ -112,7 +112,8 @@ type worker struct {
 	scope     func() *frontier.Scope
 	live      func() *inForce
 	sessions  *frontier.Sessions
-	recrawls  bool // there is a recrawl plan
+	hosts     *domainHosts // nil: there is no limit
+	recrawls  bool         // there is a recrawl plan
 	tally     *tally.Tally
 	observer  Observer // nil: nobody
 	crashes   *crashes
@@ -141,6 +142,7 @@ func (e *Engine) newWorker() *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.shared.client, encoder: e.encoder, scope: e.scope.Load,
 		live:     e.live.Load,
+		hosts:    e.domainHosts,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts), recent: e.bodies,
 		marks: e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,

@@ -26,6 +26,7 @@ func reasonNames() []string {
 		storage.ReasonOptOut:    "opt_out",
 		storage.ReasonUsage:     "usage",
 		storage.ReasonLeaseLost: "lease_lost",
+		storage.ReasonSitemaps:  "sitemaps",
 	}
 }
 

@@ -83,3 +83,25 @@ func RefreshMaze(n int) Site {
 		return textPage(target, append(numberedTargets("/verify/%d", n), numberedTargets("/next/%d", n)...)...), false
 	}
 }
+
+// SitemapMaze returns a site whose index names n sitemaps, each of which is an index of n more, without end. Its
+// first page links to pages.
+func SitemapMaze(n, pages int) Site {
+	return func(_, target string, _ time.Time) (string, bool) {
+		switch {
+		case target == "/robots.txt":
+			return closing("200 OK", "", "text/plain", "Sitemap: /map\n"), false
+		case strings.HasPrefix(target, "/map"):
+			var b strings.Builder
+			b.WriteString("<sitemapindex>")
+			for i := range n {
+				fmt.Fprintf(&b, "<sitemap><loc>%s-%d</loc></sitemap>", target, i)
+			}
+			b.WriteString("</sitemapindex>")
+			return closing("200 OK", "", "application/xml", b.String()), false
+		case target == "/":
+			return textPage(target, numberedTargets("/page/%d", pages)...), false
+		}
+		return textPage(target), false
+	}
+}
