@@ -258,7 +258,7 @@ func (f *Frontier) EndRequest(id uint64, r RequestEnd) error {
 
 // endPageRequest ends the request of a Page lease.
 func (s *scheduler) endPageRequest(out *outstanding, r *RequestEnd) {
-	out.behindWall = s.results.observeWall(out.host, r)
+	out.behindWall = s.results.observeWall(out.host, r, &out.lease.Head.Last)
 	s.endRequest(out, &r.Report)
 }
 

@@ -42,7 +42,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	}
 	defer f.gate.end(out, &r.Report)
 	if r.Wall.Status != 0 {
-		f.results.observeWall(out.host, &r.RequestEnd)
+		f.results.observeWall(out.host, &r.RequestEnd, &out.lease.Head.Last)
 	}
 	f.endRequest(out, &r.Report)
 	f.lanes.end(out, f.instant(r.End))

@@ -167,6 +167,9 @@ func (s *scheduler) schedule(h *host, now instant) {
 	if !hasAddress {
 		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
 	}
+	if !work && recrawlAt == never {
+		s.concludeWall(h, now)
+	}
 	switch {
 	case s.memory.retires(h, soonest, work || recrawlAt < never, now):
 		s.retire(h, wake, work)

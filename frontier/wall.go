@@ -32,9 +32,9 @@ func (f *Frontier) TakeWalls() []WallBegun {
 	return w
 }
 
-// observeWall takes what a response says about a wall, and sets what the signal of a response of a
+// observeWall takes what a response to a URL, whose last outcome is given, says about a wall, and sets what the signal of a response of a
 // wall, or of what may be one, is. It reports whether the response is that of a wall.
-func (rs *results) observeWall(h *host, r *RequestEnd) bool {
+func (rs *results) observeWall(h *host, r *RequestEnd, before *storage.Outcome) bool {
 	a := h.active
 	if !rs.o.Walls || !r.answered() {
 		return false
@@ -42,12 +42,11 @@ func (rs *results) observeWall(h *host, r *RequestEnd) bool {
 	if last := a.polite.LastEnd(); !last.IsZero() {
 		r.Wall.Gap = r.End.Sub(last)
 	}
+	r.Wall.Again = before.State == storage.Retrying && before.Reason == storage.ReasonWall
 	v := a.wall.Observe(r.End, r.Wall)
 	switch {
 	case v.Stand == wall.Begins:
-		rs.walls = append(rs.walls, WallBegun{
-			Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document(),
-		})
+		rs.beginWall(h, v)
 		r.Signal = politeness.SignalWalled
 	case v.Stand == wall.Walled && v.Sign != wall.SignPage && r.Wall.Status > 0: // without a response the host fails
 		r.Signal = politeness.SignalWalled
@@ -92,15 +91,55 @@ func (b *base) headsOf(a *active) int {
 }
 
 // takeNext takes the next URL of a queue. While a wall is suspected, one comes first whose response
-// tells whether there is one: that was not refused yet, in a section that has something to tell.
+// tells whether there is one: that was not refused yet, in a section that has something to tell. A probe
+// is of a page in a section that answered before, or at least in one that has not refused: if the wall is
+// a mistake, or is gone, that shows at once. When it has ended, such pages come first too.
 func (h *host) takeNext(q *originQueue) (storage.Head, queue.Kind) {
-	if !h.active.wall.Suspects() {
+	w := &h.active.wall
+	answered := func(requestURI string, _ time.Time) bool { return w.Answered(wall.Sections(requestURI)) }
+	switch {
+	case w.Recovers():
+		return q.TakePreferred(answered)
+	case !w.Suspects() && !w.Walled():
 		return q.Take(h.active.newFirst())
 	}
-	v := h.active.wall.Verdict()
-	since := v.Since.Truncate(time.Second)
-	return q.TakePreferred(func(requestURI string, last time.Time) bool {
-		return last.Before(since) && !h.active.wall.Exhausted(wall.Sections(requestURI))
+	since := w.Verdict().Since.Truncate(time.Second)
+	prefer := func(tells func(section, top uint16) bool) queue.Prefers {
+		return func(requestURI string, last time.Time) bool {
+			return last.Before(since) && tells(wall.Sections(requestURI))
+		}
+	}
+	if w.Suspects() {
+		return q.TakePreferred(prefer(func(section, top uint16) bool { return !w.Exhausted(section, top) }))
+	}
+	return q.TakePreferred(prefer(w.Answered),
+		prefer(func(section, top uint16) bool { return !w.Refused(section, top) }))
+}
+
+// concludeWall judges a host that has no URLs left while a wall is suspected. If there is one, the URLs that it has
+// refused come back with a commit.
+func (s *scheduler) concludeWall(h *host, now instant) {
+	a := h.active
+	pending := a.inFlight + a.reading + a.uncommitted + len(a.busy) + len(a.jobs)
+	if !s.o.Walls || pending > 0 || a.loading || h.isBlocked() || s.budgets.isOver(h) {
+		return
+	}
+	at := s.time(now)
+	v, begins := a.wall.Conclude(at)
+	if !begins {
+		return
+	}
+	s.results.beginWall(h, v)
+	result := politeness.Result{Signal: politeness.SignalWalled, Jitter: s.jitter()}
+	h.describeWall(&result)
+	a.polite.Ended(at, result)
+	s.results.update(h, at, 0, 0)
+}
+
+// beginWall records that a host has put up a wall.
+func (rs *results) beginWall(h *host, v wall.Verdict) {
+	rs.walls = append(rs.walls, WallBegun{
+		Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: h.active.wall.Document(),
 	})
 }
 

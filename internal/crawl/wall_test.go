@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -266,6 +267,65 @@ func TestNoWall(t *testing.T) {
 		checkOutput(t, o)
 		if got := stored(t, o.DataDir)[web.URL("a.test", "/challenged")]; got.Reason != storage.ReasonWall {
 			t.Errorf("the challenge ended as %+v", got)
+		}
+	})
+}
+
+// TestWallBehindFirstPage: a host that answers its first page and refuses all others, in two sections, loses none of
+// them, be they many or so few that its queue ends while the wall is only suspected.
+func TestWallBehindFirstPage(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		pages := map[string]int{"many": 51, "few": 6}
+		for name, n := range pages {
+			w.add(t, name, zoo.Wall{Kind: "refusal", Pages: n, Sections: 2, Open: 1, FirstPage: true, Lasts: 25 * time.Minute})
+		}
+		o := w.options(t)
+		o.Frontier.MaxAttempts = 1 // a wall uses up none
+		crawl(t, o, w.seeds...)
+		checkAudit(t, o)
+		all := stored(t, o.DataDir)
+		for name, n := range pages {
+			checkVisits(t, name, w.visits[name]())
+			fetched := 0
+			for u, outcome := range all {
+				if strings.Contains(u, "//"+w.zoo.Host(name)) && outcome.State == storage.Fetched {
+					fetched++
+				}
+			}
+			if fetched != n+1 {
+				t.Errorf("%s: %d of %d pages were fetched", name, fetched, n+1)
+			}
+		}
+	})
+}
+
+// TestFalseWallEnds: if two sections that are closed for good are taken for a wall, the first probe is of a page in a
+// section that answered before, and what is open is fetched within minutes.
+func TestFalseWallEnds(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		open := paths("/open/", 3)
+		routes := testweb.Routes{}
+		all := slices.Clone(open)
+		for i := range 12 { // one refusal each, right after the first pages
+			path := fmt.Sprintf("/dir%d/", i)
+			routes[path] = answerWith(403)
+			all = append(all, path)
+		}
+		all = append(all, paths("/open/later/", 20)...)
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
+		o := testOptions(t, web)
+		o.GiveUpAfter = 24 * time.Hour
+		o.Frontier.Politeness.Delay = time.Second
+		began := time.Now()
+		crawl(t, o, web.URL("a.test", "/"))
+		states := stored(t, o.DataDir)
+		for _, path := range append(open, paths("/open/later/", 20)...) {
+			if got := states[web.URL("a.test", path)]; got.State != storage.Fetched || got.At.Sub(began) > 3*time.Minute {
+				t.Errorf("%s is %v after %v", path, got.State, got.At.Sub(began))
+			}
 		}
 	})
 }

@@ -21,6 +21,8 @@ type Answer struct {
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
 	// wall hides pages that were found before it, so such a URL speaks for no wall.
 	FromSame bool
+	// Again reports whether a wall that has ended refused the URL. Refused once more, it may be closed for good.
+	Again bool
 	// Section and Top name the part of the site, as [Sections] returns them.
 	Section, Top uint16
 }

@@ -24,7 +24,9 @@ const (
 
 const (
 	unusedSection = 2                // refusals of a section that never answered that count, ...
-	onlySections  = 3                // ... and in full at a host that never answered at all
+	onlySections  = 3                // ... and in full at a host that never answered, or hardly ever
+	againPart     = 4                // of the evidence counts of a URL that an earlier wall refused
+	hardlyPages   = 2                // pages of a host that hardly ever answered, none of them in a directory
 	rateApart     = 30 * time.Second // from one rate limit to the next that counts
 	fewDocuments  = 8                // different documents that a host has before sameness counts
 	usualReturns  = 4                // that make a document usual
@@ -90,12 +92,47 @@ func (s *State) Observe(at time.Time, a Answer) Verdict {
 	}
 	v := s.verdict(sign)
 	if s.evidence >= threshold && s.isEverywhere() {
-		s.walled, s.probes = true, 0
-		s.quiet = seconds(at.Add(time.Second))
-		v = s.verdict(sign)
-		v.Stand = Begins
+		v = s.begins(at, sign)
 	}
 	return v
+}
+
+func (s *State) begins(at time.Time, sign Sign) Verdict {
+	s.walled, s.probes = true, 0
+	s.quiet = seconds(at.Add(time.Second))
+	v := s.verdict(sign)
+	v.Stand = Begins
+	return v
+}
+
+// Conclude says that no response follows: the host has no other URLs. More than half of the evidence for a wall is
+// enough then, because probes tell what the URLs cannot. It reports whether a wall begins.
+func (s *State) Conclude(at time.Time) (v Verdict, begins bool) {
+	if !s.Suspects() || s.evidence <= threshold/2 || !s.isEverywhere() {
+		return s.verdict(SignNone), false
+	}
+	return s.begins(at, SignNone), true
+}
+
+// hardlyAnswers reports whether all that the host has answered is its first page, or two pages next to it. Its
+// sections are then no closed part of a site that is open otherwise.
+func (s *State) hardlyAnswers() bool {
+	return s.pages <= hardlyPages && s.tops[1] == 0 && (s.tops[0] == 0 || s.tops[0] == rootSection)
+}
+
+// Answered reports whether a section has answered before, or the directory above it. Behind a wall, one of its pages
+// tells whether there still is one: what has never answered may be closed for good.
+func (s *State) Answered(section, top uint16) bool {
+	return !s.hardlyAnswers() && (slices.Contains(s.sections[:], section) || slices.Contains(s.tops[:], top))
+}
+
+// Recovers reports whether a wall has ended and little was answered since.
+func (s *State) Recovers() bool { return !s.walled && s.since != 0 && s.counted == 0 }
+
+// Refused reports whether a section, or the directory above it, is among those that refused last.
+func (s *State) Refused(section, top uint16) bool {
+	key, _ := s.keyOf(section, top)
+	return slices.Contains(s.refused[:], key)
 }
 
 // isEverywhere reports whether the evidence is from more than one section, which one document under
@@ -260,6 +297,9 @@ func (s *State) refuse(at time.Time, kind Kind, a *Answer) {
 	if !counts {
 		return
 	}
+	if a.Again {
+		share /= againPart
+	}
 	if s.counted == 0 {
 		s.since, s.part = seconds(at), uint8(at.Nanosecond()*256/int(time.Second))
 	}
@@ -333,9 +373,9 @@ func (s *State) share(a *Answer) (sixteenths int, counts bool) {
 	switch n := s.times[i]; {
 	case known && s.refused[1] == 0 && s.tops[1] != 0:
 		return 14, true
-	case known || n <= unusedSection || s.pages == 0 && n <= onlySections:
+	case known || n <= unusedSection || s.hardlyAnswers() && n <= onlySections:
 		return 16, true
-	case s.pages > 0, a.Status == 401 && key != rootSection:
+	case !s.hardlyAnswers(), a.Status == 401 && key != rootSection:
 		return 0, false
 	}
 	return 12, true

@@ -18,6 +18,9 @@ type Wall struct {
 	Open  int           // pages that it answers before the wall stands
 	Lasts time.Duration // from the first refusal on; 0: for ever
 
+	Sections  int  // directories that the pages are in; 0: one for each ten
+	FirstPage bool // is answered always
+
 	// Robots is its robots.txt. After RobotsOpen pages a challenge with the status RobotsWall stands in
 	// its place, for as long as Lasts; 0: none does. Then the file is to be fetched every ten minutes.
 	Robots     string
@@ -104,7 +107,7 @@ func (s *wallServer) admits(target string) (admitted bool, link string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	refused := s.Kind != "" && len(s.visits) >= s.Open
+	refused := s.Kind != "" && len(s.visits) >= s.Open && !(s.FirstPage && target == "/")
 	if refused && s.since.IsZero() {
 		s.since = now
 	}
@@ -125,7 +128,11 @@ func (s *wallServer) page(target string) string {
 		return text
 	}
 	for i := range s.Pages {
-		text += fmt.Sprintf(`<a href="/%c/%d">%d</a>`, 'a'+i/10, i, i)
+		section := i / 10
+		if s.Sections > 0 {
+			section = i % s.Sections
+		}
+		text += fmt.Sprintf(`<a href="/%c/%d">%d</a>`, 'a'+section, i, i)
 	}
 	return text
 }

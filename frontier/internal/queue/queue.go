@@ -128,24 +128,36 @@ func (q *Queue) Take(newFirst bool) (storage.Head, Kind) {
 	return head, New
 }
 
-// TakePreferred is Take, but a URL in memory comes before others of its priority if it is preferred, by
-// its path and query, and the time of its last outcome, if it has one. There must be a URL.
-func (q *Queue) TakePreferred(prefers func(requestURI string, last time.Time) bool) (storage.Head, Kind) {
+// Prefers says whether a URL is preferred, by its path and query, and the time of its last outcome, if it has one.
+type Prefers func(requestURI string, last time.Time) bool
+
+// TakePreferred is Take, but a URL in memory comes before others of its priority if it is preferred, by the first
+// of the lists if that prefers any, and so on. There must be a URL.
+func (q *Queue) TakePreferred(lists ...Prefers) (storage.Head, Kind) {
+	for _, prefers := range lists {
+		if head, k, ok := q.takePreferred(prefers); ok {
+			return head, k
+		}
+	}
+	return q.Take(false)
+}
+
+func (q *Queue) takePreferred(prefers Prefers) (head storage.Head, k Kind, ok bool) {
 	priority, _ := q.First()
 	for i := 0; i < len(q.due) && q.due[i].Priority == priority; i++ {
 		if head := q.due[i]; prefers(head.RequestURI, head.Last.At) {
 			q.due = slices.Delete(q.due, i, i+1)
-			return head, Due
+			return head, Due, true
 		}
 	}
 	for i := 0; i < len(q.fresh.list) && priority == 0; i++ {
 		if prefers(q.fresh.textOf(i), time.Time{}) {
 			head := storage.Head{Entry: q.fresh.takeAt(i, q.origin)}
 			q.inFlight.Add(head.Ordinal)
-			return head, New
+			return head, New, true
 		}
 	}
-	return q.Take(false)
+	return head, k, false
 }
 
 // RecrawlDue returns when the first page to recrawl became due; ok is false if there is none in
