@@ -38,12 +38,10 @@ func (r *recovery) readLogged(dir string, committed uint64) error {
 	return err
 }
 
-// isLogged reports whether a request of an earlier process is in the request log.
+// isLogged reports whether a request of an earlier process is in the request log. That of a lease has its id there,
+// unless an earlier version wrote it.
 func (r *recovery) isLogged(q *requestlog.Request) bool {
-	if q.Lease != "" {
-		return r.lent.IsLogged(q.Lease)
-	}
-	return r.logged[q.LedgerOffset]
+	return r.lent.IsLogged(q.Lease) || r.logged[q.LedgerOffset]
 }
 
 // settleLeases decides which leases are still out. The hosts of the others have a restart hold.

@@ -117,8 +117,8 @@ func (d *dispatcher) setKeys(g *putGroup) {
 	}
 }
 
-// inheritSettings has hosts that are in another queue now take over the block, the delay and the limit of that queue, as
-// far as they are stricter than their own. Their puts are acknowledged when that is on disk.
+// inheritSettings has hosts that are in another queue now take over the block, the delay and the limit of that
+// queue, as far as they are stricter than their own. Their puts are acknowledged when that is on disk.
 func (d *dispatcher) inheritSettings(b *batch) {
 	for _, g := range b.puts {
 		for _, k := range g.moved {

@@ -84,7 +84,8 @@ func (w *worker) describe(l *frontier.Lease, x *leasebook.Lease, bare bool) Remo
 		most = w.o.Fetch.MaxBody
 	}
 	r := RemoteLease{
-		ID: LeaseID(x.ID), URL: l.URL, Host: l.HostName, Key: cmp.Or(x.Key, l.HostName), Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
+		ID: LeaseID(x.ID), URL: l.URL, Host: l.HostName, Key: cmp.Or(x.Key, l.HostName),
+		Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
 		MaxBody: min(most, MaxReportBody), Given: x.Given, Deadline: x.Deadline,
 	}
 	if !bare {

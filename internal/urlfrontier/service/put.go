@@ -56,7 +56,8 @@ func (s *Service) PutDiscovered(ctx context.Context,
 		}
 		items := batch.GetItems()
 		m := &message{
-			id: batch.GetID(), size: messageBytes + int64(len(items)*4), statuses: make([]urlfrontierpb.AckMessage_Status, len(items)),
+			id: batch.GetID(), size: messageBytes + int64(len(items)*4),
+			statuses: make([]urlfrontierpb.AckMessage_Status, len(items)),
 		}
 		for n, info := range items {
 			s.take(m, n, rpcPutDiscovered, info)
