@@ -29,10 +29,10 @@ type life struct {
 // and the database does not know of it.
 type mortalStore struct {
 	store
-	t      testing.TB
-	life   *life
-	dir    string
-	random *rand.Rand
+	t    testing.TB
+	life *life
+	dir  string
+	dies func() bool
 }
 
 var errKilled = errors.New("killed")
@@ -42,7 +42,7 @@ func (s *mortalStore) Commit(b *storage.Batch) (storage.Result, error) {
 	if s.life.killed.Load() {
 		return storage.Result{}, errKilled
 	}
-	if s.random.IntN(10) > 0 {
+	if !s.dies() {
 		return s.store.Commit(b)
 	}
 	s.life.killed.Store(true)
@@ -67,7 +67,7 @@ func (m *mortal) start(immortal bool, seeds ...string) *life {
 	l := &life{image: m.t.TempDir()}
 	l.remoteRun = startRemoteWith(m.t, m.o, func(e *Engine) {
 		if !immortal {
-			e.store = &mortalStore{e.store, m.t, l, m.o.DataDir, m.random}
+			e.store = &mortalStore{e.store, m.t, l, m.o.DataDir, func() bool { return m.random.IntN(10) == 0 }}
 		}
 	}, seeds...)
 	m.current.Store(l)

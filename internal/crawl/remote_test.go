@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -358,6 +359,43 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 				checkOutput(t, o)
 				checkAudit(t, o)
 				checkFetchers(t, o, "x", "")
+			})
+		})
+	}
+}
+
+// TestLeaseEndSurvivesKill: a lease that was given back has ended for the next process too, if this one is killed
+// before the commit: its URL is leased again, long before the deadline, and a late report changes nothing.
+func TestLeaseEndSurvivesKill(t *testing.T) {
+	t.Parallel()
+	for name, out := range map[string]time.Duration{"in the ledger": 0, "with a mark": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+				o := testOptions(t, web)
+				o.Workers, o.ExitWhenDone = 0, false
+				var dies atomic.Bool
+				l := &life{image: t.TempDir()}
+				l.remoteRun = startRemoteWith(t, o, func(e *Engine) {
+					e.store = &mortalStore{e.store, t, l, o.DataDir, dies.Load}
+				}, web.URL("a.test", "/"))
+				first := l.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: 10 * time.Hour})[0]
+				time.Sleep(out)
+				dies.Store(true)
+				_, _ = l.Report(t.Context(), []LeaseReport{{Fetcher: "x", ID: first.ID, NotDone: true}})
+				<-l.ended
+				l.stop()
+				if err := l.Close(); !l.killed.Load() {
+					t.Fatal(l.err, err)
+				}
+				o.DataDir = l.image
+				r := startRemote(t, o)
+				r.report(LeaseReport{Fetcher: "x", ID: first.ID, Status: 404}, Unknown)
+				if again := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour}); len(again) != 1 || again[0].ID == first.ID {
+					t.Errorf("leased %v, want the URL that was given back", again)
+				}
+				r.end()
 			})
 		})
 	}

@@ -1,0 +1,78 @@
+package leasebook
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestHistory: what is left of a lease, in whatever order a process was killed, says whether it is out, whether its
+// request has to be in the request log, and never both.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	lease := func(id string, left time.Duration) Record {
+		return Record{ID: id, Fetcher: "f", URL: "http://a.test/", Given: now.Add(-time.Minute), Deadline: now.Add(left)}
+	}
+	line := func(kind string, r Record) storage.Start { return storage.Start{Note: r.Note(kind), At: r.Given} }
+	out, over := lease("A", time.Minute), lease("A", -time.Second)
+	extended := lease("A", time.Hour)
+	for name, x := range map[string]struct {
+		marks             []Record
+		lines             []storage.Start
+		logged            string
+		fetched, answered bool
+		out, ended        string // ids
+	}{
+		"out":                           {lines: []storage.Start{line(NoteLease, out)}, out: "A"},
+		"only a mark is left":           {marks: []Record{out}, out: "A"},
+		"ran out":                       {lines: []storage.Start{line(NoteLease, over)}, ended: "A"},
+		"its mark ran out, extended":    {marks: []Record{over}, lines: []storage.Start{line(NoteLease, extended)}, out: "A"},
+		"given back":                    {lines: []storage.Start{line(NoteLease, out), line(NoteEnd, out)}},
+		"given back, with a mark":       {marks: []Record{out}, lines: []storage.Start{line(NoteEnd, out)}},
+		"reported":                      {lines: []storage.Start{line(NoteLease, out), line(NoteReport, out)}},
+		"logged, and killed then":       {lines: []storage.Start{line(NoteLease, out)}, logged: "A", ended: "A"},
+		"logged and ended":              {lines: []storage.Start{line(NoteLease, out), line(NoteEnd, out)}, logged: "A", ended: "A"},
+		"leased again":                  {lines: []storage.Start{line(NoteEnd, out), line(NoteAgain, lease("B", time.Minute))}, out: "B"},
+		"the end of an earlier lease":   {lines: []storage.Start{line(NoteLease, lease("B", time.Minute)), line(NoteEnd, out)}, out: "B"},
+		"the request of an earlier one": {lines: []storage.Start{line(NoteLease, lease("B", time.Minute))}, logged: "A", out: "B"},
+		"fetched by amble since":        {marks: []Record{out}, fetched: true},
+		"has an outcome since":          {marks: []Record{out}, answered: true},
+	} {
+		h := NewHistory()
+		for _, r := range x.marks {
+			if err := h.AddMark(Mark+r.ID, r.Encode()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, s := range x.lines {
+			if reported, ok := h.AddLine(s, uint64(i)); !ok || (reported != nil) != strings.HasPrefix(s.Note, NoteReport) {
+				t.Errorf("%s: %q is read as %v, %v", name, s.Note, reported, ok)
+			}
+		}
+		if x.fetched {
+			h.AddFetch(out.URL)
+		}
+		if x.logged != "" {
+			h.AddLogged(&requestlog.Request{Lease: x.logged})
+		}
+		left, ended, err := h.Settle(now, func(weburl.URL, time.Time) (bool, error) { return !x.answered, nil })
+		ids := [2][]string{}
+		for _, r := range left {
+			ids[0] = append(ids[0], r.ID)
+		}
+		for _, q := range ended {
+			ids[1] = append(ids[1], q.Lease)
+		}
+		for i, want := range []string{x.out, x.ended} {
+			if err != nil || want == "" && len(ids[i]) > 0 || want != "" && !slices.Equal(ids[i], []string{want}) {
+				t.Errorf("%s: out and ended are %q, %v, want %q and %q", name, ids, err, x.out, x.ended)
+			}
+		}
+	}
+}
