@@ -230,7 +230,6 @@ func (d *dispatcher) takeAddition(a *addition) {
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
-	d.share.of.adjustHeap()
 	d.endOptOuts(now)
 	d.findSlowdowns(d.log, now)
 	d.releasePages()

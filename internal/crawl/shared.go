@@ -32,6 +32,7 @@ type Shared struct {
 	parsers parsers
 	marks   *wall.Marks
 	gates   *gates.Gates // nil: there is one engine
+	heap    *gc.Pace     // how much garbage the process may have
 	now     func() time.Time
 
 	keptDelay atomic.Pointer[time.Duration]           // of hosts, set by clients; nil: that of the options
@@ -44,7 +45,6 @@ type Shared struct {
 	rate    rateLimit
 	names   int      // lookups that may be in flight
 	lookups int      // those that are
-	heap    gc.Pace  // how much garbage the process may have
 	waiting []*share // engines that have something to fetch and were refused, the longest wait first
 	lending []*share // engines that wait for a request of a worker, or a lookup, to end
 }
@@ -54,7 +54,7 @@ func newShared(o *Options, space *diskSpace, grants frontier.Grants) (*Shared, e
 	s := &Shared{
 		now: o.Now, limits: processLimits{part: 1, perSecond: o.MaxRate},
 		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),
-		names: o.Frontier.Resolvers, heap: gc.NewPace(),
+		names: o.Frontier.Resolvers,
 	}
 	if o.Several {
 		s.gates = gates.New(newKeeper(o, grants), o.Now)
@@ -66,8 +66,11 @@ func newShared(o *Options, space *diskSpace, grants frontier.Grants) (*Shared, e
 	s.room = newSortRoom(s.spool, space)
 	fo := o.Fetch
 	fo.Spool = s.spool
-	s.client, err = fetch.New(fo, o.Now)
-	return s, err
+	if s.client, err = fetch.New(fo, o.Now); err != nil {
+		return nil, err
+	}
+	s.heap = gc.StartPace()
+	return s, nil
 }
 
 // newKeeper returns the keeper of the engines of a process. A crawl that is not open may have known of a
@@ -107,9 +110,7 @@ func OpenShared(o Options, grants frontier.Grants) (*Shared, error) {
 // Close closes what the engines have shared, which are closed.
 func (s *Shared) Close() {
 	s.client.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heap.Reset()
+	s.heap.Stop()
 }
 
 // Shared returns what other engines of this process may share with this one, for as long as this one
@@ -366,13 +367,6 @@ func (s *Shared) inForce() (perSecond float64, bandwidth int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits.ratePart(), s.limits.bandwidthPart()
-}
-
-// adjustHeap follows the live memory of the process. Each engine calls it now and then.
-func (s *Shared) adjustHeap() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heap.Adjust()
 }
 
 // Granted says that what this process has of a limit that others share may have changed.

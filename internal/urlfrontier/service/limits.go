@@ -49,7 +49,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Connections: 256, ConnectionStreams: 100, Streams: 256, Calls: 256,
 		Request: 64 << 10, Item: 1 << 20, Batch: 4 << 20,
-		Items: 4096, Batches: 64, Stream: 32 << 20, Held: 128 << 20, Lease: 10_000,
+		Items: 4096, Batches: 64, Stream: 32 << 20, Held: 96 << 20, Lease: 10_000,
 		Call: 30 * time.Second, Send: 30 * time.Second, Idle: 6 * time.Hour, IdleConnection: 10 * time.Minute,
 		Silence: time.Minute,
 	}

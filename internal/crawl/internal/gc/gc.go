@@ -2,8 +2,10 @@
 package gc
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 )
 
 // The Go collector lets the heap double before it runs. With much live memory that is much garbage,
@@ -24,36 +26,49 @@ const (
 	mostPercent = 400
 )
 
-// Pace follows the live memory with the setting of the runtime. It does nothing if the operator has chosen
-// that with GOGC. A process has one. It is not safe for concurrent use.
+// Pace follows the live memory with the setting of the runtime, after each collection: a second later the heap may
+// be many times as large. It does nothing if the operator has chosen the setting with GOGC. A process has one.
 type Pace struct {
-	percent int // in force; 0: the operator has chosen
+	mu      sync.Mutex
+	percent int // in force; 0: the operator has chosen, or the pace has ended
 	live    []metrics.Sample
 }
 
-// NewPace returns a pace that has changed nothing yet.
-func NewPace() Pace {
+// sentinel is an object that each collection frees, which calls for the next adjustment.
+type sentinel struct{ _ *Pace }
+
+// StartPace returns a pace that follows the live memory until Stop.
+func StartPace() *Pace {
 	chosen := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(chosen)
 	if chosen[0].Value.Uint64() != usualPercent {
-		return Pace{}
+		return new(Pace)
 	}
-	return Pace{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	p := &Pace{percent: usualPercent, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	p.adjust()
+	return p
 }
 
-// Adjust follows the live memory, as of the last collection.
-func (p *Pace) Adjust() {
+// adjust follows the live memory as of the last collection, and again after the next one, or the one after that if
+// it comes during a collection.
+func (p *Pace) adjust() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.percent == 0 {
 		return
 	}
 	metrics.Read(p.live)
 	p.set(heapPercent(p.live[0].Value.Uint64()))
+	runtime.AddCleanup(new(sentinel), (*Pace).adjust, p)
 }
 
-// Reset restores the setting of the runtime.
-func (p *Pace) Reset() {
+// Stop restores the setting of the runtime.
+func (p *Pace) Stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.percent != 0 {
 		p.set(usualPercent)
+		p.percent = 0
 	}
 }
 
