@@ -127,6 +127,10 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 	if m.config.Cluster.Embed.Listen == "" {
 		m.notice("warning", "amble cannot see whether the NATS servers of cluster.urls sync what they acknowledge: set "+
 			"sync_interval: always in their configuration, or a power failure may lose results that were committed")
+		if open := m.config.OpenServers(); len(open) > 0 {
+			m.notice("warning", "whoever reaches the NATS servers "+strings.Join(open, ", ")+" can read and change the "+
+				"crawl: give them credentials, and set cluster.credentials")
+		}
 		return nil, nil
 	}
 	o := m.config.EmbeddedServer()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/listen"
 	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
@@ -75,6 +76,22 @@ func (c *Config) Connection() natsconn.Options {
 	return natsconn.Options{
 		URLs: s.URLs, Node: c.NodeName(), Names: c.ClusterNames(), Credentials: s.Credentials, TLS: c.clusterTLS(),
 	}
+}
+
+// OpenServers returns the NATS servers of cluster.urls beyond this machine to which a node says nothing of who it is:
+// neither credentials nor a certificate.
+func (c *Config) OpenServers() (open []string) {
+	s := &c.Cluster
+	if s.Credentials != "" || s.TLSCert != "" {
+		return nil
+	}
+	for _, text := range s.URLs {
+		u, err := url.Parse(text)
+		if err == nil && u.User == nil && !listen.IsLoopback(u.Host) {
+			open = append(open, u.Redacted())
+		}
+	}
+	return open
 }
 
 // Client returns the options of a connection of a command, which is no node. Without cluster.urls it

@@ -20,6 +20,19 @@ const (
 	codeOff           = 10076
 )
 
+// lost is the error of a stream that is not there any more: somebody has deleted it, or its only server lost it. It
+// may come back, so it is ErrDown too.
+type lost struct{ error }
+
+// Error says what is gone and what to do.
+func (l lost) Error() string {
+	return "a stream of the cluster is gone from the NATS servers, with what only it had: " + l.error.Error() +
+		`; see "A log that is lost" in docs/CLUSTER.md`
+}
+
+// Unwrap returns the cause.
+func (l lost) Unwrap() []error { return []error{ErrDown, l.error} }
+
 // Down marks an error of a server, or of the way to it, with ErrDown, unless it stays until somebody
 // changes a setting. Then it says which. nil stays nil.
 func Down(err error) error {
@@ -29,6 +42,8 @@ func Down(err error) error {
 	var refusal *jetstream.APIError
 	if errors.As(err, &refusal) {
 		switch refusal.ErrorCode {
+		case jetstream.JSErrCodeStreamNotFound:
+			return lost{err}
 		case codeOff, codeOffForAccount:
 			return fmt.Errorf("%w: switch JetStream on in the configuration of the NATS servers, for the account of "+
 				"cluster.credentials too", err)

@@ -27,6 +27,10 @@ func TestDown(t *testing.T) {
 			t.Errorf("%v: %v", err, down)
 		}
 	}
+	gone := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound, Description: "stream not found"}
+	if got := natsconn.Down(gone); !errors.Is(got, natsconn.ErrDown) || !strings.Contains(got.Error(), "is gone") {
+		t.Errorf("a lost stream: %v", got)
+	}
 	for want, err := range map[string]error{
 		"JetStream on":        &jetstream.APIError{ErrorCode: 10039},
 		"cluster.credentials": nats.ErrAuthorization,

@@ -122,6 +122,7 @@ func (n *Node) Run(ctx context.Context) error {
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.follow(reading) })
 	readers.Go(func() { n.engines.makeSnapshots(reading) })
+	readers.Go(func() { newDiskWatch(n.member, n.engines.o, n.engines.log).run(reading) })
 	err := n.member.Run(ctx)
 	n.engines.running.Wait()
 	stop()
