@@ -113,6 +113,7 @@ type liveSettings struct {
 	mu      sync.Mutex // held during a change, so that changes are serial
 	current *config.Config
 	patch   map[string]any // the changes made over the API, merged
+	shared  map[string]any // of a cluster, by their keys: what is in force in place of the file
 }
 
 // useTokens sets the function that receives changed tokens.
@@ -175,42 +176,61 @@ func (l *liveSettings) changeAll(ctx context.Context, changed map[string]any, re
 		if reload {
 			patch = nil
 		}
-		fresh, encoded, err := l.check(patch)
+		inForce := patch
+		if !reload {
+			inForce = merged(config.PatchOfKeys(l.shared), patch)
+		}
+		fresh, err := l.check(inForce)
 		if err != nil {
 			return nil, err
 		}
-		keys = l.current.Changes(fresh)
-		return encoded, nil
+		if keys = l.current.Changes(fresh); len(patch) == 0 {
+			return nil, nil
+		}
+		return json.Marshal(patch)
 	})
 	return keys, err
 }
 
 // Apply implements shards.Settings.
-func (l *liveSettings) Apply(ctx context.Context, encoded []byte) error {
+func (l *liveSettings) Apply(ctx context.Context, shared map[string]any, encoded []byte) error {
 	var patch map[string]any
 	if err := json.Unmarshal(encoded, &patch); len(encoded) > 0 && err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.replace(ctx, patch)
+	_, err := l.replace(ctx, merged(config.PatchOfKeys(shared), patch))
+	if err == nil {
+		l.shared = shared
+	}
 	return err
 }
 
-// check loads the settings again, with a patch that it also returns as JSON.
-func (l *liveSettings) check(patch map[string]any) (fresh *config.Config, encoded []byte, err error) {
+// Shared implements shards.Settings.
+func (l *liveSettings) Shared() map[string]any {
+	fresh, err := l.load(nil)
+	if err != nil {
+		return nil
+	}
+	return fresh.Shared()
+}
+
+// check loads the settings again, with a patch.
+func (l *liveSettings) check(patch map[string]any) (fresh *config.Config, err error) {
+	var encoded []byte
 	if len(patch) > 0 {
 		if encoded, err = json.Marshal(patch); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if fresh, err = l.load(encoded); err != nil {
-		return nil, nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
+		return nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
 	}
 	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
-		return nil, nil, rejected(fixed)
+		return nil, rejected(fixed)
 	}
-	return fresh, encoded, l.checkAgreed(fresh)
+	return fresh, l.checkAgreed(fresh)
 }
 
 // checkAgreed refuses settings that all nodes of a cluster have to agree on.
@@ -235,7 +255,7 @@ func (l *liveSettings) checkAgreed(fresh *config.Config) error {
 
 // replace loads the settings again, with a patch, and applies the differences.
 func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]string, error) {
-	fresh, _, err := l.check(patch)
+	fresh, err := l.check(patch)
 	if err != nil {
 		return nil, err
 	}

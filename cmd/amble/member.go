@@ -83,6 +83,9 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 		_, err := m.node.SetSettings(ctx, reload, next)
 		return err
 	}
+	if err := m.agree(ctx); err != nil {
+		return out, err
+	}
 	if m.screen == nil {
 		defer m.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
 	}
@@ -213,6 +216,28 @@ func refusedError(ctx context.Context, m *member, err error) error {
 		return makeError(ctx, m.config, err)
 	}
 	return exit(exitRefused, err)
+}
+
+// agree puts the politeness and the identity of the cluster in force, and says where this node's file differs.
+func (m *member) agree(ctx context.Context) error {
+	for {
+		followed, err := m.node.Agree(ctx)
+		switch {
+		case err == nil && len(followed) > 0:
+			m.notice("warning", "the settings of the cluster are in force, not those of this file: "+strings.Join(followed, ", ")+
+				"; amble control reload makes those of the file of its node the cluster's")
+			return nil
+		case err == nil:
+			return nil
+		case !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown):
+			return exit(exitRefused, err)
+		}
+		select {
+		case <-ctx.Done():
+			return exit(exitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
+		case <-time.After(openAgain):
+		}
+	}
 }
 
 // crawl runs the node until the end of the crawl or a signal has made it leave.

@@ -34,7 +34,7 @@ func newCollector(n Node) *collector {
 			"owns the shard."),
 		records: d("log_records", "Messages in the logs of this node's shards that a new owner would have to replay. "+
 			"Absent while the NATS servers do not answer."),
-		bytes:    d("log_bytes", "Bytes of these messages, estimated."),
+		bytes: d("log_bytes", "Bytes of these messages, estimated."),
 		incoming: d("incoming_messages",
 			"Messages with URLs of other shards, since the snapshots of this node's shards."),
 		snapshot: d("snapshot_age_seconds",

@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -29,6 +30,38 @@ func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 func reloaded(key string) bool {
 	return key == "server.token" || key == "server.read_token" || key == "server.fetch_token" ||
 		key == "urlfrontier.token" || key == "consent.optout"
+}
+
+// shared reports whether a setting is one of a whole cluster: how polite its nodes are, who they say they are, and
+// what they may keep.
+func shared(key string) bool {
+	section, _, _ := strings.Cut(key, ".")
+	return section == "politeness" || section == "consent" && key != "consent.optout" ||
+		key == "fetch.user_agent" || key == "fetch.contact"
+}
+
+// Shared returns the settings that all nodes of a cluster have in common, by their keys, as a config file has them.
+func (c *Config) Shared() map[string]any {
+	all := make(map[string]any)
+	for _, s := range settings() {
+		if shared(s.key) {
+			all[s.key] = plain(s, s.value(c))
+		}
+	}
+	return all
+}
+
+// PatchOfKeys makes a patch for LoadPatched from values by their keys, such as those of Shared.
+func PatchOfKeys(values map[string]any) map[string]any {
+	patch := make(map[string]any)
+	for key, value := range values {
+		section, name, _ := strings.Cut(key, ".")
+		if patch[section] == nil {
+			patch[section] = make(map[string]any)
+		}
+		patch[section].(map[string]any)[name] = value
+	}
+	return patch
 }
 
 // PatchOf makes a patch for LoadPatched from settings in the form of --set flags. The error is of

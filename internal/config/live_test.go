@@ -36,6 +36,45 @@ func TestPatchIsStrongest(t *testing.T) {
 	}
 }
 
+// TestSharedSettingsComeThrough: what nodes have in common is the same after its way through JSON into the settings of
+// another file.
+func TestSharedSettingsComeThrough(t *testing.T) {
+	const file = `politeness:
+  delay: 1500ms
+  per_ip: 3
+  ip_delay: 250ms
+  groups: [{name: shops, hosts: ["*.shop.example"], cname: ["*.cdn.example"], per_group: 4, delay: 2s}]
+  overrides: [{hosts: ["*.example.com"], delay: 5s, host_pages: 100, pause: false}]
+  hours: ["mon-fri 22:00-06:00", "sat,sun"]
+consent:
+  policy: [train-ai=skip-storing]
+fetch: {user_agent: "kite/1.0", contact: "https://kite.example.com/bot"}
+`
+	want, err := Load(writeFile(t, file), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(want.Shared())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded map[string]any
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(PatchOfKeys(decoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadPatched(writeFile(t, "crawl:\n  workers: 3\n"), nil, nil, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed := want.Changes(got); !slices.Equal(changed, []string{"data_dir", "crawl.workers"}) {
+		t.Errorf("other settings after the way: %v", changed)
+	}
+}
+
 func TestPatchesThatMakeNoSense(t *testing.T) {
 	for patch, want := range map[string]string{
 		`{"crawl": {"workers": -1}}`:      `API: crawl.workers: read -1; want 0 to 4096`,

@@ -431,10 +431,13 @@ func (d *delays) of(o *crawl.Options) *delays {
 }
 
 // Apply implements Settings.
-func (d *delays) Apply(ctx context.Context, patch []byte) error {
+func (d *delays) Apply(ctx context.Context, shared map[string]any, patch []byte) (err error) {
 	var to struct{ Delay string }
+	to.Delay, _ = shared["politeness.delay"].(string)
 	live := d.options.Live()
-	err := json.Unmarshal(patch, &to)
+	if len(patch) > 0 {
+		err = json.Unmarshal(patch, &to)
+	}
 	if err == nil {
 		live.Politeness.Delay, err = time.ParseDuration(to.Delay)
 	}
@@ -442,6 +445,36 @@ func (d *delays) Apply(ctx context.Context, patch []byte) error {
 		return err
 	}
 	return d.node.Load().Change(ctx, live)
+}
+
+// Shared implements Settings.
+func (d *delays) Shared() map[string]any {
+	return map[string]any{"politeness.delay": d.options.Frontier.Politeness.Delay.String()}
+}
+
+// TestSharedPoliteness: a node whose file has a shorter delay than the cluster keeps that of the cluster, and says
+// so; the servers see no gap that is shorter.
+func TestSharedPoliteness(t *testing.T) {
+	t.Parallel()
+	const delay = 30 * time.Millisecond
+	w := newWorld(t, delay, shortTTL)
+	w.alter = func(o *Options) {
+		if len(w.nodes) > 0 {
+			o.Crawl.Frontier.Politeness.Delay = time.Millisecond
+		}
+		o.Settings = new(delays).of(&o.Crawl)
+	}
+	threeNodes(w)
+	want := ringPages()
+	w.crawled(want)
+	for i, p := range w.nodes {
+		followed, err := p.node.Agree(t.Context())
+		if err != nil || (len(followed) > 0) != (i > 0) {
+			t.Errorf("node %d follows in %q: %v", i, followed, err)
+		}
+	}
+	w.leaveRest()
+	w.check(want) // the delay of each host
 }
 
 // checkAlerts: each series of an alert of docs/CLUSTER.md is in the metrics of a node.

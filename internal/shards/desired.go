@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +26,9 @@ type Desired struct {
 	OptOuts []optout.Entry `json:"opt_outs,omitempty"`
 	// Settings is a merge patch (RFC 7396) of the config file of each node; empty: there is none.
 	Settings json.RawMessage `json:"settings,omitempty"`
+	// Shared are the settings that all nodes have in common, by their keys: politeness and identity. They are in force
+	// in place of those of the config file of a node, and Settings in place of them; nil: no node has said its own.
+	Shared map[string]any `json:"shared,omitempty"`
 	// Reloads counts the commands to read the config files again.
 	Reloads uint64 `json:"reloads,omitempty"`
 	// Deletions are those that some shards have not carried out.
@@ -186,13 +188,14 @@ func (e *engines) followDesired(ctx context.Context) {
 	for first := true; ; first = false {
 		now, sequence, changed := d.latest()
 		if first {
-			before.Reloads = now.Reloads // the process has just read its file
+			before.Reloads, before.Shared = now.Reloads, now.Shared // the process has just read its file: see Node.Agree
 		}
 		e.shared.SetOptOuts(now.OptOuts)
 		previous, _ := d.current()
 		refused := previous.refused
-		if !bytes.Equal(now.Settings, before.Settings) || now.Reloads != before.Reloads {
-			refused = e.adopt(ctx, now.Settings)
+		if !bytes.Equal(now.Settings, before.Settings) || now.Reloads != before.Reloads ||
+			len(different(now.Shared, before.Shared)) > 0 {
+			refused = e.adopt(ctx, now.Shared, now.Settings)
 		}
 		before = now
 		d.aim(func(t *target) { t.Desired, t.sequence, t.refused = now, sequence, refused })
@@ -202,19 +205,6 @@ func (e *engines) followDesired(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// adopt puts the settings of the cluster in force.
-func (e *engines) adopt(ctx context.Context, patch []byte) error {
-	if e.o.Settings == nil {
-		return errNoSettings
-	}
-	err := e.o.Settings.Apply(ctx, patch)
-	if err != nil {
-		err = fmt.Errorf("the settings that the cluster has now are not in force on this node: %w", err)
-		e.log.Error(err.Error())
-	}
-	return err
 }
 
 // errNoSettings is the error of a process whose settings cannot change.
@@ -280,26 +270,6 @@ func (n *Node) SetOptOut(ctx context.Context, e optout.Entry, remove bool) (foun
 	return found, sequence, err
 }
 
-// SetSettings replaces the patch of the settings of all nodes by what next makes of it, and with reload has
-// all nodes read their config files again. Else it is as SetPaused; an error of next comes through.
-func (n *Node) SetSettings(ctx context.Context, reload bool, next func(patch []byte) ([]byte, error)) (sequence uint64,
-	err error) {
-	return n.command(ctx, func(d *Desired) error {
-		patch, err := next(d.Settings)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(patch, d.Settings) && !reload {
-			return errUnchanged
-		}
-		d.Settings = patch
-		if reload {
-			d.Reloads++
-		}
-		return nil
-	})
-}
-
 // WaitForDesired waits until all engines of this node have the desired state with a sequence. It returns why
 // this node does not follow the settings of the cluster, if it does not.
 func (n *Node) WaitForDesired(ctx context.Context, sequence uint64) error {
@@ -310,43 +280,4 @@ func (n *Node) WaitForDesired(ctx context.Context, sequence uint64) error {
 func (n *Node) DesiredSequence() uint64 {
 	_, sequence, _ := n.engines.desired.latest()
 	return sequence
-}
-
-// Settings are those of the process of a node. Its methods may be called concurrently.
-type Settings interface {
-	// Apply reads the config file of this process again, with a patch, and puts the settings in force with
-	// Node.Change. The error says what is wrong with them; then nothing has changed.
-	Apply(ctx context.Context, patch []byte) error
-}
-
-// Agreed returns the settings of live options that cannot change while a cluster runs, because all nodes have to
-// agree on them: those that differ, by their keys in the config file.
-func (n *Node) Agreed(l crawl.Live) (keys []string) {
-	changed := *n.engines.o
-	changed.Crawl = changed.Crawl.With(l)
-	before := n.engines.o.settings()
-	for key, value := range changed.settings() {
-		if before[key] != value {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// Change puts live options in force, for the engines that are open and for those that will be. The error says
-// what is wrong with the options: it returns before the engines have them.
-func (n *Node) Change(_ context.Context, l crawl.Live) error {
-	e := n.engines
-	if keys := n.Agreed(l); len(keys) > 0 {
-		return fmt.Errorf("all nodes have to agree on %s: stop them for that", strings.Join(keys, ", "))
-	}
-	changed := *e.o
-	changed.Crawl = e.o.Crawl.With(l)
-	if err := changed.Validate(); err != nil {
-		return err
-	}
-	e.shared.Change(l)
-	e.desired.aim(func(t *target) { t.live, t.refused = &l, nil })
-	return nil
 }

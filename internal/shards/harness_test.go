@@ -215,6 +215,12 @@ func (w *world) start(name, dir string) *process {
 			w.t.Fatal(err)
 		}
 	}
+	if d, is := o.Settings.(*delays); is {
+		d.node.Store(p.node)
+		if _, err := p.node.Agree(ctx); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	p.node.Observe(unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) }))
 	w.nodes = append(w.nodes, p)
 	if w.api {
