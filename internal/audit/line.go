@@ -48,8 +48,8 @@ func NewLine(q *requestlog.Request, f *Finding) Line {
 	l := Line{
 		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(),
 		Kind: q.Kind.String(),
-		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Fetcher: q.Fetcher, Lease: q.Lease,
-		Bytes:      q.Bytes,
+		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Fetcher: q.Fetcher,
+		Lease: q.Lease, Bytes: q.Bytes,
 		Agent:      q.Process.Agent,
 		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(),
 		Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),

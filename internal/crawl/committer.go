@@ -455,7 +455,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 		s.Ended(d.f, now)
 	}
 	d.keys.committed(b, d.pending)
-	d.inheritSettings(b)
+	d.fail(d.keys.inheritSettings(b, d.pending, now, d.setQueue))
 	b.answer(nil)
 	d.collect()
 	d.tally.Committed(b.rows.Done, &b.result)

@@ -48,6 +48,7 @@ type Engine struct {
 	o           Options // complete; immutable
 	log         *slog.Logger
 	store       store
+	keyIndex    // of queues
 	space       *diskSpace
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
@@ -67,7 +68,6 @@ type Engine struct {
 	ready     chan struct{}           // closed when the mailbox of the Run is there
 	ended     chan struct{}           // closed when a Run has returned
 	end       func()                  // closes ended, once
-	keyed     atomic.Bool             // a host has a key of its queue that is not its name
 	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
 	status    atomic.Pointer[Status]
 	table     *survey.Table
@@ -134,7 +134,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		o: o, log: log, store: s, space: newDiskSpace(&o), table: survey.NewTable(), opened: o.Now(),
-		ready: make(chan struct{}), ended: make(chan struct{}),
+		ready: make(chan struct{}), ended: make(chan struct{}), keyIndex: keyIndex{store: s, now: o.Now},
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
@@ -389,7 +389,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:       flights{leases: leases, all: make(map[uint64]*flight)},
 		remote:        remoteLeases{Book: leasebook.New()},
-		keys:          queueKeys{store: e.store, any: &e.keyed, changed: make(map[string]string)},
+		keys:          queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		share:         e.share,
 		maxRate:       maxRate{share: e.share},

@@ -83,7 +83,8 @@ func TestNewErasure(t *testing.T) {
 	}
 	b.Marks = map[string][]byte{
 		MarkPlan: encoded, markPaused: []byte("x"),
-		markQueueKey + "www.b.test": []byte("k"), queueHostMark("k", "www.b.test"): {1}, markQueueKey + "a.test": []byte("b.test"),
+		markQueueKey + "www.b.test": []byte("k"), queueHostMark("k", "www.b.test"): {1},
+		markQueueKey + "a.test":           []byte("b.test"),
 		queueHostMark("b.test", "a.test"): {1}, markQueueKey + "c.test": []byte("k"), queueHostMark("k", "c.test"): {1},
 		storage.MarkUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
 		sweep.RetryMark(1): selection(sweep.Selection{Host: "B.test"}), sweep.RetryMark(2): selection(sweep.Selection{Host: "a.test"}),

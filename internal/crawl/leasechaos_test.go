@@ -165,7 +165,8 @@ func TestHeavyLeaseChaos(t *testing.T) {
 				m.o.ExitWhenDone = true
 				var wg sync.WaitGroup
 				for i := range uint64(4) {
-					wg.Go(func() { m.fetch(newTestFetcher(fmt.Sprint("f", i), web), rand.New(rand.NewPCG(seed, 10+i))) })
+					f, random := newTestFetcher(fmt.Sprint("f", i), web), rand.New(rand.NewPCG(seed, 10+i))
+					wg.Go(func() { m.fetch(f, random) })
 				}
 				m.run(12)
 				wg.Wait()

@@ -286,7 +286,7 @@ func (d *dispatcher) complete(res *result) {
 		d.share.end()
 	} else {
 		d.endRemote(res)
-		defer d.noteEnd(res)
+		defer func() { d.fail(d.ledger.noteEnd(res)) }()
 	}
 	var err error
 	switch l.Kind {

@@ -238,16 +238,18 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 	return &lentPage{l, x}, nil
 }
 
-// noteEnd writes into the start ledger that a lease has ended, after the request log has its request. One with
-// a report has its line. Without room for the line it may count as out until its deadline.
-func (d *dispatcher) noteEnd(res *result) {
+// noteEnd writes that a lease has ended, after the request log has its request. One with a report has its line.
+// Without room for the line it may count as out until its deadline.
+func (s startLedger) noteEnd(res *result) error {
 	x := res.remote.lease
 	if x.IsClaimed() {
-		return
+		return nil
 	}
-	if _, err := d.ledger.note(leasebook.NoteEnd, &res.lease, x); err != nil && !errors.Is(err, storage.ErrNoSpace) {
-		d.fail(err)
+	_, err := s.note(leasebook.NoteEnd, &res.lease, x)
+	if errors.Is(err, storage.ErrNoSpace) {
+		return nil
 	}
+	return err
 }
 
 // endRemote takes a lease back that has ended. Its request belongs to the line that says so.

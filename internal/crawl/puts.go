@@ -225,7 +225,7 @@ func (d *dispatcher) takePuts(g *putGroup) {
 		}
 		known = known[1:]
 	}
-	d.setKeys(g)
+	d.fail(d.keys.setGroup(g, d.pending))
 	d.collect()
 	b := d.pending
 	g.first = len(b.rows.Found)
@@ -250,8 +250,8 @@ func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.Sta
 	res := broken(l, x, x.Began, now)
 	d.endRemote(res)
 	d.logRequest(res, &res.page.Report)
-	if !d.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put tells that it has ended
-		d.noteEnd(res)
+	if !d.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put says that it ended
+		d.fail(d.ledger.noteEnd(res))
 	}
 	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
 		d.fail(fmt.Errorf("put %s: %w", url, err))
@@ -301,8 +301,8 @@ func (d *dispatcher) endPuts(b *batch) {
 }
 
 // takeBack ends the leases of URLs of a host that are deleted, in a crawl whose fetchers decide
-// everything, and if all of its URLs are deleted its key and what clients have set for it: nothing from before the
-// deletion holds back what comes after it. The error is of reading the host.
+// everything, and if all of its URLs are deleted its key and what clients have set for it: nothing from
+// before the deletion holds back what comes after it. The error is of reading the host.
 func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
 	now := d.o.Now()
 	host, err := d.store.HostByID(id)

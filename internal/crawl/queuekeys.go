@@ -29,10 +29,17 @@ const (
 // queueHostMark returns the name of the mark of a host of a key, or what these begin with.
 func queueHostMark(key, host string) string { return markQueueHost + url.QueryEscape(key) + "/" + host }
 
-// queueKeys are the keys of the queues of hosts. The dispatcher owns them.
+// keyIndex are the keys of the queues of hosts as they are on disk. It is safe for concurrent use.
+type keyIndex struct {
+	store store
+	now   func() time.Time
+	any   atomic.Bool // a host has a key
+}
+
+// queueKeys are the keys of the queues of hosts with those that are not on disk yet. The dispatcher owns them.
 type queueKeys struct {
 	store   queueStore
-	any     *atomic.Bool      // a host has a key
+	any     *atomic.Bool
 	changed map[string]string // by host, what is not on disk yet; empty: it has none
 }
 
@@ -46,14 +53,14 @@ type putKey struct {
 }
 
 // addKey adds the key of a put to its group. Most hosts have theirs.
-func (e *Engine) addKey(g *putGroup, host, key string) {
+func (i *keyIndex) addKey(g *putGroup, host, key string) {
 	switch known, is := g.keys[host]; {
-	case key == "" || key == host && !e.keyed.Load() || is && known.key == key:
+	case key == "" || key == host && !i.any.Load() || is && known.key == key:
 		return
 	case g.keys == nil:
 		g.keys = make(map[string]putKey)
 	}
-	stored, err := e.keyOf(host)
+	stored, err := i.keyOf(host)
 	g.keys[host] = putKey{key, err == nil && stored == key}
 }
 
@@ -104,56 +111,71 @@ func (q *queueKeys) committed(b, pending *batch) {
 	}
 }
 
-// setKeys puts the hosts of a group into their queues.
-func (d *dispatcher) setKeys(g *putGroup) {
+// setGroup puts the hosts of a group into their queues, in the batch.
+func (q *queueKeys) setGroup(g *putGroup, b *batch) error {
 	for host, k := range g.keys {
-		if _, is := d.keys.changed[host]; k.onDisk && !is {
+		if _, is := q.changed[host]; k.onDisk && !is {
 			continue
 		}
-		changed, err := d.keys.set(queueKey{host, k.key}, d.pending)
-		if d.fail(err); changed {
+		changed, err := q.set(queueKey{host, k.key}, b)
+		if err != nil {
+			return err
+		}
+		if changed {
 			g.moved = append(g.moved, queueKey{host, k.key})
 		}
 	}
+	return nil
 }
 
 // inheritSettings has hosts that are in another queue now take over the block, the delay and the limit of that
-// queue, as far as they are stricter than their own. Their puts are acknowledged when that is on disk.
-func (d *dispatcher) inheritSettings(b *batch) {
+// queue, as far as they are stricter than their own. Their puts are acknowledged when that is on disk, with the
+// pending batch.
+func (q *queueKeys) inheritSettings(b, pending *batch, now time.Time, set setQueue) error {
 	for _, g := range b.puts {
 		for _, k := range g.moved {
-			if key, err := d.keys.of(k.host); err != nil || key != k.key {
+			key, err := q.of(k.host)
+			if err != nil {
+				return err
+			}
+			if key != k.key {
 				continue
 			}
-			set, err := d.inherit(k)
-			if d.fail(err); set && !g.again {
-				d.pending.waiting = append(d.pending.waiting, g.done)
+			changed, err := q.inherit(k, now, set)
+			if err != nil {
+				return err
+			}
+			if changed && !g.again {
+				pending.waiting = append(pending.waiting, g.done)
 				g.again = true
 			}
 		}
 	}
+	return nil
 }
 
+// setQueue changes the settings of a host. The error is inspect.ErrUnknown if it has no URLs.
+type setQueue func(host string, change func(*QueueSettings)) error
+
 // inherit reports whether there were settings to take over.
-func (d *dispatcher) inherit(k queueKey) (set bool, err error) {
-	now := d.o.Now()
-	others, err := hostsOfQueue(d.store, k.key, "", 2)
+func (q *queueKeys) inherit(k queueKey, now time.Time, set setQueue) (changed bool, err error) {
+	others, err := hostsOfQueue(q.store, k.key, "", 2)
 	if err != nil {
 		return false, err
 	}
 	for _, other := range append(others, k.key) { // the key may be the name of a host
-		h, err := queueOf(d.store, other)
+		h, err := queueOf(q.store, other)
 		if other == k.host || errors.Is(err, inspect.ErrUnknown) {
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		of, err := queueSettings(d.store, &h, now)
+		of, err := queueSettings(q.store, &h, now)
 		if err != nil || of == (QueueSettings{}) {
 			return false, err
 		}
-		if err = d.setQueue(k.host, of.tighten); errors.Is(err, inspect.ErrUnknown) { // its URLs were refused
+		if err = set(k.host, of.tighten); errors.Is(err, inspect.ErrUnknown) { // its URLs were refused
 			return false, nil
 		}
 		return err == nil, err
@@ -186,26 +208,26 @@ func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
 
 // HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
 // at most so many. Any goroutine may call it.
-func (e *Engine) HostsOfQueue(key, after string, most int) ([]string, error) {
-	return hostsOfQueue(e.store, key, after, most)
+func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
+	return hostsOfQueue(i.store, key, after, most)
 }
 
 // keyOf returns the key of the queue of a host, as it is on disk.
-func (e *Engine) keyOf(host string) (string, error) {
-	if !e.keyed.Load() {
+func (i *keyIndex) keyOf(host string) (string, error) {
+	if !i.any.Load() {
 		return host, nil
 	}
-	key, err := e.store.Mark(markQueueKey + host)
+	key, err := i.store.Mark(markQueueKey + host)
 	if err != nil || len(key) == 0 {
 		return host, err
 	}
 	return string(key), nil
 }
 
-// restoreKeys finds out whether a host has a key.
-func (e *Engine) restoreKeys() error {
-	names, err := e.store.MarkNames(markQueueKey, "", 1)
-	e.keyed.Store(len(names) > 0)
+// restore finds out whether a host has a key.
+func (i *keyIndex) restore() error {
+	names, err := i.store.MarkNames(markQueueKey, "", 1)
+	i.any.Store(len(names) > 0)
 	return err
 }
 
@@ -242,9 +264,9 @@ func (l *queueList) add(key string) {
 // ListQueues returns keys of queues with URLs: first those of several hosts by their keys, and then the other hosts
 // in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
 // store. Any goroutine may call it.
-func (e *Engine) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
-	l := &queueList{QueueQuery: q, store: e.store, now: e.o.Now()}
-	keyed := e.keyed.Load()
+func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
+	l := &queueList{QueueQuery: q, store: i.store, now: i.now()}
+	keyed := i.any.Load()
 	if keyed {
 		err = l.keyed(ctx)
 	}
@@ -252,7 +274,7 @@ func (e *Engine) ListQueues(ctx context.Context, q QueueQuery) (keys []string, e
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		at, err = e.store.HostsFrom(at, queuesPage, func(h *storage.Host) error {
+		at, err = i.store.HostsFrom(at, queuesPage, func(h *storage.Host) error {
 			if l.isFull() {
 				return nil
 			}

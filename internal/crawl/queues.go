@@ -250,7 +250,7 @@ func (e *Engine) restoreSettings() error {
 		return err
 	}
 	e.inactive.Store(len(inactive) > 0)
-	if err := e.restoreKeys(); err != nil {
+	if err := e.keyIndex.restore(); err != nil {
 		return err
 	}
 	if e.o.Shared != nil {

@@ -338,7 +338,9 @@ func TestQueueKeys(t *testing.T) {
 		}
 		keys := make(map[string]string)
 		for len(keys) < 5 {
-			leases := r.lease(LeaseRequest{Fetcher: "client", N: 10, PerHost: 10, Visibility: time.Hour, Wait: time.Minute})
+			leases := r.lease(LeaseRequest{
+				Fetcher: "client", N: 10, PerHost: 10, Visibility: time.Hour, Wait: time.Minute,
+			})
 			for _, l := range leases {
 				keys[l.Host] = l.Key
 			}
@@ -346,8 +348,8 @@ func TestQueueKeys(t *testing.T) {
 				break
 			}
 		}
-		want := map[string]string{"a.test": "a.test", "www.one.test": "one.test", "one.test": "one.test", "x.test": long,
-			"blog.one.test": "one.test"}
+		want := map[string]string{"a.test": "a.test", "www.one.test": "one.test", "one.test": "one.test",
+			"x.test": long, "blog.one.test": "one.test"}
 		if !maps.Equal(keys, want) {
 			t.Errorf("leased with the keys %q, want %q", keys, want)
 		}
@@ -366,6 +368,7 @@ func TestQueueKeys(t *testing.T) {
 		if _, err := r.Delete(t.Context(), Deletion{Host: "www.one.test"}); err != nil {
 			t.Fatal(err)
 		}
-		check("at last", map[string][]string{"192.0.2.1": nil, "one.test": {"blog.one.test"}}, "one.test", "a.test", "x.test")
+		check("at last", map[string][]string{"192.0.2.1": nil, "one.test": {"blog.one.test"}},
+			"one.test", "a.test", "x.test")
 	})
 }

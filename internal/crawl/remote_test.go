@@ -372,7 +372,8 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-				web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+				sites := []testweb.Site{site("a.test", "", nil, nil)}
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
 				o := testOptions(t, web)
 				o.Workers, o.ExitWhenDone = 0, false
 				var dies atomic.Bool
@@ -392,7 +393,8 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 				o.DataDir = l.image
 				r := startRemote(t, o)
 				r.report(LeaseReport{Fetcher: "x", ID: first.ID, Status: 404}, Unknown)
-				if again := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour}); len(again) != 1 || again[0].ID == first.ID {
+				again := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour})
+				if len(again) != 1 || again[0].ID == first.ID {
 					t.Errorf("leased %v, want the URL that was given back", again)
 				}
 				r.end()

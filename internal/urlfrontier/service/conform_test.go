@@ -501,7 +501,10 @@ func checkKeys(t *testing.T, c *client) {
 			t.Errorf("%v", ack)
 		}
 	}
-	for _, ack := range c.put(known(keyed("http://www.one.test/7", domain), later), known(keyed("http://five.test/8", any), 0)) {
+	more := []*urlfrontierpb.URLItem{
+		known(keyed("http://www.one.test/7", domain), later), known(keyed("http://five.test/8", any), 0),
+	}
+	for _, ack := range c.put(more...) {
 		if ack.GetStatus() != ok {
 			t.Errorf("%v", ack)
 		}
@@ -514,7 +517,8 @@ func checkKeys(t *testing.T, c *client) {
 		s := do[pbStats](c, "GetStats", &pbQueue{Key: key})
 		n := do[pbLong](c, "CountURLs", &urlfrontierpb.CountUrlParams{Key: key}).GetValue()
 		urls := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Key: key, Size: 10})
-		if s.GetSize() != want[0] || s.GetCounts()["completed"] != want[1] || n != want[0]+want[1] || len(urls) != int(n) {
+		counted := [2]uint64{s.GetSize(), s.GetCounts()["completed"]}
+		if counted != want || n != want[0]+want[1] || len(urls) != int(n) {
 			t.Errorf("%q: %v, %d counted, %d listed, want %v", key, s, n, len(urls), want)
 		}
 		for _, u := range urls {
@@ -523,10 +527,12 @@ func checkKeys(t *testing.T, c *client) {
 			}
 		}
 	}
-	if urls := list[pbItem](c, "ListURLs", &urlfrontierpb.ListUrlParams{Key: domain, Start: 1, Size: 2}); len(urls) != 2 {
+	page := &urlfrontierpb.ListUrlParams{Key: domain, Start: 1, Size: 2}
+	if urls := list[pbItem](c, "ListURLs", page); len(urls) != 2 {
 		t.Errorf("%d URLs in a page of 2", len(urls))
 	}
-	if s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://three.test/5", Key: any}); s.GetKnown().GetInfo().GetKey() != any {
+	s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://three.test/5", Key: any})
+	if s.GetKnown().GetInfo().GetKey() != any {
 		t.Errorf("%v", s)
 	}
 	checkQueueRPCs(t, c, keys)
@@ -586,8 +592,8 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 		t.Errorf("%d left, want 4", n)
 	}
 	long := strings.Repeat("ä", maxKey+1)
-	if acks := c.put(discovered(keyed("http://six.test/", long)), discovered(keyed("http://six.test/", long[2:]))); acks[0].
-		GetStatus() != urlfrontierpb.AckMessage_FAIL || acks[1].GetStatus() != urlfrontierpb.AckMessage_OK {
+	acks := c.put(discovered(keyed("http://six.test/", long)), discovered(keyed("http://six.test/", long[2:])))
+	if acks[0].GetStatus() != urlfrontierpb.AckMessage_FAIL || acks[1].GetStatus() != urlfrontierpb.AckMessage_OK {
 		t.Errorf("a key of 256 and one of 255 characters: %v", acks)
 	}
 	if _, err := try[pbStats](c, "GetStats", &pbQueue{Key: long}); status.Code(err) != codes.InvalidArgument {

@@ -216,7 +216,8 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 			n++
 			x.until, q.last = now.Add(r.Visibility), now
 			leases = append(leases, crawl.RemoteLease{
-				ID: crawl.LeaseID(x.u.String()), URL: x.u, Host: host, Key: f.key(host), Metadata: x.metadata, Given: now, Deadline: x.until,
+				ID: crawl.LeaseID(x.u.String()), URL: x.u, Host: host, Key: f.key(host), Metadata: x.metadata,
+				Given: now, Deadline: x.until,
 			})
 		}
 		if len(leases) > before {
@@ -313,7 +314,8 @@ func (f *fakeCrawl) ListQueues(_ context.Context, q crawl.QueueQuery) (names []s
 	now, listed := time.Now(), map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(f.queues)) {
 		s, name := f.stats(host, now), f.key(host)
-		if !listed[name] && s.Queues > 0 && (q.IncludeInactive || s.ActiveQueues > 0 && !f.queues[host].BlockedUntil.After(now)) {
+		active := s.ActiveQueues > 0 && !f.queues[host].BlockedUntil.After(now)
+		if !listed[name] && s.Queues > 0 && (q.IncludeInactive || active) {
 			listed[name] = true
 			names = append(names, name)
 		}
@@ -345,7 +347,9 @@ func (f *fakeCrawl) URLStatus(_ context.Context, u weburl.URL) (crawl.URLStatus,
 	if x == nil {
 		return crawl.URLStatus{}, inspect.ErrUnknown
 	}
-	return crawl.URLStatus{Key: f.key(u.Host()), Completed: x.completed, Due: x.due, Created: x.created, Metadata: x.metadata}, nil
+	return crawl.URLStatus{
+		Key: f.key(u.Host()), Completed: x.completed, Due: x.due, Created: x.created, Metadata: x.metadata,
+	}, nil
 }
 
 // matching returns the URLs of a query, whatever its page.

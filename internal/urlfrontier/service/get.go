@@ -66,7 +66,8 @@ type handout struct {
 func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 	send func(*urlfrontierpb.URLInfo) error) (*handout, error) {
 	h := &handout{
-		s: s, call: callOf(ctx), send: send, key: r.GetKey(), queues: int(r.GetMaxQueues()), seen: make(map[string]bool),
+		s: s, call: callOf(ctx), send: send, key: r.GetKey(), queues: int(r.GetMaxQueues()),
+		seen: make(map[string]bool),
 	}
 	perQueue := int(r.GetMaxUrlsPerQueue())
 	if perQueue == 0 {

@@ -171,7 +171,8 @@ func TestSkippedItems(t *testing.T) {
 	crawlID := info("http://one.test/crawl")
 	crawlID.CrawlID = strings.Repeat("c", 200)
 	skipped := map[string]*urlfrontierpb.URLItem{
-		"bad_url": discovered(info("one.test")), "long_key": discovered(keyed("http://one.test/", strings.Repeat("x", 256))),
+		"bad_url":       discovered(info("one.test")),
+		"long_key":      discovered(keyed("http://one.test/", strings.Repeat("x", 256))),
 		"long_metadata": discovered(long), "bad_crawl_id": discovered(crawlID),
 		"outside": discovered(info("http://one.test/outside")), "opted_out": discovered(info("http://one.test/optedout")),
 	}

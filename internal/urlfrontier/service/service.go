@@ -130,7 +130,8 @@ func (s *Service) server() *http.Server {
 		Protocols:   protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: l.ConnectionStreams, MaxReceiveBufferPerConnection: 256 << 10,
-			MaxReceiveBufferPerStream: 256 << 10, SendPingTimeout: l.Silence, PingTimeout: l.Call, WriteByteTimeout: l.Send,
+			MaxReceiveBufferPerStream: 256 << 10, SendPingTimeout: l.Silence,
+			PingTimeout: l.Call, WriteByteTimeout: l.Send,
 		},
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       l.IdleConnection,

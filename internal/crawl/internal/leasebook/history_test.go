@@ -17,11 +17,14 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	lease := func(id string, left time.Duration) Record {
-		return Record{ID: id, Fetcher: "f", URL: "http://a.test/", Given: now.Add(-time.Minute), Deadline: now.Add(left)}
+		r := Record{ID: id, Fetcher: "f", URL: "http://a.test/", Given: now.Add(-time.Minute)}
+		r.Deadline = now.Add(left)
+		return r
 	}
 	line := func(kind string, r Record) storage.Start { return storage.Start{Note: r.Note(kind), At: r.Given} }
 	out, over := lease("A", time.Minute), lease("A", -time.Second)
-	extended := lease("A", time.Hour)
+	next := lease("B", time.Minute)
+	given, longer, end := line(NoteLease, out), line(NoteLease, lease("A", time.Hour)), line(NoteEnd, out)
 	for name, x := range map[string]struct {
 		marks             []Record
 		lines             []storage.Start
@@ -29,18 +32,18 @@ func TestHistory(t *testing.T) {
 		fetched, answered bool
 		out, ended        string // ids
 	}{
-		"out":                           {lines: []storage.Start{line(NoteLease, out)}, out: "A"},
+		"out":                           {lines: []storage.Start{given}, out: "A"},
 		"only a mark is left":           {marks: []Record{out}, out: "A"},
 		"ran out":                       {lines: []storage.Start{line(NoteLease, over)}, ended: "A"},
-		"its mark ran out, extended":    {marks: []Record{over}, lines: []storage.Start{line(NoteLease, extended)}, out: "A"},
-		"given back":                    {lines: []storage.Start{line(NoteLease, out), line(NoteEnd, out)}},
-		"given back, with a mark":       {marks: []Record{out}, lines: []storage.Start{line(NoteEnd, out)}},
-		"reported":                      {lines: []storage.Start{line(NoteLease, out), line(NoteReport, out)}},
-		"logged, and killed then":       {lines: []storage.Start{line(NoteLease, out)}, logged: "A", ended: "A"},
-		"logged and ended":              {lines: []storage.Start{line(NoteLease, out), line(NoteEnd, out)}, logged: "A", ended: "A"},
-		"leased again":                  {lines: []storage.Start{line(NoteEnd, out), line(NoteAgain, lease("B", time.Minute))}, out: "B"},
-		"the end of an earlier lease":   {lines: []storage.Start{line(NoteLease, lease("B", time.Minute)), line(NoteEnd, out)}, out: "B"},
-		"the request of an earlier one": {lines: []storage.Start{line(NoteLease, lease("B", time.Minute))}, logged: "A", out: "B"},
+		"extended, its mark ran out":    {marks: []Record{over}, lines: []storage.Start{longer}, out: "A"},
+		"given back":                    {lines: []storage.Start{given, end}},
+		"given back, with a mark":       {marks: []Record{out}, lines: []storage.Start{end}},
+		"reported":                      {lines: []storage.Start{given, line(NoteReport, out)}},
+		"logged, and killed then":       {lines: []storage.Start{given}, logged: "A", ended: "A"},
+		"logged and ended":              {lines: []storage.Start{given, end}, logged: "A", ended: "A"},
+		"leased again":                  {lines: []storage.Start{end, line(NoteAgain, next)}, out: "B"},
+		"the end of an earlier lease":   {lines: []storage.Start{line(NoteLease, next), end}, out: "B"},
+		"the request of an earlier one": {lines: []storage.Start{line(NoteLease, next)}, logged: "A", out: "B"},
 		"fetched by amble since":        {marks: []Record{out}, fetched: true},
 		"has an outcome since":          {marks: []Record{out}, answered: true},
 	} {
@@ -51,7 +54,8 @@ func TestHistory(t *testing.T) {
 			}
 		}
 		for i, s := range x.lines {
-			if reported, ok := h.AddLine(s, uint64(i)); !ok || (reported != nil) != strings.HasPrefix(s.Note, NoteReport) {
+			reported, ok := h.AddLine(s, uint64(i))
+			if !ok || (reported != nil) != strings.HasPrefix(s.Note, NoteReport) {
 				t.Errorf("%s: %q is read as %v, %v", name, s.Note, reported, ok)
 			}
 		}

@@ -12,8 +12,8 @@ func TestGoldenLeaseMark(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)
 	full := Record{
-		ID: "ABC", Fetcher: "f-1", Key: "k", URL: "http://a.test/?q=1&r", Address: "192.0.2.1", Given: at, Deadline: at.Add(time.Minute),
-		Delay: 1500 * time.Millisecond, Line: 3, Version: "v", Offset: 4711, Again: true,
+		ID: "ABC", Fetcher: "f-1", Key: "k", URL: "http://a.test/?q=1&r", Address: "192.0.2.1",
+		Given: at, Deadline: at.Add(time.Minute), Delay: 1500 * time.Millisecond, Line: 3, Version: "v", Offset: 4711, Again: true,
 	}
 	for want, l := range map[string]Record{
 		`{"id":"ABC","fetcher":"f-1","key":"k","url":"http://a.test/?q=1\u0026r","address":"192.0.2.1",` +
@@ -43,7 +43,8 @@ func TestGoldenLeaseNote(t *testing.T) {
 	if got := want.Note(NoteLease); got != note {
 		t.Errorf("the note is %s, want %s", got, note)
 	}
-	start := storage.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond), Delay: 2 * time.Millisecond}
+	start := storage.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond)}
+	start.Delay = 2 * time.Millisecond
 	if kind, got := Parse(start, 7); kind != NoteLease || got != want {
 		t.Errorf("%s: %+v, want %+v", kind, got, want)
 	}
