@@ -334,8 +334,9 @@ func (r *recrawls) recrawl(b *testing.B) {
 		switch l.Kind {
 		case Robots:
 			record, _ := r.o.Robots.Next(l.Robots.Previous, robots.Outcome{URL: l.URL.String(), Status: 404}, r.now)
-			err = r.f.CompleteRobots(l.ID, RobotsReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: r.now}}, Record: record,
-				Rules: record.Rules(r.o.Tokens...)})
+			err = r.f.CompleteRobots(l.ID,
+				RobotsReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: r.now}}, Record: record,
+					Rules: record.Rules(r.o.Tokens...)})
 		case Page:
 			report := PageReport{RequestEnd: RequestEnd{Report: Report{Sent: true, End: r.now}},
 				Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}

@@ -42,7 +42,8 @@ func TestGrants(t *testing.T) {
 	one := politeness.LimitOptions{InFlight: 1}
 	request := func(id storage.HostID, host string) *GateRequest {
 		r := &GateRequest{ID: id, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}}
-		r.Limits = []GateLimit{byDomain: {domain, politeness.LimitOptions{}}, byGroup: {group, one}, byAddress: {address, one}}
+		r.Limits = []GateLimit{byDomain: {domain, politeness.LimitOptions{}}, byGroup: {group, one},
+			byAddress: {address, one}}
 		return r
 	}
 	state := func(what string, admitted bool, inGroup, atAddress int, hold bool) {

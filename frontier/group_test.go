@@ -82,8 +82,10 @@ func TestGroups(t *testing.T) {
 	}{
 		{"in flight", false, politeness.LimitOptions{InFlight: 2}, politeness.LimitOptions{}, 2, 0},
 		{"in flight, by alias", true, politeness.LimitOptions{InFlight: 2}, politeness.LimitOptions{}, 2, 0},
-		{"delay", false, politeness.LimitOptions{Delay: 3 * time.Second}, politeness.LimitOptions{}, 1, 3 * time.Second},
-		{"delay, by alias", true, politeness.LimitOptions{Delay: 3 * time.Second}, politeness.LimitOptions{}, 1, 3 * time.Second},
+		{"delay", false, politeness.LimitOptions{Delay: 3 * time.Second}, politeness.LimitOptions{}, 1,
+			3 * time.Second},
+		{"delay, by alias", true, politeness.LimitOptions{Delay: 3 * time.Second}, politeness.LimitOptions{}, 1,
+			3 * time.Second},
 		{"delay, with limits of domains", true, politeness.LimitOptions{Delay: 3 * time.Second},
 			politeness.LimitOptions{Delay: 2 * time.Second}, 1, 3 * time.Second},
 	} {
@@ -120,7 +122,8 @@ func TestGroups(t *testing.T) {
 			}
 			served := w.served()
 			for i := range 6 {
-				if n, first := served[fmt.Sprintf("h%d.test", i)], served["h0.test"]; n == 0 || n < first/2 || n > 2*first {
+				if n, first := served[fmt.Sprintf("h%d.test", i)], served["h0.test"]; n == 0 || n < first/2 ||
+					n > 2*first {
 					t.Errorf("h%d.test was served %d times, h0.test %d times", i, n, first)
 				}
 			}

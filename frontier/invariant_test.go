@@ -58,7 +58,8 @@ func checkInvariants(t tester, f *Frontier) {
 func checkRecrawls(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for n, heap := range []*recrawlHeap{&f.lanes.dormantRecrawls, &f.lanes.activeRecrawls[quick], &f.lanes.activeRecrawls[untried],
+	for n, heap := range []*recrawlHeap{&f.lanes.dormantRecrawls, &f.lanes.activeRecrawls[quick],
+		&f.lanes.activeRecrawls[untried],
 		&f.lanes.activeRecrawls[slow]} {
 		for i, h := range *heap {
 			in++
@@ -75,7 +76,8 @@ func checkRecrawls(t tester, f *Frontier) {
 		if h.recrawlList != inNoHeap {
 			in--
 		}
-		if f.o.Recrawl != nil && h.active == nil && h.backlog.Recrawls > 0 && h.recrawlList == inNoHeap && h.state != woken {
+		if f.o.Recrawl != nil && h.active == nil && h.backlog.Recrawls > 0 && h.recrawlList == inNoHeap &&
+			h.state != woken {
 			t.Fatalf("host %d is lost: it has recrawls and is %s", h.id, h.state.String())
 		}
 	}
@@ -90,8 +92,9 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.budgets.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.marks.has(inOverBudget) != slices.Contains(f.budgets.domains[h.domain].overBudget, h) || h.state == overBudget &&
-			h.domain != 0 && !h.marks.has(inOverBudget) {
+		if h.marks.has(inOverBudget) != slices.Contains(f.budgets.domains[h.domain].overBudget, h) ||
+			h.state == overBudget &&
+				h.domain != 0 && !h.marks.has(inOverBudget) {
 			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.marks.has(inOverBudget))
 		}
 	}
@@ -192,7 +195,8 @@ func (c *census) leases(t tester, f *Frontier) {
 		}
 	}
 	if matching != f.matches.inFlight || f.matches.inFlight > maxMatching {
-		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matches.inFlight, len(f.matches.line))
+		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matches.inFlight,
+			len(f.matches.line))
 	}
 	if lookups != f.lookups.inFlight || guesses != f.lookups.unproven {
 		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",

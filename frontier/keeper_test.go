@@ -229,14 +229,16 @@ func TestKeeperModel(t *testing.T) {
 		s.all[gone].workers = 0
 		s.run(2 * time.Second)
 		s.members[gone].Leave(s.now)
-		s.all, s.members = append(s.all[:gone:gone], s.all[gone+1:]...), append(s.members[:gone:gone], s.members[gone+1:]...)
+		s.all, s.members = append(s.all[:gone:gone], s.all[gone+1:]...),
+			append(s.members[:gone:gone], s.members[gone+1:]...)
 		s.run(6 * time.Hour)
 		if n := s.left(); n > 0 {
 			t.Errorf("seed %d: %d URLs wait after 6 hours", seed, n)
 		}
 		for key, e := range s.keeper.entries {
 			if e.inFlight != 0 || len(e.waiters) != 0 {
-				t.Errorf("seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight, len(e.waiters))
+				t.Errorf("seed %d: %v: %d requests are in flight and %d wait after the end", seed, key, e.inFlight,
+					len(e.waiters))
 			}
 		}
 		if t.Failed() {
@@ -300,7 +302,8 @@ func TestWaitForGateIsNoHold(t *testing.T) {
 			if l.Kind != Page {
 				return answer{took: time.Millisecond}
 			}
-			return answer{took: 10 * time.Minute, signal: politeness.SignalThrottled, state: storage.Retrying, retryAfter: 2 * time.Hour}
+			return answer{took: 10 * time.Minute, signal: politeness.SignalThrottled, state: storage.Retrying,
+				retryAfter: 2 * time.Hour}
 		}
 		w.open()
 	}

@@ -38,10 +38,13 @@ const (
 	minStall       = 2 * time.Second
 	patientStall   = 5 * time.Second // in place of minStall, while most requests to such hosts are answered
 	stallFactor    = 4               // a request that lasts this many times the mean of its host is far beyond it
-	maxUnanswered  = 4               // each request in a row without a response doubles the stall time, up to this many times
-	slowTurn       = 8               // one request in this many to hosts that are not quick goes to a slow one in any case
-	leastShare     = 8               // one worker in this many is for hosts that are not quick, whatever else there is to do
-	wastedShare    = 16              // the same while more than an eighth of its time goes by without a response
+	// each request in a row without a response doubles the stall time, up to this many times
+	maxUnanswered = 4
+	// one request in this many to hosts that are not quick goes to a slow one in any case
+	slowTurn = 8
+	// one worker in this many is for hosts that are not quick, whatever else there is to do
+	leastShare  = 8
+	wastedShare = 16 // the same while more than an eighth of its time goes by without a response
 )
 
 // traffic counts requests by lane.

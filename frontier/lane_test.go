@@ -219,7 +219,8 @@ func TestSaturated(t *testing.T) {
 			}
 			all := workers * int(lasts/(100*time.Millisecond))
 			if part := float64(pages) / float64(all); part < c.good {
-				t.Errorf("%d workers, answers %t: good hosts had %.3f of the pages that they would have alone", workers, c.answer, part)
+				t.Errorf("%d workers, answers %t: good hosts had %.3f of the pages that they would have alone", workers,
+					c.answer, part)
 			}
 			if part := float64(others) / float64(lasts) / float64(workers); part < c.other {
 				t.Errorf("%d workers, answers %t: the others had %.3f of the time", workers, c.answer, part)

@@ -332,7 +332,8 @@ func (b *base) replan(o *storage.Outcome, next time.Time) {
 
 // putBack returns the URL of a lease without a result to its queue.
 func (rc *recrawlPlan) putBack(h *host, q *originQueue, out *outstanding) {
-	if out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo() { // else it was adopted, and is loaded in its turn
+	// else it was adopted, and is loaded in its turn
+	if out.urlKind != queue.New || out.lease.Head.Ordinal < q.ReadTo() {
 		q.Return(out.lease.Head, out.urlKind)
 	}
 	h.active.busy.Remove(out.lease.Head.Ordinal)

@@ -378,7 +378,8 @@ func TestBothFamilies(t *testing.T) {
 	}{
 		"failed":         {ResolveReport{Reason: 70}, nil, "[false true]"},
 		"does not exist": {ResolveReport{Reason: 70, Absent: true, TTL: time.Minute}, nil, "[false false]"},
-		"opt-outs":       {ResolveReport{Reason: 70, Absent: true, TTL: time.Minute}, optout.NewList(out), "[true true]"},
+		"opt-outs": {ResolveReport{Reason: 70, Absent: true, TTL: time.Minute}, optout.NewList(out),
+			"[true true]"},
 	} {
 		w := newWorld(t, testOptions(), newMemory())
 		w.scope = w.scope.WithOptOuts(c.list)

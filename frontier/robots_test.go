@@ -302,13 +302,15 @@ func TestDecideAfterClockIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(after time.Duration) time.Time { return stepWall(start.Add(after), 24*time.Hour) } // set forward by a day
+	// set forward by a day
+	at := func(after time.Duration) time.Time { return stepWall(start.Add(after), 24*time.Hour) }
 	fetched := at(time.Minute).Round(0)
 	q := new(originQueue)
 	q.setRules(robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Fetched: fetched,
 		Expires: fetched.Add(time.Hour), Refresh: fetched.Add(time.Hour)}, nil)
 	for after, want := range map[time.Duration]robots.DecisionKind{
-		2 * time.Minute: robots.DecisionMatch, 60 * time.Minute: robots.DecisionMatch, 62 * time.Minute: robots.DecisionFetch,
+		2 * time.Minute: robots.DecisionMatch, 60 * time.Minute: robots.DecisionMatch,
+		62 * time.Minute: robots.DecisionFetch,
 	} {
 		q.matchUntil = always
 		for _, now := range []time.Time{at(2 * time.Minute), at(after)} {

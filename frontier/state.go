@@ -112,7 +112,8 @@ func newScheduler(b *base) *scheduler {
 	s.lanes = newLaneQueues(b, s.hosts, s.recrawls)
 	s.gate = &gateSide{base: b, limits: s.limits}
 	s.memory = &inMemory{
-		base: b, lanes: s.lanes, budgets: s.budgets, lookups: s.lookups, recrawls: s.recrawls, allowAll: robots.Compile(nil),
+		base: b, lanes: s.lanes, budgets: s.budgets, lookups: s.lookups, recrawls: s.recrawls,
+		allowAll: robots.Compile(nil),
 	}
 	s.leases = &leases{base: b, lanes: s.lanes, out: make(map[uint64]*outstanding)}
 	s.matches = &matches{base: b, leases: s.leases, work: matchWork}

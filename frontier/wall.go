@@ -32,8 +32,8 @@ func (f *Frontier) TakeWalls() []WallBegun {
 	return w
 }
 
-// observeWall takes what a response to a URL, whose last outcome is given, says about a wall, and sets what the signal of a response of a
-// wall, or of what may be one, is. It reports whether the response is that of a wall.
+// observeWall takes what a response to a URL, whose last outcome is given, says about a wall, and sets what the signal
+// of a response of a wall, or of what may be one, is. It reports whether the response is that of a wall.
 func (rs *results) observeWall(h *host, r *RequestEnd, before *storage.Outcome) bool {
 	a := h.active
 	if !rs.o.Walls || !r.answered() {

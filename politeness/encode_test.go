@@ -42,7 +42,8 @@ func TestStateGolden(t *testing.T) {
 		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0409ce9e82b00d959aef3ac0843d"},
 		{"a wall", State{LastEnd: stored, Backoff: 1, Failures: 3, Cause: 403, FailingSince: stored, Holds: []Hold{
 			{Until: stored.Add(time.Minute), Length: time.Minute, Reason: ReasonWall, Header: "refusal"},
-		}}, "0433ce9e82b00d959aef3a01c69f82b00d959aef3a80b09dc2df01" + "0e077265667573616c" + "ce9e82b00d959aef3a0103009303"},
+		}}, "0433ce9e82b00d959aef3a01c69f82b00d959aef3a80b09dc2df01" + "0e077265667573616c" +
+			"ce9e82b00d959aef3a0103009303"},
 		{"everything", fullState(), "04ffce9e82b00d959aef3a" +
 			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
 			"d6928e8c5294cabad203ffffffffffffffff7f0a00" +

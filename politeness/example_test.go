@@ -44,7 +44,8 @@ func ExampleHost_SetDemands() {
 	fmt.Println(host.Explain(noon))
 	// Output:
 	// 1m30s 1m30s
-	// not before 2026-11-20 12:01:30.000 UTC, since 2026-11-20 12:00:00.000 UTC: the Crawl-delay of its robots.txt (line 3); 1m30s between requests
+	// not before 2026-11-20 12:01:30.000 UTC, since 2026-11-20 12:00:00.000 UTC: the Crawl-delay of its robots.txt
+	// (line 3); 1m30s between requests
 }
 
 // A host that answers 503 is left alone for as long as its Retry-After says. Without that header a

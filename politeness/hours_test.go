@@ -36,12 +36,14 @@ func TestHours(t *testing.T) {
 		{"the same time twice", berlin, "06:00-06:00", "2026-07-20 03:00", "", ""},
 		{"half an hour off", "Asia/Kolkata", "06:00-07:00", "2026-07-20 12:00", "2026-07-20 01:30", "2026-07-21 00:30"},
 
-		{"other day", "", "mon-fri 08:00-10:00", "2026-11-20 12:00", "2026-11-20 10:00", "2026-11-23 08:00"}, // a Friday
+		// a Friday
+		{"other day", "", "mon-fri 08:00-10:00", "2026-11-20 12:00", "2026-11-20 10:00", "2026-11-23 08:00"},
 		{"days alone", berlin, "sat,sun", "2026-11-20 12:00", "2026-11-15 23:00", "2026-11-20 23:00"},
 		{"one day", "", "thu 12:00-13:00", "2026-11-20 12:00", "2026-11-19 13:00", "2026-11-26 12:00"},
 		{"the night of a day", "", "fri 22:00-06:00", "2026-11-21 05:00", "", ""},
 		{"the night before a day", "", "fri 22:00-06:00", "2026-11-20 05:00", "2026-11-14 06:00", "2026-11-20 22:00"},
-		{"days over the weekend", "", "sat-mon 01:00-02:00", "2026-11-20 12:00", "2026-11-16 02:00", "2026-11-21 01:00"},
+		{"days over the weekend", "", "sat-mon 01:00-02:00", "2026-11-20 12:00", "2026-11-16 02:00",
+			"2026-11-21 01:00"},
 		{"two items", "", "03:00-04:00 | 13:00-14:00", "2026-11-20 12:00", "2026-11-20 04:00", "2026-11-20 13:00"},
 		{"a day of an item", "", "fri 06:00-06:00", "2026-11-21 05:59", "", ""},
 
@@ -125,8 +127,10 @@ func TestHoursExplained(t *testing.T) {
 	o.Hours = newHours(t, "Europe/Berlin", "sat,sun", " mon-fri  22:00-06:00 ")
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	h := NewHost(&o, State{}, now)
-	want := "not before 2026-11-20 21:00:00.000 UTC, since 2026-11-20 05:00:00.000 UTC: outside of the hours that the " +
-		"operator allows (politeness.hours: mon-fri 22:00-06:00 Europe/Berlin); 1s between requests (the configured delay)"
+	want :=
+		"not before 2026-11-20 21:00:00.000 UTC, since 2026-11-20 05:00:00.000 UTC: outside of the hours that the " +
+			"operator allows (politeness.hours: mon-fri 22:00-06:00 Europe/Berlin); 1s between requests (the " +
+			"configured delay)"
 	if got := h.Explain(now).String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -161,8 +165,10 @@ func TestHoursAndVisitTime(t *testing.T) {
 }
 
 func TestNewHoursRefuses(t *testing.T) {
-	for _, item := range []string{"", "22-06", "22:00", "22:00-", "22:0-06:00", "25:00-06:00", "24:00-06:00", "22:60-06:00",
-		"-22:00-06:00", "mon", "xyz 22:00-06:00", "mon- 22:00-06:00", "mon,, 22:00-06:00", "mon 22:00-06:00 x", "mon fri",
+	for _, item := range []string{"", "22-06", "22:00", "22:00-", "22:0-06:00", "25:00-06:00", "24:00-06:00",
+		"22:60-06:00",
+		"-22:00-06:00", "mon", "xyz 22:00-06:00", "mon- 22:00-06:00", "mon,, 22:00-06:00",
+		"mon 22:00-06:00 x", "mon fri",
 		"22:00-06:00 mon", "22:00 - 06:00", "22:00-24:01"} {
 		_, err := NewHours("", []string{item}, "")
 		if ok := item == "mon"; ok != (err == nil) || err != nil && !errors.Is(err, ErrOption) {

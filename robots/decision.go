@@ -54,7 +54,8 @@ func (o Options) Decide(r Record, slack time.Duration, now time.Time) Decision {
 		}
 		return Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonForbidden}
 	}
-	return Decision{Kind: DecisionMatch, Until: until, Reason: r.reason(), RefreshDue: !now.Before(r.Refresh.Add(slack))}
+	return Decision{Kind: DecisionMatch, Until: until, Reason: r.reason(),
+		RefreshDue: !now.Before(r.Refresh.Add(slack))}
 }
 
 // isReclassified reports whether the record was made under the other value of ForbiddenDenies, and

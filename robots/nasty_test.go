@@ -131,7 +131,8 @@ func TestLimit(t *testing.T) {
 		t.Error("a file that ends in the line at the limit lacks it")
 	}
 	long := "Disallow: /" + strings.Repeat("y", 9<<10) + "\n"
-	if r := Compile([]byte(first+"#"+pad+long+last), "amble"); !r.Match(long[10:]).Allowed || !r.Match("/last").Allowed {
+	if r := Compile([]byte(first+"#"+pad+long+last), "amble"); !r.Match(long[10:]).Allowed ||
+		!r.Match("/last").Allowed {
 		t.Error("a long line at the limit, or one after it, is read")
 	}
 	f := Parse([]byte(first + "#" + pad + long))

@@ -108,7 +108,8 @@ func (o Options) answered(prev Record, out Outcome, now time.Time) Record {
 	}
 	r := known(ClassFound, out)
 	text, _, cut := readableOf(out.Body, out.Truncated)
-	if r.Body, r.Cut = out.Body, cut; cut { // as plain text: in UTF-16 an octet that looks like a line end need not be one
+	// as plain text: in UTF-16 an octet that looks like a line end need not be one
+	if r.Body, r.Cut = out.Body, cut; cut {
 		r.Body = text
 	}
 	r.Body = bytes.Clone(r.Body[:min(len(r.Body), MaxBody)])

@@ -346,10 +346,13 @@ func TestNextConfirms(t *testing.T) {
 		{"a page", []Outcome{response(200, html, Header{})}, ClassUnreachable, false},
 		{"a page twice", []Outcome{response(200, html, Header{}), response(200, html, Header{})}, ClassNotRobots, true},
 		{"nothing, with 202", []Outcome{response(202, empty, Header{})}, ClassUnreachable, false},
-		{"nothing twice", []Outcome{response(200, empty, Header{}), response(200, "# none", Header{})}, ClassFound, true},
+		{"nothing twice", []Outcome{response(200, empty, Header{}), response(200, "# none", Header{})},
+			ClassFound, true},
 		{"a refusal", []Outcome{response(403, html, Header{})}, ClassUnreachable, false},
-		{"a refusal twice", []Outcome{response(403, html, Header{}), response(403, html, Header{})}, ClassUnavailable, true},
-		{"a page, a refusal", []Outcome{response(200, html, Header{}), response(403, html, Header{})}, ClassUnreachable, false},
+		{"a refusal twice", []Outcome{response(403, html, Header{}), response(403, html, Header{})},
+			ClassUnavailable, true},
+		{"a page, a refusal", []Outcome{response(200, html, Header{}), response(403, html, Header{})},
+			ClassUnreachable, false},
 		{"a page, a failure, a page", []Outcome{response(200, html, Header{}), response(500, html, Header{}),
 			response(200, html, Header{})}, ClassUnreachable, false},
 		{"a page, then the file", []Outcome{response(200, html, Header{}), response(200, string(rulesBody), Header{})},
@@ -388,7 +391,8 @@ func TestNextConfirms(t *testing.T) {
 	if r, _ := o.Next(bare, response(403, "", Header{}), begin.Add(20*hour)); r.Class != ClassUnavailable {
 		t.Errorf("a file without a record has to be confirmed as gone: %+v", r)
 	}
-	if r, _ := o.Next(good(), Outcome{Status: 503, Failure: FailureWall, Header: Header{RetryAfter: "7200"}}, begin); r.Refresh.Sub(begin) != 2*hour {
+	if r, _ := o.Next(good(), Outcome{Status: 503, Failure: FailureWall, Header: Header{RetryAfter: "7200"}},
+		begin); r.Refresh.Sub(begin) != 2*hour {
 		t.Errorf("a wall that demands to be left alone for 2 hours: %v", r.Refresh.Sub(begin))
 	}
 }
@@ -427,8 +431,9 @@ func TestNextCutsBody(t *testing.T) {
 			Truncated: true}, "/x\n"},
 		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}),
 			"User-agent: *\n"},
-		{"a long line at the limit", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", leastRead)+"\n# more\n",
-			Header{}), "aaa\n"},
+		{"a long line at the limit",
+			response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", leastRead)+"\n# more\n",
+				Header{}), "aaa\n"},
 	}
 	for _, tt := range tests {
 		r, _ := o.Next(Record{}, tt.out, begin)

@@ -39,7 +39,8 @@ func TestUsageVectors(t *testing.T) {
 		}
 		got, allowed := usageOf(Compile([]byte(v.Robots), v.Agent), u.RequestURI())
 		if allowed != v.Allowed || !slices.Equal(got, v.Usage) {
-			t.Errorf("%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage, v.Why, v.Robots)
+			t.Errorf("%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage,
+				v.Why, v.Robots)
 		}
 		if other, _ := usageOf(Parse([]byte(v.Robots)).Rules(v.Agent), u.RequestURI()); !slices.Equal(got, other) {
 			t.Errorf("%s: the parsed file says %q", v.ID, other)
@@ -84,7 +85,8 @@ func TestUsageBounds(t *testing.T) {
 
 func TestLicenses(t *testing.T) {
 	body := "License: https://site.example/license.xml\nUser-agent: b\nDisallow: /\n" +
-		"license: https://other.example/l\nLicense: /relative\nLicense: mailto:a@b\nLicense: https://site.example/license.xml\n"
+		"license: https://other.example/l\nLicense: /relative\nLicense: mailto:a@b\nLicense: " +
+		"https://site.example/license.xml\n"
 	want := []string{"https://site.example/license.xml", "https://other.example/l"}
 	if got := Compile([]byte(body), "amble").Licenses(); !slices.Equal(got, want) {
 		t.Errorf("licenses %q, want %q", got, want)

@@ -43,7 +43,8 @@ func TestAnyOutcome(t *testing.T) {
 			Bytes: rapid.Uint64().Draw(t, "bytes"), Digest: rapid.Uint64().Draw(t, "digest"),
 			Line: rapid.Uint32().Draw(t, "line"),
 			ETag: anyText().Draw(t, "etag"), Modified: anyText().Draw(t, "modified"),
-			Simhash: rapid.Uint64().Draw(t, "simhash"), Note: anyText().Draw(t, "note"), Usage: anyText().Draw(t, "usage"),
+			Simhash: rapid.Uint64().Draw(t, "simhash"), Note: anyText().Draw(t, "note"),
+			Usage: anyText().Draw(t, "usage"),
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
 		got, rest, ok := decodeOutcome(append(appendOutcome(nil, &o), "rest"...))
@@ -128,7 +129,8 @@ func TestAnyStart(t *testing.T) {
 			}
 		}
 		uncommitted, err := ReadUncommitted(dir, 0, "boot", nil)
-		if err != nil || uncommitted.Everyone || uncommitted.End != l.Offset() || len(uncommitted.Hosts) != len(starts) ||
+		if err != nil || uncommitted.Everyone || uncommitted.End != l.Offset() ||
+			len(uncommitted.Hosts) != len(starts) ||
 			len(uncommitted.Waits) != len(waits) {
 			t.Fatalf("%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
 		}

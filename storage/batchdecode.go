@@ -108,7 +108,8 @@ func (d *recordDecoder) section(section byte, r *record) {
 		b.Payloads = d.payloads()
 	case sectionPurges:
 		for d.more() {
-			b.Purges = append(b.Purges, Purge{Host: HostID(d.uint32()), Below: d.uint32(), From: d.Uvarint(), To: d.Uvarint()})
+			b.Purges = append(b.Purges,
+				Purge{Host: HostID(d.uint32()), Below: d.uint32(), From: d.Uvarint(), To: d.Uvarint()})
 		}
 	case sectionMarks:
 		b.Marks = d.marks(false)

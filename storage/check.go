@@ -18,8 +18,8 @@ type Finding struct{ Text string }
 
 // Check reads the whole database in one long read transaction and reports everything that
 // contradicts FORMAT.md: defects of bbolt's page structure, rows without their checksums, rows that
-// cannot be read or belong to nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored twice,
-// outcomes without their due rows and due rows without an outcome, and counters that differ from a
+// cannot be read or belong to nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored
+// twice, outcomes without their due rows and due rows without an outcome, and counters that differ from a
 // full count. No process may write the database meanwhile. Check returns the context's error, or
 // ErrCorrupt if pages are damaged; then it does not look at the rows.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {

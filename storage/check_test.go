@@ -208,7 +208,8 @@ func TestCheckDamagedPage(t *testing.T) {
 		t.Errorf("a URL in a broken page: %v", err)
 	}
 	mustClose(t, damaged)
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprint("page ", page)) {
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrCorrupt) ||
+		!strings.Contains(err.Error(), fmt.Sprint("page ", page)) {
 		t.Errorf("open of a file with a broken page: %v", err)
 	}
 }

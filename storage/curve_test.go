@@ -248,7 +248,8 @@ func (c *chart) svg() string {
 	legend := chartTop + legendLine*((len(c.lines)+1)/2)
 	height := legend + panelHeight*((len(c.panels)+1)/2)
 	b := &strings.Builder{}
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n",
+	fmt.Fprintf(b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n",
 		chartWidth, height, chartWidth, height)
 	fmt.Fprintf(b, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(c.title), chartStyle)
 	text(b, "title", "start", marginLeft, 22, c.title)
@@ -303,7 +304,8 @@ func (c *chart) panel(b *strings.Builder, p *panel, x, y float64) {
 			continue
 		}
 		for _, pt := range l.points {
-			fmt.Fprintf(b, `<circle class="s%d" style="fill:none;stroke-width:2;stroke-dasharray:none" cx="%.1f" cy="%.1f" r="3"/>`+"\n", i%4, xs.at(float64(pt.Items)/1e6), ys.at(p.of(pt)))
+			fmt.Fprintf(b,
+				`<circle class="s%d" style="fill:none;stroke-width:2;stroke-dasharray:none" cx="%.1f" cy="%.1f" r="3"/>`+"\n", i%4, xs.at(float64(pt.Items)/1e6), ys.at(p.of(pt)))
 		}
 	}
 }

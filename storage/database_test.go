@@ -33,7 +33,8 @@ func TestOneDoor(t *testing.T) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)
-			if ok && slices.Contains([]string{"View", "Update", "Batch", "Begin", "Commit", "Check"}, s.Sel.Name) && isBolt(s.X) {
+			if ok && slices.Contains([]string{"View", "Update", "Batch", "Begin", "Commit", "Check"}, s.Sel.Name) &&
+				isBolt(s.X) {
 				t.Errorf("%s calls %s of bbolt", name, s.Sel.Name)
 			}
 			return true

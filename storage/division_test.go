@@ -149,7 +149,8 @@ func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) i
 	name := string(r.name)
 	queries := slices.Clone(r.queries)
 	add("%s %d-%d spilled %d states %v %d requests %d %d politeness %x origins %+v plain %d queries %v digests %v "+
-		"site %x errors %v payloads %x wall %x", name, r.first, r.next, r.spilled, r.counts, r.stateTop, r.requests, r.bytes,
+		"site %x errors %v payloads %x wall %x", name, r.first, r.next, r.spilled, r.counts, r.stateTop,
+		r.requests, r.bytes,
 		r.politeness, r.origins, r.plain, queries, r.digests, r.site, r.errors, r.payloads, r.wall)
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
@@ -164,7 +165,8 @@ func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) i
 		e.ViaHost, e.ViaOrdinal = NoHost, 0
 		add("%s %+v %+v via %s", name, e, o, via)
 	}
-	for _, bucket := range [][]byte{bucketState, bucketSeen, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata} {
+	for _, bucket := range [][]byte{bucketState, bucketSeen, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
+		bucketMetadata} {
 		b := tx.bucket(bucket)
 		if b == nil {
 			continue
@@ -221,7 +223,8 @@ func TestUnionOfStrangers(t *testing.T) {
 // TestDivisionPositions: a position in the whole is the position behind the same URLs in each part.
 func TestDivisionPositions(t *testing.T) {
 	s := openTemp(t, Options{})
-	mustCommit(t, s, &Batch{Found: found(t, s, "http://a1.test/", "http://b2.test/", "http://c1.test/", "http://d2.test/")})
+	mustCommit(t, s,
+		&Batch{Found: found(t, s, "http://a1.test/", "http://b2.test/", "http://c1.test/", "http://d2.test/")})
 	d, err := s.Divide(t.Context(), 3, func(host string) int { return int(host[1] - '1') })
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,8 @@ type Erased struct {
 	History    int `json:"robots_history"` // rows of earlier robots.txt files of their origins
 	Seeds      int `json:"scope_seeds"`
 	References int `json:"references"` // of URLs of other hosts, to the page that they were found on
-	Mentions   int `json:"mentions"`   // values of other origins, and marks, that named them and were changed or removed
+	// values of other origins, and marks, that named them and were changed or removed
+	Mentions int `json:"mentions"`
 }
 
 // NewErasure finds the hosts of a set of names.

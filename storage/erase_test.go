@@ -84,7 +84,8 @@ func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 	}
 	rows := make(map[string]string)
 	err = s.db.view(func(tx *txn) error {
-		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload, bucketMetadata} {
+		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload,
+			bucketMetadata} {
 			b := tx.bucket(name)
 			if b == nil {
 				continue

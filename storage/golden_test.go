@@ -63,7 +63,8 @@ func goldenTraps(t *testing.T, s *Store) {
 // goldenMetadata adds a fourth host, with metadata and with URLs that were deleted from its row.
 func goldenMetadata(t *testing.T, s *Store) {
 	b := Batch{Found: found(t, s, numbered("metadata.example", 0, 20)...), Purges: []Purge{{Host: 4, Below: 18}}}
-	b.Found[19].Metadata, _ = Metadata{"url.path": {"https://www.example.com/", "https://a.example/"}, "depth": {"2"}}.Encode()
+	b.Found[19].Metadata, _ = Metadata{"url.path": {"https://www.example.com/", "https://a.example/"},
+		"depth": {"2"}}.Encode()
 	b.Found[19].Outcome = &Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}
 	mustCommit(t, s, &b)
 }

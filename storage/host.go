@@ -85,7 +85,8 @@ func earlier(a, b uint32) uint32 {
 
 func (r *hostRow) host() Host {
 	h := Host{
-		ID: r.id, Name: string(r.name), First: r.first, Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
+		ID: r.id, Name: string(r.name), First: r.first, Tail: r.next, Counts: r.counts, Requests: r.requests,
+		Bytes:      r.bytes,
 		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
 	}
 	if len(r.site) > 0 {

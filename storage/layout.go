@@ -29,7 +29,8 @@ var (
 func buckets() [][]byte {
 	return [][]byte{
 		bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl,
-		bucketTrap, bucketPayload, bucketMetadata, bucketRobots, bucketRobotsHistory, bucketScope, bucketMark, bucketMeta,
+		bucketTrap, bucketPayload, bucketMetadata, bucketRobots, bucketRobotsHistory, bucketScope,
+		bucketMark, bucketMeta,
 	}
 }
 

@@ -68,7 +68,8 @@ type UncommittedRequests struct {
 // offset of its line.
 func ReadUncommitted(dir string, committed uint64, bootID string,
 	each func(offset uint64, s Start)) (UncommittedRequests, error) {
-	uncommitted := UncommittedRequests{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
+	uncommitted := UncommittedRequests{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait),
+		End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
 		uncommitted.Everyone = committed != 0

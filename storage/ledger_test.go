@@ -82,7 +82,8 @@ func TestReadUncommitted(t *testing.T) {
 			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), test.committed, test.boot, nil)
 			if err != nil || uncommitted.Everyone != test.everyone || !maps.Equal(uncommitted.Hosts, test.hosts) ||
 				uncommitted.End != test.end {
-				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err, test.everyone,
+				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err,
+					test.everyone,
 					test.hosts,
 					test.end)
 			}
@@ -120,7 +121,8 @@ func TestReadUncommittedOfADeath(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), 0, test.boot, nil)
 			if err != nil || uncommitted.Died != test.died || uncommitted.Ended != test.ended {
-				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err, test.died, test.ended)
+				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err,
+					test.died, test.ended)
 			}
 			if strings.Contains(test.file, end) && uncommitted.Everyone != (test.boot == "other") {
 				t.Errorf("every host is held: %v", uncommitted.Everyone)
@@ -279,7 +281,8 @@ func TestLedgerTrim(t *testing.T) {
 		if n%50_000 == 0 && n > 0 {
 			uncommitted, err := ReadUncommitted(dir, open[0], "boot", nil)
 			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Offset() {
-				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(uncommitted.Hosts),
+				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n,
+					len(uncommitted.Hosts),
 					uncommitted.Everyone, err, window)
 			}
 		}
@@ -381,7 +384,8 @@ func TestLedgerWaits(t *testing.T) {
 		}
 	}
 	var offsets []uint64
-	uncommitted, err := ReadUncommitted(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
+	uncommitted, err := ReadUncommitted(dir, 100, "boot",
+		func(offset uint64, s Start) { offsets = append(offsets, offset) })
 	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Offset() {
 		t.Fatalf("uncommitted requests %+v, %v", uncommitted, err)
 	}

@@ -342,7 +342,8 @@ type effects struct {
 	limits   limits
 	onListed func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
 	decided  []notice                                                // of a record, in place of onListed
-	finish   func(w *writer) error                                   // runs when the batch has been applied; nil: nothing
+	// runs when the batch has been applied; nil: nothing
+	finish func(w *writer) error
 }
 
 // RestoreFile makes a snapshot, a copy by Backup from any data directory, the database of this one:

@@ -48,10 +48,13 @@ func BenchmarkLog(b *testing.B) {
 				var batch Batch
 				for host := range 50 {
 					id := HostID(host + 1)
-					batch.Done = append(batch.Done, Done{Host: id, Ordinal: uint32(n), Outcome: Outcome{State: Fetched, Status: 200,
-						At: someTime.Add(time.Duration(n) * time.Second), Bytes: 20_000, Digest: uint64(n*50+host) * 0x9e3779b97f4a7c15}})
-					batch.Hosts = append(batch.Hosts, HostUpdate{Host: id, Politeness: make([]byte, 40), Requests: 1, Bytes: 20_000,
-						Cursors: []Cursor{{0, uint32(n + 1)}}})
+					batch.Done = append(batch.Done,
+						Done{Host: id, Ordinal: uint32(n), Outcome: Outcome{State: Fetched, Status: 200,
+							At: someTime.Add(time.Duration(n) * time.Second), Bytes: 20_000,
+							Digest: uint64(n*50+host) * 0x9e3779b97f4a7c15}})
+					batch.Hosts = append(batch.Hosts,
+						HostUpdate{Host: id, Politeness: make([]byte, 40), Requests: 1, Bytes: 20_000,
+							Cursors: []Cursor{{0, uint32(n + 1)}}})
 					for link := range 10 {
 						uri := fmt.Sprintf("section-%d/article-%d.html", (n+link)%7, n*10+link)
 						f := found(b, s, fmt.Sprintf("https://www.host%d.example/%s", host, uri))[0]
@@ -101,7 +104,8 @@ func BenchmarkReplay(b *testing.B) {
 				}
 				var all []LogRecord
 				for i, record := range log.records {
-					if all = append(all, LogRecord{uint64(i + 1), record}); len(all) == group || i == len(log.records)-1 {
+					if all = append(all, LogRecord{uint64(i + 1), record}); len(all) == group ||
+						i == len(log.records)-1 {
 						if err := to.Replay(all...); err != nil {
 							b.Fatal(err)
 						}

@@ -174,7 +174,8 @@ func (d *logDriver) same(t *rapid.T, b *Batch) {
 		if !errors.Is(err, ErrPending) || !errors.Is(err, errLogDown) {
 			t.Fatalf("commit to the log: %v", err)
 		}
-		if _, err := d.logged.CommitTo(d.log, &Batch{Marks: map[string][]byte{"output": {1}}}); !errors.Is(err, ErrPending) {
+		if _, err := d.logged.CommitTo(d.log, &Batch{Marks: map[string][]byte{"output": {1}}}); !errors.Is(err,
+			ErrPending) {
 			t.Fatalf("another batch while one is pending: %v", err)
 		}
 		if rapid.IntRange(0, 2).Draw(t, "kill") == 0 { // the process ends here
@@ -383,7 +384,8 @@ func TestSnapshot(t *testing.T) {
 	old := t.TempDir()
 	before := mustOpen(t, old, Options{})
 	log.replayInto(t, before)
-	mustCommit(t, before, &Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(5), MarkUncommitted: {7}, MarkOutput: {1}}})
+	mustCommit(t, before,
+		&Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(5), MarkUncommitted: {7}, MarkOutput: {1}}})
 	mustClose(t, before)
 	if _, err := other.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
 		t.Fatal(err)

@@ -135,7 +135,8 @@ func (h *modelHost) settle(d *Done, l limits) {
 		return
 	}
 	h.content(d, u.Last.State, l)
-	errors := []Reason{ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash, ReasonWall, ReasonLeaseLost}
+	errors := []Reason{ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash, ReasonWall,
+		ReasonLeaseLost}
 	why, state := d.Outcome.Reason, d.Outcome.State
 	if (state == Failed || state == Retrying) && (slices.Contains(errors, why) || why >= ReasonFetch) {
 		if h.errors == nil {

@@ -105,7 +105,8 @@ func (d *driver) commit(t *rapid.T) {
 	want := d.model.apply(&b)
 	slices.SortFunc(want.Hosts, func(a, b HostChange) int { return int(a.Host) - int(b.Host) })
 	if len(got.Hosts)+len(want.Hosts) > 0 && !slices.Equal(got.Hosts, want.Hosts) ||
-		len(got.Set) != len(want.Set) || got.Added != want.Added || got.Refused != want.Refused || got.Trapped != want.Trapped ||
+		len(got.Set) != len(want.Set) || got.Added != want.Added || got.Refused != want.Refused ||
+		got.Trapped != want.Trapped ||
 		!reflect.DeepEqual(got.Ensured, want.Ensured) {
 		t.Fatalf("commit says %+v, want %+v", got, want)
 	}

@@ -162,7 +162,8 @@ func (w *pageWalk) tree(id uint64, level int, keys span) error {
 		w.height = level
 		return w.leaf(&p, level, keys)
 	}
-	w.found(id, "is of type %#x with %d elements, which is neither a branch nor a leaf of level %d", p.kind, p.count, level)
+	w.found(id, "is of type %#x with %d elements, which is neither a branch nor a leaf of level %d", p.kind,
+		p.count, level)
 	return nil
 }
 
@@ -221,7 +222,8 @@ func (w *pageWalk) elements(p *page, keys span) (all []element, whole bool) {
 		}
 		end += len(e.key) + len(e.value)
 		order := bytes.Compare(e.key, last)
-		if order < 0 || order == 0 && i > 0 || len(e.key) == 0 || keys.below != nil && bytes.Compare(e.key, keys.below) >= 0 {
+		if order < 0 || order == 0 && i > 0 || len(e.key) == 0 || keys.below != nil &&
+			bytes.Compare(e.key, keys.below) >= 0 {
 			wrong("has key %x, which does not belong there", e.key)
 		}
 		last = e.key

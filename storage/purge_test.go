@@ -59,7 +59,8 @@ func grownHosts(t *testing.T, s *Store, urls int) {
 			}
 		}
 		for n := range uint64(40) {
-			b.Payloads = append(b.Payloads, Payload{Host: host, Digest: modelDigest(n), Ordinal: uint32(n), At: someTime})
+			b.Payloads = append(b.Payloads,
+				Payload{Host: host, Digest: modelDigest(n), Ordinal: uint32(n), At: someTime})
 		}
 		b.Refused = append(b.Refused, Refused{Host: name, Reason: 1, URL: parse(t, "https://"+name+"/a/b/c")})
 	}
@@ -188,7 +189,8 @@ func TestEraseMetadata(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
 	b := Batch{Found: found(t, s, "http://gone.example/", "http://kept.example/", "http://kept.example/2")}
-	b.Found[1].Metadata, _ = Metadata{"url.path": {"http://gone.example/", "http://kept.example/"}, "depth": {"1"}}.Encode()
+	b.Found[1].Metadata, _ = Metadata{"url.path": {"http://gone.example/", "http://kept.example/"},
+		"depth": {"1"}}.Encode()
 	b.Found[2].Metadata, _ = Metadata{"from": {"gone.example"}}.Encode()
 	mustCommit(t, s, &b)
 	erased := eraseNames(t, s, weburl.Names{Name: "gone.example"})

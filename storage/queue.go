@@ -134,7 +134,8 @@ func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	if from != 0 {
 		key := appendRecrawlKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
 		if k, _ := w.recrawlCursor.seek(key); !bytes.Equal(k, key) {
-			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin, bucketRecrawl)
+			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin,
+				bucketRecrawl)
 		}
 		if err := w.recrawl.delete(key); err != nil {
 			return err

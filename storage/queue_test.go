@@ -149,7 +149,8 @@ func TestNextDue(t *testing.T) {
 	}{{5, someTime.Add(30 * time.Second)}, {2, someTime.Add(30 * time.Second)}, {1, someTime.Add(30 * time.Second)}} {
 		h, err := s.Heads(HeadsRequest{Host: 1, Due: test.due, Now: someTime})
 		if err != nil || h.NextDue != Seconds(test.want) || len(h.Due) != min(test.due, 2) {
-			t.Errorf("%d heads: %d due, the next at %d, %v, want it at %d", test.due, len(h.Due), h.NextDue, err, Seconds(test.want))
+			t.Errorf("%d heads: %d due, the next at %d, %v, want it at %d", test.due, len(h.Due), h.NextDue, err,
+				Seconds(test.want))
 		}
 	}
 	h, err := s.Heads(HeadsRequest{Host: 1, Due: 5, Now: someTime.Add(2 * time.Hour)})

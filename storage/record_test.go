@@ -39,7 +39,8 @@ func fullBatch(t tester, s *Store) *Batch {
 		Found: []Found{f, sibling},
 		Done: []Done{
 			{Host: 2, Ordinal: 8, Origin: 1, Priority: 3, When: In(Queued, Failed), Outcome: outcome},
-			{Host: 2, Ordinal: 9, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Note: strings.Repeat("n", 200)}},
+			{Host: 2, Ordinal: 9,
+				Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Note: strings.Repeat("n", 200)}},
 		},
 		Hosts: []HostUpdate{{Host: 2, Politeness: []byte("polite"), Site: []byte{}, Wall: []byte("wall"), Requests: 1,
 			Bytes: 20_000, Cursors: []Cursor{{Origin: 1, Next: 9}}}},
@@ -49,7 +50,8 @@ func fullBatch(t tester, s *Store) *Batch {
 		ScopeSeeds:    []string{"https://www.example.com/"},
 		Refused:       []Refused{{Host: "www.example.com", Reason: TrapDepth, URL: u}},
 		Payloads: []Payload{
-			{Host: 2, Digest: 0x0101010101010101, SHA256: [32]byte(bytes.Repeat([]byte{1}, 32)), Ordinal: 8, At: someTime},
+			{Host: 2, Digest: 0x0101010101010101, SHA256: [32]byte(bytes.Repeat([]byte{1}, 32)), Ordinal: 8,
+				At: someTime},
 			{Host: 2, Digest: 4, SHA256: [32]byte(bytes.Repeat([]byte{2}, 32)), Ordinal: 9, At: someTime},
 		},
 		Purges: []Purge{{Host: 3, Below: 4, From: 5, To: 1 << 63}},
@@ -202,7 +204,8 @@ func TestRecordOfAPage(t *testing.T) {
 			Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Simhash: rng.Uint64(), Due: someTime, History: [8]byte{1}}})
 		b.Hosts = append(b.Hosts, HostUpdate{Host: id, Politeness: make([]byte, 60), Site: make([]byte, 40),
 			Requests: 1, Bytes: 20_000, Cursors: []Cursor{{Origin: 0, Next: uint32(page)}}})
-		b.Payloads = append(b.Payloads, Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: uint32(page), At: someTime})
+		b.Payloads = append(b.Payloads,
+			Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: uint32(page), At: someTime})
 	}
 	r := record{number: 1 << 30, limits: s.limits, batch: *b, local: b.Marks}
 	encoded, err := r.append(nil)

@@ -128,8 +128,9 @@ type Outcome struct {
 	Modified string    // Last-Modified as sent, at most 255 bytes
 	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
-	Note     string    // of a refusal: what it said; which fault it was; or the fetcher of a lost lease; at most 255 bytes
-	Usage    string    // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
+	// of a refusal: what it said; which fault it was; or the fetcher of a lost lease; at most 255 bytes
+	Note  string
+	Usage string // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
 }
 
 // Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero

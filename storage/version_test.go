@@ -339,7 +339,8 @@ func forgetPriorities(tx *txn, r *hostRow) error {
 // rowVersion1 encodes a row as version 1 did: without recrawls and extras.
 func rowVersion1(r *hostRow) []byte {
 	old := *r
-	old.plain, old.queries, old.digests, old.site, old.errors, old.payloads, old.wall, old.tail = 0, nil, nil, nil, nil, nil, nil, nil
+	old.plain, old.queries, old.digests, old.site, old.errors, old.payloads, old.wall, old.tail = 0, nil, nil, nil, nil,
+		nil, nil, nil
 	b := old.append(nil)
 	b[0] = 1
 	b = slices.Delete(b, 42, 46) // the ordinal of the first URL

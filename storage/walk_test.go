@@ -130,7 +130,8 @@ func TestNames(t *testing.T) {
 	mustCommit(t, s, &Batch{Ensure: []string{"example.org", "www.example.org", "a.www.example.org",
 		"example-shop.org", "example.com", "192.0.2.1", "www.example.orgs"}})
 	for _, tt := range []struct{ under, after, want string }{
-		{"", "", "192.0.2.1 example.com example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
+		{"", "",
+			"192.0.2.1 example.com example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
 		{"", "example-shop.org", "www.example.org a.www.example.org www.example.orgs"},
 		{"", "b.example.com", "example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
 		{"example.org", "", "example.org www.example.org a.www.example.org"},

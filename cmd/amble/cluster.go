@@ -28,11 +28,15 @@ Exit code 0: done. 1: there is no such cluster or node, or the servers do not an
 func newClusterCommand(settings *settingsFlags) *cobra.Command {
 	c := &clustering{settings: settings}
 	return group("cluster", "Show and change a cluster of nodes", clusterLong, c.status(),
-		c.command("drain", "Make a node hand over its shards", "Make a node hand over all of its shards and take no others. "+
-			"It stays a\nmember, for amble cluster undrain. The command waits until the node has none. It holds as long "+
-			"as\nthe process: a node that starts again takes shards again.", true),
-		c.command("undrain", "Make a node take shards again", "Undo amble cluster drain. Shards that should belong to the node "+
-			"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.", false),
+		c.command("drain", "Make a node hand over its shards",
+			"Make a node hand over all of its shards and take no others. "+
+				"It stays a\nmember, for amble cluster undrain. The command waits until the node has none. It holds "+
+				"as long "+
+				"as\nthe process: a node that starts again takes shards again.", true),
+		c.command("undrain", "Make a node take shards again",
+			"Undo amble cluster drain. Shards that should belong to the node "+
+				"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.",
+			false),
 		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.serve())
 }
 
@@ -57,8 +61,10 @@ func (c *clustering) connect(ctx context.Context,
 	defer refuse(nil)
 	o.Events = func(_ string, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) { // a request without permission gets no answer
-			refuse(fmt.Errorf("%w: the user of this connection has no permission for cluster %s; look at cluster.name, and "+
-				"at cluster.credentials", err, settings.Cluster.Name))
+			refuse(
+				fmt.Errorf(
+					"%w: the user of this connection has no permission for cluster %s; look at cluster.name, and "+
+						"at cluster.credentials", err, settings.Cluster.Name))
 		}
 	}
 	nc, js, err := natsconn.Connect(o)
@@ -112,16 +118,17 @@ With --shards each shard is listed, with --json everything is one object.`,
   amble cluster status --set cluster.urls=nats://10.1.2.3:4222 --json`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return c.connect(command.Context(), func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
-				v, err := readSurvey(ctx, js, s)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return writeJSON(command.OutOrStdout(), v.json())
-				}
-				return v.print(command.OutOrStdout(), all)
-			})
+			return c.connect(command.Context(),
+				func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
+					v, err := readSurvey(ctx, js, s)
+					if err != nil {
+						return err
+					}
+					if asJSON {
+						return writeJSON(command.OutOrStdout(), v.json())
+					}
+					return v.print(command.OutOrStdout(), all)
+				})
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -345,8 +352,9 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 	}
 	for i, s := range v.Shards {
 		if f := s.Fault; f != nil {
-			fmt.Fprintf(b, "\nshard %d is in quarantine: its engine has failed %s in a row; it is tried again after a pause, "+
-				"and the other shards go on\n  %s\n", i, plural(f.Times, "time"), f.Reason)
+			fmt.Fprintf(b,
+				"\nshard %d is in quarantine: its engine has failed %s in a row; it is tried again after a pause, "+
+					"and the other shards go on\n  %s\n", i, plural(f.Times, "time"), f.Reason)
 			if f.Kind == "in" {
 				fmt.Fprintf(b, "  amble cluster skip %d %d sets the message aside\n", i, f.Sequence)
 			}

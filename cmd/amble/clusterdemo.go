@@ -105,8 +105,10 @@ func (d *demo) runCluster(command *cobra.Command) (err error) {
 }
 
 func (c *clusterDemo) run(ctx context.Context) error {
-	fmt.Fprintf(c.out, "Three nodes crawl a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
-		"host, whichever node makes them. Each node is a process with a NATS server inside.\nEverything goes to %s\n\n",
+	fmt.Fprintf(c.out,
+		"Three nodes crawl a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
+			"host, whichever node makes them. Each node is a process with a NATS server inside.\nEverything goes "+
+			"to %s\n\n",
 		plural(len(c.web.Sites()), "host"), plural(c.facts.Pages(), "page"), c.delay, c.dir)
 	if err := c.start(); err != nil {
 		return err
@@ -119,7 +121,8 @@ func (c *clusterDemo) run(ctx context.Context) error {
 		return nil // the report says what is missing
 	}
 	if err != nil {
-		return exit(exitProblem, fmt.Errorf("%w; the logs of the nodes are in %s", err, filepath.Join(c.dir, "*", "log.txt")))
+		return exit(exitProblem,
+			fmt.Errorf("%w; the logs of the nodes are in %s", err, filepath.Join(c.dir, "*", "log.txt")))
 	}
 	return nil
 }
@@ -146,7 +149,8 @@ func (c *clusterDemo) start() error {
 		n := &demoNode{name: fmt.Sprintf("node%d", i+1), ended: make(chan struct{})}
 		n.dir = filepath.Join(c.dir, n.name)
 		text := fmt.Sprintf(demoNodeConfig, n.name, c.facts.MaxDepth, strings.Join(seeds, "\n"), c.delay,
-			c.web.ResolverAddr(), demoShards, addresses[i], addresses[demoNodes+i], strings.Join(addresses[demoNodes:], ", "))
+			c.web.ResolverAddr(), demoShards, addresses[i], addresses[demoNodes+i],
+			strings.Join(addresses[demoNodes:], ", "))
 		if err := os.Mkdir(n.dir, 0o750); err != nil {
 			return err
 		}
@@ -269,7 +273,8 @@ func (c *clusterDemo) watch(ctx context.Context) error {
 			c.killOne(log, s)
 		case !over && s != nil && owned(s, c.victim.name) == 0:
 			over = true
-			c.say("%s is certainly gone: the others have its shards, and wait for the delay of each host", c.victim.name)
+			c.say("%s is certainly gone: the others have its shards, and wait for the delay of each host",
+				c.victim.name)
 		}
 	}
 }
@@ -366,8 +371,9 @@ func (c *clusterDemo) report(w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nWhat the web itself saw, in %s of %d nodes. The least gap is the shortest time from\nthe end of one "+
-		"request to the start of the next, whichever node made them:\n", plural(len(log), "request"), len(c.nodes))
+	fmt.Fprintf(&b,
+		"\nWhat the web itself saw, in %s of %d nodes. The least gap is the shortest time from\nthe end of one "+
+			"request to the start of the next, whichever node made them:\n", plural(len(log), "request"), len(c.nodes))
 	tooShort := c.writeHosts(&b, log)
 	again, wrong := c.repeats(log)
 	wrong = append(c.facts.Check(log), wrong...)

@@ -74,8 +74,9 @@ func exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 		return err
 	}
 	if len(done.Settings) > 0 {
-		command.PrintErrf("amble: commands have changed settings of the nodes: put them into the config file of amble run: "+
-			"%s\n", done.Settings)
+		command.PrintErrf(
+			"amble: commands have changed settings of the nodes: put them into the config file of amble run: "+
+				"%s\n", done.Settings)
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "%s with %s (%s fetched) and %s of %s of cluster %s are in %s\n"+
 		"go on with amble run and data_dir: %s; do not start the nodes of the cluster again\n",

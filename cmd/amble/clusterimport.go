@@ -77,8 +77,9 @@ func importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	if err != nil {
 		return moveError(dir, err)
 	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of %s with %s (%s fetched) are in %s of cluster %s, which take %s\n"+
-		"start the nodes with amble run; %s is as it was\n", plural(done.Counters.Hosts, "host"), dir,
+	_, err = fmt.Fprintf(command.OutOrStdout(),
+		"%s of %s with %s (%s fetched) are in %s of cluster %s, which take %s\n"+
+			"start the nodes with amble run; %s is as it was\n", plural(done.Counters.Hosts, "host"), dir,
 		plural(done.Counters.URLs, "URL"), grouped(done.Counters.Of(storage.Fetched)), plural(done.Of, "shard"),
 		c.Cluster.Name, size(uint64(done.Bytes)), dir)
 	return err

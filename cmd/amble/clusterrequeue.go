@@ -91,14 +91,16 @@ func (f *requeueFlags) putBack(ctx context.Context, command *cobra.Command, c *c
 		return err
 	}
 	if client == nil {
-		return errors.New("no node on this machine answers: run the command where one runs, with its config file, and set " +
-			"server.listen for it")
+		return errors.New(
+			"no node on this machine answers: run the command where one runs, with its config file, and set " +
+				"server.listen for it")
 	}
 	q := server.Retry{DryRun: f.dryRun}
 	for shard, spans := range owned {
 		n := int(shard)
 		for _, s := range spans {
-			q.Fetched = append(q.Fetched, server.FetchedIn{From: s.From.Add(-clockSlack), To: s.To.Add(clockSlack), Shard: &n})
+			q.Fetched = append(q.Fetched,
+				server.FetchedIn{From: s.From.Add(-clockSlack), To: s.To.Add(clockSlack), Shard: &n})
 		}
 	}
 	done, err := client.Retry(ctx, q, newRetryProgress(command.ErrOrStderr()))

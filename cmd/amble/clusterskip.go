@@ -43,9 +43,10 @@ settings.`,
 			if err != nil {
 				return usagef("%q is not the sequence of a message", args[1])
 			}
-			return c.connect(command.Context(), func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
-				return skipMessage(ctx, command, js, s, int(shard), sequence)
-			})
+			return c.connect(command.Context(),
+				func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
+					return skipMessage(ctx, command, js, s, int(shard), sequence)
+				})
 		},
 	}
 }

@@ -245,7 +245,8 @@ func (l *liveSettings) checkAgreed(fresh *config.Config) error {
 	var problems server.Rejected
 	for _, key := range l.agreed(options.Live()) {
 		problems = append(problems, server.RejectedSetting{Key: key,
-			Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes for that"})
+			Message: "cannot change while a cluster runs, because all nodes have to agree on it: stop all nodes " +
+				"for that"})
 	}
 	if problems == nil {
 		return nil

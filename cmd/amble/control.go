@@ -33,8 +33,9 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
 			"and fetch its robots.txt again. Its restart hold stays."),
 		c.drop(), c.deletion(), c.set(), c.reload(),
-		c.fetcherCommand("cut-off", http.MethodDelete, "Cut a fetcher off", "Refuse all requests and reports of a fetcher "+
-			"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
+		c.fetcherCommand("cut-off", http.MethodDelete, "Cut a fetcher off",
+			"Refuse all requests and reports of a fetcher "+
+				"from now on.\nIts leases run out at their deadlines, since its requests may still be under way."),
 		c.fetcherCommand("admit", http.MethodPost, "Admit a fetcher that is cut off", "Undo amble control cut-off."),
 	)
 }

@@ -57,8 +57,9 @@ Exit code 0: done. 1: there is no database, a file cannot be read or written, or
 		RunE: func(command *cobra.Command, args []string) error { return f.run(command, settings, args) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.scope, "scope", "", "host or domain: the name alone, or all names below it too (default domain; "+
-		"host for an address)")
+	flags.StringVar(&f.scope, "scope", "",
+		"host or domain: the name alone, or all names below it too (default domain; "+
+			"host for an address)")
 	flags.BoolVar(&f.output, "output", false, "erase from the files in output.dir too")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count and change nothing")
 	flags.BoolVar(&f.resume, "resume", false, "go on with an erasure that was interrupted")
@@ -152,7 +153,8 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 func eraseError(ctx context.Context, c *config.Config, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))
+		return exit(exitProblem,
+			errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))
 	case errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort):
 		return exit(exitProblem, fmt.Errorf("%w; then amble erase --resume", err))
 	}
@@ -221,8 +223,9 @@ func unreadable(r *erase.Report) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return exit(exitProblem, fmt.Errorf("%s damaged and unchanged, so what it holds is not known: repair it or move it "+
-		"away, and repeat the command: %s", are(len(lines), "file"), strings.Join(lines, "; ")))
+	return exit(exitProblem,
+		fmt.Errorf("%s damaged and unchanged, so what it holds is not known: repair it or move it "+
+			"away, and repeat the command: %s", are(len(lines), "file"), strings.Join(lines, "; ")))
 }
 
 func erasedRows(r *erase.Report) [][]string {
@@ -234,7 +237,8 @@ func erasedRows(r *erase.Report) [][]string {
 		{"scope seeds", grouped(d.Seeds)},
 		{"references", fmt.Sprintf("%s from URLs of other hosts, %s in other values", grouped(d.References),
 			grouped(d.Mentions))},
-		{"request log", fmt.Sprintf("%s, of %s", plural(r.LoggedRequests(), "request"), plural(len(r.Requests), "file"))},
+		{"request log",
+			fmt.Sprintf("%s, of %s", plural(r.LoggedRequests(), "request"), plural(len(r.Requests), "file"))},
 		{"start ledger", plural(r.Ledger, "line")},
 		{"crash files", grouped(r.Crashes)},
 	}
@@ -271,7 +275,8 @@ func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *e
 		}
 	}, func(config.BadSeed) {})
 	if seeds > 0 {
-		fmt.Fprintf(b, "%s of the settings would be fetched again by the next run: remove them.\n", plural(seeds, "seed"))
+		fmt.Fprintf(b, "%s of the settings would be fetched again by the next run: remove them.\n",
+			plural(seeds, "seed"))
 	}
 	if r.DryRun {
 		return

@@ -129,8 +129,9 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
 			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
 	case errors.Is(err, fs.ErrNotExist) && c.InCluster():
-		return exit(exitProblem, fmt.Errorf("no node with an API runs in %s: start one, or set data_dir or server.listen to "+
-			"its; amble cluster status needs none", c.DataDir))
+		return exit(exitProblem,
+			fmt.Errorf("no node with an API runs in %s: start one, or set data_dir or server.listen to "+
+				"its; amble cluster status needs none", c.DataDir))
 	case errors.Is(err, fs.ErrNotExist):
 		return exit(exitProblem, fmt.Errorf("there is no database in %s yet: amble run creates it; if there should "+
 			"be one, set data_dir or name the config file with -c", c.DataDir))

@@ -115,8 +115,9 @@ func (m *member) options() (shards.Options, error) {
 	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, m.config.ClusterNames(), c.Replicas, boot.Uptime()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {
-		return o, errors.New("amble knows no clock of this system that counts while the machine sleeps, so it cannot be a " +
-			"node of a cluster: remove cluster.urls and cluster.embed.listen")
+		return o,
+			errors.New("amble knows no clock of this system that counts while the machine sleeps, so it cannot be a " +
+				"node of a cluster: remove cluster.urls and cluster.embed.listen")
 	}
 	if m.config.URLFrontier.Listen != "" {
 		return o, fmt.Errorf("%s: urlfrontier.listen cannot be used in a cluster: remove it",
@@ -128,10 +129,12 @@ func (m *member) options() (shards.Options, error) {
 // startNATS starts the NATS server inside the process; nil: there is none.
 func (m *member) startNATS() (*natsconn.Server, error) {
 	if m.config.Cluster.Embed.Listen == "" {
-		m.notice("warning", "amble cannot see whether the NATS servers of cluster.urls sync what they acknowledge: set "+
-			"sync_interval: always in their configuration, or a power failure may lose results that were committed")
+		m.notice("warning",
+			"amble cannot see whether the NATS servers of cluster.urls sync what they acknowledge: set "+
+				"sync_interval: always in their configuration, or a power failure may lose results that were committed")
 		if open := m.config.OpenServers(); len(open) > 0 {
-			m.notice("warning", "whoever reaches the NATS servers "+strings.Join(open, ", ")+" can read and change the "+
+			m.notice("warning", "whoever reaches the NATS servers "+strings.Join(open, ", ")+
+				" can read and change the "+
 				"crawl: give them credentials, and set cluster.credentials")
 		}
 		return nil, nil
@@ -177,7 +180,8 @@ func (m *member) connect(
 			reported = now
 		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
-				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)), "error", err)
+				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)),
+				"error", err)
 			supervisor.waits("for the NATS servers")
 			reported = now
 		}
@@ -224,7 +228,8 @@ func (m *member) agree(ctx context.Context) error {
 		followed, err := m.node.Agree(ctx)
 		switch {
 		case err == nil && len(followed) > 0:
-			m.notice("warning", "the settings of the cluster are in force, not those of this file: "+strings.Join(followed, ", ")+
+			m.notice("warning", "the settings of the cluster are in force, not those of this file: "+
+				strings.Join(followed, ", ")+
 				"; amble control reload makes those of the file of its node the cluster's")
 			return nil
 		case err == nil:
@@ -333,7 +338,8 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 		fmt.Fprintf(&b, "Given up for: %s.\n", countsText(out.Failed))
 	}
 	writeBadSeeds(&b, badSeeds)
-	writeTable(&b, [][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
+	writeTable(&b,
+		[][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -355,6 +361,7 @@ func (m *member) happened(out memberOutcome) string {
 			fetched, m.config.Cluster.Name)
 	}
 	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the "+
-		"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n", fetched,
+		"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n",
+		fetched,
 		m.config.Cluster.Name)
 }

@@ -83,7 +83,8 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 	var scope, reason, by, until string
 	command := &cobra.Command{
 		Use: "add VALUE", Short: "Record an opt-out",
-		Long: "Record an opt-out. VALUE is a host name, with --scope domain a name and all below it, with --scope range\n" +
+		Long: "Record an opt-out. VALUE is a host name, with --scope domain a name and all below it, with --scope " +
+			"range\n" +
 			"addresses, with --scope prefix the beginning of URLs. One of the same scope and value is replaced.",
 		Example: "  amble optout add www.example.com --reason \"letter of 2026-11-20\"\n" +
 			"  amble optout add example.org --scope domain --reason \"mail of 2026-11-20\"\n" +
@@ -114,7 +115,8 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&reason, "reason", "", "who wished it and how, for people")
 	flags.StringVar(&by, "by", userName(), "who records it")
-	flags.StringVar(&until, "until", "", "last `day` on which it is in force, or an instant of RFC 3339; empty: for ever")
+	flags.StringVar(&until, "until", "",
+		"last `day` on which it is in force, or an instant of RFC 3339; empty: for ever")
 	flags.Lookup("by").DefValue = "the name of the user"
 	return command
 }

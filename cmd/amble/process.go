@@ -43,8 +43,10 @@ func checkDescriptors(limit int, n *node.Options, warn func(text string)) error 
 	case limit < least:
 		return exit(exitUsage, fmt.Errorf("%s need %d at least: %s, or lower crawl.workers", may, least, raise))
 	case n.MaxOpen < most:
-		warn(fmt.Sprintf("this process may have %d files and connections open: %s besides DEFAULT may be open at a time, "+
-			"and not %d; %s", limit, plural(n.MaxOpen, "crawl"), most, raise))
+		warn(
+			fmt.Sprintf(
+				"this process may have %d files and connections open: %s besides DEFAULT may be open at a time, "+
+					"and not %d; %s", limit, plural(n.MaxOpen, "crawl"), most, raise))
 	case limit < full:
 		warn(fmt.Sprintf("%s may take %d: fewer connections are kept between requests; %s", may, full, raise))
 	}

@@ -47,8 +47,9 @@ func TestDescriptorsOfCrawls(t *testing.T) {
 		text   string
 		failed bool
 	}{
-		100_000: {open: 200}, 400: {6, "6 crawls besides DEFAULT may be open at a time, and not 200; raise the limit", false},
-		82: {1, "1 crawl besides DEFAULT", false}, 81: {open: 1, failed: true},
+		100_000: {open: 200},
+		400:     {6, "6 crawls besides DEFAULT may be open at a time, and not 200; raise the limit", false},
+		82:      {1, "1 crawl besides DEFAULT", false}, 81: {open: 1, failed: true},
 	} {
 		o := node.DefaultOptions(crawl.DefaultOptions())
 		o.Crawl.Workers, o.Crawl.Fetch.MaxIdleConns = 4, 256

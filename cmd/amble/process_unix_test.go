@@ -134,9 +134,10 @@ func supervise(t *testing.T, arguments ...string) *supervised {
 	}
 	t.Cleanup(func() { listener.Close() })
 	s := &supervised{t: t, listener: listener}
-	s.command = exec.Command(os.Args[0], append([]string{"run", "--set", "data_dir=" + filepath.Join(dir, "data"), "--set",
-		"fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
-		"--set", "crawl.exit_when_done=false", "--set", "server.listen="}, arguments...)...)
+	s.command = exec.Command(os.Args[0],
+		append([]string{"run", "--set", "data_dir=" + filepath.Join(dir, "data"), "--set",
+			"fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
+			"--set", "crawl.exit_when_done=false", "--set", "server.listen="}, arguments...)...)
 	s.command.Args[0], s.command.Dir = "amble", dir
 	s.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
 		socket, "WATCHDOG_USEC=2000000")

@@ -89,7 +89,8 @@ server:
 		}
 	}
 	run("-n", "100", "--exclude-checks", "ignored_auth", "--exclude-operation-id", "crawl-stop",
-		"--exclude-operation-id", "crawl-drain", "--exclude-operation-id", "crawl-events", "--exclude-operation-id", "leases-take",
+		"--exclude-operation-id", "crawl-drain", "--exclude-operation-id", "crawl-events", "--exclude-operation-id",
+		"leases-take",
 		"--exclude-operation-id", "leases-report-all")
 	// too many wrong tokens close the door for right ones
 	run("-n", "3", "--checks", "ignored_auth", "--include-operation-id", "crawl-status")

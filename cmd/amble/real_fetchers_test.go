@@ -78,7 +78,8 @@ func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, scr
 		{Host: "127.0.0.1", Handler: handler},
 		{Host: scripts, Handler: testweb.Routes{"/": testweb.Page("scripts"), "/secret/a.js": testweb.Page(""),
 			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /secret\n"),
-			"/a.js":       testweb.Content("text/javascript", []byte(`document.body.innerHTML += "<a href=/by-script>x</a>"`)),
+			"/a.js": testweb.Content("text/javascript",
+				[]byte(`document.body.innerHTML += "<a href=/by-script>x</a>"`)),
 		}},
 	}})
 	page := fmt.Sprintf("<html><body>page<script src=%s></script><script src=%s></script>", web.URL(scripts, "/a.js"),
@@ -146,7 +147,8 @@ func checkShortLease(t *testing.T, interpreter, script string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/leases", func(w http.ResponseWriter, _ *http.Request) {
 		if !given.Swap(true) {
-			fmt.Fprintf(w, `{"id":"ID","url":%q,"headers":{},"max_bytes":1000,"seconds":5}`+"\n", web.URL("127.0.0.1", "/"))
+			fmt.Fprintf(w, `{"id":"ID","url":%q,"headers":{},"max_bytes":1000,"seconds":5}`+"\n",
+				web.URL("127.0.0.1", "/"))
 		}
 	})
 	mux.HandleFunc("POST /api/v1/leases/ID", func(_ http.ResponseWriter, r *http.Request) {

@@ -140,7 +140,8 @@ func testFrontierKill(t *testing.T, binary string) {
 			}
 			batch := &urlfrontierpb.DiscoveredBatch{ID: fmt.Sprint(n)}
 			for i := range 100 {
-				batch.Items = append(batch.Items, &urlfrontierpb.URLInfo{Url: fmt.Sprintf("http://h%d.example/%d", i, n)})
+				batch.Items = append(batch.Items,
+					&urlfrontierpb.URLInfo{Url: fmt.Sprintf("http://h%d.example/%d", i, n)})
 			}
 			if stream.Send(batch) != nil {
 				return
@@ -210,7 +211,8 @@ func putDiscovered(t *testing.T, c urlfrontierpb.URLFrontierClient, n int, url f
 // getURLs returns how many URLs of a queue are handed out, for an hour.
 func getURLs(t *testing.T, c urlfrontierpb.URLFrontierClient, key string) (n int) {
 	t.Helper()
-	stream, err := c.GetURLs(t.Context(), &urlfrontierpb.GetParams{Key: key, MaxUrlsPerQueue: 1, DelayRequestable: 3600})
+	stream, err := c.GetURLs(t.Context(),
+		&urlfrontierpb.GetParams{Key: key, MaxUrlsPerQueue: 1, DelayRequestable: 3600})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ func TestRealZstd(t *testing.T) {
 	bin := python(t, pythonWarcio, pythonFastWARC)
 	for name, files := range map[string][]string{"": plain, dictionary: small} {
 		unpacked := unpackZstd(t, files, name)
-		output, err := command(t, 5*time.Minute, filepath.Join(bin, "warcio"), append([]string{"check", "-v"}, unpacked...)...)
+		output, err := command(t, 5*time.Minute, filepath.Join(bin, "warcio"),
+			append([]string{"check", "-v"}, unpacked...)...)
 		if err != nil || strings.Contains(output, "failed") || !strings.Contains(output, "digest pass") {
 			t.Errorf("warcio check: %v\n%s", err, tail(output))
 		}
@@ -48,7 +49,8 @@ func TestRealZstd(t *testing.T) {
 		for _, file := range files {
 			// Without --verify-payloads: with it, FastWARC 2.0.1 reports two payloads of some
 			// 1,700, and warcio and amble archive verify report none.
-			output, err := command(t, 5*time.Minute, filepath.Join(bin, "fastwarc"), "check", "--quiet", "--output", file+".txt", file)
+			output, err := command(t, 5*time.Minute, filepath.Join(bin, "fastwarc"), "check", "--quiet", "--output",
+				file+".txt", file)
 			if err != nil {
 				t.Errorf("fastwarc check: %v\n%s", err, tail(output))
 			}

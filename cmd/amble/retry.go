@@ -109,7 +109,8 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 	if f.asJSON {
 		printing = writeJSON(out, done)
 	} else {
-		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb, grouped(done.Inspected))
+		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb,
+			grouped(done.Inspected))
 	}
 	if err != nil {
 		return exit(exitProblem, errors.New("interrupted; a running crawl continues, without one repeat the command"))

@@ -84,7 +84,8 @@ func stored(c *config.Config) (crawl.Status, error) {
 	}
 	n := store.Counters()
 	return crawl.Status{
-		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), HostStates: map[string]int{}, Hosts: int(n.Hosts),
+		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), HostStates: map[string]int{},
+		Hosts:    int(n.Hosts),
 		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
 		ProductToken: c.Robots.ProductToken,
 	}, store.Close()
@@ -129,7 +130,8 @@ func printStatus(w io.Writer, s crawl.Status) error {
 // fetcherRows lists the fetchers outside of amble, and what they hold.
 func fetcherRows(list []crawl.Fetcher) (rows [][]string) {
 	for _, f := range list {
-		text := fmt.Sprintf("%s leases, %s reported, %s ran out", grouped(f.Leases), grouped(f.Reported), grouped(f.RanOut))
+		text := fmt.Sprintf("%s leases, %s reported, %s ran out", grouped(f.Leases), grouped(f.Reported),
+			grouped(f.RanOut))
 		if f.CutOff {
 			text += ", cut off"
 		}

@@ -45,8 +45,9 @@ func (f *frontierItems) parse(line []byte) (urllist.Item, error) {
 		f.crawl = item.Crawl
 	}
 	if item.Crawl != f.crawl {
-		return urllist.Item{}, fmt.Errorf("is of crawl %q, and the lines before it are of crawl %q; a data_dir holds one "+
-			"crawl, so dump each with DumpURLs -c", item.Crawl, f.crawl)
+		return urllist.Item{},
+			fmt.Errorf("is of crawl %q, and the lines before it are of crawl %q; a data_dir holds one "+
+				"crawl, so dump each with DumpURLs -c", item.Crawl, f.crawl)
 	}
 	metadata, err := item.Metadata.Encode()
 	if err != nil {

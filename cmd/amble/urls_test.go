@@ -16,7 +16,8 @@ func TestWhyText(t *testing.T) {
 		"robots":                              {Reason: "robots"},
 		"wall 403":                            {Reason: "wall", Status: 403, Note: "blocked-by: https://example.com/"},
 		"bad_response: unexpected status 304": {Reason: "bad_response", Note: "unexpected status 304"},
-		"bad_response: " + strings.Repeat("x", noteWidth-3) + "...": {Reason: "bad_response", Note: strings.Repeat("x", 100)},
+		"bad_response: " + strings.Repeat("x", noteWidth-3) +
+			"...": {Reason: "bad_response", Note: strings.Repeat("x", 100)},
 	} {
 		if got := whyText(&u); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -76,11 +76,16 @@ func benchExchange(size int) *Exchange {
 		}
 		body = append(body, words[min(random.IntN(len(words)), random.IntN(len(words)))]...)
 	}
-	response := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\nContent-Type: text/html; charset=utf-8\r\n"+
-		"Content-Length: %d\r\nLast-Modified: Thu, 19 Nov 2026 08:00:00 GMT\r\nETag: \"6740b1c0-2000\"\r\n\r\n%s", len(body),
+	response := fmt.Appendf(nil,
+		"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\nContent-Type: text/html; "+
+			"charset=utf-8\r\n"+
+			"Content-Length: %d\r\nLast-Modified: Thu, 19 Nov 2026 08:00:00 GMT\r\nETag: \"6740b1c0-2000\"\r\n\r\n%s",
+		len(body),
 		body)
-	request := "GET /section-3/story-77.html HTTP/1.1\r\nHost: www.site-17.example\r\nUser-Agent: amble/1.0 (+https://amble.example/)\r\n" +
-		"Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.1\r\nAccept-Encoding: gzip\r\n\r\n"
+	request :=
+		"GET /section-3/story-77.html HTTP/1.1\r\nHost: www.site-17.example\r\nUser-Agent: amble/1.0 " +
+			"(+https://amble.example/)\r\n" +
+			"Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.1\r\nAccept-Encoding: gzip\r\n\r\n"
 	facts := []warc.Field{
 		{Name: "via", Value: "https://www.site-17.example/section-3/"}, {Name: "depth", Value: "3"},
 		{Name: "attempt", Value: "1"},

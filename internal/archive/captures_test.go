@@ -78,7 +78,8 @@ func testCapturesByPrefix(t *testing.T, records warc.Compression) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = c.Captures(context.Background(), prefix, func(e *warc.Entry) error { got = append(got, e.URL); return nil })
+			err = c.Captures(context.Background(), prefix,
+				func(e *warc.Entry) error { got = append(got, e.URL); return nil })
 			if slices.Sort(got); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q: %v", prefix, got, want, err)
 			}
@@ -163,7 +164,8 @@ func TestVerifyFinds(t *testing.T) {
 		}
 		c, _ := OpenCollection(o.Dir)
 		var problems []string
-		if _, err := c.Verify(context.Background(), func(p Problem) { problems = append(problems, p.String()) }); err != nil {
+		if _, err := c.Verify(context.Background(),
+			func(p Problem) { problems = append(problems, p.String()) }); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
@@ -206,7 +208,8 @@ func TestVerifyFindsInZstd(t *testing.T) {
 		}
 		c, _ := OpenCollection(o.Dir)
 		var problems []string
-		if _, err := c.Verify(context.Background(), func(p Problem) { problems = append(problems, p.String()) }); err != nil {
+		if _, err := c.Verify(context.Background(),
+			func(p Problem) { problems = append(problems, p.String()) }); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
@@ -247,7 +250,8 @@ func reversed(b []byte) []byte {
 
 func FuzzParseJournal(f *testing.F) {
 	f.Add([]byte("0 17\n"))
-	f.Add(appendJournal(nil, 17, 20, "a.warc.gz", (&warc.Entry{Key: "test,a)/", URL: "http://a.test/"}).AppendStart(nil)))
+	f.Add(
+		appendJournal(nil, 17, 20, "a.warc.gz", (&warc.Entry{Key: "test,a)/", URL: "http://a.test/"}).AppendStart(nil)))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		j, ok := parseJournal(line)
 		if !ok {

@@ -134,8 +134,9 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 			continue
 		}
 		if m.exists {
-			return m, fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away",
-				path, suffixOpen)
+			return m,
+				fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away",
+					path, suffixOpen)
 		}
 		m = marked{suffix: e.suffix, exists: true}
 	}

@@ -347,7 +347,8 @@ func TestEraseUnreadable(t *testing.T) {
 	lines := []string{"test,a)/ 20261120121415 {\"url\":\"http://a.test/?b.test\",\"offset\":\"0\",\"length\":\"1\"}\n",
 		"test,b)/ 20261120121415 {\"url\":\"http://b.test/\",\"offset\":\"0\",\"length\":\"1\"}\n"}
 	writeFile(t, filepath.Join(o.Dir, index), []byte(strings.Join(lines, "")))
-	if files, err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Files(); err != nil || !slices.Contains(files, index) {
+	if files, err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Files(); err != nil ||
+		!slices.Contains(files, index) {
 		t.Errorf("%q: %v", files, err)
 	}
 	err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), index,
@@ -391,7 +392,8 @@ func TestEraseReferring(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	for _, file := range gone {
-		if want := map[string]int{"response": 1, "revisit": 1, "request": 2, "metadata": 2}; !maps.Equal(file.Records, want) {
+		if want := map[string]int{"response": 1, "revisit": 1, "request": 2,
+			"metadata": 2}; !maps.Equal(file.Records, want) {
 			t.Errorf("%v went, want %v", file.Records, want)
 		}
 	}

@@ -82,9 +82,10 @@ func mustEncode(t testing.TB, e *Encoder, v *Visit) *Item {
 func visitOf(n int) *Visit {
 	url := fmt.Sprintf("http://h.test/%d", n)
 	return &Visit{
-		Page: &Page{URL: url, Status: 200, FetchedAt: startOfTime}, Exchange: exchangeOf(url, strings.Repeat("x", n), n),
-		Links: []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}},
-		Text:  &Text{Title: "T", Text: "some text"},
+		Page:     &Page{URL: url, Status: 200, FetchedAt: startOfTime},
+		Exchange: exchangeOf(url, strings.Repeat("x", n), n),
+		Links:    []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}},
+		Text:     &Text{Title: "T", Text: "some text"},
 	}
 }
 
@@ -171,11 +172,13 @@ func testFormats(t *testing.T, records warc.Compression) {
 			}
 			check := func() {
 				t.Helper()
-				if v := verify(t, o.Dir); v.Captures != 20 || v.Lines != 80 || v.Records != 60+v.Files-3-linesFiles(t, o.Dir) {
+				if v := verify(t, o.Dir); v.Captures != 20 || v.Lines != 80 ||
+					v.Records != 60+v.Files-3-linesFiles(t, o.Dir) {
 					t.Errorf("verified %+v", v)
 				}
 				for n := range 20 {
-					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n), time.Time{}); body != strings.Repeat("x", n) {
+					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n),
+						time.Time{}); body != strings.Repeat("x", n) {
 						t.Errorf("page %d is %q", n, body)
 					}
 				}
@@ -526,7 +529,8 @@ func testFilesRotateByAge(t *testing.T, records warc.Compression) {
 		now = now.Add(31 * time.Minute)
 	}
 	finish(t, w)
-	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost"+records.Extension()+"",
+	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost"+
+		records.Extension()+"",
 		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost"+records.Extension()+"",
 		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
 	verify(t, o.Dir)
@@ -564,7 +568,8 @@ func testFilesExpire(t *testing.T, records warc.Compression) {
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open",
 		"amble-20261120121415-000001-localhost"+records.Extension()+".open", "pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
-	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost" + records.Extension() + "",
+	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost" +
+		records.Extension() + "",
 		"pages-000001.jsonl.zst"}
 	wantNames(t, o.Dir, complete...)
 	add(1, startOfTime.Add(2*time.Hour))
@@ -646,7 +651,8 @@ func TestChangedRecords(t *testing.T) {
 					t.Errorf("verified %+v", v)
 				}
 				for n := range 2 {
-					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n), time.Time{}); body != strings.Repeat("x", n) {
+					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n),
+						time.Time{}); body != strings.Repeat("x", n) {
 						t.Errorf("page %d is %q", n, body)
 					}
 				}

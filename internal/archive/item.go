@@ -99,7 +99,8 @@ func (e *Encoder) encode(item *Item, v *Visit) error {
 		}
 	}
 	if len(v.Links) > 0 && e.o.Has(FormatLinks) {
-		if err := item.lines(formLinks, func() ([]byte, error) { return encodeLinks(v.Page.URL, v.Links) }); err != nil {
+		if err := item.lines(formLinks,
+			func() ([]byte, error) { return encodeLinks(v.Page.URL, v.Links) }); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,8 @@ func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
 		if got := output(t, o.Dir); !slices.Equal(got, lines(0, c.Lines)) {
 			t.Fatalf("%d lines were committed, the files hold %d", c.Lines, len(got))
 		}
-		if got := captures(t, o.Dir); len(got) != c.Lines || !slices.IsSorted(got) || len(got) > 0 && got[len(got)-1] != killURL(c.Lines-1) {
+		if got := captures(t, o.Dir); len(got) != c.Lines || !slices.IsSorted(got) ||
+			len(got) > 0 && got[len(got)-1] != killURL(c.Lines-1) {
 			t.Fatalf("%d records were committed, the files hold %d", c.Lines, len(got))
 		}
 	}

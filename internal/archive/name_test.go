@@ -42,7 +42,8 @@ func TestNamingParse(t *testing.T) {
 }
 
 func FuzzNamingParse(f *testing.F) {
-	for _, s := range []string{"pages-000001.jsonl", "pages-000001.jsonl.open", "pages-.jsonl", "pages-000001", ".jsonl"} {
+	for _, s := range []string{"pages-000001.jsonl", "pages-000001.jsonl.open", "pages-.jsonl",
+		"pages-000001", ".jsonl"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

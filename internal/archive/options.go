@@ -139,7 +139,8 @@ func (o Options) Validate() error {
 	}
 	if o.Has(FormatWARC) {
 		if !IsNamePart(o.Prefix) || !IsNamePart(o.Host) {
-			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores", o.Prefix, o.Host)
+			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores",
+				o.Prefix, o.Host)
 		}
 		if err := o.Records.Validate(); err != nil {
 			refuse("records: %w", err)

@@ -61,7 +61,8 @@ func TestOptionsValidate(t *testing.T) {
 func TestOptionsLoad(t *testing.T) {
 	load := func(path string) (Options, error) {
 		o := DefaultOptions()
-		o.Formats, o.Records, o.DictionaryFile = []string{FormatWARC}, warc.Compression{Format: warc.FormatZstd, Level: 1}, path
+		o.Formats, o.Records, o.DictionaryFile = []string{FormatWARC},
+			warc.Compression{Format: warc.FormatZstd, Level: 1}, path
 		return o, o.Load()
 	}
 	if o, err := load("../warc/testdata/dictionary"); err != nil || len(o.Records.Dictionary) != 4096 {

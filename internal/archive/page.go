@@ -28,9 +28,10 @@ type Page struct {
 	FirstByte   time.Duration // from the start to the first byte of the response
 	Duration    time.Duration // from the start to the end of the body
 	ContentType string        // as the server sent it
-	Kind        string        // of a document that is no page: sitemap, sitemap index, text sitemap, rss, atom, json feed
-	Bytes       int64         // of the decoded body that was kept
-	Digest      string        // of the same bytes, as [warc.Digest] writes it
+	// of a document that is no page: sitemap, sitemap index, text sitemap, rss, atom, json feed
+	Kind        string
+	Bytes       int64  // of the decoded body that was kept
+	Digest      string // of the same bytes, as [warc.Digest] writes it
 	Title       string
 	Language    string
 	Canonical   string   // the URL that the page names as its own

@@ -52,15 +52,17 @@ func TestEncodeGolden(t *testing.T) {
 		page Page
 		want string
 	}{
-		{"everything", fullPage(), `{"version":1,"url":"https://example.com/a?b=1&c=<2>","status":301,"fetched_at":"2026-11-20T12:14:15.016Z",` +
-			`"first_byte_ms":12.345,"duration_ms":1000,"content_type":"text/html; charset=utf-8","kind":"sitemap","bytes":5,` +
-			`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",` +
-			`"title":"A \"title\"\nof two lines","language":"en","canonical":"https://example.com/a","robots":["noindex","max-snippet:20"],"noindex":true,` +
-			`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],` +
-			`"usage":{"train-ai":{"preference":"n","from":"header: Content-Usage: train-ai=n"}},"licenses":["https://example.com/license.xml"],"depth":2,"via":"https://example.com/","outlinks":7,` +
-			`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true,"extracted":"part",` +
-			`"fields":{"price":"5 €","tags":["a","<b>"]}}` + "\n"},
-		{"the least", Page{URL: "http://a/"}, `{"version":1,"url":"http://a/","bytes":0,"depth":0,"outlinks":0,"attempts":0}` + "\n"},
+		{"everything", fullPage(),
+			`{"version":1,"url":"https://example.com/a?b=1&c=<2>","status":301,"fetched_at":"2026-11-20T12:14:15.016Z",` +
+				`"first_byte_ms":12.345,"duration_ms":1000,"content_type":"text/html; charset=utf-8","kind":"sitemap","bytes":5,` +
+				`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",` +
+				`"title":"A \"title\"\nof two lines","language":"en","canonical":"https://example.com/a","robots":["noindex","max-snippet:20"],"noindex":true,` +
+				`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],` +
+				`"usage":{"train-ai":{"preference":"n","from":"header: Content-Usage: train-ai=n"}},"licenses":["https://example.com/license.xml"],"depth":2,"via":"https://example.com/","outlinks":7,` +
+				`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true,"extracted":"part",` +
+				`"fields":{"price":"5 €","tags":["a","<b>"]}}` + "\n"},
+		{"the least", Page{URL: "http://a/"},
+			`{"version":1,"url":"http://a/","bytes":0,"depth":0,"outlinks":0,"attempts":0}` + "\n"},
 	}
 	for _, tt := range tests {
 		got, err := tt.page.Encode()

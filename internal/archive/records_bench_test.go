@@ -22,7 +22,8 @@ import (
 // that repeat themselves, with each compression in turn. It reports the bytes and the least processor
 // time of a page. AMBLE_DICTIONARY names a dictionary.
 func BenchmarkRecords(b *testing.B) {
-	for name, pages := range map[string][]string{"documentation": documentation(b, 100), "repetitive": repetitive(100, 8<<10)} {
+	for name, pages := range map[string][]string{"documentation": documentation(b, 100),
+		"repetitive": repetitive(100, 8<<10)} {
 		if len(pages) > 0 {
 			b.Run(name, func(b *testing.B) { benchCompressions(b, pages) })
 		}
@@ -57,7 +58,8 @@ func benchCompressions(b *testing.B, pages []string) {
 			b.Fatal(err)
 		}
 		for level := range 2 {
-			add(fmt.Sprintf("dictionary-%d", level+1), warc.Compression{Format: warc.FormatZstd, Level: level + 1, Dictionary: dictionary})
+			add(fmt.Sprintf("dictionary-%d", level+1),
+				warc.Compression{Format: warc.FormatZstd, Level: level + 1, Dictionary: dictionary})
 		}
 	}
 	visits := visitsOf(pages)
@@ -79,8 +81,10 @@ func visitsOf(pages []string) (visits []*Visit) {
 	for i, body := range pages {
 		x := benchExchange(100)
 		x.Payload = warc.DigestOf([]byte(body))
-		x.Response = spool.Of(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\n"+
-			"Content-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\nETag: \"6740b1c0-%x\"\r\n\r\n%s", len(body), i, body))
+		x.Response = spool.Of(
+			fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\n"+
+				"Content-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\nETag: \"6740b1c0-%x\"\r\n\r\n%s",
+				len(body), i, body))
 		visits = append(visits, &Visit{Exchange: x})
 	}
 	return visits
@@ -134,10 +138,12 @@ func repetitive(n, size int) (pages []string) {
 		var page strings.Builder
 		page.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>A page</title></head>\n<body>\n<ul>\n")
 		for j := range 20 {
-			fmt.Fprintf(&page, "<li><a href=\"/section-%d/page-%d\">Page %d</a></li>\n", (i*31+j*97)%16, i*31+j*97, i*31+j*97)
+			fmt.Fprintf(&page, "<li><a href=\"/section-%d/page-%d\">Page %d</a></li>\n", (i*31+j*97)%16,
+				i*31+j*97, i*31+j*97)
 		}
 		for page.Len() < size {
-			page.WriteString("<p>Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt.</p>\n")
+			page.WriteString(
+				"<p>Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt.</p>\n")
 		}
 		pages = append(pages, page.String())
 	}

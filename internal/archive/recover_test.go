@@ -116,7 +116,8 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		{
 			name:  "files that were never marked",
 			marks: []Mark{{File: "pages-000002.jsonl", Length: 2}},
-			have: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\nc\n", "pages-000003.jsonl.open": "d\n",
+			have: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\nc\n",
+				"pages-000003.jsonl.open": "d\n",
 				"pages-000004.jsonl.open": "e"},
 			want: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\n"},
 			next: "pages-000002.jsonl.open",
@@ -124,9 +125,10 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		{
 			name:  "older files not yet renamed",
 			marks: []Mark{{File: "pages-000003.jsonl", Length: 2}},
-			have:  files{"pages-000001.jsonl.open": "a\n", "pages-000002.jsonl.open": "b\n", "pages-000003.jsonl.open": "c\n"},
-			want:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl": "b\n", "pages-000003.jsonl.open": "c\n"},
-			next:  "pages-000003.jsonl.open",
+			have: files{"pages-000001.jsonl.open": "a\n", "pages-000002.jsonl.open": "b\n",
+				"pages-000003.jsonl.open": "c\n"},
+			want: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl": "b\n", "pages-000003.jsonl.open": "c\n"},
+			next: "pages-000003.jsonl.open",
 		},
 		{
 			name:  "older files moved away",
@@ -185,7 +187,8 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 			}
 			mustAppend(t, w, "next")
 			mustSync(t, w)
-			if got, err := os.ReadFile(filepath.Join(o.Dir, tt.next)); err != nil || string(got) != tt.want[tt.next]+"next\n" {
+			if got, err := os.ReadFile(filepath.Join(o.Dir, tt.next)); err != nil ||
+				string(got) != tt.want[tt.next]+"next\n" {
 				t.Errorf("the next line is not in %s: %q (%v)", tt.next, got, err)
 			}
 		})
@@ -208,7 +211,8 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
-			have := []string{"pages-000001.jsonl.open", "pages-000003.jsonl.open", "pages-000004.jsonl", "pages-000005.jsonl",
+			have := []string{"pages-000001.jsonl.open", "pages-000003.jsonl.open", "pages-000004.jsonl",
+				"pages-000005.jsonl",
 				"pages-000005.jsonl.open"}
 			for _, name := range have {
 				write(t, o.Dir, name, "a\nb\n")

@@ -251,7 +251,8 @@ func (k *verifier) chain(ctx context.Context, rec *warc.Record) {
 		k.answer = rec.Header.Get(warc.FieldRecordID)
 	case warc.TypeRevisit:
 		k.answer = rec.Header.Get(warc.FieldRecordID)
-		if rec.Header.Get(warc.FieldRefersToTargetURI) == "" && rec.Header.Get(warc.FieldProfile) == warc.ProfileNotModified {
+		if rec.Header.Get(warc.FieldRefersToTargetURI) == "" &&
+			rec.Header.Get(warc.FieldProfile) == warc.ProfileNotModified {
 			return // a 304 without a stored original
 		}
 		if _, err := k.c.original(ctx, rec.Header); err != nil {

@@ -138,7 +138,8 @@ func TestNodes(t *testing.T) {
 		other.page(a+"4", 6*time.Second, nil)
 		one.close()
 		other.close()
-		r, err := RunAll(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}}, Options{Robots: robots.DefaultOptions()})
+		r, err := RunAll(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
+			Options{Robots: robots.DefaultOptions()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +248,8 @@ func TestOptedOut(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
-	want := []string{"http://www.out.test/late", "http://a.test/diary/late", "http://b.test/late", "http://out.test/robots.txt"}
+	want := []string{"http://www.out.test/late", "http://a.test/diary/late", "http://b.test/late",
+		"http://out.test/robots.txt"}
 	if !slices.Equal(got, want) || r.Counts.Violations != uint64(len(want)) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -467,7 +469,8 @@ func TestEach(t *testing.T) {
 	}})
 	l := lines[0]
 	if l.Rule != "Allow: /no/but" || l.RuleLine != 3 || !*l.Allowed || l.Verdict != "rule" || l.Gap != nil ||
-		l.DelayLine != 4 || l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" || l.Agent != "amble/1" ||
+		l.DelayLine != 4 || l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" ||
+		l.Agent != "amble/1" ||
 		l.Seconds != 0.1 {
 		t.Errorf("%+v", l)
 	}

@@ -124,8 +124,9 @@ func (h *host) wall(q *requestlog.Request, f *Finding) {
 	}
 	wait := min(firstProbe<<min(h.probes-1, 16), lastProbe)
 	if since, exact := q.StartedAt().Sub(h.probed); since >= 0 && since < wait {
-		f.violated(BehindWall, fmt.Sprintf("%v after a probe of its wall that failed, number %d in a row; the backoff was "+
-			"%v at least%s", since, h.probes, wait, byClock(exact)))
+		f.violated(BehindWall,
+			fmt.Sprintf("%v after a probe of its wall that failed, number %d in a row; the backoff was "+
+				"%v at least%s", since, h.probes, wait, byClock(exact)))
 	}
 }
 

@@ -127,9 +127,11 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 			return
 		}
 	}
-	if last := j.replaced[q.URL.Origin()]; q.Kind == requestlog.Page && p.Version.IsZero() && last != nil && last.responses == 1 {
-		f.violated(NotInForce, fmt.Sprintf("one response without a robots.txt does not end the rules of the file that was "+
-			"fetched at %s", last.fetched.UTC().Format(time.RFC3339)))
+	if last := j.replaced[q.URL.Origin()]; q.Kind == requestlog.Page && p.Version.IsZero() && last != nil &&
+		last.responses == 1 {
+		f.violated(NotInForce,
+			fmt.Sprintf("one response without a robots.txt does not end the rules of the file that was "+
+				"fetched at %s", last.fetched.UTC().Format(time.RFC3339)))
 	}
 	f.class = p.Record.Class.String()
 	c := j.compile(p)

@@ -88,15 +88,18 @@ func TestGranterHandsOver(t *testing.T) {
 	b.request(time.Second, "a", 1, 0, 4)
 	b.number++
 	b.limit.Delay = delay
-	b.g.handle(at(4*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1})
-	b.g.handle(at(5*time.Second), GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true})
+	b.g.handle(at(4*time.Second),
+		GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 1, Want: 1})
+	b.g.handle(at(5*time.Second),
+		GrantRequest{Key: "returned", Limit: b.limit, User: Member{"a", 1}, Number: 2, Used: true})
 	h := b.g.handover(at(6 * time.Second))
 	if len(h.Limits) != 2 || h.Ready != -6*time.Second {
 		t.Fatalf("%+v", h)
 	}
 	b.limit.Delay = 0
 	b.g = h.granter(at(time.Hour), b.g.o, b.g.isOver)
-	if grants := b.request(time.Hour, "b", 1, 0, 4); grants["b"].Slots != 0 || grants["a"].Slots != 4 || grants["a"].Share != 2 {
+	if grants := b.request(time.Hour, "b", 1, 0, 4); grants["b"].Slots != 0 || grants["a"].Slots != 4 ||
+		grants["a"].Share != 2 {
 		t.Errorf("%+v", grants)
 	}
 	if g := b.request(time.Hour+15*time.Second, "b", 1, 0, 4)["b"]; g.Slots != 4 {
@@ -108,7 +111,8 @@ func TestGranterHandsOver(t *testing.T) {
 			User: Member{"b", 1}, Number: b.number, Want: 1}) {
 			after = g.After
 		}
-		if want := map[string]time.Duration{"returned": stretched - time.Second, "unknown": stretched - 6*time.Second}; after != want[key] {
+		if want := map[string]time.Duration{"returned": stretched - time.Second,
+			"unknown": stretched - 6*time.Second}; after != want[key] {
 			t.Errorf("%q: after %v", key, after)
 		}
 	}
@@ -118,7 +122,8 @@ func TestGranterHandsOver(t *testing.T) {
 		t.Errorf("%v before the wait of the granter before is over", grants)
 	}
 	for i := range 1 << 14 {
-		b.g.limits[strings.Repeat("x", 64)+fmt.Sprint(i)] = &sharedLimit{lastEnd: at(80 * time.Second), limit: Limit{1, delay}}
+		b.g.limits[strings.Repeat("x", 64)+fmt.Sprint(i)] = &sharedLimit{lastEnd: at(80 * time.Second),
+			limit: Limit{1, delay}}
 	}
 	if b.g.handover(at(80*time.Second)) != nil {
 		t.Error("more is handed over than a message holds")
@@ -172,8 +177,8 @@ func TestGranterIsStrict(t *testing.T) {
 	}
 }
 
-// TestGranterCounts: a request that is late changes nothing, one that is repeated takes nothing away, and slots that have expired
-// are not kept.
+// TestGranterCounts: a request that is late changes nothing, one that is repeated takes nothing away, and slots that
+// have expired are not kept.
 func TestGranterCounts(t *testing.T) {
 	b := newGrantBench(t, Limit{Slots: 4})
 	b.request(0, "a", 5, 0, 4)
@@ -342,13 +347,15 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// TestShortGrant: slots are valid as long as the granter trusts itself, and are kept by another request when half of that
-// time is over. After their end the next request is another one, which says that they were used.
+// TestShortGrant: slots are valid as long as the granter trusts itself, and are kept by another request when half of
+// that time is over. After their end the next request is another one, which says that they were used.
 func TestShortGrant(t *testing.T) {
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1}
-	a.apply(at(time.Second), &o, Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: 6 * time.Second, Share: 1})
-	if a.slots != 1 || a.until != at(6*time.Second) || a.isDue(at(3*time.Second-1), &o) || !a.isDue(at(3*time.Second), &o) {
+	a.apply(at(time.Second), &o,
+		Grant{Number: a.request(at(0), &o, Member{}, 1).Number, Slots: 1, For: 6 * time.Second, Share: 1})
+	if a.slots != 1 || a.until != at(6*time.Second) || a.isDue(at(3*time.Second-1), &o) ||
+		!a.isDue(at(3*time.Second), &o) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
 	}
 	a.used = true
@@ -361,7 +368,8 @@ func TestShortGrant(t *testing.T) {
 		t.Error("nothing is requested after the end")
 	}
 	a.apply(at(6*time.Second), &o, Grant{Number: 2, Slots: 1, For: o.TTL, Share: 1})
-	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 || !third.Used {
+	if third := a.request(at(6*time.Second), &o, Member{}, 3); a.slots != 0 || third.Number != 3 || third.Keep != 0 ||
+		!third.Used {
 		t.Errorf("%d slots, %+v", a.slots, third)
 	}
 	if a.apply(at(7*time.Second), &o, Grant{Number: 3, Slots: 1, For: time.Second, Share: 1}); a.slots != 0 {
@@ -369,8 +377,8 @@ func TestShortGrant(t *testing.T) {
 	}
 }
 
-// TestSlowAnswer: a request that is repeated is the same one, so an answer that takes longer than Retry is one to it. Half
-// of the time later it is another.
+// TestSlowAnswer: a request that is repeated is the same one, so an answer that takes longer than Retry is one to it.
+// Half of the time later it is another.
 func TestSlowAnswer(t *testing.T) {
 	o := testOptions()
 	a := &allowance{key: "key", waiting: 1}
@@ -381,7 +389,8 @@ func TestSlowAnswer(t *testing.T) {
 	if again := a.request(at(o.Retry), &o, Member{}, 2); again != first {
 		t.Errorf("%+v is repeated as %+v", first, again)
 	}
-	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, For: o.TTL, Share: 1}); a.slots != 1 || a.until != at(18*time.Second) {
+	if a.apply(at(o.Retry+time.Second), &o, Grant{Number: 1, Slots: 1, For: o.TTL, Share: 1}); a.slots != 1 ||
+		a.until != at(18*time.Second) {
 		t.Errorf("%d slots until %v", a.slots, a.until.Sub(at(0)))
 	}
 	if next := a.request(at(9*time.Second), &o, Member{}, 3); next.Number != 3 || next.Keep != 1 {

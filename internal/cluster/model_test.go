@@ -15,9 +15,9 @@ const (
 )
 
 // TestModel runs clusters through random faults: messages lost, late and repeated; clocks that run
-// differently; processes killed, stopped and cut off; the log away; two processes with one name; registers of nodes that nobody can
-// read. At no instant may two nodes trust themselves with a shard, or more slots of a shared limit be granted
-// than there are. After the faults no shard may be without an owner, or without its turn.
+// differently; processes killed, stopped and cut off; the log away; two processes with one name; registers of nodes
+// that nobody can read. At no instant may two nodes trust themselves with a shard, or more slots of a shared limit be
+// granted than there are. After the faults no shard may be without an owner, or without its turn.
 func TestModel(t *testing.T) {
 	steps := 0
 	for seed := uint64(1); steps < 1_000_000; seed++ {
@@ -89,8 +89,9 @@ func TestModelFindsFaults(t *testing.T) {
 		"grants too much":        laxOdd(func(l *Limit) { l.Slots = 4 }),
 		"grants without a delay": laxOdd(func(l *Limit) { l.Delay = 0 }),
 		"hands over no users":    forgeUsers(func(HandoverUser) []HandoverUser { return nil }),
-		"hands over too little":  forgeUsers(func(u HandoverUser) []HandoverUser { u.Left /= 4; return []HandoverUser{u} }),
-		"hands over no wait":     forgeHandover(func(h *Handover) { h.Ready = -never }),
+		"hands over too little": forgeUsers(
+			func(u HandoverUser) []HandoverUser { u.Left /= 4; return []HandoverUser{u} }),
+		"hands over no wait": forgeHandover(func(h *Handover) { h.Ready = -never }),
 		"hands over no delays": forgeHandover(func(h *Handover) {
 			for i := range h.Limits {
 				h.Limits[i].LastEnd = -never

@@ -428,8 +428,9 @@ func TestGrant(t *testing.T) {
 	if n.Start(at(31*time.Second), "key") {
 		t.Error("a request without a grant")
 	}
-	n.Granted(at(33*time.Second), Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute,
-		Share: 1})
+	n.Granted(at(33*time.Second),
+		Grant{Key: "key", User: n.Member(), Number: r.Request.Number, Slots: 1, For: time.Minute,
+			Share: 1})
 	if until := n.allowances[0].until; until != at(49*time.Second) {
 		t.Errorf("granted until %v", until.Sub(at(0)))
 	}
@@ -496,16 +497,17 @@ func TestGranterNeedsTrust(t *testing.T) {
 	}
 }
 
-// TestNewGranter: a granter waits until all grants that it does not know of have ended. Those of an owner that was silent
-// for a TTL have, and only those of owners before it may go on.
+// TestNewGranter: a granter waits until all grants that it does not know of have ended. Those of an owner that was
+// silent for a TTL have, and only those of owners before it may go on.
 func TestNewGranter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		claimed time.Duration // the epoch of the one before is seen then
 		end     Key
 		waits   time.Duration // from 25 s
 	}{
-		"sealed after a TTL":            {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
-		"has claimed it lately":         {14 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 9 * time.Second},
+		"sealed after a TTL": {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},
+		"has claimed it lately": {14 * time.Second, Key{Born: 400, Sealed: true, Silent: true},
+			9 * time.Second},
 		"sealed by itself":              {4 * time.Second, Key{Born: 400, Sealed: true}, 20 * time.Second},
 		"another process has begun":     {4 * time.Second, Key{}, 20 * time.Second},
 		"sealed after a TTL, and begun": {4 * time.Second, Key{Born: 400, Sealed: true, Silent: true}, 0},

@@ -56,7 +56,8 @@ func (o *Options) validate() error {
 	refuse(o.Margin < o.TTL/20, "the margin of %v is less than a twentieth of the TTL of %v, so it does not cover "+
 		"clocks that run differently", o.Margin, o.TTL)
 	refuse(o.Heartbeat <= 0 || o.Retry <= 0 || o.TTL-o.Margin-o.LastStart < 2*o.Heartbeat+o.Retry,
-		"a TTL of %v less a margin of %v leaves no room for a lost heartbeat: one is sent each %v and repeated after %v",
+		"a TTL of %v less a margin of %v leaves no room for a lost heartbeat: one is sent each %v and repeated "+
+			"after %v",
 		o.TTL, o.Margin, o.Heartbeat, o.Retry)
 	refuse(o.FaultPause <= 0, "no pause after the failure of an engine")
 	refuse(o.Claims < 1 || o.Limits < 1, "no claims in flight, or no shared limits, are allowed")

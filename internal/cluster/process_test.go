@@ -308,7 +308,8 @@ func (p *process) stopEngine(a StopEngine) {
 func (p *process) engineEnds(s Shard) {
 	w, life := p.w, p.life
 	w.after(w.between(time.Millisecond, time.Second), func() {
-		if p.life == life && !slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p && r.shard == s }) {
+		if p.life == life &&
+			!slices.ContainsFunc(w.inFlight, func(r *webRequest) bool { return r.p == p && r.shard == s }) {
 			p.deliver(life, func(n *Node, now Instant) { n.EngineStopped(now, s) })
 		}
 	})

@@ -96,7 +96,8 @@ func copyEpochs(n, of *Node) []epochView {
 	}
 	for s, v := range of.epochs {
 		if v.seq != 0 {
-			n.EpochSeen(0, Shard(s), v.seq, Epoch{Owner: Member{of.members.all[v.owner].name, v.born}, Released: v.released})
+			n.EpochSeen(0, Shard(s), v.seq,
+				Epoch{Owner: Member{of.members.all[v.owner].name, v.born}, Released: v.released})
 		}
 	}
 	return n.epochs
@@ -153,7 +154,8 @@ func (f *fleet) act(i int, n *Node) {
 			})
 		case SendGrantRequest:
 			f.counts.requests++
-			f.toNode(f.runner[GranterOf(a.Request.Key, f.o.Shards)], func(n *Node) { n.GrantRequested(f.now(), a.Request) })
+			f.toNode(f.runner[GranterOf(a.Request.Key, f.o.Shards)],
+				func(n *Node) { n.GrantRequested(f.now(), a.Request) })
 		case SendGrant:
 			f.counts.grants++
 			f.toNode(nodeNumber(a.Grant.User.Node), func(n *Node) { n.Granted(f.now(), a.Grant) })

@@ -24,7 +24,8 @@ func (w *world) candidates(p *process) (all []*webRequest) {
 	for _, h := range p.n.held {
 		for i, kind := range worldKinds {
 			if h.engine == running && w.isWanted(i, h.shard) && !w.chance(0.7) {
-				all = append(all, &webRequest{p: p, life: p.life, shard: h.shard, kind: kind, keys: strings.Fields(kind)})
+				all = append(all,
+					&webRequest{p: p, life: p.life, shard: h.shard, kind: kind, keys: strings.Fields(kind)})
 			}
 		}
 	}

@@ -87,7 +87,8 @@ func newWorld(seed uint64) *world {
 func (w *world) populate(count int) {
 	for i := range count {
 		name := fmt.Sprint("node", min(i, count-2))
-		w.processes = append(w.processes, &process{w: w, i: i, name: name, rate: 1, offset: Instant(w.between(0, time.Hour))})
+		w.processes = append(w.processes,
+			&process{w: w, i: i, name: name, rate: 1, offset: Instant(w.between(0, time.Hour))})
 	}
 	for _, p := range w.processes {
 		w.after(w.between(0, 10*time.Second), p.start)

@@ -25,10 +25,11 @@ type Cluster struct {
 	Replicas    int      `mapstructure:"replicas"`    // NATS servers that keep a copy
 	Weight      int      `mapstructure:"weight"`      // the share of the shards that this node takes
 	Credentials string   `mapstructure:"credentials"` // file; see natsconn.ReadCredentials; empty: none
-	TLSCA       string   `mapstructure:"tls_ca"`      // file of the authorities of the servers, PEM; empty: the system's
-	TLSCert     string   `mapstructure:"tls_cert"`    // file of the certificate chain of this node, PEM; empty: none
-	TLSKey      string   `mapstructure:"tls_key"`     // file of its key, PEM
-	Embed       Embed    `mapstructure:"embed"`
+	// file of the authorities of the servers, PEM; empty: the system's
+	TLSCA   string `mapstructure:"tls_ca"`
+	TLSCert string `mapstructure:"tls_cert"` // file of the certificate chain of this node, PEM; empty: none
+	TLSKey  string `mapstructure:"tls_key"`  // file of its key, PEM
+	Embed   Embed  `mapstructure:"embed"`
 }
 
 // Embed says whether a NATS server runs inside the process.
@@ -104,11 +105,13 @@ func (c *Config) Client() (natsconn.Options, error) {
 	host, port, err := net.SplitHostPort(c.Cluster.Embed.Listen)
 	switch {
 	case err != nil:
-		return o, errors.New("cluster.urls and cluster.embed.listen are empty, so there is no cluster: name a NATS server " +
-			"with --set cluster.urls=nats://HOST:4222, or the config file of a node with -c")
+		return o,
+			errors.New("cluster.urls and cluster.embed.listen are empty, so there is no cluster: name a NATS server " +
+				"with --set cluster.urls=nats://HOST:4222, or the config file of a node with -c")
 	case port == "0":
-		return o, errors.New("cluster.embed.listen has port 0: the log of amble run says which one it is; name it with " +
-			"--set cluster.urls=nats://HOST:PORT")
+		return o,
+			errors.New("cluster.embed.listen has port 0: the log of amble run says which one it is; name it with " +
+				"--set cluster.urls=nats://HOST:PORT")
 	case isUnspecified(host):
 		host = "127.0.0.1"
 	}
@@ -147,8 +150,9 @@ func (k *checker) cluster() {
 			text = u.Redacted()
 		}
 		if !isNATSURL(text) {
-			k.rejectItem("cluster.urls", i, text, "want nats://HOST:PORT or tls://HOST:PORT; user and password go into the "+
-				"file of cluster.credentials")
+			k.rejectItem("cluster.urls", i, text,
+				"want nats://HOST:PORT or tls://HOST:PORT; user and password go into the "+
+					"file of cluster.credentials")
 		}
 	}
 	const wantName = "want 1 to 64 letters, digits, - and _"
@@ -214,7 +218,8 @@ func (k *checker) nodes() {
 		k.embedded()
 	}
 	if k.c.InCluster() && c.Node == "" && natsconn.ValidateName(k.c.NodeName()) != nil {
-		k.conflict("cluster.node", "is empty, and the name of this machine cannot be used: give each node a name of its own")
+		k.conflict("cluster.node",
+			"is empty, and the name of this machine cannot be used: give each node a name of its own")
 	}
 }
 
@@ -226,8 +231,9 @@ func (k *checker) embedded() {
 		k.conflict("cluster.embed.routes", "needs cluster.embed.listen_routes, where the other servers connect to")
 	}
 	if e.ListenRoutes == "" && len(c.URLs) == 0 && c.Replicas > 1 && !k.unsure("cluster.replicas") {
-		k.conflict("cluster.replicas", "needs as many NATS servers, and this one is alone: set it to 1, or name the others "+
-			"in cluster.embed.routes")
+		k.conflict("cluster.replicas",
+			"needs as many NATS servers, and this one is alone: set it to 1, or name the others "+
+				"in cluster.embed.routes")
 	}
 	if c.Credentials != "" {
 		return
@@ -235,7 +241,8 @@ func (k *checker) embedded() {
 	for key, address := range map[string]string{"cluster.embed.listen": e.Listen,
 		"cluster.embed.listen_routes": e.ListenRoutes} {
 		if address != "" && !isLoopback(address) {
-			k.conflict(key, "other machines can reach it, so cluster.credentials must be set too; or listen on 127.0.0.1")
+			k.conflict(key,
+				"other machines can reach it, so cluster.credentials must be set too; or listen on 127.0.0.1")
 		}
 	}
 }

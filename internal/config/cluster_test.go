@@ -30,7 +30,8 @@ func TestClusterPage(t *testing.T) {
 	}
 	for i, text := range []string{embedded, embedded + more, alone} {
 		c, err := inFile(t, text, []string{"cluster.node=machine"}, nil)
-		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i < 2) || (c.Cluster.TLSKey != "") != (i == 1) {
+		if err != nil || !c.InCluster() || (c.Cluster.Embed.Listen != "") != (i < 2) ||
+			(c.Cluster.TLSKey != "") != (i == 1) {
 			t.Errorf("file %d: %v", i+1, err)
 		}
 	}
@@ -64,7 +65,8 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		names[c.NodeName()] = true
-		if o := c.EmbeddedServer(); len(o.Routes) != 3 || o.Credentials == "" || o.Names != (natsconn.Names{Cluster: "crawl"}) {
+		if o := c.EmbeddedServer(); len(o.Routes) != 3 || o.Credentials == "" ||
+			o.Names != (natsconn.Names{Cluster: "crawl"}) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}

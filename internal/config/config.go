@@ -130,16 +130,18 @@ type Output struct {
 	GzipLevel      int           `mapstructure:"gzip_level"`      // of WARC records with gzip
 	ZstdLevel      int           `mapstructure:"zstd_level"`      // of WARC records with zstd
 	ZstdDictionary string        `mapstructure:"zstd_dictionary"` // file; empty: none
-	Outlinks       bool          `mapstructure:"outlinks"`        // write WARC metadata records with the links of a page
+	// write WARC metadata records with the links of a page
+	Outlinks bool `mapstructure:"outlinks"`
 }
 
 // Server configures the API and the dashboard.
 type Server struct {
 	Listen string `mapstructure:"listen"` // host:port; empty: no API
 	// of clients; required unless Listen is a loopback address
-	Token          string   `mapstructure:"token"`
-	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only read; empty: there are none
-	FetchToken     string   `mapstructure:"fetch_token"`      // of fetchers, which may only work on leases; empty: there are none
+	Token     string `mapstructure:"token"`
+	ReadToken string `mapstructure:"read_token"` // of clients that may only read; empty: there are none
+	// of fetchers, which may only work on leases; empty: there are none
+	FetchToken     string   `mapstructure:"fetch_token"`
 	Hosts          []string `mapstructure:"hosts"`            // names that lead here, besides those of loopback
 	TLSCert        string   `mapstructure:"tls_cert"`         // file of the certificate chain, PEM; empty: no TLS
 	TLSKey         string   `mapstructure:"tls_key"`          // file of its key, PEM

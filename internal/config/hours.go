@@ -34,13 +34,15 @@ func (k *checker) hours() {
 // checkHours rejects items of a list of hours.
 func checkHours(items []string, reject func(i int, item, message string)) {
 	if len(items) > politeness.MaxHours {
-		reject(politeness.MaxHours, items[politeness.MaxHours], fmt.Sprintf("want at most %d items", politeness.MaxHours))
+		reject(politeness.MaxHours, items[politeness.MaxHours],
+			fmt.Sprintf("want at most %d items", politeness.MaxHours))
 		return
 	}
 	for i, item := range items {
 		if _, err := politeness.NewHours("", []string{item}, ""); err != nil {
-			reject(i, item, "want a time of the day such as 22:00-06:00, days such as mon-fri or sat,sun before it, or "+
-				"days alone")
+			reject(i, item,
+				"want a time of the day such as 22:00-06:00, days such as mon-fri or sat,sun before it, or "+
+					"days alone")
 		}
 	}
 }

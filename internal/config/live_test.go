@@ -130,7 +130,8 @@ func TestTokensChangeWithTheFile(t *testing.T) {
 	if fixed := before.Fixed(after); len(fixed) > 0 {
 		t.Error(fixed)
 	}
-	fixed := before.FixedIn([]byte(`{"server": {"token": "two", "listen": "127.0.0.1:8377"}, "data_dir": "x", "crawl": {"workers": 0}}`))
+	fixed := before.FixedIn(
+		[]byte(`{"server": {"token": "two", "listen": "127.0.0.1:8377"}, "data_dir": "x", "crawl": {"workers": 0}}`))
 	var keys []string
 	for _, p := range fixed {
 		keys = append(keys, p.Key)

@@ -24,7 +24,8 @@ func (k *checker) outputChoices() {
 	k.oneOf("output.compress", k.c.Output.Compress)
 	k.oneOf("output.warc_compress", k.c.Output.WARC)
 	if k.c.Output.ZstdDictionary != "" && k.c.Output.WARC != warc.FormatZstd {
-		k.conflict("output.zstd_dictionary", "is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
+		k.conflict("output.zstd_dictionary",
+			"is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
 	}
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+

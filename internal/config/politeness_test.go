@@ -152,7 +152,8 @@ func TestAdaptiveDefault(t *testing.T) {
 		if err := loaded.Show(&b); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := inFile(t, b.String(), nil, nil); err != nil || !reflect.DeepEqual(again.Politeness, loaded.Politeness) {
+		if again, err := inFile(t, b.String(), nil, nil); err != nil ||
+			!reflect.DeepEqual(again.Politeness, loaded.Politeness) {
 			t.Errorf("%s: what is shown comes back as %+v (%v)", c.text, again, err)
 		}
 	}

@@ -64,8 +64,10 @@ func TestNoRecrawl(t *testing.T) {
 
 func TestBadRecrawl(t *testing.T) {
 	for text, want := range map[string]string{
-		"recrawl: {policy: often}":                                               "want one of harmonic, fixed, nutch, stormcrawler, never",
-		"recrawl: {min_interval: 10h, max_interval: 9h}":                         "is more than recrawl.max_interval, 9h",
+		"recrawl: {policy: often}": "want one of harmonic, fixed, " +
+			"nutch, stormcrawler, never",
+		"recrawl: {min_interval: 10h, " +
+			"max_interval: 9h}": "is more than recrawl.max_interval, 9h",
 		"recrawl: {rules: [{policy: never}]}":                                    "want hosts, or a pattern",
 		"recrawl: {rules: [{hosts: [\"a b\"]}]}":                                 "want the name of a host",
 		"recrawl: {rules: [{pattern: \"(\"}]}":                                   "want a regular expression",

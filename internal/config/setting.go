@@ -65,7 +65,8 @@ func (s setting) variable() string {
 // secret reports whether the value must not be printed.
 func (s setting) secret() bool {
 	switch s.key {
-	case "server.token", "server.read_token", "server.fetch_token", "urlfrontier.token", "fetch.auth", "fetch.proxy_auth":
+	case "server.token", "server.read_token", "server.fetch_token", "urlfrontier.token", "fetch.auth",
+		"fetch.proxy_auth":
 		return true
 	}
 	return false

@@ -47,14 +47,17 @@ func (k *checker) serviceExposure() {
 		return
 	}
 	if !u.Robots && k.c.Crawl.Workers != 0 {
-		k.conflict("urlfrontier.robots", "may be false only with crawl.workers: 0: amble itself always reads robots.txt")
+		k.conflict("urlfrontier.robots",
+			"may be false only with crawl.workers: 0: amble itself always reads robots.txt")
 	}
 	if !isListenAddress(u.Listen) || isLoopback(u.Listen) || u.Plaintext || k.unsure("urlfrontier.token") {
 		return
 	}
 	if u.Token == "" || u.TLSCert == "" {
-		k.conflict("urlfrontier.listen", "other machines can reach it, so it needs urlfrontier.token, urlfrontier.tls_cert "+
-			"and urlfrontier.tls_key; or set urlfrontier.plaintext: true in a network of your own, or listen on 127.0.0.1")
+		k.conflict("urlfrontier.listen",
+			"other machines can reach it, so it needs urlfrontier.token, urlfrontier.tls_cert "+
+				"and urlfrontier.tls_key; or set urlfrontier.plaintext: true in a network of your own, or listen on "+
+				"127.0.0.1")
 	}
 }
 

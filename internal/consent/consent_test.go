@@ -60,7 +60,8 @@ func TestKnownDirectives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"noai": "train-ai=n", "noimageai": "train-ai-images=n", "noml": "train-ai=n"} {
+	for name, want := range map[string]string{"noai": "train-ai=n", "noimageai": "train-ai-images=n",
+		"noml": "train-ai=n"} {
 		if got := d[name].String(); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -110,7 +111,8 @@ func TestTDMFile(t *testing.T) {
 			t.Errorf("%.30q is a TDM file", bad)
 		}
 	}
-	many := "[" + strings.Repeat(`{"location":"/*a","tdm-reservation":1},`, 2*maxTDMRules) + `{"location":"/","tdm-reservation":1}]`
+	many := "[" + strings.Repeat(`{"location":"/*a","tdm-reservation":1},`, 2*maxTDMRules) +
+		`{"location":"/","tdm-reservation":1}]`
 	if f, err = ParseTDMFile([]byte(many)); err != nil || len(f.rules) != maxTDMRules {
 		t.Errorf("%d rules, %v", len(f.rules), err)
 	}
@@ -138,11 +140,15 @@ func TestCombine(t *testing.T) {
 			"train-ai=n, train-ai-images=n", map[Category]int{TrainAI: 1, TrainImages: 1}},
 		{[]Statement{statement(SourceRobots, "train-ai=n"), statement(SourceHeader, "train-ai=y, search=y")},
 			"train-ai=n, train-ai-images=n, search=y", map[Category]int{TrainAI: 0, Search: 1}},
-		{[]Statement{statement(SourceTDMFile, "tdm=n")}, "train-ai=n, train-ai-images=n, tdm=n", map[Category]int{TrainAI: 0}},
+		{[]Statement{statement(SourceTDMFile, "tdm=n")}, "train-ai=n, train-ai-images=n, tdm=n",
+			map[Category]int{TrainAI: 0}},
 		{[]Statement{statement(SourceTDMFile, "tdm=y")}, "tdm=y", nil},
-		{[]Statement{statement(SourceTDMFile, "tdm=n"), statement(SourceHeader, "tdm=y")}, "tdm=y", map[Category]int{Mining: 1}},
-		{[]Statement{statement(SourceHeader, "tdm=y"), statement(SourceMeta, "tdm=n")}, "train-ai=n, train-ai-images=n, tdm=n", nil},
-		{[]Statement{statement(SourceMeta, "tdm=n"), statement(SourceTDMFile, "tdm=y")}, "train-ai=n, train-ai-images=n, tdm=n", nil},
+		{[]Statement{statement(SourceTDMFile, "tdm=n"), statement(SourceHeader, "tdm=y")}, "tdm=y",
+			map[Category]int{Mining: 1}},
+		{[]Statement{statement(SourceHeader, "tdm=y"), statement(SourceMeta, "tdm=n")},
+			"train-ai=n, train-ai-images=n, tdm=n", nil},
+		{[]Statement{statement(SourceMeta, "tdm=n"), statement(SourceTDMFile, "tdm=y")},
+			"train-ai=n, train-ai-images=n, tdm=n", nil},
 		{[]Statement{statement(SourceMeta, "train-ai-images=n")}, "train-ai-images=n", nil},
 	} {
 		e := Combine(test.list)

@@ -30,7 +30,8 @@ func parseDirectives(table string) (Directives, error) {
 		}
 		fields := strings.Split(line, "\t")
 		if len(fields) != 5 || d[fields[0]] != (Preferences{}) {
-			return nil, fmt.Errorf("directives: %q has %d fields, or a directive that is there twice", line, len(fields))
+			return nil,
+				fmt.Errorf("directives: %q has %d fields, or a directive that is there twice", line, len(fields))
 		}
 		c, err := ParseCategory(fields[1])
 		if err != nil {

@@ -35,7 +35,8 @@ func TestKept(t *testing.T) {
 			t.Errorf("%x: %v, %v; want %v", kept, from, err, test.from)
 		}
 	}
-	for _, bad := range []string{"\x48", "\x48\x00", "\x05", "\x80", "\x01\x00", "\x00\x00", "\x40\xff\xff\xff\xff\x01"} {
+	for _, bad := range []string{"\x48", "\x48\x00", "\x05", "\x80", "\x01\x00", "\x00\x00",
+		"\x40\xff\xff\xff\xff\x01"} {
 		if list, err := Kept(bad); err == nil {
 			t.Errorf("%x is read as %v", bad, list)
 		}

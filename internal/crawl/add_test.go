@@ -123,7 +123,8 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 func TestAddToARunningCrawl(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("a.test", "User-agent: *\nDisallow: /no/\n", nil, testweb.Routes{"/given": testweb.Page("given")}))
+		web := serve(
+			site("a.test", "User-agent: *\nDisallow: /no/\n", nil, testweb.Routes{"/given": testweb.Page("given")}))
 		o := testOptions(t, web)
 		o.Frontier.MaxDepth = 3
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
@@ -145,7 +146,9 @@ func TestAddToARunningCrawl(t *testing.T) {
 			return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
 		})
 		stop()
-		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/given": storage.Fetched, "a.test/no/1": storage.Denied})
+		checkStates(t, o,
+			map[string]storage.State{"a.test/": storage.Fetched, "a.test/given": storage.Fetched,
+				"a.test/no/1": storage.Denied})
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 		checkOutput(t, o)
 		if _, err := e.Add(context.Background(), given); !errors.Is(err, ErrNotRunning) {
@@ -159,7 +162,8 @@ func TestAddToARunningCrawl(t *testing.T) {
 func TestAddAgain(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/gone", "/no/1", "/fine"), "/fine": testweb.Page("fine")}
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"),
+			"/": testweb.Page("root", "/gone", "/no/1", "/fine"), "/fine": testweb.Page("fine")}
 		web := serve(testweb.Site{Host: "a.test", Handler: routes})
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
@@ -168,15 +172,18 @@ func TestAddAgain(t *testing.T) {
 			return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
 		}
 		eventually(t, "all is allDone", allDone)
-		list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
+		list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"),
+			web.URL("a.test", "/gone"), web.URL("b.test", "/"))
 		for i := range list {
 			list[i].Again = true
 		}
 		ctx := context.Background()
-		if sum, results, err := e.addWithResults(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
+		if sum, results, err := e.addWithResults(ctx, list); err != nil ||
+			sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
 			t.Errorf("%+v, %v: %+v", sum, err, list)
 		}
-		eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
+		eventually(t, "the page is requested again",
+			func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 		stop()
 		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
 		if err != nil {
@@ -189,7 +196,8 @@ func TestAddAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		crawl(t, o)
-		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 || requested["/no/1"] != 0 {
+		if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 ||
+			requested["/no/1"] != 0 {
 			t.Errorf("requests: %v", requested)
 		}
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
@@ -213,7 +221,8 @@ func TestManyAddAtOnce(t *testing.T) {
 			wg.Go(func() {
 				var urls []Addition
 				for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
-					urls = append(urls, Addition{URL: mustParse(fmt.Sprintf("http://none.test/%d", i*(MaxAdditions+500)/2+n))})
+					urls = append(urls,
+						Addition{URL: mustParse(fmt.Sprintf("http://none.test/%d", i*(MaxAdditions+500)/2+n))})
 				}
 				sum, err := e.Add(context.Background(), urls)
 				if err != nil {
@@ -266,7 +275,8 @@ func TestAddWhileItStops(t *testing.T) {
 	for i := range counts {
 		wg.Go(func() {
 			for n := 0; ; n++ {
-				sum, err := e.Add(context.Background(), []Addition{{URL: mustParse(fmt.Sprintf("http://none.test/%d/%d", i, n))}})
+				sum, err := e.Add(context.Background(),
+					[]Addition{{URL: mustParse(fmt.Sprintf("http://none.test/%d/%d", i, n))}})
 				counts[i] += sum.Added
 				if errors.Is(err, ErrNotRunning) {
 					return
@@ -303,7 +313,8 @@ func TestAddToAFullDisk(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		d.full.Store(false)
-		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Known != 1 {
+		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil ||
+			sum.Known != 1 {
 			t.Errorf("%+v, %v: the one given up should be there by now", sum, err)
 		}
 	})
@@ -322,16 +333,19 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 			var err, err2 error
 			a, err = view.Host(context.Background(), "a.test")
 			b, err2 = view.Host(context.Background(), "b.test")
-			return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 && b.State == inspect.HostFailing
+			return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 &&
+				b.State == inspect.HostFailing
 		})
-		if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() || a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
+		if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() ||
+			a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
 			t.Errorf("%+v\n%+v", a, b)
 		}
 		var names []string
-		n, err := view.Hosts(context.Background(), inspect.HostQuery{Sort: "name", Limit: 1}, func(h *inspect.Host) error {
-			names = append(names, h.Host+" "+h.State)
-			return nil
-		})
+		n, err := view.Hosts(context.Background(), inspect.HostQuery{Sort: "name", Limit: 1},
+			func(h *inspect.Host) error {
+				names = append(names, h.Host+" "+h.State)
+				return nil
+			})
 		if err != nil || n != 2 || len(names) != 1 || names[0] != "a.test waiting" {
 			t.Errorf("%v of %d, %v", names, n, err)
 		}
@@ -349,7 +363,8 @@ func TestAddSettlesNoRequest(t *testing.T) {
 		o.ShutdownGrace = 0
 		e, _ := daemon(t, o, web.URL("a.test", "/"))
 		eventually(t, "the page is requested", func() bool { return web.Served() == 2 })
-		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
+		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil ||
+			sum.Added != 1 {
 			t.Fatalf("%+v, %v", sum, err)
 		}
 		uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(), nil)

@@ -99,7 +99,8 @@ func TestGatheredOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := uint64(m.Hosts * (m.Pages + 1)); int(sum.Status.Run.Pages) != m.TotalPages() || requests != want {
-		t.Errorf("%d pages and %d requests counted, want %d and %d", sum.Status.Run.Pages, requests, m.TotalPages(), want)
+		t.Errorf("%d pages and %d requests counted, want %d and %d", sum.Status.Run.Pages, requests,
+			m.TotalPages(), want)
 	}
 	if commits >= requests/2 {
 		t.Errorf("%d commits for %d requests", commits, requests)

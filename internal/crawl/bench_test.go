@@ -87,7 +87,8 @@ func BenchmarkToday(b *testing.B) {
 func BenchmarkPageSize(b *testing.B) {
 	for _, size := range []float64{8e3, 32e3, 138e3, 512e3} {
 		b.Run(fmt.Sprintf("bytes=%.0f", size), func(b *testing.B) {
-			t := testweb.Today{Hosts: 64, Pages: 16, PerConnection: 8, Sizes: testweb.Lognormal{Median: size, Mean: size}}
+			t := testweb.Today{Hosts: 64, Pages: 16, PerConnection: 8,
+				Sizes: testweb.Lognormal{Median: size, Mean: size}}
 			benchmarkCrawlers(b, startToday(b, t))
 		})
 	}
@@ -99,7 +100,8 @@ func BenchmarkGrowth(b *testing.B) {
 		m := testweb.Mesh{Hosts: hosts, Pages: 10_000 / hosts, Links: 20, PageBytes: 8 << 10}
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), benchWorkers}
-			benchmarkCrawler(b, web, crawler{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }})
+			benchmarkCrawler(b, web,
+				crawler{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }})
 		})
 	}
 }

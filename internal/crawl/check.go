@@ -16,8 +16,8 @@ import (
 )
 
 // Check reports what contradicts the format of a database that no process writes, as [storage.Store.Check]
-// does, and if there is nothing, all values in it that a crawl could not decode. The error is that of the context or of the
-// store.
+// does, and if there is nothing, all values in it that a crawl could not decode. The error is that of the context or of
+// the store.
 func Check(ctx context.Context, s *storage.Store, report func(storage.Finding)) error {
 	sound := true
 	err := s.Check(ctx, func(f storage.Finding) {

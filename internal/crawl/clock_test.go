@@ -23,16 +23,19 @@ func TestClockIsSet(t *testing.T) {
 	}{
 		{"set back by an hour", -time.Hour, false, 12},
 		{"set forward by a day", 24 * time.Hour, false, 12},
-		{"suspended for an hour", time.Hour, false, 12},              // the monotonic clock of Linux stands still meanwhile
-		{"set back by an hour, and a restart", -time.Hour, true, 11}, // the second time is by the wall clock, an hour later
+		// the monotonic clock of Linux stands still meanwhile
+		{"suspended for an hour", time.Hour, false, 12},
+		// the second time is by the wall clock, an hour later
+		{"set back by an hour, and a restart", -time.Hour, true, 11},
 		{"set forward by a day, and a restart", 24 * time.Hour, true, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			const robots = "User-agent: *\nCrawl-delay: 1\n"
-			web := startWeb(t, site("steady.test", robots, paths("/", 7), nil), site("tired.test", robots, paths("/", 2), testweb.Routes{
-				"/aa": testweb.Flaky(1, testweb.RetryAfter(429, "4"), testweb.Page("aa")),
-			}))
+			web := startWeb(t, site("steady.test", robots, paths("/", 7), nil),
+				site("tired.test", robots, paths("/", 2), testweb.Routes{
+					"/aa": testweb.Flaky(1, testweb.RetryAfter(429, "4"), testweb.Page("aa")),
+				}))
 			var clock testkit.Clock
 			o := testOptions(t, web)
 			o.Now = clock.Now
@@ -43,11 +46,13 @@ func TestClockIsSet(t *testing.T) {
 			clock.Set(c.step)
 			if c.restart {
 				n := len(web.Requests().Host("steady.test"))
-				eventually(t, "steady.test is requested by the new time", func() bool { return len(web.Requests().Host("steady.test")) >= n+2 })
+				eventually(t, "steady.test is requested by the new time",
+					func() bool { return len(web.Requests().Host("steady.test")) >= n+2 })
 				stop()
 				_, stop = daemon(t, o, seeds...)
 			}
-			eventually(t, "all that is due is requested", func() bool { return len(web.Requests().Pages()) >= c.requested })
+			eventually(t, "all that is due is requested",
+				func() bool { return len(web.Requests().Pages()) >= c.requested })
 			stop()
 			log := web.Requests()
 			for _, host := range []string{"steady.test", "tired.test"} {
@@ -60,7 +65,8 @@ func TestClockIsSet(t *testing.T) {
 						least = rest
 					}
 					if g.Length < least {
-						t.Errorf("%s: %v between %s (%d) and %s, want at least %v", host, g.Length, g.Before.Path, g.Before.Status, g.After.Path, least)
+						t.Errorf("%s: %v between %s (%d) and %s, want at least %v", host, g.Length, g.Before.Path,
+							g.Before.Status, g.After.Path, least)
 					}
 				}
 			}

@@ -41,7 +41,8 @@ func consentWeb(serve func(...testweb.Site) *testweb.Web) *testweb.Web {
 	const rules = "User-agent: *\nAllow: /\nContent-Usage: train-ai=y\nContent-Usage: /no train-ai=n, search=y\n" +
 		"Content-Signal: ai-input=no\n\nLicense: https://l.test/rsl.xml\n"
 	return serve(site("a.test", rules, []string{"/no/x", "/header", "/meta"}, testweb.Routes{
-		"/header": withFields(htmlPage("<p>words"), "Content-Usage", "train-ai=n", "TDM-Reservation", "0", "X-Robots-Tag", "noimageai",
+		"/header": withFields(htmlPage("<p>words"), "Content-Usage", "train-ai=n", "TDM-Reservation", "0",
+			"X-Robots-Tag", "noimageai",
 			"Link", `</terms.xml>; rel="license"`),
 		"/meta": withFields(htmlPage(`<meta name=tdm-reservation content=1><meta name=robots content=noai>`+
 			`<link rel=license type="application/rsl+xml" href=rsl.xml>`), "TDM-Reservation", "0"),
@@ -62,10 +63,13 @@ func TestUsage(t *testing.T) {
 		for path, want := range map[string]map[string]archive.Usage{
 			"/": {"train-ai": {Preference: "y", From: general}, "ai-input": signal},
 			"/no/x": {
-				"train-ai":        {Preference: "n", From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
-				"train-ai-images": {Preference: "n", From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
-				"search":          {Preference: "y", From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
-				"ai-input":        signal,
+				"train-ai": {Preference: "n",
+					From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
+				"train-ai-images": {Preference: "n",
+					From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
+				"search": {Preference: "y",
+					From: "robots.txt line 4: Content-Usage: /no train-ai=n, search=y"},
+				"ai-input": signal,
 			},
 			"/header": {
 				"train-ai":        {Preference: "n", From: "header: Content-Usage: train-ai=n"},
@@ -125,7 +129,8 @@ func TestConsentPolicy(t *testing.T) {
 			t.Errorf("%d pages were requested, want 4", n)
 		}
 		outcomes, lines, archived := stored(t, o.DataDir), outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
-		if got := outcomes[web.URL("a.test", "/no/x")]; got.State != storage.Denied || got.Reason != storage.ReasonUsage {
+		if got := outcomes[web.URL("a.test", "/no/x")]; got.State != storage.Denied ||
+			got.Reason != storage.ReasonUsage {
 			t.Errorf("/no/x is %+v", got)
 		}
 		for path, isStored := range map[string]bool{"/": true, "/header": false, "/meta": false} {

@@ -139,7 +139,8 @@ func TestCrashCostsItsURL(t *testing.T) {
 		if len(all) != 18 {
 			t.Errorf("%d URLs, want 18", len(all))
 		}
-		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 || line[0].Reason != "crash" {
+		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 ||
+			line[0].Reason != "crash" {
 			t.Errorf("the output says %+v", line)
 		}
 		checkOutput(t, o)
@@ -147,7 +148,8 @@ func TestCrashCostsItsURL(t *testing.T) {
 		if len(files) != 1 {
 			t.Fatalf("%d files of crashes, want 1", len(files))
 		}
-		for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range", "(*bomb).Requested",
+		for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range",
+			"(*bomb).Requested",
 			"HTTP/1.1 200", "Content-Type: ", "<html"} {
 			if !strings.Contains(files[0], part) {
 				t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
@@ -165,7 +167,8 @@ func TestCrashCostsItsURL(t *testing.T) {
 		o.Version = "1.1"
 		crawlWith(t, o, b, testLog(t), seeds...)
 		crawlWith(t, o, b, testLog(t), seeds...)
-		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 || got != "failed crash 200" {
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 ||
+			got != "failed crash 200" {
 			t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
 		}
 		o.Version = "1.2"

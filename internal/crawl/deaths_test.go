@@ -226,7 +226,8 @@ func TestShutdownIsNoDeath(t *testing.T) {
 			<-requested
 			stop()
 			for range 30_000 {
-				if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil && uncommitted.Ended {
+				if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil &&
+					uncommitted.Ended {
 					return
 				}
 				time.Sleep(10 * time.Millisecond)

@@ -51,8 +51,10 @@ func TestDelete(t *testing.T) {
 		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/aa"), web.URL("a.test", "/hh"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a.test and b.test are done", func() bool { return waits(t, e, "a.test")+waits(t, e, "b.test") == 0 })
-		if after := len(web.Requests().Host("a.test").Pages()); after < before+2 || after > before+4 { // some were under way
+		eventually(t, "a.test and b.test are done",
+			func() bool { return waits(t, e, "a.test")+waits(t, e, "b.test") == 0 })
+		// some were under way
+		if after := len(web.Requests().Host("a.test").Pages()); after < before+2 || after > before+4 {
 			t.Errorf("%d pages before the deletion, %d after", before, after)
 		}
 		if n, err := e.Delete(ctx, Deletion{Before: time.Unix(1, 0)}); n > 0 || err != nil {

@@ -20,7 +20,8 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: survey.NewTable(), bodies: newBodies(true), shared: testShared(&o)}
+	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: survey.NewTable(), bodies: newBodies(true),
+		shared: testShared(&o)}
 	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
@@ -82,7 +83,8 @@ func TestLedgerMark(t *testing.T) {
 				}
 			})
 			if err != nil || u.Everyone || len(hosts) != lines || lines > 0 && hosts[0] != first {
-				t.Errorf("behind the mark are lines of %v (%+v, %v), want %d, the first of %s", hosts, u, err, lines, first)
+				t.Errorf("behind the mark are lines of %v (%+v, %v), want %d, the first of %s", hosts, u, err,
+					lines, first)
 			}
 			if lines == 0 && u.End != mark {
 				t.Errorf("the mark is %d, the end %d", mark, u.End)
@@ -94,7 +96,8 @@ func TestLedgerMark(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the request", func() bool { return e.Status().InFlight == 1 })
-		if _, err := e.Add(t.Context(), additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))); err != nil {
+		if _, err := e.Add(t.Context(),
+			additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the others", func() bool { return e.store.Counters().Of(storage.Failed) == 2 })
@@ -158,5 +161,6 @@ func TestLedgerOffset(t *testing.T) {
 
 // testShared is the shared part of an engine that makes no request.
 func testShared(o *Options) *Shared {
-	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate), names: o.Frontier.Resolvers}
+	return &Shared{parsers: newParsers(), client: new(fetch.Client), workers: o.Workers, rate: newRateLimit(o.MaxRate),
+		names: o.Frontier.Resolvers}
 }

@@ -58,8 +58,9 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 		return err
 	}
 	if len(leases) > 0 {
-		return fmt.Errorf("%s has %d URLs that fetchers outside of amble have leased, and a cluster has no such fetchers: "+
-			"run the crawl until they are reported or their deadlines are over", d.store.Path(), len(leases))
+		return fmt.Errorf(
+			"%s has %d URLs that fetchers outside of amble have leased, and a cluster has no such fetchers: "+
+				"run the crawl until they are reported or their deadlines are over", d.store.Path(), len(leases))
 	}
 	committed, err := storage.DecodeOffset(d.marks[storage.MarkLedger])
 	if err != nil {

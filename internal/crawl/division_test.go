@@ -18,14 +18,19 @@ import (
 func TestDivisionMarks(t *testing.T) {
 	dir := t.TempDir()
 	s := openTestStore(t, dir)
-	commitBatch(t, s, storage.Batch{Ensure: []string{"a.test", "b.test", "aa.test", "bb.test"}, Marks: map[string][]byte{
-		"drop/3": {1}, "crash/2": []byte("v"), "recheck/4/7": {2}, "limit/3": []byte("5"),
-		"tdm/http://bb.test": []byte("[]"), "deaths": []byte("1 page http://a.test/x\n2 robots.txt http://bb.test\n"),
-		"exclude": []byte("3.9"), "retry/1": []byte(`{"selection":{"states":4},"host":4,"ordinal":2,"back":1}`),
-		"retry/2":      []byte(`{"selection":{"host":"a.test"},"host":1,"ordinal":3}`),
-		"delete-all/7": []byte(`{"before":7,"host":2}`), "optout/host x.test": []byte("{}"), "delay": []byte("7"),
-		"output": {1}, "in": storage.EncodeOffset(9), markHeld: {1}, "ledger": storage.EncodeOffset(0), "other": {3},
-	}})
+	commitBatch(t, s,
+		storage.Batch{Ensure: []string{"a.test", "b.test", "aa.test", "bb.test"}, Marks: map[string][]byte{
+			"drop/3": {1}, "crash/2": []byte("v"), "recheck/4/7": {2}, "limit/3": []byte("5"),
+			"tdm/http://bb.test": []byte("[]"),
+			"deaths":             []byte("1 page http://a.test/x\n2 robots.txt http://bb.test\n"),
+			"exclude":            []byte("3.9"),
+			"retry/1":            []byte(`{"selection":{"states":4},"host":4,"ordinal":2,"back":1}`),
+			"retry/2":            []byte(`{"selection":{"host":"a.test"},"host":1,"ordinal":3}`),
+			"delete-all/7":       []byte(`{"before":7,"host":2}`), "optout/host x.test": []byte("{}"),
+			"delay":  []byte("7"),
+			"output": {1}, "in": storage.EncodeOffset(9), markHeld: {1}, "ledger": storage.EncodeOffset(0),
+			"other": {3},
+		}})
 	held, err := storage.OpenLedger(dir, boot.ID(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +55,14 @@ func TestDivisionMarks(t *testing.T) {
 	all := []string{"delay=7", "other=\x03"}
 	for part, want := range [][]string{
 		{
-			"drop/2=\x01", "limit/2=5", "deaths=1 page http://a.test/x\n", "exclude=2.9", `delete-all/7={"before":7,"host":2}`,
-			`retry/1={"selection":{"states":4},"host":3,"back":1}`, `retry/2={"selection":{"host":"a.test"},"host":1,"ordinal":3}`,
+			"drop/2=\x01", "limit/2=5", "deaths=1 page http://a.test/x\n", "exclude=2.9",
+			`delete-all/7={"before":7,"host":2}`,
+			`retry/1={"selection":{"states":4},"host":3,"back":1}`,
+			`retry/2={"selection":{"host":"a.test"},"host":1,"ordinal":3}`,
 		},
 		{
-			"crash/1=v", "recheck/2/7=\x02", "tdm/http://bb.test=[]", "deaths=2 robots.txt http://bb.test\n", "exclude=2.0",
+			"crash/1=v", "recheck/2/7=\x02", "tdm/http://bb.test=[]", "deaths=2 robots.txt http://bb.test\n",
+			"exclude=2.0",
 			`delete-all/7={"before":7,"host":1}`, `retry/1={"selection":{"states":4},"host":2,"ordinal":2,"back":1}`,
 		},
 	} {

@@ -76,7 +76,8 @@ func compare(t *testing.T, name string, others int, alone, together *outing, las
 	}
 	// Of each host, when all have been tried: in the last three fifths.
 	late := func(o *outing, host string) float64 {
-		return float64(len(o.log.Host(host).Filter(func(q testweb.Request) bool { return q.Start.Sub(o.began) > lasts*2/5 })))
+		return float64(
+			len(o.log.Host(host).Filter(func(q testweb.Request) bool { return q.Start.Sub(o.began) > lasts*2/5 })))
 	}
 	hosts := alone.log.Hosts()
 	mean := 3.0 / 5 * float64(alone.pages(lasts)) / float64(len(hosts)) // alone they do not get the same either

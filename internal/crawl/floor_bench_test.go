@@ -101,7 +101,8 @@ func (c *floorConfig) lookUp(names net.Conn, host string) (netip.AddrPort, error
 	to := netip.AddrPortFrom(netip.Addr{}, c.Port)
 	room := make([]byte, 1232)
 	b := dnsmessage.NewBuilder(room[:0], dnsmessage.Header{RecursionDesired: true})
-	q := dnsmessage.Question{Name: dnsmessage.MustNewName(host + "."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}
+	q := dnsmessage.Question{Name: dnsmessage.MustNewName(host + "."), Type: dnsmessage.TypeA,
+		Class: dnsmessage.ClassINET}
 	if err := errors.Join(b.StartQuestions(), b.Question(q)); err != nil {
 		return to, err
 	}

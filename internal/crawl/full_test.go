@@ -199,7 +199,8 @@ func TestFullDisk(t *testing.T) {
 				}
 				var d disk
 				on(e, &d)
-				ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) }, func() { d.full.Store(false) })
+				ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) },
+					func() { d.full.Store(false) })
 				checkWhole(t, web, o, 0)
 			})
 		})
@@ -310,7 +311,8 @@ func TestStopWithLittleRoom(t *testing.T) {
 			for e.Status().State != "stalled" {
 				time.Sleep(time.Millisecond)
 			}
-			if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") || !strings.Contains(reason, o.DataDir) {
+			if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") ||
+				!strings.Contains(reason, o.DataDir) {
 				t.Errorf("the reason is %q", reason)
 			}
 			cancel()

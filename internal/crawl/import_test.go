@@ -48,7 +48,8 @@ func randomList(n int, seed uint64) (list []Addition) {
 		case 1:
 			a.Depth = 100
 		case 2:
-			a.URL = mustParse(fmt.Sprintf("https://h%d.test:8443/%s", random.IntN(60), strings.Repeat("x", random.IntN(1500))))
+			a.URL = mustParse(
+				fmt.Sprintf("https://h%d.test:8443/%s", random.IntN(60), strings.Repeat("x", random.IntN(1500))))
 		}
 		list = append(list, a)
 	}
@@ -269,7 +270,8 @@ func TestImportIsInterrupted(t *testing.T) {
 	}
 	err = l.Commit(ctx)
 	sum := l.Sum()
-	if err == nil || !strings.HasSuffix(err.Error(), context.Canceled.Error()) || sum.Added == 0 || sum.Added == 12_000 {
+	if err == nil || !strings.HasSuffix(err.Error(), context.Canceled.Error()) || sum.Added == 0 ||
+		sum.Added == 12_000 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	if n := i.store.Counters().URLs; n != uint64(sum.Added) {

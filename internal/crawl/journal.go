@@ -103,7 +103,8 @@ func replayGroup(s loggedView, group []storage.LogRecord) error {
 }
 
 // ErrPanic says that the engine of a shard has failed by a panic. Nothing is committed after it.
-var ErrPanic = errors.New("the engine of the shard has panicked, which is a bug: please report it with the log of the node")
+var ErrPanic = errors.New(
+	"the engine of the shard has panicked, which is a bug: please report it with the log of the node")
 
 // protect calls f, and returns a panic as an error if the engine is that of a shard: the other shards of the node
 // go on. On one machine the process ends, and the next one begins with what is committed.
@@ -114,7 +115,8 @@ func protect(o *Options, log *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			stack := debug.Stack()
-			log.Error(ErrPanic.Error(), "panic", fmt.Sprint(cause), "stack", string(stack[:min(len(stack), maxCrashStack)]))
+			log.Error(ErrPanic.Error(), "panic", fmt.Sprint(cause), "stack",
+				string(stack[:min(len(stack), maxCrashStack)]))
 			err = fmt.Errorf("%w: %v", ErrPanic, cause)
 		}
 	}()

@@ -247,7 +247,8 @@ func TestForeignURLs(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, testweb.Routes{
-			"/": testweb.Page("root", "/1", "//b.test/x", "/2"), "/1": testweb.Page("1", "//b.test/y"), "/2": testweb.Page("2"),
+			"/": testweb.Page("root", "/1", "//b.test/x", "/2"), "/1": testweb.Page("1", "//b.test/y"),
+			"/2": testweb.Page("2"),
 		}), site("b.test", "", paths("/", 5), nil))
 		o := testOptions(t, web)
 		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}

@@ -166,7 +166,8 @@ func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, bef
 	}
 	for host, pages := range uncommitted {
 		if len(pages) > r.open[host] {
-			t.Errorf("kill %d: %s was requested %v without a commit; the ledger has %d such requests", kill, host, pages, r.open[host])
+			t.Errorf("kill %d: %s was requested %v without a commit; the ledger has %d such requests", kill, host,
+				pages, r.open[host])
 		}
 	}
 }
@@ -188,7 +189,8 @@ func left(t *testing.T, o Options) remains {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), boot.ID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), boot.ID(),
+		func(_ uint64, start storage.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

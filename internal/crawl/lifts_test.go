@@ -58,7 +58,8 @@ func TestSettingsForgiveRobots(t *testing.T) {
 		o := testOptions(t, web)
 		o.Fetch.Ports = []uint16{1}
 		o.GiveUpAfter = time.Second
-		if sum := crawl(t, o, web.URL("a.test", "/")); !sum.Seeds.Failed || sum.Seeds.First[0].Reason != "robots.txt, blocked address" || len(web.Requests()) > 0 {
+		if sum := crawl(t, o, web.URL("a.test", "/")); !sum.Seeds.Failed ||
+			sum.Seeds.First[0].Reason != "robots.txt, blocked address" || len(web.Requests()) > 0 {
 			t.Fatalf("%+v", sum.Seeds)
 		}
 		if crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 {
@@ -77,7 +78,8 @@ func TestSettingsForgiveRobots(t *testing.T) {
 func TestScopeOffersAgainLive(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("a.test", "", []string{"/in", "/out/1", "/out/2"}, testweb.Routes{"/": testweb.Page("root", "/in")}))
+		web := serve(
+			site("a.test", "", []string{"/in", "/out/1", "/out/2"}, testweb.Routes{"/": testweb.Page("root", "/in")}))
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		ctx, narrow := t.Context(), e.o.Live()
@@ -85,7 +87,8 @@ func TestScopeOffersAgainLive(t *testing.T) {
 		if err := e.Pause(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2"))); err != nil || sum.Added != 2 {
+		if sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2"))); err != nil ||
+			sum.Added != 2 {
 			t.Fatal(sum, err)
 		}
 		if err := errors.Join(e.Change(ctx, narrow), e.Resume(ctx)); err != nil {

@@ -21,8 +21,9 @@ func TestExtracted(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		page := func(text string) http.Handler { return testweb.Content("text/html", []byte(text)) }
 		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
-			"/robots.txt": testweb.Robots(""), "/": page("<a href=/deep>x</a><a href=/links>x</a><a href=/list>x</a><a href=/more>x</a>"),
-			"/deep": page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
+			"/robots.txt": testweb.Robots(""),
+			"/":           page("<a href=/deep>x</a><a href=/links>x</a><a href=/list>x</a><a href=/more>x</a>"),
+			"/deep":       page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
 			"/links": page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
 			"/list":  testweb.Content("application/xml", []byte("<urlset><url><loc>/found</loc></url><url><loc>/fo")),
 			"/more":  page("<p>" + strings.Repeat("x", 9<<20)),
@@ -31,7 +32,8 @@ func TestExtracted(t *testing.T) {
 		o.Extract.MaxLinks = 4
 		crawl(t, o, web.URL("a.test", "/"))
 		lines := outputLines(t, o.Archive.Dir)
-		for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part",
+		for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part",
+			"/list": "part",
 			"/more": "part"} {
 			if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
 				t.Errorf("%s: %+v, want extracted %q", path, got, want)
@@ -44,7 +46,9 @@ func TestExtracted(t *testing.T) {
 func TestFieldsAreInTheOutput(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		page := testweb.Content("text/html", []byte("<nav><a href=/no>x</a></nav><main><b class=price> 5 €</b> <a href=/item>x</a> <a href=/>y</a></main>"))
+		page := testweb.Content("text/html",
+			[]byte(
+				"<nav><a href=/no>x</a></nav><main><b class=price> 5 €</b> <a href=/item>x</a> <a href=/>y</a></main>"))
 		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
 			"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
 		}})

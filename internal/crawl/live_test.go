@@ -67,7 +67,8 @@ func TestChangeOfTheDelay(t *testing.T) {
 		}
 
 		one := o.Live()
-		one.Overrides = []frontier.Override{{Hosts: []string{"*.test"}, Politeness: slow.Politeness}, {Hosts: []string{"b.test"}, Politeness: o.Frontier.Politeness}}
+		one.Overrides = []frontier.Override{{Hosts: []string{"*.test"}, Politeness: slow.Politeness},
+			{Hosts: []string{"b.test"}, Politeness: o.Frontier.Politeness}}
 		r.change(one)
 		changed = time.Now()
 		before := r.pages("b.test")
@@ -183,7 +184,8 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 		r.until("requests", func() bool { return r.pages("a.test") > 1 })
 		bad := o.Live()
 		bad.Workers, bad.Politeness.Delay = -1, -1
-		if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) || !strings.Contains(err.Error(), "Workers") {
+		if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) ||
+			!strings.Contains(err.Error(), "Workers") {
 			t.Errorf("%v", err)
 		}
 		if r.live.Load().Workers != o.Workers {

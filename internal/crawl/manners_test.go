@@ -46,8 +46,10 @@ func TestRetryAfterForms(t *testing.T) {
 					for _, g := range web.Requests().Gaps() {
 						if g.Before.Status == 429 || g.Before.Status == 503 {
 							held = true
-							if g.Length < wait-50*time.Millisecond { // the date was made a little before the answer was sent
-								t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+							// the date was made a little before the answer was sent
+							if g.Length < wait-50*time.Millisecond {
+								t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path,
+									g.After.Path)
 							}
 						}
 					}
@@ -133,7 +135,8 @@ func TestRetriesKeepTheGap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-				web := serve(site("a.test", "", paths("/", 4), testweb.Routes{"/ab": testweb.Flaky(2, c.bad, testweb.Page("ab"))}))
+				web := serve(site("a.test", "", paths("/", 4),
+					testweb.Routes{"/ab": testweb.Flaky(2, c.bad, testweb.Page("ab"))}))
 				o := testOptions(t, web)
 				o.GiveUpAfter = 20 * time.Second
 				if !c.keep {
@@ -153,7 +156,8 @@ func TestRetriesKeepTheGap(t *testing.T) {
 					}
 				}
 				if failures != 2 || slow != c.slow {
-					t.Errorf("%d failures, %d of them slowed the host down, want 2 and %d: %+v", failures, slow, c.slow, log.Gaps())
+					t.Errorf("%d failures, %d of them slowed the host down, want 2 and %d: %+v", failures, slow,
+						c.slow, log.Gaps())
 				}
 				if n := len(log.Path("/ab")); n != 3 {
 					t.Errorf("/ab was requested %d times, want 3", n)

@@ -137,7 +137,8 @@ func TestHeavyMaxRateIsFair(t *testing.T) {
 		}
 		want := int(lasts.Seconds() * o.MaxRate / (2 * each))
 		for _, s := range sites {
-			if n := len(web.Requests().Host(s.Host)); n < want*3/4 || n > want*5/4 { // requests of 8 s are part of a turn
+			// requests of 8 s are part of a turn
+			if n := len(web.Requests().Host(s.Host)); n < want*3/4 || n > want*5/4 {
 				t.Errorf("%s: %d requests, want %d", s.Host, n, want)
 			}
 		}
@@ -250,7 +251,8 @@ func TestBandwidthOfCrawl(t *testing.T) {
 		for _, q := range web.Requests() {
 			last[q.Host] = max(last[q.Host], q.End.Sub(begin))
 		}
-		if least, most := (pages*48-64)*time.Second, pages*52*time.Second; last["a.test"] < least || last["a.test"] > most {
+		if least, most := (pages*48-64)*time.Second, pages*52*time.Second; last["a.test"] < least ||
+			last["a.test"] > most {
 			t.Errorf("a.test was done after %v, want %v to %v", last["a.test"], least, most)
 		}
 		if least, most := 18*time.Second, 24*time.Second; last["b.test"] < least || last["b.test"] > most {
@@ -270,8 +272,9 @@ func TestBandwidthOfCrawl(t *testing.T) {
 func TestChangeOfBandwidth(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/large"},
-			testweb.Routes{"/large": testweb.Content("text/plain", make([]byte, 1<<20))})}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/large"},
+				testweb.Routes{"/large": testweb.Content("text/plain", make([]byte, 1<<20))})}})
 		o := testOptions(t, web)
 		o.ExitWhenDone = false
 		o.Frontier.Politeness.Bandwidth = 1 << 10

@@ -78,7 +78,8 @@ func TestSitemapMaze(t *testing.T) {
 		if requests["page"] != pages || requests["map"] > budget/4 || requests["map"] < 2 {
 			t.Errorf("requests by kind: %v, of %d pages", requests, pages)
 		}
-		if first, last := slices.Index(order, "map"), lastIndex(order, "page"); slices.Contains(order[first+1:last], "map") {
+		if first, last := slices.Index(order, "map"),
+			lastIndex(order, "page"); slices.Contains(order[first+1:last], "map") {
 			t.Errorf("a sitemap that an index names came before a page: %v", order)
 		}
 	})
@@ -125,7 +126,8 @@ func TestWildcardDomain(t *testing.T) {
 		var sites []testweb.Site
 		for i := range 30 {
 			next := testweb.Page("home", fmt.Sprintf("//h%d.wild.example/", i+1))
-			sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.wild.example", i), Handler: testweb.Routes{"/": next}})
+			sites = append(sites,
+				testweb.Site{Host: fmt.Sprintf("h%d.wild.example", i), Handler: testweb.Routes{"/": next}})
 		}
 		web := serve(sites...)
 		o := testOptions(t, web)

@@ -25,7 +25,8 @@ func BenchmarkMemory(b *testing.B) {
 	today.name = "today"
 	for _, web := range []benchWeb{large, today} {
 		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {
-			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureAlone(b, web, format) })
+			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format),
+				func(b *testing.B) { measureAlone(b, web, format) })
 		}
 	}
 }

@@ -14,13 +14,16 @@ func TestStatusAdd(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	part := func(state string, n int) *Status {
 		return &Status{
-			State: state, Reason: state, At: at, Started: at, Since: at.Add(time.Duration(n)), URLs: map[string]int{"queued": n},
+			State: state, Reason: state, At: at, Started: at, Since: at.Add(time.Duration(n)),
+			URLs:  map[string]int{"queued": n},
 			Hosts: n, HostStates: map[string]int{"idle": n}, Held: map[string]int{"x": n}, InFlight: n,
 			Requests: uint64(n), Bytes: uint64(n), Traps: map[string]uint64{"x": uint64(n)},
 			Statuses: map[string]uint64{"x": uint64(n)}, Errors: map[string]uint64{"x": uint64(n)},
 			Failed: map[string]uint64{"x": uint64(n)}, PagesPerSec: float64(n), BytesPerSec: float64(n),
-			Pace:   tally.Pace{Gaps: uint64(n), Violations: uint64(n), Buckets: []tally.PaceBucket{{Label: "a", Count: uint64(n)}}},
-			Limits: Limits{MaxRate: float64(n), Bandwidth: int64(n), RateWait: float64(n), BandwidthWait: float64(n), Received: uint64(n)},
+			Pace: tally.Pace{Gaps: uint64(n), Violations: uint64(n),
+				Buckets: []tally.PaceBucket{{Label: "a", Count: uint64(n)}}},
+			Limits: Limits{MaxRate: float64(n), Bandwidth: int64(n), RateWait: float64(n), BandwidthWait: float64(n),
+				Received: uint64(n)},
 			Run: Rates{Pages: uint64(n), Recrawls: uint64(n), Requests: uint64(n), Errors: uint64(n), Bytes: uint64(n),
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},
 			Finish: float64(n), Slowest: []SlowHost{{Host: state, Finish: float64(n)}}, Parked: n,

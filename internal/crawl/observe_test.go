@@ -36,7 +36,8 @@ func TestObserver(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(
-			site("a.test", "User-agent: *\nCrawl-delay: 0.05\n", []string{"/1", "/gone"}, testweb.Routes{"/gone": testweb.Status(410)}),
+			site("a.test", "User-agent: *\nCrawl-delay: 0.05\n", []string{"/1", "/gone"},
+				testweb.Routes{"/gone": testweb.Status(410)}),
 			site("b.test", "", paths("/", 5), nil))
 		e, err := Open(testOptions(t, web), testLog(t))
 		if err != nil {
@@ -63,7 +64,8 @@ func TestObserver(t *testing.T) {
 					t.Errorf("%s: a gap of %v, the delay in force was %v", q.URL, q.Gap, q.Delay)
 				}
 			}
-			if q.Status == 0 || q.Failure != 0 || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) || q.End.Before(q.FirstByte) {
+			if q.Status == 0 || q.Failure != 0 || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) ||
+				q.End.Before(q.FirstByte) {
 				t.Errorf("%+v", q)
 			}
 		}

@@ -258,7 +258,8 @@ type inForce struct {
 }
 
 func newInForce(o *Options, l Live) *inForce {
-	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
+	return &inForce{Live: l, politeness: o.With(l).Frontier.HostPoliteness(),
+		group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
 // limitBandwidth puts the limits of the bytes that are received in force.

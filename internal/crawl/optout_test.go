@@ -171,7 +171,8 @@ func TestOptOutThatEnds(t *testing.T) {
 			t.Errorf("%d requests to what opted out", n)
 		}
 		outcomes := stored(t, o.DataDir)
-		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded || got.Reason != storage.ReasonOptOut {
+		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded ||
+			got.Reason != storage.ReasonOptOut {
 			t.Errorf("a link to what opted out for a time is %+v", got)
 		}
 		if _, known := outcomes[web.URL("never.test", "/p")]; known {
@@ -195,7 +196,8 @@ func TestOptOutMark(t *testing.T) {
 	}{
 		{optout.Entry{Scope: optout.ScopeHost, Value: "Example.org", At: at}, "optout/host example.org",
 			`{"scope":"host","value":"example.org","at":"2026-11-20T12:00:00Z"}`},
-		{optout.Entry{Scope: optout.ScopeDomain, Value: "example.org", At: at, Until: at.AddDate(0, 1, 0), Reason: "mail", By: "anna"},
+		{optout.Entry{Scope: optout.ScopeDomain, Value: "example.org", At: at, Until: at.AddDate(0, 1, 0),
+			Reason: "mail", By: "anna"},
 			"optout/domain example.org",
 			`{"scope":"domain","value":"example.org","reason":"mail","by":"anna","at":"2026-11-20T12:00:00Z","until":"2026-12-20T12:00:00Z"}`},
 		{optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: at}, "optout/range 192.0.2.0/24",
@@ -208,7 +210,8 @@ func TestOptOutMark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, value := optOutMark(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name || value != test.value {
+		if name, value := optOutMark(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
+			value != test.value {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
 		}
 		read, err := commandedOptOuts(markMap{test.name: []byte(test.value)})

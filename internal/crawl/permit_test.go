@@ -193,7 +193,8 @@ func TestForeignHosts(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/p/", 3), nil), site("b.test", "", paths("/p/", 3), nil),
-			site("c.test", "", paths("/p/", 3), testweb.Routes{"/robots.txt": testweb.Redirect(302, "//b.test/robots.txt")}))
+			site("c.test", "", paths("/p/", 3),
+				testweb.Routes{"/robots.txt": testweb.Redirect(302, "//b.test/robots.txt")}))
 		o := testOptions(t, web)
 		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}
 		o.Journal = j

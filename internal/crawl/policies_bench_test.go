@@ -18,12 +18,17 @@ import (
 // bytes, twelve rules, a sitemap.
 func typicalRobots(i int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# robots.txt of shop %06d\nUser-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nDisallow: /*?sort=\n", i)
-	for _, folder := range []string{"cart", "checkout", "account", "search", "internal", "tag", "print", "cgi-bin", "feedback"} {
+	fmt.Fprintf(&b,
+		"# robots.txt of shop %06d\nUser-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nDisallow: "+
+			"/*?sort=\n", i)
+	for _, folder := range []string{"cart", "checkout", "account", "search", "internal", "tag", "print", "cgi-bin",
+		"feedback"} {
 		fmt.Fprintf(&b, "Disallow: /%s-%06d/\n", folder, i)
 	}
 	fmt.Fprintf(&b, "\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\n")
-	fmt.Fprintf(&b, "# The sitemap is made again every night, please read it instead of looking around\nSitemap: https://shop-%06d.example/sitemap_index.xml\n", i)
+	fmt.Fprintf(&b,
+		"# The sitemap is made again every night, please read it instead of looking around\nSitemap: "+
+			"https://shop-%06d.example/sitemap_index.xml\n", i)
 	return b.String()
 }
 

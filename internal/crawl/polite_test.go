@@ -32,15 +32,19 @@ func TestGaps(t *testing.T) {
 		least  time.Duration
 	}{
 		{"configured", site("a.test", "", paths("/", 10), nil), nil, 20 * time.Millisecond},
-		{"Crawl-delay", site("a.test", "User-agent: *\nCrawl-delay: 0.2\n", paths("/", 8), nil), nil, 200 * time.Millisecond},
-		{"Crawl-delay shorter than configured", site("a.test", "User-agent: *\nCrawl-delay: 0.01\n", paths("/", 8), nil),
+		{"Crawl-delay", site("a.test", "User-agent: *\nCrawl-delay: 0.2\n", paths("/", 8), nil), nil,
+			200 * time.Millisecond},
+		{"Crawl-delay shorter than configured",
+			site("a.test", "User-agent: *\nCrawl-delay: 0.01\n", paths("/", 8), nil),
 			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
 		{"slow answers", site("a.test", "", paths("/", 2), testweb.Routes{"/aa": slow, "/ab": slow}),
 			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
 		{"per_host next to a delay", site("a.test", "", paths("/", 10), nil),
 			func(o *Options) { o.Frontier.Politeness.PerHost = 8 }, 20 * time.Millisecond},
-		{"per_host and no delay but the host's", site("a.test", "User-agent: *\nCrawl-delay: 0.1\n", paths("/", 10), nil),
-			func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 8 }, 100 * time.Millisecond},
+		{"per_host and no delay but the host's",
+			site("a.test", "User-agent: *\nCrawl-delay: 0.1\n", paths("/", 10), nil),
+			func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 8 },
+			100 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +138,8 @@ func TestBackOff(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(
 			site("busy.test", "", paths("/", 9), testweb.Routes{"/ab": testweb.Status(429)}),
-			site("down.test", "", paths("/", 9), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Status(502), "/ac": testweb.Status(500)}),
+			site("down.test", "", paths("/", 9),
+				testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Status(502), "/ac": testweb.Status(500)}),
 		)
 		o := testOptions(t, web)
 		o.GiveUpAfter = 5 * time.Second
@@ -308,15 +313,18 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 		while    int  // pages requested before the links are read
 		fetched  int  // in the end
 	}{
-		"no delay":       {long, noDelay, false, true, 2, 6},
-		"no walls":       {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Walls = 0, false }, false, true, 2, 6},
-		"short pages":    {100, noDelay, false, true, 1, 6},
-		"one worker":     {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Workers = 0, 1 }, false, true, 1, 6},
-		"delay":          {long, func(o *Options) { o.Frontier.Politeness.Delay = time.Second }, false, true, 1, 6},
-		"max_pages of 1": {long, func(o *Options) { o.Frontier.Politeness.Delay, o.MaxPages = 0, 1 }, false, true, 1, 1},
-		"host budget":    {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.HostBudget = 0, 1 }, false, true, 1, 1},
-		"stops":          {long, noDelay, true, true, 2, 2},
-		"breaks off":     {long, noDelay, true, false, 2, 0},
+		"no delay": {long, noDelay, false, true, 2, 6},
+		"no walls": {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Walls = 0, false }, false,
+			true, 2, 6},
+		"short pages": {100, noDelay, false, true, 1, 6},
+		"one worker":  {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Workers = 0, 1 }, false, true, 1, 6},
+		"delay":       {long, func(o *Options) { o.Frontier.Politeness.Delay = time.Second }, false, true, 1, 6},
+		"max_pages of 1": {long, func(o *Options) { o.Frontier.Politeness.Delay, o.MaxPages = 0, 1 }, false,
+			true, 1, 1},
+		"host budget": {long, func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.HostBudget = 0, 1 }, false,
+			true, 1, 1},
+		"stops":      {long, noDelay, true, true, 2, 2},
+		"breaks off": {long, noDelay, true, false, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +355,8 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 				stop := runDaemon(t, e, seeds...)
 				time.Sleep(time.Minute)
 				if n := len(web.Requests().Pages()); n != test.while || e.Status().InFlight != test.while {
-					t.Errorf("%d pages are requested before the links are read, %d in flight; want %d", n, e.Status().InFlight,
+					t.Errorf("%d pages are requested before the links are read, %d in flight; want %d", n,
+						e.Status().InFlight,
 						test.while)
 				}
 				uncommitted := 0

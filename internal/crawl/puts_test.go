@@ -112,12 +112,14 @@ func TestPutResults(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		long := storage.Metadata{"a": {strings.Repeat("x", storage.MaxMetadata)}}
 		got := r.put(
-			Put{URL: parse(t, "http://a.test/1")}, Put{URL: parse(t, "http://b.test/1")}, Put{URL: parse(t, "http://a.test/1")},
+			Put{URL: parse(t, "http://a.test/1")}, Put{URL: parse(t, "http://b.test/1")},
+			Put{URL: parse(t, "http://a.test/1")},
 			Put{URL: parse(t, "http://a.test/2"), Metadata: long}, Put{URL: parse(t, "http://a.test/2"), Known: true},
 			Put{URL: parse(t, "http://a.test/2")}, Put{URL: parse(t, "http://a.test/1"), Known: true},
 			Put{URL: parse(t, "https://a.test/1"), Known: true, Due: time.Now().Add(time.Hour)},
 		)
-		want := []PutResult{PutAccepted, PutAccepted, PutKnown, PutInvalid, PutAccepted, PutKnown, PutAccepted, PutAccepted}
+		want := []PutResult{PutAccepted, PutAccepted, PutKnown, PutInvalid, PutAccepted, PutKnown, PutAccepted,
+			PutAccepted}
 		if !slices.Equal(got, want) {
 			t.Errorf("the results are %v, want %v", got, want)
 		}
@@ -144,16 +146,17 @@ func TestHeldURLIsNoSlowHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withClientOptions(t, func(o *Options) { o.Frontier.Politeness.AdaptiveFactor = 1 }, func(t *testing.T, r *clientRun) {
-				r.discover("http://a.test/1", "http://a.test/2")
-				l := r.lease(LeaseRequest{Fetcher: "client", N: 1, Visibility: time.Minute})[0]
-				time.Sleep(50 * time.Second)
-				end(r, &l)
-				time.Sleep(1100 * time.Millisecond) // the delay
-				if got := r.get(LeaseRequest{N: 1}); len(got) != 1 {
-					t.Errorf("%d URLs after the delay of a second, want 1", len(got))
-				}
-			})
+			withClientOptions(t, func(o *Options) { o.Frontier.Politeness.AdaptiveFactor = 1 },
+				func(t *testing.T, r *clientRun) {
+					r.discover("http://a.test/1", "http://a.test/2")
+					l := r.lease(LeaseRequest{Fetcher: "client", N: 1, Visibility: time.Minute})[0]
+					time.Sleep(50 * time.Second)
+					end(r, &l)
+					time.Sleep(1100 * time.Millisecond) // the delay
+					if got := r.get(LeaseRequest{N: 1}); len(got) != 1 {
+						t.Errorf("%d URLs after the delay of a second, want 1", len(got))
+					}
+				})
 		})
 	}
 }
@@ -164,7 +167,8 @@ func TestPutLarge(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		var urls []string
 		for i := range 3*maxGroupPuts + 7 {
-			urls = append(urls, fmt.Sprintf("http://h.test/path?q=%d", i/2)) // more than amble follows of one path itself
+			// more than amble follows of one path itself
+			urls = append(urls, fmt.Sprintf("http://h.test/path?q=%d", i/2))
 		}
 		known := make(map[string]bool)
 		for i, result := range r.discover(urls...) {
@@ -329,7 +333,8 @@ func TestPutWhileReported(t *testing.T) {
 	withClient(t, func(t *testing.T, r *clientRun) {
 		r.discover("http://a.test/1")
 		l := r.lease(LeaseRequest{Fetcher: "x", N: 1})[0]
-		c := &claims{all: []claim{r.newClaim(&LeaseReport{Fetcher: "x", ID: l.ID, Status: 404})}, done: make(chan struct{})}
+		c := &claims{all: []claim{r.newClaim(&LeaseReport{Fetcher: "x", ID: l.ID, Status: 404})},
+			done: make(chan struct{})}
 		if err := r.mailbox.Load().call(t.Context(), func(d *dispatcher) { d.claim(c) }); err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +358,8 @@ func TestPutTogether(t *testing.T) {
 		for n := range 30 {
 			wg.Go(func() {
 				for i := range 10 {
-					urls := []string{fmt.Sprintf("http://h%d.test/%d", n, i), fmt.Sprintf("http://h%d.test/%d", n, i), "http://all.test/"}
+					urls := []string{fmt.Sprintf("http://h%d.test/%d", n, i), fmt.Sprintf("http://h%d.test/%d", n, i),
+						"http://all.test/"}
 					if got := r.discover(urls...); got[0] != PutAccepted || got[1] != PutKnown {
 						t.Errorf("the results are %v", got)
 					}
@@ -394,11 +400,13 @@ func TestPutHoldsURL(t *testing.T) {
 		r.discover(u, v)
 		time.Sleep(time.Second) // its queue is read
 		m := r.mailbox.Load()
-		groups, err := r.groupPuts(m, []Put{{URL: parse(t, u), Known: true, Due: time.Now().Add(-time.Hour)}}, make([]PutResult, 1))
+		groups, err := r.groupPuts(m, []Put{{URL: parse(t, u), Known: true, Due: time.Now().Add(-time.Hour)}},
+			make([]PutResult, 1))
 		if err != nil || len(groups) != 1 {
 			t.Fatalf("%d groups, %v", len(groups), err)
 		}
-		wait := &leaseWait{request: LeaseRequest{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour}, done: make(chan struct{})}
+		wait := &leaseWait{request: LeaseRequest{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour},
+			done: make(chan struct{})}
 		err = m.call(t.Context(), func(d *dispatcher) {
 			d.takePuts(groups[0])
 			d.lend(wait)

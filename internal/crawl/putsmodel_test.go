@@ -107,7 +107,8 @@ func (m *putModel) Known(rt *rapid.T) {
 	if !u.until.IsZero() {
 		m.end(u, time.Now())
 	}
-	u.completed, u.due, u.metadata = p.Due.IsZero(), p.Due.Add(time.Second-1).Truncate(time.Second), fmt.Sprint(p.Metadata)
+	u.completed, u.due, u.metadata = p.Due.IsZero(), p.Due.Add(time.Second-1).Truncate(time.Second),
+		fmt.Sprint(p.Metadata)
 	m.r.put(p)
 	time.Sleep(time.Duration(rapid.IntRange(0, 1200).Draw(rt, "milliseconds")) * time.Millisecond)
 }

@@ -243,14 +243,16 @@ func TestQueueLists(t *testing.T) {
 			}
 		}
 		for q, want := range map[URLQuery]uint64{
-			{}: 1200, {Filter: "/A"}: 600, {Host: "h000.test"}: 2, {Host: "none.test"}: 0, {Host: "h000.test", Filter: "B", IgnoreCase: true}: 1,
+			{}: 1200, {Filter: "/A"}: 600, {Host: "h000.test"}: 2, {Host: "none.test"}: 0,
+			{Host: "h000.test", Filter: "B", IgnoreCase: true}: 1,
 		} {
 			if got, err := r.CountURLs(t.Context(), q); err != nil || got != want {
 				t.Errorf("%+v: %d, %v, want %d", q, got, err, want)
 			}
 		}
 		for u, want := range map[string]URLStatus{
-			"http://h000.test/b": {Due: due, Metadata: storage.Metadata{"k": {"v"}}}, "http://h001.test/A": {Completed: true},
+			"http://h000.test/b": {Due: due, Metadata: storage.Metadata{"k": {"v"}}},
+			"http://h001.test/A": {Completed: true},
 		} {
 			got, err := r.URLStatus(t.Context(), parse(t, u))
 			if err != nil || got.Created.IsZero() || got.Completed != want.Completed || !got.Due.Equal(want.Due) ||
@@ -258,7 +260,8 @@ func TestQueueLists(t *testing.T) {
 				t.Errorf("%s: %+v, %v, want %+v", u, got, err, want)
 			}
 		}
-		if got, err := r.URLStatus(t.Context(), parse(t, "http://h002.test/b")); err != nil || got.Completed || !got.Due.Equal(got.Created) {
+		if got, err := r.URLStatus(t.Context(), parse(t, "http://h002.test/b")); err != nil || got.Completed ||
+			!got.Due.Equal(got.Created) {
 			t.Errorf("a discovery: %+v, %v", got, err)
 		}
 		if _, err := r.URLStatus(t.Context(), parse(t, "http://h000.test/c")); !errors.Is(err, inspect.ErrUnknown) {

@@ -88,9 +88,10 @@ func TestSweepMarkOfASecond(t *testing.T) {
 		step  sweep.Step
 		marks map[string][]byte
 	}{
-		"a step":                    {sweep.Step{Sweep: first, Done: one}, nil},
-		"the end":                   {sweep.Step{Sweep: first, Done: one, End: true}, nil},
-		"a step of another":         {sweep.Step{Sweep: other, Done: one}, map[string][]byte{other.Mark(): other.Encode()}},
+		"a step":  {sweep.Step{Sweep: first, Done: one}, nil},
+		"the end": {sweep.Step{Sweep: first, Done: one, End: true}, nil},
+		"a step of another": {sweep.Step{Sweep: other, Done: one},
+			map[string][]byte{other.Mark(): other.Encode()}},
 		"an empty step of another":  {sweep.Step{Sweep: other}, nil},
 		"the end of another origin": {sweep.Step{Sweep: other, End: true}, map[string][]byte{other.Mark(): nil}},
 	} {

@@ -24,7 +24,8 @@ func TestRetryAfterWithoutACommit(t *testing.T) {
 		o.GiveUpAfter = 500 * time.Millisecond
 		crawl(t, o, web.URL("a.test", "/refused"))
 		ledger, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
-		lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n")) // rounded up
+		// rounded up
+		lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n"))
 		if err != nil || lines != 1 {
 			t.Errorf("the ledger does not say that a.test requested a second: %q (%v)", ledger, err)
 		}

@@ -40,7 +40,8 @@ func killRecrawls(t *testing.T, kills int) {
 	before, recrawled, kept := map[string]storage.Outcome{}, 0, 0
 	for kill := 0; kill < kills || recrawled < hosts*each || kept < hosts*each; kill++ {
 		if kill == kills+30 {
-			t.Fatalf("after %d kills %d recrawls were made, and %d pages not due were left alone", kill, recrawled, kept)
+			t.Fatalf("after %d kills %d recrawls were made, and %d pages not due were left alone", kill,
+				recrawled, kept)
 		}
 		began, served := time.Now(), web.Served()
 		child, done := startChild(t, dir)
@@ -65,7 +66,8 @@ func killRecrawls(t *testing.T, kills int) {
 				continue
 			}
 			if !requested.IsZero() && requested.Before(was.Due) {
-				t.Errorf("kill %d: %s was due at %v and requested %v before that", kill, u, was.Due, was.Due.Sub(requested))
+				t.Errorf("kill %d: %s was due at %v and requested %v before that", kill, u, was.Due,
+					was.Due.Sub(requested))
 			}
 			switch {
 			case !is.At.Equal(was.At):
@@ -90,7 +92,8 @@ func killRecrawls(t *testing.T, kills int) {
 // recrawled within the test.
 func recrawledSites(hosts, each int) (sites []testweb.Site) {
 	for host := range hosts {
-		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
+		sites = append(sites,
+			site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
 	}
 	return sites
 }

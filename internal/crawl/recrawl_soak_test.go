@@ -67,8 +67,9 @@ func (p *tickingPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 const (
 	spedHosts, spedPages = 4, 240
 	spedBudget           = 16 * 24 * 60 * 60 // recrawls a day: 16 a second
-	spedWarmUp           = 150 * time.Second // a minute until the first recrawls, and some visits of each page until its rate is known
-	spedLength           = 390 * time.Second
+	// a minute until the first recrawls, and some visits of each page until its rate is known
+	spedWarmUp = 150 * time.Second
+	spedLength = 390 * time.Second
 )
 
 // spedTolerance is how far the freshness that is reached may be from what is foretold. In virtual
@@ -112,7 +113,8 @@ func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
 	web := startWeb(t, sites...)
 	o := recrawling(t, web)
 	o.Recrawl.Max, o.Recrawl.Budget = time.Minute, spedBudget
-	o.Recrawl.Rules = []recrawl.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: recrawl.Never, Min: time.Second, Max: time.Second}}
+	o.Recrawl.Rules = []recrawl.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: recrawl.Never, Min: time.Second,
+		Max: time.Second}}
 	if _, err := crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func recrawling(t *testing.T, web *testweb.Web) Options {
 }
 
 // paragraph is a text that is long enough for a few words not to count.
-var paragraph = strings.Repeat("The keeper of the lighthouse wrote down wind, tide and every ship that passed, and went to bed at dawn. ", 3)
+var paragraph = strings.Repeat(
+	"The keeper of the lighthouse wrote down wind, tide and every ship that passed, and went to bed at dawn. ", 3)
 
 func body(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -49,7 +50,10 @@ func changingSite() testweb.Site {
 		"/":           testweb.Page("all", "/same", "/changing", "/counter", "/validated", "/gone"),
 		"/same":       body(paragraph),
 		"/changing": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body([]string{paragraph, "All of it is another story now, which nobody had told before, in other words."}[visits.Add(1)%2]).ServeHTTP(w, r)
+			body(
+				[]string{paragraph,
+					"All of it is another story now, which nobody had told before, in other words."}[visits.Add(
+					1)%2]).ServeHTTP(w, r)
 		}),
 		"/counter": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body(fmt.Sprintf("%s You are visitor %d.", paragraph, counter.Add(1))).ServeHTTP(w, r)
@@ -98,7 +102,8 @@ func TestRecrawls(t *testing.T) {
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
 		o := recrawling(t, web)
-		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
+		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed,
+			"/counter": recrawl.Same, "/validated": recrawl.Same}
 		const seconds = 6
 		if _, err := crawlFor(t, o, seconds*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
@@ -117,10 +122,12 @@ func TestRecrawls(t *testing.T) {
 				}
 			}
 		}
-		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 || got.Bytes == 0 {
+		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 ||
+			got.Bytes == 0 {
 			t.Errorf("a page that says to be the same: %+v", got)
 		}
-		if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts < 1 || !got.Due.After(got.At) || got.Digest == 0 {
+		if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts < 1 ||
+			!got.Due.After(got.At) || got.Digest == 0 {
 			t.Errorf("a page that is gone: %+v", got)
 		}
 		if n := web.ServedBy("a.test"); int(n) > seconds*15/2 {
@@ -207,24 +214,28 @@ func TestNotice(t *testing.T) {
 			"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
 			"/":           testweb.Page("all"),
 			"/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body(fmt.Sprint(strings.Repeat("new words ", int(visits.Add(1))), paragraph[visits.Load()*20:])).ServeHTTP(w, r)
+				body(fmt.Sprint(strings.Repeat("new words ", int(visits.Add(1))),
+					paragraph[visits.Load()*20:])).ServeHTTP(w, r)
 			}),
 			"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/xml")
-				fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://%s/page</loc><lastmod>%s</lastmod></url><!-- %d --></urlset>`,
+				fmt.Fprintf(w,
+					`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://%s/page</loc><lastmod>%s</lastmod></url><!-- %d --></urlset>`,
 					r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
 			}),
 		}}
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site}})
 		o := recrawling(t, web)
 		o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
-		o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
+		o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`),
+			Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
 		if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
 		got := outcomes(t, o.DataDir)["/page"]
 		if lists.Load() < 3 || visits.Load() != 1 {
-			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass", lists.Load(), visits.Load())
+			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass",
+				lists.Load(), visits.Load())
 		}
 		if !recrawl.History(got.History).Noticed() {
 			t.Errorf("the notice is not noted: %+v", got)
@@ -271,7 +282,8 @@ func TestHeavyGonePagesAreFetchedWhenListed(t *testing.T) {
 				fmt.Fprint(w, "</urlset>")
 			}),
 		}
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
 		o := recrawling(t, web)
 		fixed := func(pattern string, every time.Duration) recrawl.Rule {
 			r := recrawl.Rule{Policy: recrawl.Fixed, Interval: every, Min: time.Hour, Max: every}

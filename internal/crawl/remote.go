@@ -170,7 +170,8 @@ func (r *LeaseRequest) validate() error {
 	}
 	switch {
 	case !isFetcherName(r.Fetcher):
-		return fmt.Errorf("%w: the name of the fetcher is %q; use 1 to %d letters, digits, dots, dashes and underscores",
+		return fmt.Errorf(
+			"%w: the name of the fetcher is %q; use 1 to %d letters, digits, dots, dashes and underscores",
 			ErrLease, r.Fetcher, MaxFetcherName)
 	case r.N < 1 || r.N > MaxLeaseCount:
 		return fmt.Errorf("%w: %d leases, should be 1 to %d", ErrLease, r.N, MaxLeaseCount)

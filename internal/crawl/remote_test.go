@@ -268,7 +268,8 @@ func TestRemoteFetchers(t *testing.T) {
 func TestLeaseRunsOut(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 1), nil)}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 1), nil)}})
 		o := testOptions(t, web)
 		o.Workers, o.ExitWhenDone = 0, false
 		o.Frontier.Politeness.Delay = 5 * time.Second
@@ -282,7 +283,8 @@ func TestLeaseRunsOut(t *testing.T) {
 			t.Fatalf("leased %v, %v while the host has a request in flight", none, err)
 		}
 		second := r.lease(LeaseRequest{Fetcher: "b", N: 1})[0]
-		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second || gap > 6*time.Second {
+		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second ||
+			gap > 6*time.Second {
 			t.Errorf("%s was leased %v after the deadline of the first lease", second.URL, gap)
 		}
 		late := LeaseReport{Fetcher: "hangs", ID: first[0].ID, Status: 200, HasBody: true}

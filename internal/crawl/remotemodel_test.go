@@ -78,7 +78,8 @@ func (m *leaseModel) Take(rt *rapid.T) {
 		case u == nil || u.done:
 			rt.Fatalf("%s was leased, which is done or not known", l.URL)
 		case u.lease != nil:
-			rt.Fatalf("%s was leased to %s, and %s has it until %v", l.URL, request.Fetcher, u.lease.fetcher, u.lease.Deadline)
+			rt.Fatalf("%s was leased to %s, and %s has it until %v", l.URL, request.Fetcher, u.lease.fetcher,
+				u.lease.Deadline)
 		}
 		for text, other := range m.urls {
 			if other.host == u.host && other.lease != nil {
@@ -201,7 +202,8 @@ func (m *leaseModel) finish() {
 		left := false
 		for _, u := range m.urls {
 			if u.lease != nil {
-				m.run.report(LeaseReport{Fetcher: u.lease.fetcher, ID: u.lease.ID, Status: 200, HasBody: true}, Accepted)
+				m.run.report(LeaseReport{Fetcher: u.lease.fetcher, ID: u.lease.ID, Status: 200, HasBody: true},
+					Accepted)
 				u.lease, u.done = nil, true
 			}
 			left = left || !u.done
@@ -268,8 +270,9 @@ func checkLeaseModel(t *testing.T, n int) {
 			}
 			m.run = startRemote(t, m.o, seeds...)
 			rt.Repeat(map[string]func(*rapid.T){
-				"take": m.Take, "take more": m.Take, "report": m.Report, "report again": m.ReportAgain, "extend": m.Extend,
-				"sleep": m.Sleep, "restart": m.Restart, "kill": m.Kill,
+				"take": m.Take, "take more": m.Take, "report": m.Report, "report again": m.ReportAgain,
+				"extend": m.Extend,
+				"sleep":  m.Sleep, "restart": m.Restart, "kill": m.Kill,
 			})
 			m.finish()
 		})

@@ -27,7 +27,8 @@ func withFetcher(t *testing.T, set func(*Options), test func(r *remoteRun)) (o s
 		r := startRemote(t, options, web.URL("a.test", "/"))
 		test(r)
 		r.end()
-		o, lines = stored(t, options.DataDir)[web.URL("a.test", "/")], outputLines(t, options.Archive.Dir)[web.URL("a.test", "/")]
+		o, lines = stored(t, options.DataDir)[web.URL("a.test", "/")],
+			outputLines(t, options.Archive.Dir)[web.URL("a.test", "/")]
 	})
 	return o, lines
 }
@@ -61,12 +62,14 @@ func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 func TestReportTypes(t *testing.T) {
 	t.Parallel()
 	for contentType, want := range map[string]storage.State{
-		"text/html": storage.Fetched, "": storage.Fetched, "video/mp4": storage.Failed, "Video/MP4; codecs=x": storage.Failed,
+		"text/html": storage.Fetched, "": storage.Fetched, "video/mp4": storage.Failed,
+		"Video/MP4; codecs=x": storage.Failed,
 	} {
 		got, _ := withFetcher(t, func(o *Options) { o.Fetch.ContentTypes = []string{"text/*"} }, func(r *remoteRun) {
 			l := r.lease(LeaseRequest{Fetcher: "x", N: 1})[0]
 			r.report(LeaseReport{
-				Fetcher: "x", ID: l.ID, Status: 200, Header: http.Header{"Content-Type": {contentType}}, HasBody: true, Body: []byte("x"),
+				Fetcher: "x", ID: l.ID, Status: 200, Header: http.Header{"Content-Type": {contentType}}, HasBody: true,
+				Body: []byte("x"),
 			}, Accepted)
 		})
 		if got.State != want || want == storage.Failed && got.Reason != reasonOf(fetch.KindTypeNotWanted) {
@@ -150,25 +153,33 @@ func falseReports() map[string]struct {
 		"a length":                  {header("Content-Length", "-1"), Accepted},
 		"an encoding":               {header("Content-Encoding", "gzip"), Accepted},
 		"a page to wait for": {func(r *LeaseReport) {
-			r.Status, r.Header["Retry-After"] = 503, []string{"-5", "99999999999999999999", "Thu, 01 Jan 1970 00:00:00 GMT"}
+			r.Status, r.Header["Retry-After"] = 503,
+				[]string{"-5", "99999999999999999999", "Thu, 01 Jan 1970 00:00:00 GMT"}
 		}, Accepted},
 		"a redirect to a file": {func(r *LeaseReport) {
 			r.Status, r.Header["Location"] = 302, []string{"file:///etc/passwd", "http://127.0.0.1/"}
 		}, Accepted},
-		"too many links": {func(r *LeaseReport) { r.HasBody, r.Body, r.Links = false, nil, many(MaxReportLinks+1, "/0") }, Invalid},
+		"too many links": {func(r *LeaseReport) {
+			r.HasBody, r.Body, r.Links = false, nil,
+				many(MaxReportLinks+1, "/0")
+		}, Invalid},
 		"odd links": {func(r *LeaseReport) {
 			r.HasBody, r.Body = false, nil
-			r.Links = []string{"javascript:alert(1)", "http://\x00/", "//", "http://other.test/", "http://u:p@a.test/0", "\xff",
+			r.Links = []string{"javascript:alert(1)", "http://\x00/", "//", "http://other.test/",
+				"http://u:p@a.test/0", "\xff",
 				strings.Repeat("/x", 1<<19), "http://[::1", "http://169.254.169.254/", "http://a.test:99999/"}
 		}, Accepted},
-		"a title of a megabyte": {func(r *LeaseReport) { r.HasBody, r.Body, r.Title = false, nil, strings.Repeat("\xff\xc3", 1<<19) }, Accepted},
-		"due in the past":       {next(time.Unix(math.MinInt32, 0)), Accepted},
-		"due at no time":        {next(time.Unix(math.MaxInt64, 0)), Accepted},
-		"no name":               {func(r *LeaseReport) { r.Fetcher = "../x" }, Invalid},
-		"another's name":        {func(r *LeaseReport) { r.Fetcher = "y" }, Foreign},
-		"no lease":              {func(r *LeaseReport) { r.ID = "../x" }, Unknown},
-		"a lease of no length":  {func(r *LeaseReport) { r.ID = LeaseID(strings.Repeat("A", 1<<20)) }, Unknown},
-		"a lease of nothing":    {func(r *LeaseReport) { r.ID = "" }, Invalid},
+		"a title of a megabyte": {func(r *LeaseReport) {
+			r.HasBody, r.Body, r.Title = false, nil,
+				strings.Repeat("\xff\xc3", 1<<19)
+		}, Accepted},
+		"due in the past":      {next(time.Unix(math.MinInt32, 0)), Accepted},
+		"due at no time":       {next(time.Unix(math.MaxInt64, 0)), Accepted},
+		"no name":              {func(r *LeaseReport) { r.Fetcher = "../x" }, Invalid},
+		"another's name":       {func(r *LeaseReport) { r.Fetcher = "y" }, Foreign},
+		"no lease":             {func(r *LeaseReport) { r.ID = "../x" }, Unknown},
+		"a lease of no length": {func(r *LeaseReport) { r.ID = LeaseID(strings.Repeat("A", 1<<20)) }, Unknown},
+		"a lease of nothing":   {func(r *LeaseReport) { r.ID = "" }, Invalid},
 	}
 }
 
@@ -194,7 +205,8 @@ func TestLies(t *testing.T) {
 				t.Fatalf("before %s: %d leases %v after the last report", name, len(l), time.Since(ended))
 			}
 			truth := func() LeaseReport {
-				return LeaseReport{Fetcher: "x", ID: l[0].ID, Status: 200, Header: http.Header{"Content-Type": {"text/html"}},
+				return LeaseReport{Fetcher: "x", ID: l[0].ID, Status: 200,
+					Header:  http.Header{"Content-Type": {"text/html"}},
 					HasBody: true, Body: []byte("<title>x</title>")}
 			}
 			report := truth()

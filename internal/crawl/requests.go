@@ -42,7 +42,8 @@ func (l *requestLog) complete(res *result, r *frontier.Report) {
 			q.For = lease.Robots.Origin
 		}
 		if rules := res.robots.Rules; rules != nil {
-			q.Policy = &requestlog.Policy{Record: res.robots.Record, Packed: res.robots.Packed, Version: rules.Version()}
+			q.Policy = &requestlog.Policy{Record: res.robots.Record, Packed: res.robots.Packed,
+				Version: rules.Version()}
 		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Robots.Previous.Fetched)
 	case frontier.Page:

@@ -19,10 +19,11 @@ import (
 // logged reads the request log of a data directory.
 func logged(t testing.TB, dir string) (all []requestlog.Request) {
 	t.Helper()
-	s, err := requestlog.Read(filepath.Join(dir, requestlog.DirName), requestlog.Query{}, func(r *requestlog.Request) error {
-		all = append(all, *r)
-		return nil
-	})
+	s, err := requestlog.Read(filepath.Join(dir, requestlog.DirName), requestlog.Query{},
+		func(r *requestlog.Request) error {
+			all = append(all, *r)
+			return nil
+		})
 	if err != nil || s.Lost > 0 || len(s.Damaged) > 0 {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -56,7 +57,8 @@ func TestRequestLog(t *testing.T) {
 			"/aa": testweb.Flaky(1, testweb.RetryAfter(503, "1"), testweb.Page("aa")),
 			"/ab": testweb.Redirect(302, "http://outside.test/"),
 		}),
-			testweb.Site{Host: "c.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("c")}},
+			testweb.Site{Host: "c.test",
+				Handler: testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("c")}},
 		)
 		o := testOptions(t, web)
 		o.GiveUpAfter = 10 * time.Second
@@ -66,7 +68,8 @@ func TestRequestLog(t *testing.T) {
 		for _, r := range logged(t, o.DataDir) {
 			key := r.URL.Host() + r.URL.RequestURI()
 			seen[key]++
-			if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) || r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
+			if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) ||
+				r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
 				r.Address != web.Address(r.URL.Host()) {
 				t.Errorf("%+v", r)
 			}
@@ -100,7 +103,8 @@ func TestRequestLog(t *testing.T) {
 				t.Errorf("%s: delay %v (%s), want %v (%s)", key, r.Delay, r.DelayReason, delay, why)
 			}
 		}
-		want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1, "c.test/robots.txt": 1, "c.test/": 1}
+		want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1,
+			"c.test/robots.txt": 1, "c.test/": 1}
 		if !maps.Equal(seen, want) {
 			t.Errorf("in the log: %v, want %v", seen, want)
 		}
@@ -133,13 +137,15 @@ func TestRequestLogGaps(t *testing.T) {
 func TestRequestLogFailures(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("a.test", "", []string{"/cut"}, testweb.Routes{"/cut": testweb.Cut("text/html", []byte("<p>half of it"))}))
+		web := serve(site("a.test", "", []string{"/cut"},
+			testweb.Routes{"/cut": testweb.Cut("text/html", []byte("<p>half of it"))}))
 		o := testOptions(t, web)
 		o.Frontier.MaxAttempts = 1
 		crawl(t, o, web.URL("a.test", "/"))
 		all := logged(t, o.DataDir)
 		last := all[len(all)-1]
-		if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent || last.End.IsZero() {
+		if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent ||
+			last.End.IsZero() {
 			t.Errorf("%+v", last)
 		}
 	})
@@ -153,7 +159,8 @@ func TestRequestLogAfterKill(t *testing.T) {
 	requested := make(chan struct{}, 10)
 	slow := testweb.Slow(time.Hour, testweb.Page("slow"))
 	const rules = "User-agent: *\nAllow: /slow\nCrawl-delay: 1\n"
-	web := startWeb(t, site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(requested, slow)}))
+	web := startWeb(t,
+		site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(requested, slow)}))
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
 	before, now := uint64(0), uint64(0)
@@ -185,7 +192,8 @@ func TestRequestLogAfterKill(t *testing.T) {
 	for _, r := range logged(t, o.DataDir) {
 		if r.End.IsZero() {
 			open = append(open, r.URL.RequestURI())
-			if r.Kind != requestlog.Page || r.Line != 2 || r.Policy.Version.IsZero() || r.Address != web.Address("a.test") || !r.Allowed {
+			if r.Kind != requestlog.Page || r.Line != 2 || r.Policy.Version.IsZero() ||
+				r.Address != web.Address("a.test") || !r.Allowed {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -220,7 +228,8 @@ func TestStartNote(t *testing.T) {
 func TestRatesCountEveryRequest(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("a.test", "User-agent: *\n", paths("/", 3), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Reset()}),
+		web := serve(site("a.test", "User-agent: *\n", paths("/", 3),
+			testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Reset()}),
 			testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}})
 		o := testOptions(t, web)
 		o.Frontier.MaxAttempts = 1
@@ -228,7 +237,8 @@ func TestRatesCountEveryRequest(t *testing.T) {
 		sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		log := web.Requests()
 		// The 500, the 503 and the resets: the one of a kept connection is made again.
-		if got := sum.Status.Run; got.Requests != uint64(len(log)) || got.Errors != 2+uint64(len(log.Path("/ab"))) || len(log.Path("/ab")) != 2 || got.Pages != 2 {
+		if got := sum.Status.Run; got.Requests != uint64(len(log)) || got.Errors != 2+uint64(len(log.Path("/ab"))) ||
+			len(log.Path("/ab")) != 2 || got.Pages != 2 {
 			t.Errorf("%+v; the web has seen %d requests: %v", got, len(log), log.CountByPath())
 		}
 		if got := sum.Status.Requests; got != uint64(len(log)) {

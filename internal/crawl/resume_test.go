@@ -161,9 +161,13 @@ func TestScopeChanges(t *testing.T) {
 func TestSeedRedirects(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(testweb.Site{Host: "short.test", Handler: testweb.Routes{"/": testweb.Redirect(301, "//www.short.test/")}},
-			testweb.Site{Host: "www.short.test", Handler: testweb.Routes{"/": testweb.Redirect(302, "//home.test/start")}},
-			site("home.test", "", paths("/", 20), testweb.Routes{"/start": testweb.Page("home", append(paths("/", 20), "/away", "//short.test/more")...), "/away": testweb.Redirect(302, "//foreign.test/")}),
+		web := serve(
+			testweb.Site{Host: "short.test", Handler: testweb.Routes{"/": testweb.Redirect(301, "//www.short.test/")}},
+			testweb.Site{Host: "www.short.test",
+				Handler: testweb.Routes{"/": testweb.Redirect(302, "//home.test/start")}},
+			site("home.test", "", paths("/", 20),
+				testweb.Routes{"/start": testweb.Page("home", append(paths("/", 20), "/away", "//short.test/more")...),
+					"/away": testweb.Redirect(302, "//foreign.test/")}),
 			site("foreign.test", "", paths("/", 3), nil),
 		)
 		o := testOptions(t, web)

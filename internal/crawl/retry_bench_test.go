@@ -17,7 +17,8 @@ var retryURLs = flag.Int("retry-urls", 1_000_000, "URLs of BenchmarkRetry, of a 
 func BenchmarkRetry(b *testing.B) {
 	const hosts = 1000
 	o := DefaultOptions()
-	o.DataDir, o.Archive.Dir, o.MinFree, o.Storage.NoSync, o.Fetch.UserAgent = b.TempDir(), b.TempDir(), 0, true, "amble-bench"
+	o.DataDir, o.Archive.Dir, o.MinFree, o.Storage.NoSync, o.Fetch.UserAgent = b.TempDir(), b.TempDir(), 0, true,
+		"amble-bench"
 	s, err := storage.Open(o.DataDir, o.Storage)
 	if err != nil {
 		b.Fatal(err)
@@ -27,12 +28,15 @@ func BenchmarkRetry(b *testing.B) {
 		var batch storage.Batch
 		for i := range each {
 			u := mustParse(fmt.Sprintf("http://h%d.test/a/page/of/some/length/%d.html", h, i))
-			outcome := storage.Outcome{State: storage.Fetched, Status: 200, Bytes: 20_000, Digest: uint64(i)<<32 | uint64(h) | 1, At: time.Unix(1_790_000_000, 0)}
+			outcome := storage.Outcome{State: storage.Fetched, Status: 200, Bytes: 20_000,
+				Digest: uint64(i)<<32 | uint64(h) | 1, At: time.Unix(1_790_000_000, 0)}
 			if i%10 == 0 {
-				outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404, At: outcome.At}
+				outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404,
+					At: outcome.At}
 			}
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: outcome})
+			batch.Done = append(batch.Done,
+				storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: outcome})
 		}
 		if _, err := s.Commit(&batch); err != nil {
 			b.Fatal(err)

@@ -33,11 +33,14 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		gone := paths("/gone/", 20)
 		links := append(slices.Clone(gone), "/no/1", "/fine", "/other")
-		routes := testweb.Routes{"/": testweb.Page("root", links...), "/fine": testweb.Page("fine"), "/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
-		web := serve(testweb.Site{Host: "a.test", Handler: routes}, site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
+		routes := testweb.Routes{"/": testweb.Page("root", links...), "/fine": testweb.Page("fine"),
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
+		web := serve(testweb.Site{Host: "a.test", Handler: routes},
+			site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-		eventually(t, "all is settled", func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
+		eventually(t, "all is settled",
+			func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
 		later := testweb.Routes{}
 		for path, h := range routes {
 			later[path] = h
@@ -50,7 +53,8 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 		if _, err := e.Retry(ctx, sweep.Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
 			t.Errorf("a host that is not known: %v", err)
 		}
-		s := sweep.Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
+		s := sweep.Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test",
+			Pattern: regexp.MustCompile(`/(gone|no)/`)}
 		counted, err := e.CountRetries(ctx, s, noProgress)
 		if err != nil || counted.Back != 21 {
 			t.Errorf("a dry run counts %+v, %v", counted, err)
@@ -62,7 +66,8 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 		if err != nil || done != counted {
 			t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
 		}
-		eventually(t, "they are fetched", func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
+		eventually(t, "they are fetched",
+			func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
 		stop()
 		requested := pagesOf(web, "a.test")
 		for _, path := range gone {
@@ -70,7 +75,8 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 				t.Errorf("%s was requested %d times, want 2", path, requested[path])
 			}
 		}
-		if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
+		if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 ||
+			pagesOf(web, "b.test")["/"] != 1 {
 			t.Errorf("requests: %v", requested)
 		}
 		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
@@ -87,7 +93,9 @@ func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 		for i := range n {
 			u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", i)))
 			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Seed: true})
-			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
+			b.Done = append(b.Done,
+				storage.Done{Host: 1, Ordinal: uint32(i),
+					Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
 		}
 		b.ScopeSeeds = []string{web.URL("a.test", "/0")}
 	})
@@ -103,7 +111,8 @@ func TestRetryGoesOn(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = time.Millisecond
 		failedStore(t, o, web, all)
-		order := sweep.Command{Selection: &sweep.Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
+		order := sweep.Command{Selection: &sweep.Selection{States: storage.In(storage.Failed)}, Host: 1,
+			Ordinal: from, Back: from}
 		commitTo(t, o, func(_ *storage.Store, b *storage.Batch) {
 			b.Marks = map[string][]byte{sweep.RetryMark(3): order.Encode()}
 		})
@@ -204,10 +213,11 @@ func TestRetrier(t *testing.T) {
 			t.Fatal(err)
 		}
 		var steps []sweep.Retried
-		done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p sweep.Retried) error {
-			steps = append(steps, p)
-			return nil
-		})
+		done, err := r.Retry(context.Background(), sweep.Selection{Pattern: regexp.MustCompile(`/1\d*$`)},
+			func(p sweep.Retried) error {
+				steps = append(steps, p)
+				return nil
+			})
 		if err != nil || done != (sweep.Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
 			t.Errorf("%+v, %v; on the way %v", done, err, steps)
 		}

@@ -139,13 +139,17 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 
 		time.Sleep(13 * time.Hour)
 		log, _ = v.crawl()
-		v.want("unreachable for so long that the copy counts again", log, "/robots.txt", "/open/4", "/open/5", "/open/6")
+		v.want("unreachable for so long that the copy counts again", log, "/robots.txt", "/open/4",
+			"/open/5", "/open/6")
 
 		v.robots.set(testweb.Robots("User-agent: *\nDisallow: /private/1\n"))
 		v.o.GiveUpAfter = 5 * time.Second
 		time.Sleep(2 * time.Hour)
 		log, _ = v.crawl()
-		if got := requestedPages(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
+		if got := requestedPages(log); robotsRequests(log) != 1 ||
+			!slices.Equal(got,
+				[]string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6",
+					"/private/7"}) {
 			t.Errorf("mended and changed: requested %q", got)
 		}
 	})
@@ -158,7 +162,8 @@ func TestRobotsHistory(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		v := newVisits(t, serve, "site.test", testweb.Robots("# one\n"))
 		for _, answer := range []http.Handler{
-			testweb.Robots("# one\n"), testweb.Robots("# two\n"), encodedRobots("gzip", []byte("not gzip")), testweb.Robots("# two\n"), http.NotFoundHandler(), testweb.Robots("# four\n"),
+			testweb.Robots("# one\n"), testweb.Robots("# two\n"), encodedRobots("gzip", []byte("not gzip")),
+			testweb.Robots("# two\n"), http.NotFoundHandler(), testweb.Robots("# four\n"),
 		} {
 			v.robots.set(answer)
 			log, _ := v.crawl()
@@ -179,11 +184,13 @@ func TestRobotsHistory(t *testing.T) {
 		var earlier []string
 		for _, p := range text.Earlier {
 			earlier = append(earlier, p.Class+" "+p.Text)
-			if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) || (p.Version == "") != (p.Text == "") {
+			if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) ||
+				(p.Version == "") != (p.Text == "") {
 				t.Errorf("%+v", p)
 			}
 		}
-		if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" || text.Version == "" || !slices.Equal(earlier, want) {
+		if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" ||
+			text.Version == "" || !slices.Equal(earlier, want) {
 			t.Errorf("now %q, before %q, want %q", text.Text, earlier, want)
 		}
 	})
@@ -209,7 +216,8 @@ func TestRobotsRevalidated(t *testing.T) {
 		if q := log[0]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
 			t.Errorf("validators of one URL were sent to another: %+v", q)
 		}
-		if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" || q.Status != 304 {
+		if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" ||
+			q.Status != 304 {
 			t.Errorf("requested again without the validators: %+v", q)
 		}
 
@@ -225,7 +233,8 @@ func TestRobotsRevalidated(t *testing.T) {
 		rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
 		time.Sleep(time.Hour)
 		log, _ = v.crawl()
-		if got := requestedPages(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
+		if got := requestedPages(log.Host(v.host)); !slices.Equal(got,
+			[]string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
 			t.Errorf("a changed file: requested %q", got)
 		}
 		if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
@@ -278,7 +287,8 @@ func TestRobotsFetchedOnceALifetime(t *testing.T) {
 				t.Errorf("requested again without the validators: %+v", q)
 			}
 		}
-		if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
+		if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" ||
+			got[29][:6] != "/open/" {
 			t.Errorf("requested %q", got)
 		}
 		if early := log.BeforeRobots(); len(early) > 0 {

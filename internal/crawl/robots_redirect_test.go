@@ -55,7 +55,9 @@ func TestRobotsRedirects(t *testing.T) {
 		}
 		sites := []testweb.Site{site("other.test", testweb.Robots("User-agent: *\nAllow: /\n"), other)}
 		for _, c := range cases {
-			sites = append(sites, site(c.host+".test", to(c.to), testweb.Routes{"/rules.txt": rules, "/onward": to("//other.test/rules.txt")}))
+			sites = append(sites,
+				site(c.host+".test", to(c.to),
+					testweb.Routes{"/rules.txt": rules, "/onward": to("//other.test/rules.txt")}))
 		}
 		web := serve(sites...)
 		o := testOptions(t, web)
@@ -117,7 +119,8 @@ func TestRobotsRedirectChain(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		delay := func(i int) time.Duration { return time.Duration(150+30*i) * time.Millisecond }
 		hop := func(i int) string { return fmt.Sprintf("hop-%d.test", i) }
-		sites := []testweb.Site{robotsSite("start.test", testweb.Slow(200*time.Millisecond, testweb.Redirect(301, "//hop-1.test/chain")))}
+		sites := []testweb.Site{robotsSite("start.test",
+			testweb.Slow(200*time.Millisecond, testweb.Redirect(301, "//hop-1.test/chain")))}
 		for i := 1; i <= 5; i++ {
 			routes := robotsRoutes(testweb.Robots(fmt.Sprintf("User-agent: *\nCrawl-delay: %g\n", delay(i).Seconds())))
 			routes["/chain"] = testweb.Redirect(307, fmt.Sprintf("//hop-%d.test/chain", i+1))
@@ -150,7 +153,8 @@ func TestRobotsRedirectChain(t *testing.T) {
 			known := host.Path("/robots.txt")[0]
 			paced := host.Filter(func(q testweb.Request) bool { return !q.Start.Before(known.Start) })
 			if short := paced.ShortGaps(delay(i)); len(short) > 0 {
-				t.Errorf("%s requests %v: %s came %v after %s", hop(i), delay(i), short[0].After.Path, short[0].Length, short[0].Before.Path)
+				t.Errorf("%s requests %v: %s came %v after %s", hop(i), delay(i), short[0].After.Path, short[0].Length,
+					short[0].Before.Path)
 			}
 		}
 		if first := log.Host("start.test").Pages()[0]; first.Start.Before(last.End) {
@@ -194,7 +198,8 @@ func TestRobotsRedirectToOtherPort(t *testing.T) {
 			t.Errorf("the second port saw requests for %q", got)
 		}
 		if robotsRequests(a.Requests()) != 1 || robotsRequests(b.Requests()) != 1 {
-			t.Errorf("robots.txt was requested %d and %d times", robotsRequests(a.Requests()), robotsRequests(b.Requests()))
+			t.Errorf("robots.txt was requested %d and %d times", robotsRequests(a.Requests()),
+				robotsRequests(b.Requests()))
 		}
 		log := together(a, b)
 		if short := log.ShortGaps(delay); len(short) > 0 || log.MaxInFlight() > 1 {

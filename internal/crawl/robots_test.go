@@ -207,9 +207,11 @@ func TestRobotsAnswers(t *testing.T) {
 			line   int // that denies /private/1
 		}{
 			{"rules", text(closePrivate), reachesOpen, 2},
-			{"later-line", text("# a comment\n\nUser-agent: *\nAllow: /open/\nDisallow: /p\nDisallow: /private/\n"), reachesOpen, 6},
+			{"later-line", text("# a comment\n\nUser-agent: *\nAllow: /open/\nDisallow: /p\nDisallow: /private/\n"),
+				reachesOpen, 6},
 			{"empty", text(""), reachesAll, 0},
-			{"no-content", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }), reachesAll, 0},
+			{"no-content", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }),
+				reachesAll, 0},
 			{"status-400", testweb.Status(400), reachesAll, 0},
 			{"status-401", testweb.Status(401), reachesAll, 0},
 			{"status-403", testweb.Status(403), reachesAll, 0},
@@ -229,12 +231,23 @@ func TestRobotsAnswers(t *testing.T) {
 			{"long", text(long), reachesOpen, longLine},
 			{"long-gzip", encodedRobots("gzip", gzipped([]byte(long))), reachesOpen, longLine},
 
-			{"token-first", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\nDisallow: /open/\n\nUser-agent: Amble-News\nDisallow: /private/\n"), reachesOpen, 8},
-			{"token-second", text("User-agent: *\nDisallow: /\n\nUser-agent: AMBLE\nDisallow: /private/\n"), reachesOpen, 5},
-			{"token-any", text("User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\n"), reachesOpen, 5},
-			{"token-none", text("User-agent: other\nDisallow: /\n\nUser-agent: amble-newsletter\nDisallow: /\n"), reachesAll, 0},
-			{"token-merged", text("User-agent: amble\nDisallow: /x\n\nUser-agent: *\nDisallow: /open/\n\nUser-agent: amble\nDisallow: /private/\n"), reachesOpen, 8},
-			{"token-shield", text("User-agent: *\nDisallow: /\n\nUser-agent: amble\n\nUser-agent: amble-news\nDisallow:\n"), reachesAll, 0},
+			{"token-first",
+				text(
+					"User-agent: *\nDisallow: /\n\nUser-agent: amble\nDisallow: /open/\n\nUser-agent: " +
+						"Amble-News\nDisallow: /private/\n"), reachesOpen, 8},
+			{"token-second", text("User-agent: *\nDisallow: /\n\nUser-agent: AMBLE\nDisallow: /private/\n"),
+				reachesOpen, 5},
+			{"token-any", text("User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\n"),
+				reachesOpen, 5},
+			{"token-none", text("User-agent: other\nDisallow: /\n\nUser-agent: amble-newsletter\nDisallow: /\n"),
+				reachesAll, 0},
+			{"token-merged",
+				text(
+					"User-agent: amble\nDisallow: /x\n\nUser-agent: *\nDisallow: /open/\n\nUser-agent: " +
+						"amble\nDisallow: /private/\n"), reachesOpen, 8},
+			{"token-shield",
+				text("User-agent: *\nDisallow: /\n\nUser-agent: amble\n\nUser-agent: amble-news\nDisallow:\n"),
+				reachesAll, 0},
 		}
 		var sites []testweb.Site
 		for _, c := range cases {
@@ -323,7 +336,8 @@ func TestHeavyRobotsBomb(t *testing.T) {
 	}
 	for _, host := range web.Sites() {
 		checkReach(t, web, host, reachesOpen)
-		if got := robotsOutcomes(t, o.DataDir, web.URL(host, "/private/1"))[0]; got.State != storage.Denied || got.Line != 2 {
+		if got := robotsOutcomes(t, o.DataDir, web.URL(host, "/private/1"))[0]; got.State != storage.Denied ||
+			got.Line != 2 {
 			t.Errorf("%s: the private page is %s by line %d", host, got.State, got.Line)
 		}
 	}
@@ -353,7 +367,8 @@ func TestRobotsOneFlight(t *testing.T) {
 		var seeds []Seed
 		for j := range urls {
 			for _, host := range web.Sites() {
-				seeds = append(seeds, seed(t, web.URL(host, fmt.Sprintf("/open/%d", j))), seed(t, web.URL(host, fmt.Sprintf("/private/%d", j))))
+				seeds = append(seeds, seed(t, web.URL(host, fmt.Sprintf("/open/%d", j))),
+					seed(t, web.URL(host, fmt.Sprintf("/private/%d", j))))
 			}
 		}
 		crawlOnce(t, o, seeds...)
@@ -368,7 +383,8 @@ func TestRobotsOneFlight(t *testing.T) {
 			pages := requestedPages(log)
 			private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })
 			if len(pages) != urls || private || len(log.Repeats()) > 0 {
-				t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private, log.Repeats(), urls)
+				t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private,
+					log.Repeats(), urls)
 			}
 			if log.Pages().MaxInFlight() < 2 {
 				t.Errorf("%s never had two requests in flight: the test proves nothing", host)

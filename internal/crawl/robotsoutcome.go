@@ -38,7 +38,8 @@ func isRefused(known *wall.State, out *robots.Outcome) bool {
 
 // RobotsOutcome returns what a response to a request for a robots.txt is, for [robots.Options.Next]. The
 // challenge of a wall has robots.FailureWall, and a says what it says about the wall; else a is zero.
-func RobotsOutcome(u weburl.URL, resp *fetch.Response, marks *wall.Marks) (out robots.Outcome, a wall.Answer, err error) {
+func RobotsOutcome(u weburl.URL, resp *fetch.Response, marks *wall.Marks) (out robots.Outcome, a wall.Answer,
+	err error) {
 	out.URL = u.String()
 	body, err := resp.Body.Load(nil, robots.MaxBody+1)
 	if err != nil {

@@ -26,8 +26,9 @@ func TestHeavyWallOverRobots(t *testing.T) {
 				if held[name] = 0; open == 0 {
 					held[name] = lasts
 				}
-				w.add(t, name, zoo.Wall{Pages: pages, Robots: "User-agent: *\nDisallow: /b/\nDisallow: /e/4", RobotsWall: status,
-					RobotsOpen: open, Lasts: lasts})
+				w.add(t, name,
+					zoo.Wall{Pages: pages, Robots: "User-agent: *\nDisallow: /b/\nDisallow: /e/4", RobotsWall: status,
+						RobotsOpen: open, Lasts: lasts})
 			}
 		}
 		o := w.options(t)
@@ -54,7 +55,8 @@ func TestHeavyWallOverRobots(t *testing.T) {
 				}
 			}
 			if len(visits) != 1+pages-20 || states[name] != 20 {
-				t.Errorf("%s: %d pages were requested and %d denied, want %d and 20", name, len(visits), states[name], 1+pages-20)
+				t.Errorf("%s: %d pages were requested and %d denied, want %d and 20", name, len(visits),
+					states[name], 1+pages-20)
 			}
 		}
 	})

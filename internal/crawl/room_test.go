@@ -64,7 +64,8 @@ func TestImportNeedsRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer i.Close()
-		if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err, storage.ErrNoSpace) {
+		if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err,
+			storage.ErrNoSpace) {
 			t.Errorf("import without room: %v", err)
 		}
 	})
@@ -98,7 +99,8 @@ func TestHeavyMaxSize(t *testing.T) {
 			for n := 0; ; n++ {
 				list := make([]Addition, MaxAdditions)
 				for i := range list {
-					list[i] = Addition{URL: parse(t, web.URL("a.test", fmt.Sprintf("/no/%d/%d/%s", n, i, strings.Repeat("x", 200))))}
+					list[i] = Addition{URL: parse(t,
+						web.URL("a.test", fmt.Sprintf("/no/%d/%d/%s", n, i, strings.Repeat("x", 200))))}
 				}
 				sum, err := e.Add(ctx, list)
 				if total += sum.Added; err != nil {

@@ -17,7 +17,8 @@ func TestRulesBeforePages(t *testing.T) {
 		rules := "User-agent: *\nDisallow: /no/\n"
 		web := serve(
 			site("a.test", rules, []string{"/1", "/2", "/no/1", "//b.test/deep"}, nil),
-			site("b.test", rules, []string{"/no/2"}, testweb.Routes{"/deep": testweb.Page("deep", "/no/3", "/yes"), "/yes": testweb.Page("yes")}),
+			site("b.test", rules, []string{"/no/2"},
+				testweb.Routes{"/deep": testweb.Page("deep", "/no/3", "/yes"), "/yes": testweb.Page("yes")}),
 		)
 		o := testOptions(t, web)
 		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
@@ -34,8 +35,9 @@ func TestRulesBeforePages(t *testing.T) {
 			}
 		}
 		checkStates(t, o, map[string]storage.State{
-			"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched, "a.test/no/1": storage.Denied,
-			"b.test/": storage.Fetched, "b.test/deep": storage.Fetched, "b.test/no/2": storage.Denied,
+			"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched,
+			"a.test/no/1": storage.Denied,
+			"b.test/":     storage.Fetched, "b.test/deep": storage.Fetched, "b.test/no/2": storage.Denied,
 			"b.test/no/3": storage.Denied, "b.test/yes": storage.Fetched,
 		})
 		checkOutput(t, o)
@@ -49,7 +51,8 @@ func TestRulesExpire(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 60), nil))
 		o := testOptions(t, web)
 		const lifetime = 300 * time.Millisecond
-		o.Frontier.Robots.MinLifetime, o.Frontier.Robots.MaxLifetime, o.Frontier.Robots.NotRobotsLifetime = lifetime, lifetime, lifetime
+		o.Frontier.Robots.MinLifetime, o.Frontier.Robots.MaxLifetime, o.Frontier.Robots.NotRobotsLifetime = lifetime,
+			lifetime, lifetime
 		crawl(t, o, web.URL("a.test", "/"))
 		// At least a delay apart, no more pages than this have room in a lifetime that
 		// is stretched by the delay in force.
@@ -60,7 +63,8 @@ func TestRulesExpire(t *testing.T) {
 				files, row = files+1, 0
 			}
 			if row > room {
-				t.Fatalf("%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d", q.Path, row, room)
+				t.Fatalf("%s is page %d in a row without a look at robots.txt, whose lifetime has room for %d",
+					q.Path, row, room)
 			}
 		}
 		if files < 3 {
@@ -80,7 +84,8 @@ func TestHeldHosts(t *testing.T) {
 			site("closed.test", "User-agent: *\nDisallow: /\n", paths("/", 3), nil),
 		)
 		o := testOptions(t, web)
-		sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"), web.URL("closed.test", "/aa"))
+		sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"),
+			web.URL("closed.test", "/aa"))
 		for _, q := range web.Requests().Pages() {
 			if q.Host != "good.test" {
 				t.Errorf("%s%s was requested", q.Host, q.Path)
@@ -93,11 +98,13 @@ func TestHeldHosts(t *testing.T) {
 				t.Errorf("postponed without a time or a number: %+v", p)
 			}
 		}
-		if len(reasons) != 2 || reasons["broken.test"] != "robots.txt: unreachable" || reasons["closed.test"] != "robots.txt: rule" {
+		if len(reasons) != 2 || reasons["broken.test"] != "robots.txt: unreachable" ||
+			reasons["closed.test"] != "robots.txt: rule" {
 			t.Errorf("postponed: %v", reasons)
 		}
 		checkStates(t, o, map[string]storage.State{
-			"good.test/": storage.Fetched, "good.test/aa": storage.Fetched, "good.test/ab": storage.Fetched, "good.test/ac": storage.Fetched,
+			"good.test/": storage.Fetched, "good.test/aa": storage.Fetched, "good.test/ab": storage.Fetched,
+			"good.test/ac": storage.Fetched,
 			"broken.test/": storage.Queued, "closed.test/": storage.Queued, "closed.test/aa": storage.Queued,
 		})
 	})

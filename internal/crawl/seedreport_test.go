@@ -18,7 +18,9 @@ import (
 func TestSeedReport(t *testing.T) {
 	t.Parallel()
 	sites := []testweb.Site{
-		{Host: "fine.test", Handler: testweb.Routes{"/": testweb.Page("fine"), "/moved": testweb.Redirect(301, "/"), "/astray": testweb.Redirect(301, "/gone")}},
+		{Host: "fine.test",
+			Handler: testweb.Routes{"/": testweb.Page("fine"), "/moved": testweb.Redirect(301, "/"),
+				"/astray": testweb.Redirect(301, "/gone")}},
 		site("closed.test", "User-agent: *\nDisallow: /\n", nil, nil),
 		site("denied.test", "User-agent: *\nDisallow: /x\n", []string{"/x"}, nil),
 		{Host: "robots.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500)}},
@@ -64,7 +66,10 @@ func TestSeedReport(t *testing.T) {
 					if s.Failed != failed {
 						t.Fatalf("%+v", s)
 					}
-					if failed && (s.Total != len(c.seeds) || !slices.ContainsFunc(s.First, func(f SeedResult) bool { return f.Reason == c.want && f.State == c.state })) {
+					if failed &&
+						(s.Total != len(c.seeds) ||
+							!slices.ContainsFunc(s.First,
+								func(f SeedResult) bool { return f.Reason == c.want && f.State == c.state })) {
 						t.Errorf("%+v, want %q, %q", s, c.state, c.want)
 					}
 				}
@@ -77,7 +82,8 @@ func TestSeedReport(t *testing.T) {
 func TestGivenUpByReason(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		routes := testweb.Routes{"/": testweb.Page("root", "/1", "/2", "/410", "/loop"), "/410": testweb.Status(410), "/loop": testweb.Redirect(301, "/loop")}
+		routes := testweb.Routes{"/": testweb.Page("root", "/1", "/2", "/410", "/loop"), "/410": testweb.Status(410),
+			"/loop": testweb.Redirect(301, "/loop")}
 		web := serve(testweb.Site{Host: "a.test", Handler: routes})
 		sum := crawl(t, testOptions(t, web), web.URL("a.test", "/"))
 		got := sum.Status.Failed
@@ -98,7 +104,8 @@ func TestCrawlWithoutSeeds(t *testing.T) {
 		}
 		o.Mode = 3 // any
 		e, stop := daemon(t, o)
-		eventually(t, "it waits", func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
+		eventually(t, "it waits",
+			func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
 		if sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil || sum.Added != 1 {
 			t.Fatal(sum, err)
 		}
@@ -130,7 +137,8 @@ func TestStallHasABegin(t *testing.T) {
 			t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
 		}
 		d.full.Store(false)
-		eventually(t, "it runs again", func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })
+		eventually(t, "it runs again",
+			func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })
 	})
 }
 
@@ -179,7 +187,9 @@ func TestWhyAHostIsBusy(t *testing.T) {
 		}
 		defer s.Close()
 		fo := o.Frontier
-		if v := inspect.New(s, inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true, Now: time.Now}); !failing(v) {
+		if v := inspect.New(s,
+			inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true,
+				Now: time.Now}); !failing(v) {
 			t.Error("the database does not say why")
 		}
 	})

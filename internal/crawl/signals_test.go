@@ -32,9 +32,10 @@ func TestSignalsHoldTheHost(t *testing.T) {
 		"robots.txt": {"/robots.txt", withFields(testweb.Robots(""), "Retry-After", "120"), 2 * time.Minute},
 		"coding":     {"/aa", withFields(page, "Content-Encoding", "unknown", "Retry-After", "120"), 2 * time.Minute},
 		"quota":      {"/aa", withFields(page, "RateLimit", `"default";r=0;t=7200`), 2 * time.Hour},
-		"quota, old": {"/aa", withFields(page, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "90"), 90 * time.Second},
-		"policy":     {"/aa", withFields(page, "RateLimit-Policy", `"default";q=2;w=60`), 30 * time.Second},
-		"quick":      {"/aa", withFields(page, "RateLimit-Policy", `"default";q=200;w=60`), 10 * time.Second},
+		"quota, old": {"/aa", withFields(page, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "90"),
+			90 * time.Second},
+		"policy": {"/aa", withFields(page, "RateLimit-Policy", `"default";q=2;w=60`), 30 * time.Second},
+		"quick":  {"/aa", withFields(page, "RateLimit-Policy", `"default";q=200;w=60`), 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +109,8 @@ func TestHeavyQuietHours(t *testing.T) {
 			case q.Host == "b.test" && at.Hour() > 0:
 				t.Errorf("b.test waits until %v", at)
 			case q.Host == "a.test" && !open, q.Host == "c.test" && !open,
-				q.Host == "c.test" && q.Path != "/robots.txt" && (at.Hour() != 6 || at.Minute() < 20 || at.Minute() >= 25):
+				q.Host == "c.test" && q.Path != "/robots.txt" &&
+					(at.Hour() != 6 || at.Minute() < 20 || at.Minute() >= 25):
 				t.Errorf("%s %s at %v", q.Host, q.Path, at)
 			}
 		}
@@ -184,7 +186,8 @@ func TestKilledInGroup(t *testing.T) {
 			}
 			break
 		}
-		for deadline := time.Now().Add(patience); len(ofGroup(web.Requests()).Pages()) < before+3; { // robots.txt files were committed
+		// robots.txt files were committed
+		for deadline := time.Now().Add(patience); len(ofGroup(web.Requests()).Pages()) < before+3; {
 			if time.Now().After(deadline) {
 				t.Fatal("no page is requested")
 			}
@@ -211,12 +214,13 @@ func TestFreshPagesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
 		page := testweb.Page("x")
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/a", "/b", "/c"},
-			testweb.Routes{
-				"/a": withFields(page, "Cache-Control", "max-age=1800", "Age", "300"),
-				"/b": withFields(page, "Cache-Control", "no-cache, max-age=1800"),
-				"/c": withFields(testweb.Redirect(302, "/b"), "Expires", "Fri, 31 Dec 1999 23:00:00 GMT"),
-			})}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/a", "/b", "/c"},
+				testweb.Routes{
+					"/a": withFields(page, "Cache-Control", "max-age=1800", "Age", "300"),
+					"/b": withFields(page, "Cache-Control", "no-cache, max-age=1800"),
+					"/c": withFields(testweb.Redirect(302, "/b"), "Expires", "Fri, 31 Dec 1999 23:00:00 GMT"),
+				})}})
 		o := recrawling(t, web)
 		o.Recrawl.Policy = recrawl.StormCrawler
 		o.Recrawl.Interval, o.Recrawl.Min, o.Recrawl.Max = time.Minute, time.Minute, time.Hour

@@ -21,7 +21,8 @@ import (
 func sitemapXML(root, item string, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b strings.Builder
-		fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?><%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`, root)
+		fmt.Fprintf(&b,
+			`<?xml version="1.0" encoding="UTF-8"?><%s xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`, root)
 		for _, p := range paths {
 			path, facts, _ := strings.Cut(p, " ")
 			if strings.HasPrefix(path, "/") {
@@ -77,10 +78,15 @@ func TestSitemaps(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
-			"/robots.txt":   testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /index.xml\nSitemap: /list.txt\nSitemap: http://other.test/map.xml\nSitemap: /gone.xml"),
-			"/":             testweb.Page("home"),
-			"/index.xml":    indexOf("/one.xml", "/two.xml.gz", "/index.xml", "/private/map.xml", "http://other.test/map.xml"),
-			"/one.xml":      sitemapOf("/late <priority>0.1</priority>", "/a <changefreq>weekly</changefreq><lastmod>2024-01-01</lastmod>", "/early <priority>1.0</priority>", "http://other.test/x", "/private/p"),
+			"/robots.txt": testweb.Robots(
+				"User-agent: *\nDisallow: /private/\nSitemap: /index.xml\nSitemap: /list.txt\nSitemap: " +
+					"http://other.test/map.xml\nSitemap: /gone.xml"),
+			"/": testweb.Page("home"),
+			"/index.xml": indexOf("/one.xml", "/two.xml.gz", "/index.xml", "/private/map.xml",
+				"http://other.test/map.xml"),
+			"/one.xml": sitemapOf("/late <priority>0.1</priority>",
+				"/a <changefreq>weekly</changefreq><lastmod>2024-01-01</lastmod>", "/early <priority>1.0</priority>",
+				"http://other.test/x", "/private/p"),
 			"/two.xml.gz":   zippedFile("<urlset><url><loc>/b</loc></url></urlset>"),
 			"/list.txt":     testweb.Content("text/plain", []byte("http://maps.test/no-such-port\n/c\n")),
 			"/private/p":    testweb.Page("never"),
@@ -97,15 +103,21 @@ func TestSitemaps(t *testing.T) {
 			sitemap   bool
 			frequency storage.Frequency
 		}{
-			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0}, "/list.txt": {storage.Fetched, 0, sitemapPriority, true, 0},
-			"/gone.xml": {storage.Failed, 0, lateSitemap, true, 0}, "/one.xml": {storage.Fetched, 1, lateSitemap, true, 0},
-			"/two.xml.gz": {storage.Fetched, 1, lateSitemap, true, 0}, "/private/map.xml": {storage.Denied, 1, lateSitemap, true, 0},
-			"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
-			"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
+			"/": {state: storage.Fetched}, "/index.xml": {storage.Fetched, 0, sitemapPriority, true, 0},
+			"/list.txt":        {storage.Fetched, 0, sitemapPriority, true, 0},
+			"/gone.xml":        {storage.Failed, 0, lateSitemap, true, 0},
+			"/one.xml":         {storage.Fetched, 1, lateSitemap, true, 0},
+			"/two.xml.gz":      {storage.Fetched, 1, lateSitemap, true, 0},
+			"/private/map.xml": {storage.Denied, 1, lateSitemap, true, 0},
+			"/late":            {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4},
+			"/early": {storage.Fetched, 1, 5, false, 0},
+			"/b":     {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0},
+			"/private/p": {storage.Denied, 1, 0, false, 0},
 		}
 		for key, w := range want {
 			h, known := all["maps.test"+key]
-			if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority || h.Sitemap != w.sitemap || h.Frequency != w.frequency {
+			if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority ||
+				h.Sitemap != w.sitemap || h.Frequency != w.frequency {
 				t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
 			}
 			delete(all, "maps.test"+key)
@@ -136,12 +148,15 @@ func TestSitemapsNotFollowed(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
 			"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/linked.xml", "/feed"),
-			"/linked.xml": sitemapOf("/a"), "/map.xml": sitemapOf("/b"), "/feed": testweb.Content("application/rss+xml", []byte("<rss><item><link>/c</link></item></rss>")),
+			"/linked.xml": sitemapOf("/a"), "/map.xml": sitemapOf("/b"),
+			"/feed": testweb.Content("application/rss+xml", []byte("<rss><item><link>/c</link></item></rss>")),
 		}})
 		o := testOptions(t, web)
 		o.Sitemaps.Follow, o.Sitemaps.Feeds, o.Sitemaps.Guess = false, false, true
 		crawl(t, o, web.URL("maps.test", "/"))
-		checkStates(t, o, map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched, "maps.test/feed": storage.Fetched})
+		checkStates(t, o,
+			map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched,
+				"maps.test/feed": storage.Fetched})
 	})
 }
 
@@ -153,20 +168,31 @@ func TestSitemapsFound(t *testing.T) {
 		web := serve(
 			testweb.Site{Host: "link.test", Handler: pagesFor(testweb.Routes{
 				"/robots.txt": testweb.Robots(""),
-				"/":           testweb.Content("text/html", []byte(`<link rel=sitemap href=/map><link rel=alternate type=application/atom+xml href=/feed><a href=/plain.xml>x</a>`)),
-				"/map":        testweb.Content("text/plain", []byte("https://other.test/x")), "/plain.xml": sitemapOf("/b"),
-				"/feed":   testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><link rel=next href="/feed2"/><entry><link href="/c"/></entry></feed>`)),
-				"/feed2":  testweb.Content("application/atom+xml", []byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/d"/></entry></feed>`)),
+				"/": testweb.Content("text/html",
+					[]byte(
+						`<link rel=sitemap href=/map><link rel=alternate type=application/atom+xml href=/feed><a href=/plain.xml>x</a>`)),
+				"/map":       testweb.Content("text/plain", []byte("https://other.test/x")),
+				"/plain.xml": sitemapOf("/b"),
+				"/feed": testweb.Content("application/atom+xml",
+					[]byte(
+						`<feed xmlns="http://www.w3.org/2005/Atom"><link rel=next href="/feed2"/><entry><link href="/c"/></entry></feed>`)),
+				"/feed2": testweb.Content("application/atom+xml",
+					[]byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/d"/></entry></feed>`)),
 				"/hidden": sitemapOf("/no"),
 			}, "/b", "/c", "/d")},
-			testweb.Site{Host: "guess.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("home"), "/sitemap.xml": sitemapOf("/a")}, "/a")},
-			testweb.Site{Host: "named.test", Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Robots("Sitemap: /m"), "/": testweb.Page("home"), "/m": sitemapOf("/a")}, "/a")},
+			testweb.Site{Host: "guess.test",
+				Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("home"),
+					"/sitemap.xml": sitemapOf("/a")}, "/a")},
+			testweb.Site{Host: "named.test",
+				Handler: pagesFor(testweb.Routes{"/robots.txt": testweb.Robots("Sitemap: /m"),
+					"/": testweb.Page("home"), "/m": sitemapOf("/a")}, "/a")},
 		)
 		o := testOptions(t, web)
 		o.Sitemaps.Guess = true
 		crawl(t, o, web.URL("link.test", "/"), web.URL("guess.test", "/"), web.URL("named.test", "/"))
 		want := map[string]storage.State{"link.test/sitemap.xml": storage.Failed}
-		for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
+		for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed",
+			"link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
 			"guess.test/", "guess.test/sitemap.xml", "guess.test/a", "named.test/", "named.test/m", "named.test/a"} {
 			want[key] = storage.Fetched
 		}
@@ -183,15 +209,20 @@ func TestSitemapsAndScope(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
-			"/robots.txt": testweb.Robots("Sitemap: /moved.xml\nSitemap: /not-this.xml"), "/docs/": testweb.Page("home"), "/moved.xml": testweb.Redirect(301, "/map.xml"),
-			"/map.xml": sitemapOf("/docs/a", "/docs/b", "/other", "/docs/c/not-this"), "/not-this.xml": sitemapOf("/docs/no"),
+			"/robots.txt": testweb.Robots("Sitemap: /moved.xml\nSitemap: /not-this.xml"),
+			"/docs/":      testweb.Page("home"), "/moved.xml": testweb.Redirect(301, "/map.xml"),
+			"/map.xml":      sitemapOf("/docs/a", "/docs/b", "/other", "/docs/c/not-this"),
+			"/not-this.xml": sitemapOf("/docs/no"),
 		}, "/docs/a", "/docs/b", "/docs/no", "/docs/c/not-this")})
 		o := testOptions(t, web)
 		o.Mode = frontier.ModePrefix
-		o.Include, o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/docs/`)}, []*regexp.Regexp{regexp.MustCompile(`not-this`)}
+		o.Include, o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/docs/`)},
+			[]*regexp.Regexp{regexp.MustCompile(`not-this`)}
 		crawl(t, o, web.URL("maps.test", "/docs/"))
 		checkStates(t, o, map[string]storage.State{
-			"maps.test/docs/": storage.Fetched, "maps.test/moved.xml": storage.Redirected, "maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched, "maps.test/docs/b": storage.Fetched,
+			"maps.test/docs/": storage.Fetched, "maps.test/moved.xml": storage.Redirected,
+			"maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched,
+			"maps.test/docs/b": storage.Fetched,
 		})
 	})
 }
@@ -235,9 +266,12 @@ func TestLargeSitemaps(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
-			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"), "/": testweb.Page("home"),
+			"/robots.txt": testweb.Robots(
+				"User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"),
+			"/":           testweb.Page("home"),
 			"/map.xml.gz": zippedFile(manyURLs(7_000)),
-			"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) + "<url><loc>/private/behind</loc></url>"),
+			"/bomb.gz": zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) +
+				"<url><loc>/private/behind</loc></url>"),
 		}})
 		o := testOptions(t, web)
 		o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 6_000, 4<<20
@@ -249,7 +283,8 @@ func TestLargeSitemaps(t *testing.T) {
 				denied++
 			}
 		}
-		if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
+		if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind ||
+			all["maps.test/bomb.gz"].Last.State != storage.Fetched {
 			t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
 		}
 	})
@@ -295,8 +330,9 @@ func TestStopWithinSitemap(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
-			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"), "/": testweb.Page("home"),
-			"/map.xml": testweb.Content("text/xml", []byte(manyURLs(12_000))),
+			"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"),
+			"/":           testweb.Page("home"),
+			"/map.xml":    testweb.Content("text/xml", []byte(manyURLs(12_000))),
 		}})
 		o := testOptions(t, web)
 		o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
@@ -326,10 +362,12 @@ func TestNoFollow(t *testing.T) {
 				h.ServeHTTP(w, r)
 			})
 		}
-		home := `<link rel=canonical href=/canonical><a rel=nofollow href=/ugly>x</a><a href=/meta>x</a><a href=/header>x</a><a href=/list>x</a><a href=/late>x</a>`
+		home :=
+			`<link rel=canonical href=/canonical><a rel=nofollow href=/ugly>x</a><a href=/meta>x</a><a href=/header>x</a><a href=/list>x</a><a href=/late>x</a>`
 		web := serve(testweb.Site{Host: "wishes.test", Handler: pagesFor(testweb.Routes{
 			"/robots.txt": testweb.Robots(""), "/": testweb.Content("text/html", []byte(home)),
-			"/meta":   testweb.Content("text/html", []byte(`<meta name=robots content="nofollow, noai"><a href=/by-meta>x</a>`)),
+			"/meta": testweb.Content("text/html",
+				[]byte(`<meta name=robots content="nofollow, noai"><a href=/by-meta>x</a>`)),
 			"/header": tagged("amble: none", testweb.Page("header", "/by-header")),
 			"/list":   tagged("nofollow", sitemapOf("/by-list")),
 			"/late":   tagged("unavailable_after: 1999-01-01", testweb.Page("late", "/by-late")),
@@ -353,7 +391,8 @@ func TestNoFollow(t *testing.T) {
 			if c := at("/").Canonical; c != web.URL("wishes.test", "/canonical") {
 				t.Errorf("canonical %q", c)
 			}
-			if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex || !slices.Equal(l.Preferences, []string{"robots: noai"}) {
+			if l := at("/meta"); !slices.Equal(l.Robots, []string{"nofollow", "noai"}) || l.NoIndex ||
+				!slices.Equal(l.Preferences, []string{"robots: noai"}) {
 				t.Errorf("/meta: %+v", l)
 			}
 			if l := at("/header"); !slices.Equal(l.Robots, []string{"none"}) || !l.NoIndex {
@@ -375,8 +414,11 @@ func TestURLRules(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(testweb.Site{Host: "rules.test", Handler: pagesFor(testweb.Routes{
-			"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/a?utm_source=x", "/a?utm_source=y", "/b?utm_id=1", "/"+strings.Repeat("long", 20)),
-			"/map.xml": sitemapOf("/a?utm_medium=map", "/c?utm_medium=map"), "/b": testweb.Redirect(302, "/b?utm_source=own"), "/b?utm_source=own": testweb.Page("b"),
+			"/robots.txt": testweb.Robots("Sitemap: /map.xml"),
+			"/": testweb.Page("home", "/a?utm_source=x", "/a?utm_source=y", "/b?utm_id=1",
+				"/"+strings.Repeat("long", 20)),
+			"/map.xml": sitemapOf("/a?utm_medium=map", "/c?utm_medium=map"),
+			"/b":       testweb.Redirect(302, "/b?utm_source=own"), "/b?utm_source=own": testweb.Page("b"),
 		}, "/a", "/c", "/d")})
 		o := testOptions(t, web)
 		o.URLs = weburl.Rules{StripParameters: []string{"utm_*"}, MaxLength: 64}

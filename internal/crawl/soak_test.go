@@ -23,7 +23,8 @@ func TestSoakKill(t *testing.T) {
 	end := time.Now().Add(length)
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			chaos{hosts: 4 + rand.IntN(30), pages: 600, delay: time.Duration(rand.IntN(10)) * time.Millisecond, kills: 20, life: time.Second}.run(t)
+			chaos{hosts: 4 + rand.IntN(30), pages: 600, delay: time.Duration(rand.IntN(10)) * time.Millisecond,
+				kills: 20, life: time.Second}.run(t)
 		})
 	}
 }

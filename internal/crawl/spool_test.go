@@ -16,7 +16,8 @@ import (
 
 // largePage is an HTML page of about size bytes whose links stand at both ends.
 func largePage(size int, first, last string) []byte {
-	return fmt.Appendf(nil, "<!DOCTYPE html><title>large</title><a href=%q>a</a><p>%s</p><a href=%q>b</a>", first, strings.Repeat("many words ", size/11), last)
+	return fmt.Appendf(nil, "<!DOCTYPE html><title>large</title><a href=%q>a</a><p>%s</p><a href=%q>b</a>", first,
+		strings.Repeat("many words ", size/11), last)
 }
 
 // Pages that are in files are read for links, and have the digest that they have in memory. Nothing
@@ -42,11 +43,14 @@ func TestPagesInFiles(t *testing.T) {
 		}
 		crawl(t, o, web.URL("large.test", "/"), web.URL("large.test", "/data"))
 		checkStates(t, o, map[string]storage.State{
-			"large.test/": storage.Fetched, "large.test/page": storage.Fetched, "large.test/first": storage.Fetched, "large.test/last": storage.Fetched,
-			"large.test/huge": storage.Fetched, "large.test/before": storage.Fetched, "large.test/data": storage.Fetched,
+			"large.test/": storage.Fetched, "large.test/page": storage.Fetched, "large.test/first": storage.Fetched,
+			"large.test/last": storage.Fetched,
+			"large.test/huge": storage.Fetched, "large.test/before": storage.Fetched,
+			"large.test/data": storage.Fetched,
 		})
 		sum := sha256.Sum256(page)
-		if got := stored(t, o.DataDir)[web.URL("large.test", "/page")]; got.Digest != binary.BigEndian.Uint64(sum[:]) || got.Bytes != uint64(len(page)) {
+		if got := stored(t, o.DataDir)[web.URL("large.test", "/page")]; got.Digest != binary.BigEndian.Uint64(sum[:]) ||
+			got.Bytes != uint64(len(page)) {
 			t.Errorf("%+v", got)
 		}
 		if files, err := os.ReadDir(filepath.Join(o.DataDir, "spool")); err != nil || len(files) > 0 {

@@ -23,12 +23,14 @@ func TestEveryURLEnds(t *testing.T) {
 			"/nowhere": testweb.Redirect(302, ""), "/self": testweb.Redirect(302, "/self"),
 			"/away": testweb.Redirect(301, "//other.test/"), "/permanent": testweb.Redirect(308, "/target"),
 			"/target": testweb.Page("target", "/from-target"), "/from-target": testweb.Page("end"),
-			"/flaky": testweb.Flaky(1, testweb.Status(500), testweb.Page("flaky", "/from-flaky")), "/from-flaky": testweb.Page("end"),
+			"/flaky":      testweb.Flaky(1, testweb.Status(500), testweb.Page("flaky", "/from-flaky")),
+			"/from-flaky": testweb.Page("end"),
 		}
 		for i := range 7 {
 			routes[fmt.Sprintf("/chain/%d", i)] = testweb.Redirect(302, fmt.Sprintf("/chain/%d", i+1))
 		}
-		root := testweb.Page("a.test", "/missing", "/no/1", "//other.test/out", "/gone", "/file", "/nowhere", "/self", "/away", "/permanent", "/flaky", "/chain/0")
+		root := testweb.Page("a.test", "/missing", "/no/1", "//other.test/out", "/gone", "/file", "/nowhere", "/self",
+			"/away", "/permanent", "/flaky", "/chain/0")
 		routes["/"] = root
 		web := serve(site("a.test", "User-agent: *\nDisallow: /no/\n", nil, routes),
 			site("error.test", "", nil, testweb.Routes{"/": testweb.Status(500)}),
@@ -39,13 +41,17 @@ func TestEveryURLEnds(t *testing.T) {
 		o.GiveUpAfter = 20 * time.Second
 		crawl(t, o, web.URL("a.test", "/"), web.URL("error.test", "/"))
 		checkStates(t, o, map[string]storage.State{
-			"a.test/": storage.Fetched, "a.test/missing": storage.Failed, "a.test/gone": storage.Failed, "a.test/file": storage.Fetched,
+			"a.test/": storage.Fetched, "a.test/missing": storage.Failed, "a.test/gone": storage.Failed,
+			"a.test/file": storage.Fetched,
 			"a.test/no/1": storage.Denied, "a.test/nowhere": storage.Failed, "a.test/self": storage.Failed,
 			"a.test/away": storage.Redirected, "a.test/permanent": storage.Redirected, "a.test/target": storage.Fetched,
-			"a.test/from-target": storage.Fetched, "a.test/flaky": storage.Fetched, "a.test/from-flaky": storage.Fetched,
-			"a.test/chain/0": storage.Redirected, "a.test/chain/1": storage.Redirected, "a.test/chain/2": storage.Redirected,
-			"a.test/chain/3": storage.Redirected, "a.test/chain/4": storage.Redirected, "a.test/chain/5": storage.Failed,
-			"error.test/": storage.Failed,
+			"a.test/from-target": storage.Fetched, "a.test/flaky": storage.Fetched,
+			"a.test/from-flaky": storage.Fetched,
+			"a.test/chain/0":    storage.Redirected, "a.test/chain/1": storage.Redirected,
+			"a.test/chain/2": storage.Redirected,
+			"a.test/chain/3": storage.Redirected, "a.test/chain/4": storage.Redirected,
+			"a.test/chain/5": storage.Failed,
+			"error.test/":    storage.Failed,
 		})
 		checkOutput(t, o)
 		all := stored(t, o.DataDir)
@@ -58,7 +64,8 @@ func TestEveryURLEnds(t *testing.T) {
 			web.URL("a.test", "/gone"):    {Reason: storage.ReasonStatus, Status: 410},
 			web.URL("error.test", "/"):    {Reason: storage.ReasonStatus, Status: 500, Attempts: 2},
 		} {
-			if got := all[path]; got.Reason != want.Reason || got.Status != want.Status || got.Line != want.Line || got.Attempts != want.Attempts {
+			if got := all[path]; got.Reason != want.Reason || got.Status != want.Status || got.Line != want.Line ||
+				got.Attempts != want.Attempts {
 				t.Errorf("%s: %+v, want %+v", path, got, want)
 			}
 		}
@@ -84,7 +91,8 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 		o.Fetch.ResolveCache = 0 // each lookup is an answer of its own
 		o.Fetch.AllowPrivate = false
 		web.SetAnswer("ten.test", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("169.254.169.254"))
-		urls := []string{web.URL("missing.test", "/"), web.URL("missing.test", "/2"), web.URL("private.test", "/"), web.URL("ten.test", "/"), "http://127.0.0.1/"}
+		urls := []string{web.URL("missing.test", "/"), web.URL("missing.test", "/2"), web.URL("private.test", "/"),
+			web.URL("ten.test", "/"), "http://127.0.0.1/"}
 		crawl(t, o, urls...)
 		all := stored(t, o.DataDir)
 		for i, u := range urls {
@@ -154,12 +162,15 @@ func TestMaxDepth(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, testweb.Routes{
-			"/": testweb.Page("0", "/1"), "/1": testweb.Page("1", "/2", "/"), "/2": testweb.Page("2", "/3"), "/3": testweb.Page("3"),
+			"/": testweb.Page("0", "/1"), "/1": testweb.Page("1", "/2", "/"), "/2": testweb.Page("2", "/3"),
+			"/3": testweb.Page("3"),
 		}))
 		o := testOptions(t, web)
 		o.Frontier.MaxDepth = 2
 		crawl(t, o, web.URL("a.test", "/"))
-		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/1": storage.Fetched, "a.test/2": storage.Fetched})
+		checkStates(t, o,
+			map[string]storage.State{"a.test/": storage.Fetched, "a.test/1": storage.Fetched,
+				"a.test/2": storage.Fetched})
 	})
 }
 

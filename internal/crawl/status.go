@@ -51,19 +51,21 @@ type Status struct {
 
 	Fetchers []Fetcher `json:"fetchers,omitempty"` // remote ones, by name
 
-	Pace         tally.Pace     `json:"pace"`
-	Limits       Limits         `json:"limits"`
-	OptOuts      int            `json:"opt_outs"`         // in force
-	PagesPerSec  float64        `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec  float64        `json:"bytes_per_second"`
-	Finish       float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
-	Slowest      []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
-	Parked       int            `json:"parked_hosts,omitempty"`  // hosts that want no request for a week, or whose wall did not end
-	Walls        map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
-	Slowdowns    []Slowdown     `json:"slowdowns,omitempty"`     // addresses whose hosts got slower together; the first 50
-	DataDir      string         `json:"data_dir"`
-	OutputDir    string         `json:"output_dir,omitempty"`
-	ProductToken string         `json:"product_token"`
+	Pace        tally.Pace `json:"pace"`
+	Limits      Limits     `json:"limits"`
+	OptOuts     int        `json:"opt_outs"`         // in force
+	PagesPerSec float64    `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec float64    `json:"bytes_per_second"`
+	Finish      float64    `json:"finish_seconds"`          // at the delays and the max_rate in force
+	Slowest     []SlowHost `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
+	// hosts that want no request for a week, or whose wall did not end
+	Parked int            `json:"parked_hosts,omitempty"`
+	Walls  map[string]int `json:"walls,omitempty"` // hosts behind a wall, by its kind
+	// addresses whose hosts got slower together; the first 50
+	Slowdowns    []Slowdown `json:"slowdowns,omitempty"`
+	DataDir      string     `json:"data_dir"`
+	OutputDir    string     `json:"output_dir,omitempty"`
+	ProductToken string     `json:"product_token"`
 }
 
 // Rates are the counts of one run.
@@ -141,7 +143,8 @@ func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
 		}
 		if f.Since.Equal(now) {
 			log.Warn("hosts of one address became slower together: they may share a server; politeness.groups can "+
-				"limit them together", "address", s.Address, "hosts", s.Hosts, "slow", s.Slow, "of", s.Of, "factor", s.Factor)
+				"limit them together", "address", s.Address, "hosts", s.Hosts, "slow", s.Slow, "of", s.Of,
+				"factor", s.Factor)
 		}
 		if len(r.slowdowns) < maxSlowdowns {
 			r.slowdowns = append(r.slowdowns, s)
@@ -364,7 +367,8 @@ func (e *Engine) View() *inspect.View {
 	}
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, RecrawlPart: part, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, RecrawlPart: part, Now: e.o.Now, Live: e.inspectHosts,
+		Table:  e.hosts,
 		Group:  e.live.Load().group,
 		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },

@@ -68,7 +68,9 @@ func TestBreakOff(t *testing.T) {
 			t.Errorf("/stuck was requested %d times, want 2", n)
 		}
 		checkPolite(t, log, o.Frontier.Politeness.Delay)
-		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched, "a.test/aa": storage.Fetched})
+		checkStates(t, o,
+			map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched,
+				"a.test/aa": storage.Fetched})
 		checkOutput(t, o)
 	})
 }
@@ -97,7 +99,9 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched, "a.test/later": storage.Queued})
+		checkStates(t, o,
+			map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched,
+				"a.test/later": storage.Queued})
 		checkOutput(t, o)
 	})
 }
@@ -122,7 +126,8 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := seed(t, web.URL("a.test", "/")).URL
-			_, err = s.Commit(&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
+			_, err = s.Commit(
+				&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
 			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
 			}

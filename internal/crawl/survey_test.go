@@ -23,7 +23,8 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 		eventually(t, "two hosts are left", func() bool {
 			s := e.Status()
 			return len(s.Slowest) == 2 && s.Slowest[0].Host == "a.test" && s.Slowest[1].Host == "b.test" &&
-				s.Slowest[0].URLs >= 18 && s.Slowest[0].Finish >= 17*6 && s.Slowest[0].Finish <= 21*6 && s.Slowest[1].Finish <= 21*3 && s.Finish == s.Slowest[0].Finish
+				s.Slowest[0].URLs >= 18 && s.Slowest[0].Finish >= 17*6 && s.Slowest[0].Finish <= 21*6 &&
+				s.Slowest[1].Finish <= 21*3 && s.Finish == s.Slowest[0].Finish
 		})
 		story, err := e.View().Host(t.Context(), "a.test")
 		if slow := e.Status().Slowest[0].Finish; err != nil || story.Finish < slow-9 || story.Finish > slow+9 {

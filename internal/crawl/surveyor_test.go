@@ -52,12 +52,15 @@ func TestSurveyInSteps(t *testing.T) {
 	if states := d.surveyor.Found().States; steps < hosts/survey.StepHosts || states["dormant"] != hosts {
 		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
 	}
-	if got, want := d.surveyor.Found().FinishIn(10), float64(hosts)/10; got != want || d.surveyor.Found().FinishIn(0) >= want {
-		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.Found().FinishIn(0))
+	if got, want := d.surveyor.Found().FinishIn(10), float64(hosts)/10; got != want ||
+		d.surveyor.Found().FinishIn(0) >= want {
+		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want,
+			d.surveyor.Found().FinishIn(0))
 	}
 	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())
-	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
+	if err != nil || len(table.Rows) != hosts ||
+		table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
 		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
 	if d.surveyor.Begin(time.Hour); d.surveyor.Onward() != nil {
@@ -90,7 +93,8 @@ func TestHostsOfStart(t *testing.T) {
 			}
 			if begins {
 				d := testDispatcher(t)
-				f, newErr := frontier.New(frontier.DefaultOptions(), frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
+				f, newErr := frontier.New(frontier.DefaultOptions(),
+					frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
 				if newErr != nil {
 					t.Fatal(newErr)
 				}

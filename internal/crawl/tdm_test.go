@@ -34,7 +34,9 @@ func tdmWeb(t *testing.T, network *memnet.Network) *testweb.Web {
 			{"location": "/free/*", "tdm-reservation": 0}]`),
 		}), site("b.test", "User-agent: *\nDisallow: /.well-known/\n", []string{"/art/x"}, testweb.Routes{
 			consent.TDMFilePath: tdmFile(`[{"location": "/", "tdm-reservation": 1}]`),
-		}), site("c.test", "", []string{"/art/x"}, testweb.Routes{consent.TDMFilePath: htmlPage("<a href=/not-followed>")})}})
+		}),
+		site("c.test", "", []string{"/art/x"},
+			testweb.Routes{consent.TDMFilePath: htmlPage("<a href=/not-followed>")})}})
 }
 
 // tdmOptions are those of a crawl in virtual time.
@@ -124,7 +126,8 @@ func checkTDMPolicy(t *testing.T, network *memnet.Network) {
 		if n := len(log.Path("/art/x")); n != 1-requests {
 			t.Errorf("%s: %d requests for a refused page", policy, n)
 		}
-		if got := stored(t, o.DataDir)[web.URL("a.test", "/art/x")]; (got.Reason == storage.ReasonUsage) != (requests > 0) {
+		if got := stored(t,
+			o.DataDir)[web.URL("a.test", "/art/x")]; (got.Reason == storage.ReasonUsage) != (requests > 0) {
 			t.Errorf("%s: a refused page is %+v", policy, got)
 		}
 	}
@@ -147,7 +150,8 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 		answer http.Handler
 		status int
 		kept   bool
-	}{{nil, 304, true}, {testweb.Status(404), 404, false}, {tdmFile(`[{"location": "/", "tdm-reservation": 1}]`), 200, true}} {
+	}{{nil, 304, true}, {testweb.Status(404), 404, false},
+		{tdmFile(`[{"location": "/", "tdm-reservation": 1}]`), 200, true}} {
 		time.Sleep(25 * time.Hour)
 		now := time.Now().Truncate(time.Second)
 		if test.answer != nil {
@@ -172,7 +176,8 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 
 // TestTDMCache: what is kept in memory of any number of files is bounded.
 func TestTDMCache(t *testing.T) {
-	big, err := consent.ParseTDMFile([]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`))
+	big, err := consent.ParseTDMFile(
+		[]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

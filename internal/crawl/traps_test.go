@@ -44,8 +44,9 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	case path == "/":
-		links = slices.Concat(e.ordinary, []string{"/list?n=0", "/calendar/" + time.Now().AddDate(1, 0, 0).Format("2006/01"),
-			"/mirror/a/b/", "/grow?x=1", "/same/", "/deep/0/", "/many?x=1"})
+		links = slices.Concat(e.ordinary,
+			[]string{"/list?n=0", "/calendar/" + time.Now().AddDate(1, 0, 0).Format("2006/01"),
+				"/mirror/a/b/", "/grow?x=1", "/same/", "/deep/0/", "/many?x=1"})
 	case strings.HasPrefix(path, "/docs/"):
 		for _, doc := range paths("/docs/", 40)[:5] {
 			links = append(links, doc+"?"+session, fmt.Sprintf("%s;jsessionid=%x", doc, n))
@@ -54,7 +55,8 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		links = []string{fmt.Sprintf("/list?n=%d", 2*n), fmt.Sprintf("/list?n=%d&order=up", 2*n+1)}
 	case strings.HasPrefix(path, "/calendar/"):
 		if month, err := time.Parse("2006/01", strings.TrimPrefix(path, "/calendar/")); err == nil {
-			links = []string{"/calendar/" + month.AddDate(0, 1, 0).Format("2006/01"), "/calendar/" + month.AddDate(8, 0, 0).Format("2006/01")}
+			links = []string{"/calendar/" + month.AddDate(0, 1, 0).Format("2006/01"),
+				"/calendar/" + month.AddDate(8, 0, 0).Format("2006/01")}
 		}
 	case strings.HasPrefix(path, "/mirror/"):
 		links = []string{"a/b/"}
@@ -185,7 +187,8 @@ func TestTrapIsNoWall(t *testing.T) {
 				}
 			}
 			pages := slices.Concat(months[:1], paths("/", 5), paths("/p/", 5), paths("/q/r/", 5))
-			web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", pages, routes)}})
+			web := testweb.Serve(t,
+				testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", pages, routes)}})
 			o := trapOptions(t, web)
 			o.Storage.MaxSameDigest = 0
 			began := time.Now()
@@ -241,7 +244,8 @@ func TestBudgetIsReported(t *testing.T) {
 		o.Frontier.HostBudget = 10
 		for range 2 {
 			sum := crawl(t, o, seedsOf(web, web.Sites())...)
-			if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" || p[0].URLs != 21 {
+			if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" ||
+				p[0].URLs != 21 {
 				t.Errorf("postponed %+v", p)
 			}
 			if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
@@ -275,7 +279,8 @@ func TestSeedPriority(t *testing.T) {
 		for _, q := range web.Requests().Pages().Host("a.test") {
 			order = append(order, q.Path)
 		}
-		if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" || order[n-1] != "/aa" {
+		if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" ||
+			order[n-1] != "/aa" {
 			t.Errorf("requested in the order %v", order)
 		}
 	})

@@ -16,11 +16,14 @@ func TestUnavailableAfter(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		until := func(at time.Time) http.Handler {
-			return testweb.Content("text/html", fmt.Appendf(nil, "<meta name=robots content='unavailable_after: %s'><p>until then", at.Format(time.RFC3339)))
+			return testweb.Content("text/html",
+				fmt.Appendf(nil, "<meta name=robots content='unavailable_after: %s'><p>until then",
+					at.Format(time.RFC3339)))
 		}
 		web := serve(testweb.Site{Host: "a.test", Handler: testweb.Routes{
 			"/robots.txt": testweb.Robots(""), "/": testweb.Page("all", "/over", "/soon", "/later"),
-			"/over": until(time.Now().Add(-time.Hour)), "/soon": until(time.Now().Add(500 * time.Millisecond)), "/later": until(time.Now().Add(time.Hour)),
+			"/over": until(time.Now().Add(-time.Hour)), "/soon": until(time.Now().Add(500 * time.Millisecond)),
+			"/later": until(time.Now().Add(time.Hour)),
 		}})
 		o := recrawling(t, web)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -43,7 +46,8 @@ func TestUnavailableAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		requested := web.Requests().Host("a.test").CountByPath()
-		if requested["a.test/over"] != 1 || requested["a.test/soon"] != 1 || requested["a.test/later"] < 4 || requested["a.test/"] < 3 {
+		if requested["a.test/over"] != 1 || requested["a.test/soon"] != 1 || requested["a.test/later"] < 4 ||
+			requested["a.test/"] < 3 {
 			t.Errorf("requested: %v", requested)
 		}
 	})

@@ -190,7 +190,8 @@ func (u *Union) mergePlan(marks map[string][]byte) (err error) {
 	}
 	marks[MarkPlan], err = recrawl.Of(marks[MarkPlan], func(add func(recrawl.History, recrawl.Importance)) error {
 		for n, d := range u.divisions {
-			if err := d.Hosts(0, func(id storage.HostID) error { return addPlanned(u.stores[n], id, add) }); err != nil {
+			if err := d.Hosts(0,
+				func(id storage.HostID) error { return addPlanned(u.stores[n], id, add) }); err != nil {
 				return err
 			}
 		}

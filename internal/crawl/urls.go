@@ -18,14 +18,15 @@ const MaxCheck = 1000
 
 // URLCheck says whether a URL may be requested now.
 type URLCheck struct {
-	URL      string    `json:"url"`
-	Scope    bool      `json:"in_scope"`
-	Robots   string    `json:"robots" enum:"allowed,disallowed,held,unknown"` // unknown: none of its origin is in force
-	Line     int       `json:"line,omitempty"`                                // of the robots.txt that gave the verdict
-	May      bool      `json:"may"`                                           // it may be requested now
-	Until    time.Time `json:"until,omitzero"`                                // when the robots verdict ends
-	Earliest time.Time `json:"earliest,omitzero"`                             // when its host may be; absent: now, or not known
-	Reason   string    `json:"reason,omitempty"`                              // why it may not be requested now
+	URL    string    `json:"url"`
+	Scope  bool      `json:"in_scope"`
+	Robots string    `json:"robots" enum:"allowed,disallowed,held,unknown"` // unknown: none of its origin is in force
+	Line   int       `json:"line,omitempty"`                                // of the robots.txt that gave the verdict
+	May    bool      `json:"may"`                                           // it may be requested now
+	Until  time.Time `json:"until,omitzero"`                                // when the robots verdict ends
+	// when its host may be; absent: now, or not known
+	Earliest time.Time `json:"earliest,omitzero"`
+	Reason   string    `json:"reason,omitempty"` // why it may not be requested now
 }
 
 // Check says of URLs whether they may be requested now: they are in scope, the robots.txt in force

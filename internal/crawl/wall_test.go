@@ -91,7 +91,8 @@ func throttles(kind string) bool { return kind == "rate-limit" || kind == "chall
 // checkAudit checks that the audit of a crawl finds nothing.
 func checkAudit(t *testing.T, o Options) {
 	t.Helper()
-	r, err := audit.Run(t.Context(), filepath.Join(o.DataDir, requestlog.DirName), audit.Options{Robots: o.Frontier.Robots})
+	r, err := audit.Run(t.Context(), filepath.Join(o.DataDir, requestlog.DirName),
+		audit.Options{Robots: o.Frontier.Robots})
 	if err != nil || r.Requests == 0 {
 		t.Errorf("the audit has %d requests: %v", r.Requests, err)
 	}
@@ -247,7 +248,8 @@ func TestNoWall(t *testing.T) {
 			routes[path] = answerWith(403)
 		}
 		all := append(append(slices.Clone(closed), "/challenged"), open...)
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
 		o := testOptions(t, web)
 		o.GiveUpAfter = 24 * time.Hour
 		o.Frontier.Politeness.Delay = time.Second
@@ -279,7 +281,8 @@ func TestWallBehindFirstPage(t *testing.T) {
 		w := newWallWeb(t, network)
 		pages := map[string]int{"many": 51, "few": 6}
 		for name, n := range pages {
-			w.add(t, name, zoo.Wall{Kind: "refusal", Pages: n, Sections: 2, Open: 1, FirstPage: true, Lasts: 25 * time.Minute})
+			w.add(t, name,
+				zoo.Wall{Kind: "refusal", Pages: n, Sections: 2, Open: 1, FirstPage: true, Lasts: 25 * time.Minute})
 		}
 		o := w.options(t)
 		o.Frontier.MaxAttempts = 1 // a wall uses up none
@@ -315,7 +318,8 @@ func TestFalseWallEnds(t *testing.T) {
 			all = append(all, path)
 		}
 		all = append(all, paths("/open/later/", 20)...)
-		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
+		web := testweb.Serve(t,
+			testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
 		o := testOptions(t, web)
 		o.GiveUpAfter = 24 * time.Hour
 		o.Frontier.Politeness.Delay = time.Second
@@ -323,7 +327,8 @@ func TestFalseWallEnds(t *testing.T) {
 		crawl(t, o, web.URL("a.test", "/"))
 		states := stored(t, o.DataDir)
 		for _, path := range append(open, paths("/open/later/", 20)...) {
-			if got := states[web.URL("a.test", path)]; got.State != storage.Fetched || got.At.Sub(began) > 3*time.Minute {
+			if got := states[web.URL("a.test", path)]; got.State != storage.Fetched ||
+				got.At.Sub(began) > 3*time.Minute {
 				t.Errorf("%s is %v after %v", path, got.State, got.At.Sub(began))
 			}
 		}
@@ -376,7 +381,8 @@ func TestRefusalNote(t *testing.T) {
 		{402, http.Header{"Crawler-Price": {long}}, "crawler-price: " + long[:240]},
 		{403, http.Header{"Crawler-Price": {"USD 0.01"}}, ""},
 		{451, http.Header{"Link": {`<https://a.test/>; rel="blocked-by"`}}, "blocked-by: https://a.test/"},
-		{451, http.Header{"Link": {`<https://b.test/>; rel=next, <https://a.test/x,y>; title="<"; rel="up Blocked-By"`}},
+		{451,
+			http.Header{"Link": {`<https://b.test/>; rel=next, <https://a.test/x,y>; title="<"; rel="up Blocked-By"`}},
 			"blocked-by: https://a.test/x,y"},
 		{451, http.Header{"Link": {`<https://a.test/>; rel="not-blocked-by", <<<>>>; rel`, "", "<"}}, ""},
 		{451, http.Header{"Link": {strings.Repeat("<>;rel=blocked-by,", 10_000)}},
@@ -393,7 +399,8 @@ func TestRefusalNote(t *testing.T) {
 func TestWallSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		refusing := site("a.test", "", []string{"/x", "/y"}, testweb.Routes{"/x": answerWith(403), "/y": answerWith(404)})
+		refusing := site("a.test", "", []string{"/x", "/y"},
+			testweb.Routes{"/x": answerWith(403), "/y": answerWith(404)})
 		web := serve(refusing)
 		o := testOptions(t, web)
 		crawl(t, o, web.URL("a.test", "/"))

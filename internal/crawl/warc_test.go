@@ -60,10 +60,12 @@ func checkArchive(t testing.TB, o Options) {
 	for u, outcome := range stored(t, o.DataDir) {
 		got := captures[u]
 		delete(captures, u)
-		final := slices.DeleteFunc(slices.Clone(got), func(e warc.Entry) bool { return e.Status != int(outcome.Status) })
+		final := slices.DeleteFunc(slices.Clone(got),
+			func(e warc.Entry) bool { return e.Status != int(outcome.Status) })
 		switch {
 		case requested(outcome) && outcome.Status != 0 && len(final) != 1:
-			t.Errorf("%s is %s with status %d, and there are %d records of that", u, outcome.State, outcome.Status, len(final))
+			t.Errorf("%s is %s with status %d, and there are %d records of that", u, outcome.State,
+				outcome.Status, len(final))
 		case outcome.State == storage.Queued && len(got) > 0:
 			t.Errorf("%s is queued, and there are records of it: %+v", u, got)
 		}
@@ -123,7 +125,8 @@ func TestArchive(t *testing.T) {
 		}
 		pages := []string{"/same1", "/chunked", "/moved", "/missing", "/signs"}
 		web := serve(site("a.test", "User-agent: *\nAllow: /\nDisallow: /no\n", append(pages, "/no"), routes),
-			site("b.test", "", nil, testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
+			site("b.test", "", nil,
+				testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
 		o := testOptions(t, web)
 		o.GiveUpAfter = 20 * time.Second
 		o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Outlinks = allFormats, 8<<10, true
@@ -163,14 +166,16 @@ func TestArchive(t *testing.T) {
 		}
 		facts := metadata(t, o.Archive.Dir)
 		for _, want := range []string{
-			"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n", "robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
+			"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n",
+			"robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
 			"preference: content-usage: train-ai=n\r\n", "seed: true\r\n",
 		} {
 			if !strings.Contains(facts[web.URL("a.test", "/signs")]+facts[web.URL("a.test", "/")], want) {
 				t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
 			}
 		}
-		if want := "outlink: " + web.URL("a.test", "/same1") + "\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
+		if want := "outlink: " + web.URL("a.test", "/same1") +
+			"\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
 			t.Errorf("the facts of the root do not have %q:\n%s", want, facts[web.URL("a.test", "/")])
 		}
 	})
@@ -231,7 +236,8 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 			checkArchive(t, o)
 		}
 		captures := archived(t, o.Archive.Dir)
-		for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit, "/three": warc.MimeRevisit} {
+		for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit,
+			"/three": warc.MimeRevisit} {
 			if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
 				t.Errorf("%s: %+v, want one of %s", path, got, want)
 			}
@@ -276,7 +282,8 @@ func TestArchiveInZstd(t *testing.T) {
 			t.Errorf("%d bodies in %v, want 1 in %v", bodies, got, want)
 		}
 		o.Archive.DictionaryFile = "warc_test.go"
-		if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), "warc_test.go") {
+		if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) ||
+			!strings.Contains(err.Error(), "warc_test.go") {
 			t.Errorf("a dictionary that is none: %v", err)
 		}
 	})
@@ -471,7 +478,8 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/", 3), nil))
 		o := testOptions(t, web)
-		o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL}, 200*time.Millisecond
+		o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL},
+			200*time.Millisecond
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		idle := func() bool {
 			open, err := filepath.Glob(filepath.Join(o.Archive.Dir, "*.open"))
@@ -480,11 +488,13 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 			}
 			return len(open) == 0
 		}
-		eventually(t, "all is fetched and no file is open", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
+		eventually(t, "all is fetched and no file is open",
+			func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
 		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "one page more, and no file is open", func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
+		eventually(t, "one page more, and no file is open",
+			func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
 		stop()
 		if n := len(outputLines(t, o.Archive.Dir)); n != 5 {
 			t.Errorf("%d lines of pages, want 5", n)

@@ -144,8 +144,9 @@ func (e *Engine) newWorker() *worker {
 		live:     e.live.Load,
 		hosts:    e.domainHosts,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts), recent: e.bodies,
-		marks: e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
+		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts),
+		recent: e.bodies,
+		marks:  e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
 	}
 }
 

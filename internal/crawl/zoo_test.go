@@ -25,50 +25,79 @@ func zooEnds() map[string][]string {
 	return map[string][]string{
 		"silent": {"failed header_timeout"}, "header-drips": {"failed header_timeout"},
 		"header-endless": {"failed header_too_large"}, "header-line-endless": {"failed header_too_large"},
-		"header-name-endless": {"failed bad_response", "failed header_too_large"}, "status-endless": {"failed header_too_large"},
-		"noise": {"failed bad_response"}, "interim-flood": {"failed bad_response"}, "interim-large": {"failed header_too_large"},
-		"switches-protocols": {"failed bad_response"}, "http-0.9": {"failed bad_response"}, "speaks-ssh": {"failed bad_response"},
-		"speaks-smtp": {"failed bad_response"}, "status-text": {"failed bad_response"}, "status-zero": {"failed bad_response"},
-		"status-large": {"failed bad_response"}, "status-999": {"failed status 999"}, "version-9": {"failed bad_response"},
-		"two-lengths": {"failed bad_response"}, "negative-length": {"failed bad_response"}, "length-overflow": {"failed bad_response"},
-		"unasked-304": {"failed bad_response"}, "unknown-transfer": {"failed bad_response"}, "nul-in-header": {"failed bad_response"}, "no-colon": {"failed bad_response"},
+		"header-name-endless": {"failed bad_response", "failed header_too_large"},
+		"status-endless":      {"failed header_too_large"},
+		"noise":               {"failed bad_response"}, "interim-flood": {"failed bad_response"},
+		"interim-large":      {"failed header_too_large"},
+		"switches-protocols": {"failed bad_response"}, "http-0.9": {"failed bad_response"},
+		"speaks-ssh":  {"failed bad_response"},
+		"speaks-smtp": {"failed bad_response"}, "status-text": {"failed bad_response"},
+		"status-zero":  {"failed bad_response"},
+		"status-large": {"failed bad_response"}, "status-999": {"failed status 999"},
+		"version-9":   {"failed bad_response"},
+		"two-lengths": {"failed bad_response"}, "negative-length": {"failed bad_response"},
+		"length-overflow": {"failed bad_response"},
+		"unasked-304":     {"failed bad_response"}, "unknown-transfer": {"failed bad_response"},
+		"nul-in-header": {"failed bad_response"}, "no-colon": {"failed bad_response"},
 		"closes-at-once": {"failed closed", "failed reset"}, "resets-at-once": {"failed reset", "failed closed"},
 		"closes-after-request": {"failed closed"}, "closes-in-header": {"failed closed"},
 		"resets-after-request": {"failed reset"}, "resets-in-header": {"failed reset"},
 
 		"body-stalls": {"failed body_timeout"}, "body-drips": {"failed body_timeout"},
-		"body-endless": {"fetched 200 cut"}, "body-endless-chunks": {"fetched 200 cut"}, "body-huge-length": {"fetched 200 cut"},
-		"body-short": {"failed incomplete_body"}, "body-long": {"fetched 200"}, "body-smuggled": {"fetched 200"}, "length-and-chunks": {"fetched 200"},
-		"chunk-half": {"failed incomplete_body"}, "chunk-last-missing": {"failed incomplete_body"}, "chunk-bad-length": {"failed incomplete_body"},
-		"chunk-huge-length": {"failed incomplete_body"}, "chunk-extensions": {"failed incomplete_body"}, "trailers-endless": {"failed incomplete_body"},
-		"resets-in-body": {"failed reset"}, "resets-in-large-body": {"failed reset"},
+		"body-endless": {"fetched 200 cut"}, "body-endless-chunks": {"fetched 200 cut"},
+		"body-huge-length": {"fetched 200 cut"},
+		"body-short":       {"failed incomplete_body"}, "body-long": {"fetched 200"}, "body-smuggled": {"fetched 200"},
+		"length-and-chunks": {"fetched 200"},
+		"chunk-half":        {"failed incomplete_body"}, "chunk-last-missing": {"failed incomplete_body"},
+		"chunk-bad-length":  {"failed incomplete_body"},
+		"chunk-huge-length": {"failed incomplete_body"}, "chunk-extensions": {"failed incomplete_body"},
+		"trailers-endless": {"failed incomplete_body"},
+		"resets-in-body":   {"failed reset"}, "resets-in-large-body": {"failed reset"},
 
-		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"fetched 200 cut"},
-		"zstd-large-window": {"failed bad_encoding"}, "three-codings": {"failed bad_encoding"}, "many-codings": {"failed bad_encoding"},
-		"unknown-coding": {"failed bad_encoding"}, "no-gzip": {"failed bad_encoding"}, "no-zstd": {"failed bad_encoding"},
-		"gzip-cut": {"failed bad_encoding"}, "gzip-bad-sum": {"failed bad_encoding"}, "gzip-then-noise": {"fetched 200"},
+		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"},
+		"gzip-in-gzip-bomb": {"fetched 200 cut"},
+		"zstd-large-window": {"failed bad_encoding"}, "three-codings": {"failed bad_encoding"},
+		"many-codings":   {"failed bad_encoding"},
+		"unknown-coding": {"failed bad_encoding"}, "no-gzip": {"failed bad_encoding"},
+		"no-zstd":  {"failed bad_encoding"},
+		"gzip-cut": {"failed bad_encoding"}, "gzip-bad-sum": {"failed bad_encoding"},
+		"gzip-then-noise":    {"fetched 200"},
 		"gzip-empty-members": {"failed bad_encoding"},
-		"wide-br":            {"failed bad_encoding"}, "hollow-zstd": {"failed bad_encoding"}, "hollow-zstd-skippable": {"failed bad_encoding"},
-		"hollow-zstd-blocks": {"failed bad_encoding"}, "hollow-zstd-in-deflate": {"failed bad_encoding"}, "hollow-gzip": {"failed bad_encoding"},
-		"hollow-gzip-in-deflate": {"failed bad_encoding"}, "hollow-deflate": {"failed bad_encoding"}, "hollow-br": {"failed bad_encoding"},
+		"wide-br":            {"failed bad_encoding"}, "hollow-zstd": {"failed bad_encoding"},
+		"hollow-zstd-skippable": {"failed bad_encoding"},
+		"hollow-zstd-blocks":    {"failed bad_encoding"}, "hollow-zstd-in-deflate": {"failed bad_encoding"},
+		"hollow-gzip":            {"failed bad_encoding"},
+		"hollow-gzip-in-deflate": {"failed bad_encoding"}, "hollow-deflate": {"failed bad_encoding"},
+		"hollow-br":        {"failed bad_encoding"},
 		"hollow-br-tables": {"failed bad_encoding"},
 
-		"redirects-to-itself": {"failed loop 302"}, "redirects-to-file": {"failed location 302"}, "redirects-to-gopher": {"failed location 302"},
-		"redirects-to-script": {"failed location 302"}, "redirects-nowhere": {"failed location 302"}, "redirects-to-no-url": {"failed location 302"},
-		"redirects-to-long-url": {"failed location 302"}, "redirects-to-private": {"redirected 302"}, "redirects-to-metadata": {"redirected 302"},
-		"redirects-to-mapped": {"redirected 302"}, "redirects-to-decimal": {"redirected 302"}, "redirect-chain": {"redirected 302"},
-		"redirect-loop": {"redirected 302"}, "redirect-grows": {"redirected 302"}, "redirect-with-endless-body": {"redirected 301 cut"},
-		"two-locations": {"failed location 302"},
+		"redirects-to-itself": {"failed loop 302"}, "redirects-to-file": {"failed location 302"},
+		"redirects-to-gopher": {"failed location 302"},
+		"redirects-to-script": {"failed location 302"}, "redirects-nowhere": {"failed location 302"},
+		"redirects-to-no-url":   {"failed location 302"},
+		"redirects-to-long-url": {"failed location 302"}, "redirects-to-private": {"redirected 302"},
+		"redirects-to-metadata": {"redirected 302"},
+		"redirects-to-mapped":   {"redirected 302"}, "redirects-to-decimal": {"redirected 302"},
+		"redirect-chain": {"redirected 302"},
+		"redirect-loop":  {"redirected 302"}, "redirect-grows": {"redirected 302"},
+		"redirect-with-endless-body": {"redirected 301 cut"},
+		"two-locations":              {"failed location 302"},
 
-		"tls-stalls": {"failed tls_timeout"}, "tls-closes": {"failed tls", "failed reset"}, "tls-resets": {"failed reset"}, "tls-is-http": {"failed tls"},
+		"tls-stalls": {"failed tls_timeout"}, "tls-closes": {"failed tls", "failed reset"},
+		"tls-resets": {"failed reset"}, "tls-is-http": {"failed tls"},
 		"tls-noise": {"failed tls", "failed reset"}, "tls-alert": {"failed tls"}, "tls-old": {"failed tls"},
-		"certificate-self-signed": {"failed certificate"}, "certificate-expired": {"failed certificate"}, "certificate-wrong-host": {"failed certificate"},
-		"h2-says-nothing": {"failed header_timeout"}, "h2-is-http1": {"failed bad_response", "failed closed"},
-		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed bad_response"}, "h2-goes-away": {"failed closed"},
-		"h2-status-65736": {"failed bad_response"}, "h2-status-word": {"failed bad_response"}, "h2-two-lengths": {"failed bad_response"},
-		"h2-header-large": {"failed header_too_large"}, "h2-header-endless": {"failed header_too_large"}, "h2-interim-flood": {"failed bad_response"},
-		"h2-unknown-frames": {"failed bad_response"}, "h2-settings-flood": {"failed bad_response"}, "h2-empty-content": {"failed bad_response"},
-		"tls-cut-body": {"fetched 200"}, // as everybody reads it: too many servers end so
+		"certificate-self-signed": {"failed certificate"}, "certificate-expired": {"failed certificate"},
+		"certificate-wrong-host": {"failed certificate"},
+		"h2-says-nothing":        {"failed header_timeout"}, "h2-is-http1": {"failed bad_response", "failed closed"},
+		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed bad_response"},
+		"h2-goes-away":    {"failed closed"},
+		"h2-status-65736": {"failed bad_response"}, "h2-status-word": {"failed bad_response"},
+		"h2-two-lengths":  {"failed bad_response"},
+		"h2-header-large": {"failed header_too_large"}, "h2-header-endless": {"failed header_too_large"},
+		"h2-interim-flood":  {"failed bad_response"},
+		"h2-unknown-frames": {"failed bad_response"}, "h2-settings-flood": {"failed bad_response"},
+		"h2-empty-content": {"failed bad_response"},
+		"tls-cut-body":     {"fetched 200"}, // as everybody reads it: too many servers end so
 	}
 }
 
@@ -109,7 +138,8 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	o.Frontier.MaxAttempts, o.Frontier.RetryDelay = 2, 20*time.Millisecond
 	o.Frontier.Politeness.PerIP = 256
 	o.Frontier.Politeness.Delay = 5 * time.Millisecond
-	o.Fetch.ConnectTimeout, o.Fetch.TLSTimeout, o.Fetch.HeaderTimeout, o.Fetch.BodyIdleTimeout = patience, patience, patience, patience
+	o.Fetch.ConnectTimeout, o.Fetch.TLSTimeout, o.Fetch.HeaderTimeout, o.Fetch.BodyIdleTimeout = patience, patience,
+		patience, patience
 	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20/zooShrink, &tls.Config{RootCAs: z.Roots()}
 	o.Fetch.CookieHosts = []fetch.HostPattern{"*"}
 	o.Fetch.DenyRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
@@ -156,7 +186,8 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 		}
 	}
 	if pick("speaks-ssh") && len(details) < 15 {
-		t.Errorf("%d faults of bad responses are told apart, want 15 at least: %q", len(details), slices.Collect(maps.Keys(details)))
+		t.Errorf("%d faults of bad responses are told apart, want 15 at least: %q", len(details),
+			slices.Collect(maps.Keys(details)))
 	}
 	if n := len(web.Requests().Pages()); n != 31 {
 		t.Errorf("the good host was requested %d pages, want 31", n)
@@ -194,7 +225,8 @@ func watchHeap() (most func() uint64) {
 	stop, result := make(chan struct{}), make(chan uint64)
 	go func() {
 		var peak uint64
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
+			{Name: "/memory/classes/heap/stacks:bytes"}}
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -254,8 +286,9 @@ func TestHeavyZoo(t *testing.T) {
 	o, all := visitZoo(t, z, nil, 30*time.Second, func(name string) bool { return !stalls(name) })
 
 	ends := map[string]string{
-		"http://10.1.2.3/": "failed blocked_address", "http://169.254.169.254/latest/meta-data/": "failed blocked_address",
-		"http://[::ffff:a01:203]/": "failed blocked_address",
+		"http://10.1.2.3/":                         "failed blocked_address",
+		"http://169.254.169.254/latest/meta-data/": "failed blocked_address",
+		"http://[::ffff:a01:203]/":                 "failed blocked_address",
 	}
 	chain, grown := seed(t, z.URL("redirect-chain")).URL.Origin(), seed(t, z.URL("redirect-grows")).URL.Origin()
 	for i := range 5 {
@@ -267,15 +300,21 @@ func TestHeavyZoo(t *testing.T) {
 	ends[chain.URL("/5").String()] = "failed redirects 302"
 	loop := seed(t, z.URL("redirect-loop")).URL.Origin()
 	ends[loop.URL("/a").String()], ends[loop.URL("/b").String()] = "redirected 302", "redirected 302"
-	for _, name := range []string{"links-100000", "attribute-10MB", "nested-100000", "nested-lists", "unclosed-formatting", "tables-in-tables", "attributes-20000",
-		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes", "refresh-to-itself", "xml-entities", "cookies",
-		"title-ends-at-bound", "tag-in-tag", "end-tags-deep-down", "rules-deep-down", "objects-then-misnesting", "attributes-then-end-tags", "attributes-then-attributes",
-		"bodies", "templates", "hosts-of-many-scripts", "numbers-in-paths", "directives", "feed-of-nothing", "sitemap-of-dates",
+	for _, name := range []string{"links-100000", "attribute-10MB", "nested-100000", "nested-lists",
+		"unclosed-formatting", "tables-in-tables", "attributes-20000",
+		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes",
+		"refresh-to-itself", "xml-entities", "cookies",
+		"title-ends-at-bound", "tag-in-tag", "end-tags-deep-down", "rules-deep-down", "objects-then-misnesting",
+		"attributes-then-end-tags", "attributes-then-attributes",
+		"bodies", "templates", "hosts-of-many-scripts", "numbers-in-paths", "directives", "feed-of-nothing",
+		"sitemap-of-dates",
 		"sitemap-tag-in-tag", "robots-of-wildcards"} {
 		ends[seed(t, z.URL(name)).URL.Origin().URL("/good").String()] = "fetched 200"
 	}
-	for _, name := range []string{"tls-answers-twice", "tls-answers-again", "tls-length-too-small", "h2-closes-at-second", "h2-refuses-second",
-		"h2-goes-away-at-second", "h2-unknown-frames-later", "h2-content-later"} { // no page is lost, and none is taken for another
+	for _, name := range []string{"tls-answers-twice", "tls-answers-again", "tls-length-too-small",
+		"h2-closes-at-second", "h2-refuses-second",
+		// no page is lost, and none is taken for another
+		"h2-goes-away-at-second", "h2-unknown-frames-later", "h2-content-later"} {
 		origin := seed(t, z.URL(name)).URL.Origin()
 		for i := range 20 {
 			ends[origin.URL(fmt.Sprintf("/%d", i)).String()] = "fetched 200"
@@ -307,7 +346,8 @@ func TestHeavyZoo(t *testing.T) {
 			t.Errorf("%s is %q (known: %v), want %q", u, ended(o, false), known, want)
 		}
 	}
-	for name, most := range map[string]int{"calendar": 40, "sessions": 3, "redirect-grows": 3, "base-elsewhere": 2, "sitemap-entities": 2} {
+	for name, most := range map[string]int{"calendar": 40, "sessions": 3, "redirect-grows": 3, "base-elsewhere": 2,
+		"sitemap-entities": 2} {
 		n := 0
 		for u := range all {
 			if strings.Contains(u, "//"+z.Host(name)+":") {
@@ -354,7 +394,8 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 		}
 		before := web.Served()
 		crawl(t, o, web.URL("rebind.test", "/later"))
-		if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got, false) != "failed blocked_address" {
+		if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got,
+			false) != "failed blocked_address" {
 			t.Errorf("%q", ended(got, false))
 		}
 		if web.Served() != before {
@@ -375,7 +416,8 @@ func TestLostConnectionsCostNothing(t *testing.T) {
 		o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
 		o.Frontier.Politeness.Delay = 5 * time.Millisecond
 		o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
-		names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice", "tls-length-too-small"}
+		names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice",
+			"tls-length-too-small"}
 		var seeds, hosts []string
 		for _, name := range names {
 			web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))

@@ -59,8 +59,9 @@ func zoo(t testing.TB, hang chan string) *testweb.Web {
 		web.SetHandler(host, routes)
 		switch host {
 		case "a.test":
-			routes["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private\nSitemap: " + web.URL("zebra.test",
-				"/map.xml"))
+			routes["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private\nSitemap: " +
+				web.URL("zebra.test",
+					"/map.xml"))
 		case "c.test":
 			routes["/robots.txt"] = testweb.Redirect(302, web.URL("www.zebra.test", "/robots.txt"))
 			routes["/0"] = testweb.Redirect(302, web.URL("zebra.test", "/redirected"))

@@ -15,10 +15,13 @@ import (
 // benchPage is a typical article page: navigation, paragraphs with links, lists, a table, scripts.
 func benchPage(paragraphs int) []byte {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("the crawler fetches one page of a host and waits as long as the host likes before it fetches again")
+	words := strings.Fields(
+		"the crawler fetches one page of a host and waits as long as the host likes before it fetches again")
 	var b strings.Builder
-	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>A page about pages</title>\n" +
-		"<link rel=\"stylesheet\" href=\"/style.css\"><link rel=canonical href=\"/page\"><script>if (1 < 2) { run('<b>'); }</script></head><body>\n<nav><ul>")
+	b.WriteString(
+		"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>A page about pages</title>\n" +
+			"<link rel=\"stylesheet\" href=\"/style.css\"><link rel=canonical href=\"/page\"><script>if (1 < 2) { " +
+			"run('<b>'); }</script></head><body>\n<nav><ul>")
 	for i := range 20 {
 		fmt.Fprintf(&b, "<li class=\"nav-item\"><a class=\"nav-link\" href=\"/section/%d\">Section %d</a></li>\n", i, i)
 	}
@@ -107,14 +110,16 @@ func BenchmarkSitemap(b *testing.B) {
 	var text strings.Builder
 	text.WriteString(urlset)
 	for i := range 50_000 {
-		fmt.Fprintf(&text, "<url><loc>https://example.com/article/%d/some-words-of-its-title</loc><lastmod>2026-11-20T10:00:00Z</lastmod><priority>0.8</priority></url>\n", i)
+		fmt.Fprintf(&text,
+			"<url><loc>https://example.com/article/%d/some-words-of-its-title</loc><lastmod>2026-11-20T10:00:00Z</lastmod><priority>0.8</priority></url>\n", i)
 	}
 	text.WriteString("</urlset>")
 	b.Run("urls=50000", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(text.Len()))
 		for b.Loop() {
-			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base, DefaultListOptions(),
+			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base,
+				DefaultListOptions(),
 				func(Item) error { return nil })
 			if err != nil || list.Items != 50_000 {
 				b.Fatal(err, list)

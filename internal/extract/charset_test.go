@@ -39,7 +39,8 @@ func TestCharset(t *testing.T) {
 	}
 	for name, text := range samples {
 		wide := strings.HasPrefix(name, "utf-16")
-		page := "<html><head><title>" + text + "</title></head><body><p>" + strings.Repeat(text+" ", 8) + "</body></html>"
+		page := "<html><head><title>" + text + "</title></head><body><p>" + strings.Repeat(text+" ", 8) +
+			"</body></html>"
 		t.Run(name+" by header", func(t *testing.T) {
 			check(t, encode(t, name, page), "text/html; charset="+strings.ToUpper(name), text)
 		})
@@ -48,7 +49,8 @@ func TestCharset(t *testing.T) {
 				return // a page in UTF-16 cannot say so in ASCII
 			}
 			check(t, encode(t, name, "<meta charset='"+name+"'>"+page), "text/html", text)
-			check(t, encode(t, name, `<META http-equiv=Content-Type CONTENT="text/html; CHARSET=`+name+`">`+page), "", text)
+			check(t,
+				encode(t, name, `<META http-equiv=Content-Type CONTENT="text/html; CHARSET=`+name+`">`+page), "", text)
 		})
 		t.Run(name+" by mark", func(t *testing.T) {
 			if strings.HasPrefix(name, "utf-") {
@@ -80,7 +82,8 @@ func check(t *testing.T, body []byte, contentType, want string) {
 func TestUTF8IsNotCopied(t *testing.T) {
 	for _, text := range []string{"<p>plain", "<p>" + russian} {
 		body := []byte(text)
-		for _, contentType := range []string{"", "text/html", "text/html; charset=utf-8", "text/html; charset=nonsense"} {
+		for _, contentType := range []string{"", "text/html", "text/html; charset=utf-8",
+			"text/html; charset=nonsense"} {
 			if got := toUTF8(body, contentType); &got[0] != &body[0] {
 				t.Errorf("%.10q as %q was copied", text, contentType)
 			}
@@ -94,7 +97,8 @@ func TestUTF8IsNotCopied(t *testing.T) {
 func TestCutUTF8(t *testing.T) {
 	body := []byte("<p>" + russian)
 	body = body[:bytes.LastIndexByte(body, '.')-1] // in the middle of a letter
-	if got := toUTF8(body, ""); !strings.HasPrefix(string(got), "<p>Поиск") || !strings.HasSuffix(string(got), "\ufffd") {
+	if got := toUTF8(body, ""); !strings.HasPrefix(string(got), "<p>Поиск") ||
+		!strings.HasSuffix(string(got), "\ufffd") {
 		t.Errorf("text %q", got)
 	}
 }

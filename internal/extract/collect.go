@@ -144,7 +144,8 @@ func noFollow(rel string) bool {
 		return false
 	}
 	for word := range strings.FieldsSeq(rel) {
-		if strings.EqualFold(word, "nofollow") || strings.EqualFold(word, "ugc") || strings.EqualFold(word, "sponsored") {
+		if strings.EqualFold(word, "nofollow") || strings.EqualFold(word, "ugc") ||
+			strings.EqualFold(word, "sponsored") {
 			return true
 		}
 	}

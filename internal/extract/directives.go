@@ -125,7 +125,8 @@ func (d *Directives) addMeta(name, content string, tokens []string) {
 // splitDirectives splits a list at its commas and semicolons, but not within a date such as "Wed,
 // 25 Jun 2025".
 func splitDirectives(list string) []string {
-	parts := strings.FieldsFunc(clip(list, maxDirectives*maxDirective), func(r rune) bool { return r == ',' || r == ';' })
+	parts := strings.FieldsFunc(clip(list, maxDirectives*maxDirective),
+		func(r rune) bool { return r == ',' || r == ';' })
 	for i := 0; i+1 < len(parts); i++ {
 		colon := strings.LastIndexByte(parts[i], ':')
 		if isWeekday(parts[i][colon+1:]) && strings.Contains(strings.ToLower(parts[i]), unavailableAfter) {

@@ -70,7 +70,8 @@ func FuzzHTML(f *testing.F) {
 			`</title>`,
 		`<meta http-equiv=refresh content="0;url=/x"><link rel=canonical href=/c>`, "\xff\xfe<\x00a\x00",
 		`<template><template></template><a href=x>`,
-		`<frameset><frame src=a></frameset>`, `<table><a href=b><svg><title>x</title></svg>`, `<html lang=a><html lang=b>`,
+		`<frameset><frame src=a></frameset>`, `<table><a href=b><svg><title>x</title></svg>`,
+		`<html lang=a><html lang=b>`,
 		"\x1b$B<a href=x>",
 	} {
 		f.Add([]byte(seed), "text/html", "nofollow")

@@ -19,7 +19,8 @@ func TestHostileDocuments(t *testing.T) {
 		links      int // at least
 	}{
 		{"100,000 nested tags", link + strings.Repeat("<div>", 100_000) + `<a href="/deep">`, 2},
-		{"100,000 nested spans, closed", link + strings.Repeat("<span>", 100_000) + strings.Repeat("</span>", 100_000), 1},
+		{"100,000 nested spans, closed", link + strings.Repeat("<span>", 100_000) +
+			strings.Repeat("</span>", 100_000), 1},
 		{"100,000 nested tables", link + strings.Repeat("<table><tr><td>", 100_000), 1},
 		{"100,000 nested formatting elements", link + count(100_000, "<b id=%d>"), 1},
 		{"reopened in every block", link + "<p>" + count(400, "<b id=%d>") + "</p>" + strings.Repeat("<p>x", huge/20),

@@ -30,10 +30,12 @@ func TestTreeConstructionInputs(t *testing.T) {
 		}
 		name, text := input[0], input[1]
 		agree(t, name+" "+text, []byte(text), false)
-		agree(t, name+" and more "+text, []byte(text+"<a href=/z>z</a><link rel=next href=/next><title>z</title>"), false)
+		agree(t, name+" and more "+text,
+			[]byte(text+"<a href=/z>z</a><link rel=next href=/next><title>z</title>"), false)
 		for _, probe := range []string{
 			"<img src=i%d>", "<iframe src=i%d></iframe>", "<title>t%d</title><base href=b%[1]d/><html lang=l%[1]d>",
-			"<meta name=robots content=d%d>", "<p>x<a href=p%d></a>", "</p><link rel=next href=n%d>", "<tr><td><a href=c%d>x</a>",
+			"<meta name=robots content=d%d>", "<p>x<a href=p%d></a>", "</p><link rel=next href=n%d>",
+			"<tr><td><a href=c%d>x</a>",
 		} {
 			probed := probedAfterTags(text, probe)
 			agree(t, name+" "+probed, []byte(probed), false)

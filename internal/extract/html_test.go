@@ -52,7 +52,8 @@ func TestLinks(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"relative forms", `<a href="x">1</a><a href="/y">2</a><a href="../z">3</a><a href="?q">4</a><a href="//other.test/o">5</a>`,
+		{"relative forms",
+			`<a href="x">1</a><a href="/y">2</a><a href="../z">3</a><a href="?q">4</a><a href="//other.test/o">5</a>`,
 			[]string{"anchor /dir/x", "anchor /y", "anchor /z", "anchor /dir/page?q", "anchor http://other.test/o"}},
 		{"every kind, in document order", `<link rel=canonical href=/c><link rel="next" href=/n><meta http-equiv=refresh content="3; url=/r">
 			<a href=/a></a><map><area href=/m></map><iframe src=/i></iframe>`,
@@ -60,18 +61,24 @@ func TestLinks(t *testing.T) {
 		{"frames", `<frameset><frame src=/one><frame src=/two></frameset>`, []string{"frame /one", "frame /two"}},
 		{"the same twice", `<a href=/a>1</a><a href="/a#part">2</a><area href=/a>`, []string{"anchor /a"}},
 		{"followed if one reference may be", `<a rel=nofollow href=/a></a><a href=/a></a>`, []string{"anchor /a"}},
-		{"nofollow words", `<a rel="NoFollow" href=/a></a><a rel="x ugc" href=/b></a><a rel=sponsored href=/c></a><a rel=noopener href=/d></a>`,
+		{"nofollow words",
+			`<a rel="NoFollow" href=/a></a><a rel="x ugc" href=/b></a><a rel=sponsored href=/c></a><a rel=noopener href=/d></a>`,
 			[]string{"anchor /a nofollow", "anchor /b nofollow", "anchor /c nofollow", "anchor /d"}},
 		{"into the document itself", `<a href="#x"></a><a href=""></a><a name=x></a>`, []string{}},
 		{"white space and entities", "<a href=\" \n/a?x=1&amp;y=2\t\"></a>", []string{"anchor /a?x=1&y=2"}},
 		{"base", `<base href="http://site.test/b/"><a href=x></a>`, []string{"anchor /b/x"}},
-		{"only the first base", `<base target=_top><base href=/b/><base href=/c/><a href=x></a>`, []string{"anchor /b/x"}},
+		{"only the first base", `<base target=_top><base href=/b/><base href=/c/><a href=x></a>`,
+			[]string{"anchor /b/x"}},
 		{"base behind links", `<a href=x></a><base href=/b/><a href=y></a>`, []string{"anchor /b/x", "anchor /b/y"}},
 		{"base that is no URL", `<base href="mailto:x"><a href=x></a>`, []string{"anchor /dir/x"}},
-		{"template is inert", `<template><a href=/t></a></template><template shadowrootmode=open><a href=/s></a></template><a href=/a></a>`,
+		{"template is inert",
+			`<template><a href=/t></a></template><template shadowrootmode=open><a href=/s></a></template><a href=/a></a>`,
 			[]string{"anchor /s", "anchor /a"}},
-		{"comments and scripts have none", `<!-- <a href=/c></a> --><script>"<a href=/s></a>"</script><textarea><a href=/t></a></textarea>`, []string{}},
-		{"not every link element", `<link rel=stylesheet href=/s><link rel="alternate stylesheet" href=/t><link rel=icon href=/i><link rel=prev href=/p>`,
+		{"comments and scripts have none",
+			`<!-- <a href=/c></a> --><script>"<a href=/s></a>"</script><textarea><a href=/t></a></textarea>`,
+			[]string{}},
+		{"not every link element",
+			`<link rel=stylesheet href=/s><link rel="alternate stylesheet" href=/t><link rel=icon href=/i><link rel=prev href=/p>`,
 			[]string{"link /p"}},
 		{"upper case", `<A HREF="/A">x</A>`, []string{"anchor /A"}},
 		{"broken markup", `<a href=/a<b>x</a></p></div><table><a href="/t">`, []string{"anchor /a%3Cb", "anchor /t"}},
@@ -145,7 +152,8 @@ func TestTitle(t *testing.T) {
 func TestRefreshTarget(t *testing.T) {
 	for content, want := range map[string]string{
 		"0;url=/x": "/x", "5; URL = '/x'": "/x", `3,url="/x" y`: "/x", "0;/x": "/x", "0 /x": "/x", "1.5; url=/x": "/x",
-		"5": "", "": "", "url=/x": "", "x;url=/x": "", "5;": "", "5; url=": "", "0x": "", "; url=/x": "", "3; url='/x": "/x",
+		"5": "", "": "", "url=/x": "", "x;url=/x": "", "5;": "", "5; url=": "", "0x": "", "; url=/x": "",
+		"3; url='/x": "/x",
 	} {
 		if got := refreshTarget(content); got != want {
 			t.Errorf("%q: %q, want %q", content, got, want)

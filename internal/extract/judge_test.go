@@ -169,11 +169,14 @@ func judgedSeeds() []string {
 		`<table><tr><td><a href=1><tr><td><a href=2></table><a href=3>`, `<table><a href=1><tr><td><a href=2></table>`,
 		`<select><a href=1><option><a href=2></select><a href=3>`, `<select><input src=i type=image><a href=1>`,
 		`<object><select><math></object><base href=20>`, `<p><select></p><a href=1></select><a href=2>`,
-		`<noscript><a href=1></noscript>`, `<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
+		`<noscript><a href=1></noscript>`,
+		`<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
 		`</head><noscript><iframe src=1></iframe></noscript>`, `<html lang=a><html lang=b>`, `<p><html lang=b>`,
 		`<textarea><a href=1></textarea><xmp><a href=2></xmp><noembed><a href=3></noembed><plaintext><a href=4>`,
-		`<x-y><table><table></table><svg></x-y><base href=12>`, `<table><tr><td><table><tr><td><a href=1></table></table>`,
-		`<image src=1>`, `<svg><image src=1 /><title>x</title></svg>`, `<form action=1><form action=2></form><form action=3>`, `<a href=1 href=2>`,
+		`<x-y><table><table></table><svg></x-y><base href=12>`,
+		`<table><tr><td><table><tr><td><a href=1></table></table>`,
+		`<image src=1>`, `<svg><image src=1 /><title>x</title></svg>`,
+		`<form action=1><form action=2></form><form action=3>`, `<a href=1 href=2>`,
 		`<ruby><rt><a href=1><rp><rb>`,
 		`<object data=1><a href=1></object></a>`, `<button><a href=1><button><a href=2>`, `</p><a href=1></br>`,
 		`<h1><a href=1><h2><a href=2></h1><a href=3>`,
@@ -183,10 +186,13 @@ func judgedSeeds() []string {
 
 // generated makes a document. Each byte chooses a tag or a text.
 func generated(choices []byte) []byte {
-	names := strings.Fields("a b i font nobr p div span li ul ol dl dd dt h1 h2 table tbody thead tr td th caption col " +
-		"colgroup form input select option optgroup button object applet template noscript svg math desc foreignObject " +
-		"title mi annotation-xml script style textarea iframe frameset frame head body html base link meta img hr br " +
-		"ruby rb rt rtc pre center address main x-y area video source image")
+	names := strings.Fields(
+		"a b i font nobr p div span li ul ol dl dd dt h1 h2 table tbody thead tr td th caption col " +
+			"colgroup form input select option optgroup button object applet template noscript svg math desc " +
+			"foreignObject " +
+			"title mi annotation-xml script style textarea iframe frameset frame head body html base link meta " +
+			"img hr br " +
+			"ruby rb rt rtc pre center address main x-y area video source image")
 	attributes := []string{"", " href=%d", " src=%d action=%[1]d", " name=robots content=d%d rel=next lang=l%[1]d",
 		" shadowrootmode=open", " href=%d rel=nofollow /"}
 	var b strings.Builder
@@ -258,7 +264,8 @@ func longRawTexts() (all []string) {
 		"<!-", "</scr", "\x00", "&lt;/script>",
 	}
 	const after = "<a href=2></script><a href=3></style><a href=4>--></script><a href=5><title>t</title>"
-	for _, name := range []string{"<script>", "<style>", "<svg><style>", "<svg><script>", "<template><script>", "<script/>",
+	for _, name := range []string{"<script>", "<style>", "<svg><style>", "<svg><script>", "<template><script>",
+		"<script/>",
 		"<noscript><style>", "<textarea>", "<script " + strings.Repeat("a", 20_000) + ">"} {
 		for _, first := range []string{"", "<", "</scriptx>", "<!--", "<!--<script>"} {
 			for i, second := range parts {

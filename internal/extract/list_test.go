@@ -67,11 +67,15 @@ func TestSitemap(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"everything there is", urlset + `<url><loc>http://site.test/a</loc><lastmod>2025-03-01</lastmod><changefreq>Daily</changefreq><priority>0.8</priority></url></urlset>`,
+		{"everything there is",
+			urlset +
+				`<url><loc>http://site.test/a</loc><lastmod>2025-03-01</lastmod><changefreq>Daily</changefreq><priority>0.8</priority></url></urlset>`,
 			[]string{"page /a 2025-03-01T00:00:00Z daily 0.8"}},
-		{"nothing but the URL", urlset + "<url>\n <loc>\n http://site.test/a </loc></url><url><loc>/b</loc></url></urlset>",
+		{"nothing but the URL",
+			urlset + "<url>\n <loc>\n http://site.test/a </loc></url><url><loc>/b</loc></url></urlset>",
 			[]string{"page /a", "page /b"}},
-		{"entities", urlset + `<url><loc>http://site.test/?a=1&amp;b=&#50;&#x33;</loc></url>`, []string{"page /?a=1&b=23"}},
+		{"entities", urlset + `<url><loc>http://site.test/?a=1&amp;b=&#50;&#x33;</loc></url>`,
+			[]string{"page /?a=1&b=23"}},
 		{"an & that nobody escaped", urlset + `<url><loc>http://site.test/?a=1&copy=2&lt</loc></url>`,
 			[]string{"page /?a=1&copy=2&lt"}},
 		{"CDATA", urlset + `<url><loc><![CDATA[http://site.test/?a&amp;b]]></loc></url>`, []string{"page /?a&amp;b"}},
@@ -79,20 +83,29 @@ func TestSitemap(t *testing.T) {
 			[]string{"page /a 2024-01-01T00:00:00Z"}},
 		{"images and videos are not included", urlset + `<url><image:image><image:loc>/i.png</image:loc></image:image><loc>/a</loc>
 			<video:video><video:content_loc>/v.mp4</video:content_loc></video:video></url>`, []string{"page /a"}},
-		{"the page that plays a video", urlset + `<url><loc>/a</loc><video:video><video:player_loc>/play</video:player_loc></video:video></url>`,
+		{"the page that plays a video",
+			urlset + `<url><loc>/a</loc><video:video><video:player_loc>/play</video:player_loc></video:video></url>`,
 			[]string{"page /a", "alternate /play"}},
-		{"languages", urlset + `<url><loc>/en</loc><xhtml:link rel="alternate" hreflang="de" href="/de"/><xhtml:link rel="alternate" hreflang="fr" href="/fr?a&amp;b"/></url>`,
+		{"languages",
+			urlset +
+				`<url><loc>/en</loc><xhtml:link rel="alternate" hreflang="de" href="/de"/><xhtml:link rel="alternate" hreflang="fr" href="/fr?a&amp;b"/></url>`,
 			[]string{"page /en", "alternate /de", "alternate /fr?a&b"}},
-		{"news", urlset + `<url><loc>/n</loc><news:news><news:title>T</news:title><news:publication_date>2025-05-05T10:00:00+02:00</news:publication_date></news:news></url>`,
+		{"news",
+			urlset +
+				`<url><loc>/n</loc><news:news><news:title>T</news:title><news:publication_date>2025-05-05T10:00:00+02:00</news:publication_date></news:news></url>`,
 			[]string{"page /n 2025-05-05T08:00:00Z"}},
-		{"an index", `<sitemapindex><sitemap><loc>/one.xml</loc><lastmod>2025-01-02</lastmod></sitemap><sitemap><loc>/two.xml.gz</loc></sitemap></sitemapindex>`,
+		{"an index",
+			`<sitemapindex><sitemap><loc>/one.xml</loc><lastmod>2025-01-02</lastmod></sitemap><sitemap><loc>/two.xml.gz</loc></sitemap></sitemapindex>`,
 			[]string{"sitemap /one.xml 2025-01-02T00:00:00Z", "sitemap /two.xml.gz"}},
-		{"elements left open", urlset + `<url><loc>/a<url><loc>/b</loc><url><loc>/c</loc>`, []string{"page /b", "page /c"}},
+		{"elements left open", urlset + `<url><loc>/a<url><loc>/b</loc><url><loc>/c</loc>`,
+			[]string{"page /b", "page /c"}},
 		{"nonsense values", urlset + `<url><loc>/a</loc><lastmod>yesterday</lastmod><changefreq>often</changefreq><priority>NaN</priority></url>
 			<url><loc>/b</loc><priority>17</priority></url><url><loc>/c</loc><priority>-1</priority></url>`, []string{"page /a", "page /b 1.0", "page /c 0.0"}},
 		{"no URLs", urlset + `<url><loc>mailto:a@b</loc></url><url><loc></loc></url><url></url>`, []string{}},
-		{"after a message", "Warning: cannot connect\n" + urlset + `<url><loc>/a</loc></url></urlset>`, []string{"page /a"}},
-		{"comments and a document type", `<!DOCTYPE urlset [ <!ENTITY x "y"> ]><!-- <url><loc>/no</loc></url> --><urlset><url><!-- --><loc>/a</loc></url></urlset>`, []string{"page /a"}},
+		{"after a message", "Warning: cannot connect\n" + urlset + `<url><loc>/a</loc></url></urlset>`,
+			[]string{"page /a"}},
+		{"comments and a document type",
+			`<!DOCTYPE urlset [ <!ENTITY x "y"> ]><!-- <url><loc>/no</loc></url> --><urlset><url><!-- --><loc>/a</loc></url></urlset>`, []string{"page /a"}},
 		{"text", "\ufeffhttp://site.test/a\r\n\r\n  HTTPS://other.test/b \n# no\nmailto:x@y\nhttp://site.test/c",
 			[]string{"page /a", "page https://other.test/b", "page /c"}},
 	}
@@ -132,8 +145,10 @@ func TestFeeds(t *testing.T) {
 		{"Atom", `<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title><link rel="self" href="/self"/><link href="/home"/><link rel="next" href="/feed?page=2"/>
 			<entry><link rel="alternate" href="/1"/><link rel="edit" href="/no"/><updated>2025-03-01T10:00:00Z</updated><published>2024-01-01T00:00:00Z</published></entry>
 			<entry><link href="/2"/><link href="/2.pdf" rel="alternate"/><content type="xhtml"><div><link href="/no"/><entry></entry></div></content></entry></feed>`,
-			"T", []string{"page /home", "next /feed?page=2", "page /1 2025-03-01T10:00:00Z", "page /2", "alternate /2.pdf"}},
-		{"xml:base", `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://site.test/b/"><entry xml:base="c/"><link href="1"/></entry><entry><link xml:base="/d/" href="2"/></entry></feed>`,
+			"T",
+			[]string{"page /home", "next /feed?page=2", "page /1 2025-03-01T10:00:00Z", "page /2", "alternate /2.pdf"}},
+		{"xml:base",
+			`<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://site.test/b/"><entry xml:base="c/"><link href="1"/></entry><entry><link xml:base="/d/" href="2"/></entry></feed>`,
 			"", []string{"page /b/c/1", "page /d/2"}},
 		{"RSS 1.0", `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"><channel><title>T</title><link>/home</link></channel>
 			<item rdf:about="/1"><link>/1</link><dc:date>2025-03-01</dc:date></item></rdf:RDF>`, "T", []string{"page /home", "page /1 2025-03-01T00:00:00Z"}},
@@ -179,7 +194,8 @@ func TestSniffList(t *testing.T) {
 		{"http://site.test/\n", false, NotAList}, {"http://site.test/\n", true, ListText},
 		{"http://site.test/ is a site", true, NotAList}, {"", true, NotAList}, {"<", true, NotAList},
 		{"<!--", true, NotAList}, {"{}", true, NotAList},
-		{"\x1f\x8b broken", true, NotAList}, {zipped(t, urlset), false, ListSitemap}, {zipped(t, "text"), false, NotAList},
+		{"\x1f\x8b broken", true, NotAList}, {zipped(t, urlset), false, ListSitemap},
+		{zipped(t, "text"), false, NotAList},
 	}
 	for _, tt := range tests {
 		if got := SniffList("", []byte(tt.text), tt.announced); got != tt.want {
@@ -194,7 +210,8 @@ func TestListEncodings(t *testing.T) {
 		t.Errorf("iso-8859-1: %q", got)
 	}
 	wide := "\xff\xfe"
-	for _, unit := range utf16.Encode([]rune(`<?xml version="1.0" encoding="utf-16"?><urlset><url><loc>/ü</loc></url></urlset>`)) {
+	for _, unit := range utf16.Encode(
+		[]rune(`<?xml version="1.0" encoding="utf-16"?><urlset><url><loc>/ü</loc></url></urlset>`)) {
 		wide += string([]byte{byte(unit), byte(unit >> 8)})
 	}
 	if _, got := readAll(t, wide, DefaultListOptions()); !slices.Equal(got, []string{"page /%C3%BC"}) {
@@ -208,9 +225,10 @@ func TestDates(t *testing.T) {
 		"2025-03-04T05:06Z":         "2025-03-04T05:06:00Z",
 		"2025-03-04T05:06:07+01:00": "2025-03-04T04:06:07Z", "2025-03-04T05:06:07.89Z": "2025-03-04T05:06:07.89Z",
 		"2025-03-04 05:06:07":            "2025-03-04T05:06:07Z",
-		"Tue, 4 Mar 2025 05:06:07 +0100": "2025-03-04T04:06:07Z", "Tue, 04 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z",
-		"4 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z",
-		"":                        "", "now": "", "0001-01-01": "", "2025-13-01": "",
+		"Tue, 4 Mar 2025 05:06:07 +0100": "2025-03-04T04:06:07Z",
+		"Tue, 04 Mar 2025 05:06:07 GMT":  "2025-03-04T05:06:07Z",
+		"4 Mar 2025 05:06:07 GMT":        "2025-03-04T05:06:07Z",
+		"":                               "", "now": "", "0001-01-01": "", "2025-13-01": "",
 	} {
 		got := ""
 		if at := parseDate(text); !at.IsZero() {
@@ -260,7 +278,8 @@ func TestListsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := *r
-			list, err := ReadList(&r, ListSitemap, "", mustParse(t, "http://site.test/"), o, func(Item) error { return nil })
+			list, err := ReadList(&r, ListSitemap, "", mustParse(t, "http://site.test/"), o,
+				func(Item) error { return nil })
 			if err != nil || !list.Truncated || list.Items > o.MaxItems {
 				t.Errorf("%v, %+v", err, list)
 			}
@@ -340,9 +359,11 @@ func fuzzList(f *testing.F, kinds []ListKind, seeds ...string) {
 
 func FuzzSitemap(f *testing.F) {
 	fuzzList(f, []ListKind{ListSitemap, ListIndex, ListText},
-		urlset+`<url><loc>http://site.test/a&amp;b</loc><lastmod>2025-03-01</lastmod><changefreq>daily</changefreq><priority>0.8</priority></url></urlset>`,
+		urlset+
+			`<url><loc>http://site.test/a&amp;b</loc><lastmod>2025-03-01</lastmod><changefreq>daily</changefreq><priority>0.8</priority></url></urlset>`,
 		`<sitemapindex><sitemap><loc><![CDATA[/one.xml]]></loc></sitemap>`, "http://site.test/a\nhttp://site.test/b",
-		urlset+`<url><image:image><image:loc>i</image:loc></image:image><xhtml:link rel=alternate href=x /><news:news><news:publication_date>2025`)
+		urlset+
+			`<url><image:image><image:loc>i</image:loc></image:image><xhtml:link rel=alternate href=x /><news:news><news:publication_date>2025`)
 }
 
 func FuzzFeed(f *testing.F) {

@@ -23,7 +23,8 @@ func TestMediaAndForms(t *testing.T) {
 		var got []string
 		for _, l := range p.Links {
 			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
-			if form := strings.Contains("/search /plain", got[len(got)-1]); l.Kind != Media && !form || form && l.Kind != Form {
+			if form := strings.Contains("/search /plain", got[len(got)-1]); l.Kind != Media && !form ||
+				form && l.Kind != Form {
 				t.Errorf("%s: %v is a %v", name, l.URL, l.Kind)
 			}
 		}
@@ -44,7 +45,8 @@ func TestSrcset(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		o.Media = true
-		p, err := HTML([]byte(`<img srcset="`+srcset+`">`), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
+		p, err := HTML([]byte(`<img srcset="`+srcset+`">`), typed("text/html"),
+			mustParse(t, "http://site.test/"), nil, o)
 		if err != nil {
 			t.Fatal(err)
 		}

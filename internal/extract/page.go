@@ -26,7 +26,8 @@ const (
 
 // String returns the name of the kind, such as "anchor".
 func (k Kind) String() string {
-	names := [...]string{"anchor", "area", "frame", "iframe", "link", "canonical", "refresh", "sitemap", "form", "media"}
+	names := [...]string{"anchor", "area", "frame", "iframe", "link", "canonical", "refresh", "sitemap",
+		"form", "media"}
 	if int(k) < len(names) {
 		return names[k]
 	}

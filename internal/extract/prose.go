@@ -241,7 +241,8 @@ func gapAround(a atom.Atom) gap {
 func isUnseen(a atom.Atom, attrs []html.Attribute) bool {
 	switch a {
 	case atom.Script, atom.Style, atom.Noscript, atom.Noframes, atom.Noembed, atom.Title, atom.Template, atom.Iframe,
-		atom.Svg, atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea,
+		atom.Svg, atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist,
+		atom.Textarea,
 		atom.Button:
 		return true
 	}

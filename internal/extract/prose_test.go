@@ -20,12 +20,19 @@ func readText(t testing.TB, text string, maxText int) Page {
 
 func TestText(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"words and blocks", "<p>One <b>bo</b>ld\n word</p>and<br>more<ul><li>a<li>b</ul>", "One bold word\nand\nmore\na\nb"},
+		{"words and blocks", "<p>One <b>bo</b>ld\n word</p>and<br>more<ul><li>a<li>b</ul>",
+			"One bold word\nand\nmore\na\nb"},
 		{"cells stay on a line", "<table><tr><td>a<td>b<tr><td>c</table>", "a b\nc"},
-		{"what nobody sees", "<title>t</title><script>s</script><style>s</style><p><noscript>n</noscript><p hidden>h</p><p style='Display : none'>d</p>" +
-			"<p aria-hidden=true>x</p><template>t</template><textarea>t</textarea><select><option>o</select><svg><text>v</text></svg><p>seen", "seen"},
-		{"what is around the text", "<header>top</header><nav>menu<nav>sub</nav>menu</nav><div role=banner>ad<div>ad</div>ad</div><p>text</p><aside>side</aside><footer>end</footer>", "text"},
-		{"a section's own header", "<article><header>Heading</header><p>text</p><footer>by me</footer></article><footer>end</footer>", "Heading\ntext\nby me"},
+		{"what nobody sees",
+			"<title>t</title><script>s</script><style>s</style><p><noscript>n</noscript><p hidden>h</p><p " +
+				"style='Display : none'>d</p>" +
+				"<p aria-hidden=true>x</p><template>t</template><textarea>t</textarea><select><option>o</select><svg><text>v</text></svg><p>seen", "seen"},
+		{"what is around the text",
+			"<header>top</header><nav>menu<nav>sub</nav>menu</nav><div " +
+				"role=banner>ad<div>ad</div>ad</div><p>text</p><aside>side</aside><footer>end</footer>", "text"},
+		{"a section's own header",
+			"<article><header>Heading</header><p>text</p><footer>by me</footer></article><footer>end</footer>",
+			"Heading\ntext\nby me"},
 		{"main is all that counts", "<div>before</div><main><header>Heading</header>text</main><div>after</div>",
 			"Heading\ntext"},
 		{"main by its role", "<div>before</div><div role=main>a<div>b</div>c</div><div>after</div>", "a\nb\nc"},

@@ -302,7 +302,8 @@ func (d *ruled) text(root *html.Node, most int, nodes *int) string {
 				break
 			}
 			w.enter(n)
-			if n != root && (d.ignored[n] || n.DataAtom == atom.Script || n.DataAtom == atom.Style) || n.FirstChild == nil {
+			if n != root && (d.ignored[n] || n.DataAtom == atom.Script || n.DataAtom == atom.Style) ||
+				n.FirstChild == nil {
 				break
 			}
 			n = n.FirstChild

@@ -65,7 +65,8 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 			if got := strings.Join(show(p), ", "); got != tt.want || p.Text != tt.text {
 				t.Errorf("links %s\nwant  %s\ntext %q\nwant %q", got, tt.want, p.Text, tt.text)
 			}
-			if p.Canonical.String() != "http://site.test/b/c" || p.Title != "An article" || p.Language != "en" || !p.Whole {
+			if p.Canonical.String() != "http://site.test/b/c" || p.Title != "An article" ||
+				p.Language != "en" || !p.Whole {
 				t.Errorf("%+v", p)
 			}
 		})

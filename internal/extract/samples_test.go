@@ -11,14 +11,26 @@ import (
 // samples are the contents of the files of testdata/charset: language, title, which is also the
 // path of the link, and text. Encoders that are unrelated to those of the tests wrote the files.
 var samples = map[string]struct{ language, title, text string }{
-	"utf-8":        {"cs", "Příliš žluťoučký kůň", "Robot čeká tak dlouho, jak si hostitel přeje, a teprve potom se zeptá na další stránku. Šedá ťuhýk ďábel ňouma."},
-	"utf-16le":     {"ru", "Вежливый робот", "Робот ждёт столько, сколько хочет сервер, и только потом просит следующую страницу."},
-	"windows-1252": {"fr", "Un robot poli", "Le robot attend aussi longtemps que l’hôte le souhaite — puis il demande la page suivante. Noël, forêt, garçon, œuvre, 5 €."},
-	"iso-8859-2":   {"pl", "Uprzejmy robot", "Robot czeka tak długo, jak życzy sobie gospodarz, i dopiero potem prosi o następną stronę. Zażółć gęślą jaźń."},
-	"iso-8859-7":   {"el", "Ευγενικό ρομπότ", "Το ρομπότ περιμένει όσο θέλει ο διακομιστής και μετά ζητά την επόμενη σελίδα. Η γλώσσα είναι ελληνική."},
-	"iso-8859-9":   {"tr", "Kibar robot", "Robot, sunucunun istediği kadar bekler ve ancak ondan sonra bir sonraki sayfayı ister. Işığın gölgesi, çöl, şeker, ağaç."},
-	"windows-1251": {"bg", "Учтив робот", "Роботът чака толкова, колкото иска сървърът, и едва тогава пита за следващата страница."},
-	"koi8-r":       {"ru", "Терпеливый робот", "Робот не спешит: между двумя запросами проходит столько времени, сколько просит владелец сайта."},
+	"utf-8": {"cs", "Příliš žluťoučký kůň",
+		"Robot čeká tak dlouho, jak si hostitel přeje, a teprve potom se zeptá na další stránku. Šedá ťuhýk ďábel " +
+			"ňouma."},
+	"utf-16le": {"ru", "Вежливый робот",
+		"Робот ждёт столько, сколько хочет сервер, и только потом просит следующую страницу."},
+	"windows-1252": {"fr", "Un robot poli",
+		"Le robot attend aussi longtemps que l’hôte le souhaite — puis il demande la page suivante. Noël, forêt, " +
+			"garçon, œuvre, 5 €."},
+	"iso-8859-2": {"pl", "Uprzejmy robot",
+		"Robot czeka tak długo, jak życzy sobie gospodarz, i dopiero potem prosi o następną stronę. Zażółć gęślą " +
+			"jaźń."},
+	"iso-8859-7": {"el", "Ευγενικό ρομπότ",
+		"Το ρομπότ περιμένει όσο θέλει ο διακομιστής και μετά ζητά την επόμενη σελίδα. Η γλώσσα είναι ελληνική."},
+	"iso-8859-9": {"tr", "Kibar robot",
+		"Robot, sunucunun istediği kadar bekler ve ancak ondan sonra bir sonraki sayfayı ister. Işığın gölgesi, çöl, " +
+			"şeker, ağaç."},
+	"windows-1251": {"bg", "Учтив робот",
+		"Роботът чака толкова, колкото иска сървърът, и едва тогава пита за следващата страница."},
+	"koi8-r": {"ru", "Терпеливый робот",
+		"Робот не спешит: между двумя запросами проходит столько времени, сколько просит владелец сайта."},
 	"windows-1255": {"he", "רובוט מנומס", "הרובוט ממתין כמה שהשרת רוצה, ורק אחר כך מבקש את הדף הבא."},
 	"windows-1256": {"ar", "روبوت مهذب", "ينتظر الروبوت ما يشاء الخادم ثم يطلب الصفحة التالية."},
 	"shift_jis":    {"ja", "礼儀正しいロボット", "ロボットはサーバーが望むだけ待ち、それから次のページを求めます。表示とソの文字も読めます。"},
@@ -44,13 +56,15 @@ func TestCharsetSamples(t *testing.T) {
 		for how, p := range map[string]Page{
 			"by itself":     sample(t, body, "text/html"),
 			"by its header": sample(t, undeclared, "text/html; charset="+name),
-			"by its header only": sample(t, []byte(strings.Replace(string(body), "charset=\""+name, "charset=\"x-unknown", 1)),
+			"by its header only": sample(t,
+				[]byte(strings.Replace(string(body), "charset=\""+name, "charset=\"x-unknown", 1)),
 				"TEXT/HTML; Charset=\""+strings.ToUpper(name)+"\""),
 		} {
 			link := "http://a.test/" + url.PathEscape(want.title)
 			if p.Language != want.language || p.Title != want.title || p.Text != want.text+"\n"+want.title ||
 				len(p.Links) != 1 || p.Links[0].URL.String() != link {
-				t.Errorf("%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language, p.Title, p.Text,
+				t.Errorf("%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language,
+					p.Title, p.Text,
 					p.Links, want, link)
 			}
 		}

@@ -13,13 +13,18 @@ import (
 // tagSeeds are tags in which each state of the tokenizer occurs.
 func tagSeeds() []string {
 	return []string{
-		`<b>`, `<b >`, `<b a>`, `<b a=b>`, `<b a="b>c" D>`, `<b a='b"c' d>`, `<b a = "x" b>`, `<b/>`, `<b a/>`, `<b a=/>`,
+		`<b>`, `<b >`, `<b a>`, `<b a=b>`, `<b a="b>c" D>`, `<b a='b"c' d>`, `<b a = "x" b>`, `<b/>`,
+		`<b a/>`, `<b a=/>`,
 		`<b a=x/>`, `<b a=x />`, `<b a=x a=/>`, `<b ==">">`, `<b "a">`, `<b a=b"c>`, `<b a="b"c="d">`, `<b a=>`,
-		`<b a / b>`, `<b ='>'>`, `<b<x>`, `<b=a b>`, `<b a=1 A=2 a=3>`, `<b a="x&amp;y&copy=1" b=&lt>`, "<b a='x\r\ny' \rb>",
-		"<b\x00X a\x00=\x00>", `<B HREF=X Rel=Y>`, `</b a="x>y">`, `</B/>`, `</>`, `</ b>`, `<b a="`, `<b a='>`, `<b a=`, `<b`,
-		`</b`, `<`, `</`, `<!b>`, `<?b>`, `<a><b c><i/></i>x<u></u></b>`, `<title><b></title><b>`, `<TITLE/><b></tItle ><b>`,
+		`<b a / b>`, `<b ='>'>`, `<b<x>`, `<b=a b>`, `<b a=1 A=2 a=3>`, `<b a="x&amp;y&copy=1" b=&lt>`,
+		"<b a='x\r\ny' \rb>",
+		"<b\x00X a\x00=\x00>", `<B HREF=X Rel=Y>`, `</b a="x>y">`, `</B/>`, `</>`, `</ b>`, `<b a="`, `<b a='>`,
+		`<b a=`, `<b`,
+		`</b`, `<`, `</`, `<!b>`, `<?b>`, `<a><b c><i/></i>x<u></u></b>`, `<title><b></title><b>`,
+		`<TITLE/><b></tItle ><b>`,
 		`<script><b></script><b><style></style><b>`, `<textarea a=">"><b></textarea></textarea>`, `<plaintext><b></b>`,
-		`<b><!-- > --><b>`, `<iframe><b></iframe><noscript><b></noscript>`, `<b a="` + "\u0130\u212a" + `" ` + "\u212a=1>",
+		`<b><!-- > --><b>`, `<iframe><b></iframe><noscript><b></noscript>`, `<b a="` + "\u0130\u212a" + `" ` +
+			"\u212a=1>",
 	}
 }
 
@@ -93,7 +98,8 @@ func TestRepeatedAttributesAreLeftOut(t *testing.T) {
 	if attrs := b.document.Attr; len(attrs) != 1 || attrs[0].Val != "en" {
 		t.Errorf("%d attributes: %.200v", len(attrs), attrs)
 	}
-	if b = buildTree([]byte("<p><a"+text[len("<html"):]), DefaultOptions(), false); len(b.body.node.FirstChild.Attr) != 1 {
+	if b = buildTree([]byte("<p><a"+text[len("<html"):]), DefaultOptions(),
+		false); len(b.body.node.FirstChild.Attr) != 1 {
 		t.Errorf("%d attributes", len(b.body.node.FirstChild.Attr))
 	}
 }

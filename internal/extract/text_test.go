@@ -32,7 +32,8 @@ func TestTextsAreCutAnywhere(t *testing.T) {
 		for length := bound - 3; length <= bound+3; length++ {
 			for _, rest := range []string{"", " b", " b c", "  ü", "ü", " " + strings.Repeat("b", bound)} {
 				text := strings.Repeat("a", length) + rest
-				page := fmt.Sprintf(`<title>%s</title><a href=/x rel="%[1]s">%[1]s</a><area href=/y alt="%[1]s"><img alt="%[1]s">`,
+				page := fmt.Sprintf(
+					`<title>%s</title><a href=/x rel="%[1]s">%[1]s</a><area href=/y alt="%[1]s"><img alt="%[1]s">`,
 					text)
 				for _, p := range []Page{readText(t, page, bound),
 					readText(t, page+strings.Repeat("<div>", 600), bound)} {

@@ -26,7 +26,8 @@ const (
 // traitsOf returns the traits of an HTML element.
 func traitsOf(a atom.Atom) traits {
 	switch a {
-	case atom.Div, atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Center, atom.Details, atom.Dir, atom.Dl,
+	case atom.Div, atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Center, atom.Details,
+		atom.Dir, atom.Dl,
 		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Footer, atom.Form, atom.Header, atom.Hgroup, atom.Main,
 		atom.Menu, atom.Nav, atom.Section, atom.Summary:
 		return special | block

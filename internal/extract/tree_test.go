@@ -98,7 +98,8 @@ func TestTreeIsBounded(t *testing.T) {
 func TestDeepElements(t *testing.T) {
 	deep := strings.Repeat("<div>", 600)
 	text := deep + "<template><a href=/no></a><template></template><a href=/no></a></template>" +
-		"<script><a href=/no></script><title>T</title><a href=/yes></a>" + strings.Repeat("</div>", 600) + "<a href=/end></a>"
+		"<script><a href=/no></script><title>T</title><a href=/yes></a>" + strings.Repeat("</div>", 600) +
+		"<a href=/end></a>"
 	o := judgeOptions()
 	o.Text = true
 	p, err := HTML([]byte(text+"end"), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)

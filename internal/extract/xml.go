@@ -79,7 +79,8 @@ func (x *xmlReader) start(empty bool) {
 var usualNames = func() map[string]string {
 	names := make(map[string]string)
 	for name := range strings.FieldsSeq("urlset url loc lastmod changefreq priority sitemap link image title caption " +
-		"news publication_date item entry guid pubdate description updated published id summary content author name category " +
+		"news publication_date item entry guid pubdate description updated published id summary content author name " +
+		"category " +
 		"creator") {
 		names[name] = name
 	}

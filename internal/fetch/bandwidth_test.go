@@ -530,9 +530,10 @@ func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client)
 		if err != nil {
 			t.Fatal(err)
 		}
-		serving := &http.Server{TLSConfig: server, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(make([]byte, length))
-		})}
+		serving := &http.Server{TLSConfig: server,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(make([]byte, length))
+			})}
 		served := make(chan struct{})
 		go func() {
 			defer close(served)
@@ -591,7 +592,8 @@ func TestTripsUnderALimit(t *testing.T) {
 	t.Run("HTTP/1.1", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serveSent(t, nil, nil)
-			check(t, newClient(t, quick(func(o *Options) { o.Dial = s.network.Dial })), "http://a.test/4000", "HTTP/1.1")
+			check(t, newClient(t, quick(func(o *Options) { o.Dial = s.network.Dial })),
+				"http://a.test/4000", "HTTP/1.1")
 		})
 	})
 	t.Run("HTTP/2", func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // BenchmarkDo compares a request on a kept connection with net/http's.
 func BenchmarkDo(b *testing.B) {
 	body := strings.Repeat("x", 16<<10)
-	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	s := serve(b, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {
 			_, _ = io.WriteString(c, response)
@@ -50,7 +51,9 @@ func BenchmarkDo(b *testing.B) {
 
 // A page in each of the encodings.
 func BenchmarkDoEncoded(b *testing.B) {
-	page := []byte(strings.Repeat("<p>a page of the web, and <a href=/x>another</a> one, of some length and little noise 0123456789", 600))
+	page := []byte(
+		strings.Repeat(
+			"<p>a page of the web, and <a href=/x>another</a> one, of some length and little noise 0123456789", 600))
 	for _, name := range []string{"identity", "gzip", "br", "zstd"} {
 		b.Run(name, func(b *testing.B) {
 			s := serveEncoded(b, name, encoded(b, name, page))

@@ -32,7 +32,8 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	want := "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.HostPort() + "\r\n" +
 		"User-Agent: amble-test/1 (+https://amble.test/)\r\nFrom: crawl@amble.test\r\nAccept: text/html\r\n" +
-		"Accept-Encoding: gzip, deflate, br, zstd\r\nIf-None-Match: W/\"x\"\r\nIf-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT\r\n\r\n"
+		"Accept-Encoding: gzip, deflate, br, zstd\r\nIf-None-Match: W/\"x\"\r\nIf-Modified-Since: Mon, 02 Jan 2006 " +
+		"15:04:05 GMT\r\n\r\n"
 	if got := <-heads; got != want {
 		t.Errorf("sent\n%q\nwant\n%q", got, want)
 	}
@@ -49,7 +50,10 @@ func TestValidatorsCannotInjectHeaders(t *testing.T) {
 }
 
 func TestResponse(t *testing.T) {
-	s := serve(t, answer("HTTP/1.1 404 Gone Fishing\r\nX-Robots-Tag: noindex\r\nX-Robots-Tag: nofollow\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"))
+	s := serve(t,
+		answer(
+			"HTTP/1.1 404 Gone Fishing\r\nX-Robots-Tag: noindex\r\nX-Robots-Tag: nofollow\r\nTransfer-Encoding: "+
+				"chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"))
 	clock := time.Unix(1000, 0)
 	var mu sync.Mutex
 	c, err := New(quick(), func() time.Time {
@@ -144,8 +148,12 @@ func TestUnaskedNotModified(t *testing.T) {
 
 // Of fields that count only once, the response has one line: the strictest.
 func TestFieldsOnSeveralLines(t *testing.T) {
-	s := serve(t, answer("HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nRetry-After: 120\r\nCache-Control: max-age=5\r\nCache-Control: no-store\r\n"+
-		"Content-Type: text/plain\r\nContent-Type: text/html\r\nLocation: /a\r\nLocation: /b\r\nX-Robots-Tag: a\r\nX-Robots-Tag: b\r\nContent-Length: 0\r\n\r\n"))
+	s := serve(t,
+		answer(
+			"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nRetry-After: 120\r\nCache-Control: max-age=5\r\nCache-Control: "+
+				"no-store\r\n"+
+				"Content-Type: text/plain\r\nContent-Type: text/html\r\nLocation: /a\r\nLocation: /b\r\nX-Robots-Tag: "+
+				"a\r\nX-Robots-Tag: b\r\nContent-Length: 0\r\n\r\n"))
 	r, err := get(t, newClient(t, quick()), s)
 	if err != nil {
 		t.Fatal(err)

@@ -166,8 +166,9 @@ func TestBadEncodings(t *testing.T) {
 // A broken connection is not blamed on the encoding.
 func TestCutConnectionWithinAnEncoding(t *testing.T) {
 	gz := encoded(t, "gzip", []byte(strings.Repeat("text ", 1000)))
-	s := serve(t, answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", len(gz)),
-		string(gz[:len(gz)/2])))
+	s := serve(t,
+		answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", len(gz)),
+			string(gz[:len(gz)/2])))
 	_, err := get(t, newClient(t, quick()), s)
 	wantKind(t, err, KindIncompleteBody)
 }

@@ -74,7 +74,8 @@ func TestDescriptorsInChild(t *testing.T) {
 	if e.Sent || e.Op != "connect" || !strings.Contains(e.Error(), "ulimit -n") {
 		t.Errorf("%v", e)
 	}
-	_, err := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:9" })).Resolve(context.Background(), "a.test", false)
+	_, err := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:9" })).Resolve(context.Background(),
+		"a.test", false)
 	if e := wantKind(t, err, KindLocal); !strings.Contains(e.Error(), "ulimit -n") {
 		t.Errorf("%v", e)
 	}

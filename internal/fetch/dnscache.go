@@ -75,7 +75,8 @@ func (c *resolutions) put(host string, every bool, now time.Time, res Resolution
 		c.removeLocked(c.lru.Front())
 	}
 	host = strings.Clone(host)
-	c.known[host] = c.lru.PushBack(&resolved{host: host, every: every || err != nil, res: res, kind: kind, err: err, until: now.Add(hold)})
+	c.known[host] = c.lru.PushBack(
+		&resolved{host: host, every: every || err != nil, res: res, kind: kind, err: err, until: now.Add(hold)})
 }
 
 func (c *resolutions) removeLocked(e *list.Element) {

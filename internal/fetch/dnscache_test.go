@@ -62,7 +62,8 @@ func TestAbsenceIsNotRememberedForLong(t *testing.T) {
 	c := newResolutions(10)
 	now := time.Unix(1000, 0)
 	c.put("a.test", false, now, Resolution{TTL: time.Hour}, KindDNSNotFound, errBlocked)
-	if _, kind, err, known := c.get("a.test", true, now.Add(maxAbsence-1)); !known || kind != KindDNSNotFound || err == nil {
+	if _, kind, err, known := c.get("a.test", true, now.Add(maxAbsence-1)); !known || kind != KindDNSNotFound ||
+		err == nil {
 		t.Errorf("%v %v %v", kind, err, known)
 	}
 	if _, _, _, known := c.get("a.test", true, now.Add(maxAbsence)); known {

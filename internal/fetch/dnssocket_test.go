@@ -54,7 +54,8 @@ func TestQuerySockets(t *testing.T) {
 	const names = 100
 	z := zone{}
 	for i := range names {
-		z[fmt.Sprintf("n%d.test", i)] = record{addrs: []string{"93.184.216.34"}, ttl: uint32(3000 - 20*i), alias: fmt.Sprintf("a%d.test", i)}
+		z[fmt.Sprintf("n%d.test", i)] = record{addrs: []string{"93.184.216.34"}, ttl: uint32(3000 - 20*i),
+			alias: fmt.Sprintf("a%d.test", i)}
 	}
 	ns := servePorts(t, z)
 	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
@@ -63,7 +64,8 @@ func TestQuerySockets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := time.Duration(3000-20*i) * time.Second; res.TTL != want || !slices.Equal(res.Aliases, []string{fmt.Sprintf("a%d.test", i)}) {
+		if want := time.Duration(3000-20*i) * time.Second; res.TTL != want ||
+			!slices.Equal(res.Aliases, []string{fmt.Sprintf("a%d.test", i)}) {
 			t.Errorf("n%d.test: %v, aliases %q, want %v and its own alias", i, res.TTL, res.Aliases, want)
 		}
 	}

@@ -80,7 +80,8 @@ func TestCompressedWithinReason(t *testing.T) {
 		}
 	}
 	flushed := flushedGzip(t, strings.Repeat("0123456789\n", 20_000), 11)
-	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false, false); err != nil ||
+	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false,
+		false); err != nil ||
 		body.Size() != 220_000 {
 		t.Errorf("flushed each line: %d bytes, %v", body.Size(), err)
 	}

@@ -44,9 +44,11 @@ func (h Header) validate() error {
 
 // ownHeaders are the fields that an option or the protocol fills in.
 func ownHeaders() []string {
-	return []string{"Accept-Encoding", "Authorization", "Connection", "Content-Length", "Cookie", "Expect", "From", "Host",
+	return []string{"Accept-Encoding", "Authorization", "Connection", "Content-Length", "Cookie", "Expect",
+		"From", "Host",
 		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
+		"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"User-Agent"}
 }
 
 // field is one line of a request header.

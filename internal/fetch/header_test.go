@@ -56,7 +56,8 @@ func TestHostPatterns(t *testing.T) {
 		pattern, host string
 		want          bool
 	}{
-		{"example.com", "example.com", true}, {"EXAMPLE.com", "example.com", true}, {"example.com", "www.example.com", false},
+		{"example.com", "example.com", true}, {"EXAMPLE.com", "example.com", true},
+		{"example.com", "www.example.com", false},
 		{"*.example.com", "www.example.com", true}, {"*.example.com", "a.b.example.com", true},
 		{"*.example.com", "example.com", false},
 		{"*.example.com", "badexample.com", false}, {"*", "any.test", true},
@@ -68,7 +69,8 @@ func TestHostPatterns(t *testing.T) {
 			t.Errorf("%q (%v) and %q: want %v, %v", tt.pattern, p, tt.host, tt.want, err)
 		}
 	}
-	for _, bad := range []string{"", "*.", "a/b", "http://a.test", "a.test:80", "a.*.test", "**", "a b", "u@a.test", "?",
+	for _, bad := range []string{"", "*.", "a/b", "http://a.test", "a.test:80", "a.*.test", "**", "a b",
+		"u@a.test", "?",
 		"#"} {
 		if p, err := ParseHostPattern(bad); err == nil {
 			t.Errorf("%q is taken as %q", bad, p)
@@ -113,7 +115,8 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s gives the secret away", shown)
 		}
 	}
-	for _, bad := range []string{"", "a.test", "a.test basic", "a.test basic nocolon", "a.test bearer ", "a.test digest x",
+	for _, bad := range []string{"", "a.test", "a.test basic", "a.test basic nocolon", "a.test bearer ",
+		"a.test digest x",
 		"* bearer t", "a.test header Host: x",
 		"a.test header nocolon", "ftp://a.test bearer t", "a.test:0 bearer t", "a.test:x bearer t", "a.test bearer ü",
 		"a.test/path bearer secret"} {
@@ -245,7 +248,8 @@ func TestContentTypes(t *testing.T) {
 		{"200 OK", "", true}, {"200 OK", "nonsense", true}, {"302 Found", "application/pdf", true},
 		{"404 Not Found", "image/png", true},
 	} {
-		s := serve(t, answer("HTTP/1.1 "+tt.response+"\r\nContent-Type: "+tt.media+"\r\nContent-Length: 5\r\n\r\nhello"))
+		s := serve(t,
+			answer("HTTP/1.1 "+tt.response+"\r\nContent-Type: "+tt.media+"\r\nContent-Length: 5\r\n\r\nhello"))
 		c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"Text/*", "application/xhtml+xml"} }))
 		r, err := get(t, c, s)
 		if tt.wanted {
@@ -260,7 +264,8 @@ func TestContentTypes(t *testing.T) {
 	}
 	s := serve(t, answer("HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: 5\r\n\r\nhello"))
 	c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"text/*"} }))
-	if r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, AnyType: true}); err != nil ||
+	if r, err := c.Do(context.Background(),
+		Request{URL: s.url(t, "/"), Address: loopback, AnyType: true}); err != nil ||
 		text(t, r) != "hello" {
 		t.Errorf("any type: %v", err)
 	}
@@ -283,7 +288,8 @@ func FuzzSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		clean := func(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
 		if c, err := ParseCredential(text); err == nil {
-			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" || strings.EqualFold(c.field.name, "Host") ||
+			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" ||
+				strings.EqualFold(c.field.name, "Host") ||
 				c.port == 0 {
 				t.Errorf("credential %q: %+v", text, c.field)
 			}

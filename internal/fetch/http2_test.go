@@ -28,9 +28,13 @@ func TestBrokenHTTP2Connections(t *testing.T) {
 		"closes": {func(*http2.Framer, uint32) {}, KindClosed},
 		"refused stream": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) },
 			KindReset},
-		"protocol error": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeProtocol) }, KindReset},
-		"going away":     {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
-		"goes away, busy": {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) },
+		"protocol error": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeProtocol) },
+			KindReset},
+		"going away": {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
+		"goes away, busy": {func(f *http2.Framer,
+			id uint32) {
+			_ = f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil)
+		},
 			KindClosed},
 		"bad status": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "65736") }, KindBadResponse},
 	} {
@@ -152,18 +156,29 @@ func TestHTTP2RefusesAsHTTP1(t *testing.T) {
 				interimHTTP2(f, id, "link", strings.Repeat("v", 8000))
 			}
 		}, KindHeaderTooLarge},
-		"status of five digits": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "65736") }, KindBadResponse},
-		"status 1000":           {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "1000") }, KindBadResponse},
-		"status below 100":      {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "099") }, KindBadResponse},
-		"status with a sign":    {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "+200") }, KindBadResponse},
-		"status of a word":      {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "ok") }, KindBadResponse},
-		"no status":             {func(f *http2.Framer, id uint32) { respond(f, id, "x", "y") }, KindBadResponse},
+		"status of five digits": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "65736") },
+			KindBadResponse},
+		"status 1000": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "1000") },
+			KindBadResponse},
+		"status below 100": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "099") },
+			KindBadResponse},
+		"status with a sign": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "+200") },
+			KindBadResponse},
+		"status of a word": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "ok") },
+			KindBadResponse},
+		"no status": {func(f *http2.Framer, id uint32) { respond(f, id, "x", "y") }, KindBadResponse},
 		"two lengths": {func(f *http2.Framer, id uint32) {
 			respond(f, id, ":status", "200", "content-length", "0", "content-length", "1")
 		}, KindBadResponse},
-		"length of a word": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "-1") },
+		"length of a word": {func(f *http2.Framer,
+			id uint32) {
+			respond(f, id, ":status", "200", "content-length", "-1")
+		},
 			KindBadResponse},
-		"shorter than said": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "5") },
+		"shorter than said": {func(f *http2.Framer,
+			id uint32) {
+			respond(f, id, ":status", "200", "content-length", "5")
+		},
 			KindIncompleteBody},
 		"reset": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) },
 			KindReset},
@@ -226,7 +241,8 @@ func TestHTTP2Floods(t *testing.T) {
 					case "idle":
 						respond(f, id, ":status", "200")
 					case "body":
-						_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x88}, EndHeaders: true})
+						_ = f.WriteHeaders(
+							http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x88}, EndHeaders: true})
 						_ = f.WriteData(id, false, []byte("some content"))
 					}
 					for flood(f) == nil {

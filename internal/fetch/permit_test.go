@@ -19,7 +19,8 @@ func TestPermit(t *testing.T) {
 		for _, reused := range []bool{false, true} {
 			t.Run(fmt.Sprint(proto, reused), func(t *testing.T) {
 				var seen sync.Map // by path
-				handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen.Store(r.URL.Path, true) })
+				handler := http.HandlerFunc(
+					func(_ http.ResponseWriter, r *http.Request) { seen.Store(r.URL.Path, true) })
 				trust, scheme := func(*Options) {}, "http"
 				var s *httptest.Server
 				if proto == "http" {
@@ -32,7 +33,8 @@ func TestPermit(t *testing.T) {
 				var unsent []string
 				for refused := int32(1); ; refused++ {
 					path := fmt.Sprint("/", refused)
-					r := Request{URL: parseURL(t, fmt.Sprintf("%s://example.com:%d%s", scheme, securePort(s.Listener), path)),
+					r := Request{URL: parseURL(t,
+						fmt.Sprintf("%s://example.com:%d%s", scheme, securePort(s.Listener), path)),
 						Address: loopback}
 					c := newClient(t, quick(trust))
 					if reused {

@@ -78,8 +78,9 @@ func TestTLSThroughHTTPProxy(t *testing.T) {
 				t.Errorf("%q from %v", text(t, r), r.RemoteAddr)
 			}
 		}
-		if head := <-seen; !strings.HasPrefix(head, fmt.Sprintf("CONNECT example.com:%d HTTP/1.1\r\nHost: example.com:%d\r\n",
-			port, port)) {
+		if head := <-seen; !strings.HasPrefix(head,
+			fmt.Sprintf("CONNECT example.com:%d HTTP/1.1\r\nHost: example.com:%d\r\n",
+				port, port)) {
 			t.Errorf("head %q", head)
 		}
 		if n := proxy.accepted(); n != 1 {
@@ -155,7 +156,8 @@ func TestThroughSOCKS5(t *testing.T) {
 	for _, user := range []string{"", "me:secret"} {
 		target, _ := heads(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 		proxy, seen := socksProxy(t, user)
-		c := newClient(t, quick(viaProxy("socks5", proxy), func(o *Options) { o.ProxyAuth, o.AllowPrivate = user, false }))
+		c := newClient(t,
+			quick(viaProxy("socks5", proxy), func(o *Options) { o.ProxyAuth, o.AllowPrivate = user, false }))
 		r, err := c.Do(context.Background(), Request{URL: target.url(t, "/"), Address: standIn("site.test")})
 		if err != nil || text(t, r) != "hi" {
 			t.Fatal(err)
@@ -201,7 +203,8 @@ func TestProxyFailures(t *testing.T) {
 			c := newClient(t, quick(func(o *Options) {
 				o.Proxy, o.AllowPrivate, o.Ports, o.TLSConfig = tt.proxy, false, []uint16{80, 443, 1}, &tls.Config{}
 			}))
-			_, err := c.Do(context.Background(), Request{URL: parseURL(t, tt.url), Address: netip.MustParseAddr("fd00::1")})
+			_, err := c.Do(context.Background(),
+				Request{URL: parseURL(t, tt.url), Address: netip.MustParseAddr("fd00::1")})
 			e := wantKind(t, err, tt.kind)
 			if sent := name == "wants one, plain"; e.Sent != sent {
 				t.Errorf("sent: %v", e.Sent)

@@ -70,7 +70,8 @@ func TestMinRate(t *testing.T) {
 					defer resp.Close()
 				}
 				var failure *Error
-				if errors.As(err, &failure); failure == nil && tt.kind != 0 || failure != nil && failure.Kind != tt.kind {
+				if errors.As(err, &failure); failure == nil && tt.kind != 0 || failure != nil &&
+					failure.Kind != tt.kind {
 					t.Errorf("%v, want kind %v", err, tt.kind)
 				}
 				if took := time.Since(start); took < tt.after || took > tt.after+2*time.Second {

@@ -142,7 +142,8 @@ func (s *nameServer) reply(query []byte, transport string) []byte {
 		other, alias := dnsmessage.MustNewName("other.test."), dnsmessage.MustNewName("cdn.test.")
 		m.Answers = append(m.Answers,
 			dnsmessage.Resource{Header: header(other, 1), Body: &dnsmessage.CNAMEResource{CNAME: alias}},
-			dnsmessage.Resource{Header: header(alias, 1), Body: &dnsmessage.AResource{A: netip.MustParseAddr(r.stray).As4()}})
+			dnsmessage.Resource{Header: header(alias, 1),
+				Body: &dnsmessage.AResource{A: netip.MustParseAddr(r.stray).As4()}})
 		slices.Reverse(m.Answers) // the order of records means nothing
 	}
 	if len(m.Answers) == 0 {
@@ -238,7 +239,8 @@ func TestResolve(t *testing.T) {
 		})
 	}
 	for range 2 { // from the name server, and from the cache
-		if res, err := c.Resolve(context.Background(), "alias.test", false); err != nil || !slices.Equal(res.Aliases, []string{"real.test"}) {
+		if res, err := c.Resolve(context.Background(), "alias.test", false); err != nil ||
+			!slices.Equal(res.Aliases, []string{"real.test"}) {
 			t.Errorf("aliases %v (%v)", res.Aliases, err)
 		}
 	}

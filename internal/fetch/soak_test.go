@@ -57,7 +57,8 @@ func TestPeakOfDecoders(t *testing.T) {
 			var all sync.WaitGroup
 			for range hosts {
 				all.Go(func() {
-					if r, err := client.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback}); err == nil {
+					if r, err := client.Do(context.Background(),
+						Request{URL: s.url(t, "/"), Address: loopback}); err == nil {
 						_ = r.Close()
 					}
 				})

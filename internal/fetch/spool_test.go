@@ -52,7 +52,8 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 	packed := gzipped(t, page)
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed), packed)
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s",
+				len(packed), packed)
 		}
 	})
 	for name, tt := range map[string]struct {
@@ -96,10 +97,11 @@ func TestFailedBodies(t *testing.T) {
 		answer         string
 		chunked, whole bool
 	}{
-		"short":     {"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + part, false, false},
-		"bad gzip":  {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40960\r\n\r\n" + part, false, true},
-		"bad chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na000\r\n" + part + "\r\nzz\r\n", true, false},
-		"no body":   {"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n", false, false},
+		"short":    {"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + part, false, false},
+		"bad gzip": {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40960\r\n\r\n" + part, false, true},
+		"bad chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na000\r\n" + part + "\r\nzz\r\n",
+			true, false},
+		"no body": {"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n", false, false},
 	} {
 		for _, capture := range []bool{false, true} {
 			s := serve(t, answer(tt.answer))
@@ -165,7 +167,8 @@ func TestCapture(t *testing.T) {
 	big := strings.Repeat("y", 50_000)
 	responses := []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Odd:   spaces \r\n\r\nhello",
-		"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n6\r\n world\r\n0\r\nTrailer: t\r\n\r\n",
+		"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n6\r\n world\r\n0\r\nTrailer: " +
+			"t\r\n\r\n",
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 50000\r\n\r\n" + big,
 		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" + gzipped(t, big),
 		"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n",
@@ -202,7 +205,8 @@ func TestCapture(t *testing.T) {
 		}
 		mu.Unlock()
 		if string(received) != want || r.Wire.Truncated {
-			t.Errorf("%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received, len(want), want)
+			t.Errorf("%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received,
+				len(want), want)
 		}
 		body, err := r.Body.Load(nil, 1<<20)
 		_, payload, _ := bytes.Cut(received, []byte("\r\n\r\n"))
@@ -210,7 +214,8 @@ func TestCapture(t *testing.T) {
 			t.Errorf("%d: chunked is %t", i, r.Wire.Chunked)
 		}
 		if r.Wire.Plain != (r.Wire.Chunked || bytes.Equal(body, payload)) || err != nil {
-			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload),
+			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body),
+				len(payload),
 				err)
 		}
 		if err := r.Close(); err != nil {
@@ -228,8 +233,9 @@ func TestCaptureIsBounded(t *testing.T) {
 		first, part string
 		cut         bool
 	}{
-		"long":        {"HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 5000), true},
-		"tiny chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", 1000), true},
+		"long": {"HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 5000), true},
+		"tiny chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+			strings.Repeat("1\r\nx\r\n", 1000), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, forever(tt.first, tt.part, 0))
@@ -269,7 +275,8 @@ func BenchmarkDoSpooled(b *testing.B) {
 
 func benchDoSpooled(b *testing.B, size int) {
 	body := strings.Repeat("x", size)
-	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	s := serve(b, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {
 			_, _ = io.WriteString(c, response)

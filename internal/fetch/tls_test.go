@@ -57,12 +57,14 @@ func TestTLS(t *testing.T) {
 			c := newClient(t, quick(trust))
 			port := securePort(s.Listener)
 			for range 3 {
-				r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/a%%2f?b|c",
-					port)), Address: loopback, ETag: `"e"`})
+				r, err := c.Do(context.Background(),
+					Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/a%%2f?b|c",
+						port)), Address: loopback, ETag: `"e"`})
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := fmt.Sprintf("/a%%2f?b|c example.com:%d example.com amble-test/1 (+https://amble.test/) \"e\"", port)
+				want := fmt.Sprintf("/a%%2f?b|c example.com:%d example.com amble-test/1 (+https://amble.test/) \"e\"",
+					port)
 				if text(t, r) != want || r.Proto != tt.proto {
 					t.Errorf("%s body %q, want %q", r.Proto, text(t, r), want)
 				}
@@ -239,7 +241,8 @@ func TestHostileHTTP2(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}))
-		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.BodyIdleTimeout = impatient })), "example.com",
+		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.BodyIdleTimeout = impatient })),
+			"example.com",
 			securePort(s.Listener), "/")
 		wantKind(t, err, KindBodyTimeout)
 	})

@@ -39,7 +39,8 @@ func FuzzLinks(f *testing.F) {
 				t.Errorf("%q is no target in %q", target, line)
 			}
 		}
-		if more := Links([]string{"<z>; rel=up, " + line}, "up", 1001); !slices.Equal(more, append([]string{"z"}, targets...)) {
+		if more := Links([]string{"<z>; rel=up, " + line}, "up", 1001); !slices.Equal(more,
+			append([]string{"z"}, targets...)) {
 			t.Errorf("%q: %q, and behind another link %q", line, targets, more)
 		}
 		if len(targets) > 0 && !strings.Contains(strings.ToLower(line), "up") {

@@ -79,7 +79,8 @@ type Host struct {
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
-	Group         string    `json:"group,omitempty"` // of politeness.groups; by CNAME record only while the crawl is at it
+	// of politeness.groups; by CNAME record only while the crawl is at it
+	Group string `json:"group,omitempty"`
 }
 
 // hostView is a host with the facts that explain it.

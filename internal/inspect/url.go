@@ -34,7 +34,8 @@ type URL struct {
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
-	Note         string    `json:"note,omitempty"` // which fault it was, where its reason covers several; what a 402 or a 451 said
+	// which fault it was, where its reason covers several; what a 402 or a 451 said
+	Note string `json:"note,omitempty"`
 	// Usage is what all sources say about each category of use that one of them mentions, as of
 	// LastFetched.
 	Usage    map[string]Usage `json:"usage,omitempty"`

@@ -183,8 +183,9 @@ func TestRobotsTextAndCheck(t *testing.T) {
 		text.Robots.Class != "never fetched" {
 		t.Errorf("%+v, %v", text, err)
 	}
-	list, err := v.CheckRobots([]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
-		testkit.Parse(t, "http://nobody.test/")})
+	list, err := v.CheckRobots(
+		[]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
+			testkit.Parse(t, "http://nobody.test/")})
 	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed ||
 		list[2].Allowed {
 		t.Errorf("%+v, %v", list, err)

@@ -40,7 +40,8 @@ func TestWallOf(t *testing.T) {
 		t.Errorf("after one refusal: %+v", w)
 	}
 	refuse(20)
-	if w := shown(); w == nil || w.Suspected || w.Probes == 0 || !w.Parked || !strings.Contains(w.Evidence, "refused with 403") {
+	if w := shown(); w == nil || w.Suspected || w.Probes == 0 || !w.Parked ||
+		!strings.Contains(w.Evidence, "refused with 403") {
 		t.Errorf("after 21 refusals: %+v", w)
 	}
 	if _, err := wallOf(&storage.Host{Name: "a.test", Wall: []byte("x")}); err == nil {

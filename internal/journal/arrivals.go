@@ -53,7 +53,8 @@ type due struct {
 }
 
 // newArrivals returns the arrivals of the subjects of a stream that end so.
-func (s *Streams) newArrivals(nc *nats.Conn, stream jetstream.Stream, reads *natsconn.Reads, subjects string) *arrivals {
+func (s *Streams) newArrivals(nc *nats.Conn, stream jetstream.Stream, reads *natsconn.Reads,
+	subjects string) *arrivals {
 	return &arrivals{s: s, nc: nc, stream: stream, reads: reads, subjects: s.o.Prefix + subjects,
 		followers: make(map[string]map[*follower]struct{})}
 }

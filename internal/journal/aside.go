@@ -19,8 +19,8 @@ const (
 // ErrNotAside says that a message cannot be set aside.
 var ErrNotAside = errors.New("only a message with URLs for the shard that cannot be read can be set aside")
 
-// SetAside takes a message with URLs for a shard out of its stream, because it cannot be read. keep gets its bytes first;
-// unless it returns nil the message stays. The error is ErrNotAside for any other message.
+// SetAside takes a message with URLs for a shard out of its stream, because it cannot be read. keep gets its bytes
+// first; unless it returns nil the message stays. The error is ErrNotAside for any other message.
 func SetAside(ctx context.Context, js jetstream.JetStream, names natsconn.Names, shard int, sequence uint64,
 	keep func(data []byte) error) error {
 	subject := names.OfShard(kindIn, int32(shard))

@@ -73,7 +73,8 @@ func decodeFrame(b []byte) (f frame, err error) {
 	}
 	f.packing = d.Byte()
 	d.Require(f.packing <= packedS2)
-	f.number, f.part, f.parts, f.size = d.Uvarint(), d.Uvarint(), d.UvarintMax(maxParts), d.UvarintMax(storage.MaxRecord)
+	f.number, f.part, f.parts, f.size = d.Uvarint(), d.Uvarint(), d.UvarintMax(maxParts),
+		d.UvarintMax(storage.MaxRecord)
 	f.sum = d.Uint32()
 	f.data = d.Rest()
 	d.Require(f.number > 0 && f.part < f.parts && len(f.data) > 0 && uint64(len(f.data)) <= f.size &&
@@ -108,7 +109,8 @@ func (a *assembler) add(f *frame) ([]byte, error) {
 		a.first, a.next, a.data = *f, 0, a.data[:0]
 		a.first.data = nil
 	case !same || f.part != a.next:
-		return nil, fmt.Errorf("%w: part %d of record %d without the parts before it", storage.ErrRecord, f.part, f.number)
+		return nil,
+			fmt.Errorf("%w: part %d of record %d without the parts before it", storage.ErrRecord, f.part, f.number)
 	}
 	if uint64(len(a.data)+len(f.data)) > f.size {
 		return nil, fmt.Errorf("%w: record %d is longer than its %d bytes", storage.ErrRecord, f.number, f.size)

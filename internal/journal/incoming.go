@@ -129,7 +129,8 @@ func (s *Shard) PublishBy(scope, number uint64, all []storage.Discovery) error {
 			}
 			list = list[n:]
 			id := fmt.Sprintf("%d.%d.%d.%d.%d.%x", s.n, s.epoch, number, to, part, crc32.Checksum(data, castagnoli()))
-			ack, err := s.js.PublishMsgAsync(&nats.Msg{Subject: s.subject("in", to), Data: data}, jetstream.WithMsgID(id),
+			ack, err := s.js.PublishMsgAsync(&nats.Msg{Subject: s.subject("in", to), Data: data},
+				jetstream.WithMsgID(id),
 				jetstream.WithExpectStream(s.o.Prefix+"_in"))
 			if err != nil {
 				return fmt.Errorf("publish URLs for shard %d: %w", to, downError(err))

@@ -50,7 +50,8 @@ func (s *Streams) read(ctx context.Context, from *natsconn.Reads, subject string
 			continue
 		}
 		if err == nil && waiting >= s.messageWait() {
-			return fmt.Errorf("%w: message %d cannot be read; the last one was %d", storage.ErrLogDown, what.upTo, after)
+			return fmt.Errorf("%w: message %d cannot be read; the last one was %d", storage.ErrLogDown,
+				what.upTo, after)
 		}
 		if !sleep(ctx, pause) {
 			return ctx.Err()

@@ -91,7 +91,8 @@ type TakeScope func(sequence uint64, urls []weburl.URL, unreadable error)
 // ScopeSeeds gives take the scope seeds behind a sequence, until the context ends. The error is that of
 // the context, or ErrLogDown.
 func (s *Streams) ScopeSeeds(ctx context.Context, after uint64, take TakeScope) error {
-	return s.follow(ctx, s.logArrivals, s.scopeSubject(), after, func(m *message) error { return takeScope(m, take) }, nil)
+	return s.follow(ctx, s.logArrivals, s.scopeSubject(), after,
+		func(m *message) error { return takeScope(m, take) }, nil)
 }
 
 // AllScopeSeeds gives take the scope seeds that there are. The error is ErrLogDown.

@@ -52,7 +52,8 @@ func (s *Shard) Append(number uint64, record []byte) (uint64, error) {
 	case s.out == nil || s.out.done == len(s.out.frames):
 		s.out = &outgoing{record: record, frames: newFrames(number, record, s.part)}
 	case s.out.frames[0].number != number || !bytes.Equal(s.out.record, record):
-		return 0, fmt.Errorf("shard %d: record %d while record %d is being appended", s.n, number, s.out.frames[0].number)
+		return 0,
+			fmt.Errorf("shard %d: record %d while record %d is being appended", s.n, number, s.out.frames[0].number)
 	}
 	for s.out.done < len(s.out.frames) {
 		sequence, err := s.appendFrame(&s.out.frames[s.out.done])

@@ -98,7 +98,8 @@ func (s *Streams) logBytes(ctx context.Context) (map[int]int64, error) {
 	}
 	logs := make(map[int]int64)
 	for subject, messages := range info.State.Subjects {
-		if n, err := strconv.Atoi(strings.TrimPrefix(subject, s.o.Prefix+".log.")); err == nil && n >= 0 && n < s.o.Shards {
+		if n, err := strconv.Atoi(strings.TrimPrefix(subject, s.o.Prefix+".log.")); err == nil && n >= 0 &&
+			n < s.o.Shards {
 			logs[n] = int64(float64(info.State.Bytes) * float64(messages) / float64(total))
 		}
 	}
@@ -190,7 +191,8 @@ func (s *Streams) PutFirst(ctx context.Context, n int, path string) (err error) 
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		err = s.putSnapshot(ctx, n, f, &Snapshot{At: FirstPosition(), Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
+		err = s.putSnapshot(ctx, n, f,
+			&Snapshot{At: FirstPosition(), Size: size, sum: hex.EncodeToString(sum.Sum(nil))})
 	}
 	if err != nil {
 		return fmt.Errorf("snapshot of shard %d: %w", n, err)
@@ -263,8 +265,9 @@ func parseSnapshot(m *jetstream.ObjectMeta) (x Snapshot, err error) {
 	x.Size, errs[4] = strconv.ParseInt(m.Metadata[metaSize], 10, 64)
 	switch err := errors.Join(errs[:]...); {
 	case errs[0] == nil && x.version > snapshotVersion:
-		return x, fmt.Errorf("snapshot %s: %w (its version is %d, this amble reads up to %d): use a newer amble on this node",
-			x.Name, storage.ErrNewer, x.version, snapshotVersion)
+		return x,
+			fmt.Errorf("snapshot %s: %w (its version is %d, this amble reads up to %d): use a newer amble on this node",
+				x.Name, storage.ErrNewer, x.version, snapshotVersion)
 	case err != nil || x.version < 1 || x.At.Number == 0 || x.Size < 0 || len(x.sum) != 2*sha256.Size:
 		return x, fmt.Errorf("%w: snapshot %s has no position, size or sum", storage.ErrRecord, m.Name)
 	}

@@ -287,7 +287,8 @@ func TestFetch(t *testing.T) {
 		data[i] = byte(rand.Uint32())
 	}
 	sum := sha256.Sum256(data)
-	x := &Snapshot{Name: snapshotName(0, 1), At: FirstPosition(), Size: int64(len(data)), sum: hex.EncodeToString(sum[:])}
+	x := &Snapshot{Name: snapshotName(0, 1), At: FirstPosition(), Size: int64(len(data)),
+		sum: hex.EncodeToString(sum[:])}
 	if err := s.putSnapshot(t.Context(), 0, bytes.NewReader(data), x); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +296,8 @@ func TestFetch(t *testing.T) {
 	if err := shard.fetch(t.Context(), slow, x); err != nil || !bytes.Equal(slow.Bytes(), data) {
 		t.Errorf("%d of %d bytes: %v", slow.Len(), len(data), err)
 	}
-	if err := shard.fetch(t.Context(), fullDisk{}, x); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, storage.ErrLogDown) {
+	if err := shard.fetch(t.Context(), fullDisk{}, x); !errors.Is(err, syscall.ENOSPC) ||
+		errors.Is(err, storage.ErrLogDown) {
 		t.Errorf("a disk without room: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -399,8 +401,9 @@ func TestIncoming(t *testing.T) {
 	var all []storage.Discovery
 	for i := range 40 {
 		u := parse(t, fmt.Sprintf("https://host%d.example/%d", i%9, i))
-		d := storage.Discovery{Found: storage.Found{URL: u, Depth: uint16(i), Redirects: uint8(i % 3), Priority: int8(i - 20),
-			Seed: i%7 == 0, At: someTime(), Frequency: storage.Frequency(i % 8), Listed: i%2 == 0}}
+		d := storage.Discovery{Found: storage.Found{URL: u, Depth: uint16(i), Redirects: uint8(i % 3),
+			Priority: int8(i - 20),
+			Seed:     i%7 == 0, At: someTime(), Frequency: storage.Frequency(i % 8), Listed: i%2 == 0}}
 		if i%3 > 0 {
 			d.Via = fmt.Sprintf("https://page.example/%d", i/10)
 		}
@@ -478,7 +481,8 @@ func TestIncoming(t *testing.T) {
 // FuzzDiscoveries: a message with URLs is refused, or decoded to what is encoded the same.
 func FuzzDiscoveries(f *testing.F) {
 	b, err := appendDiscoveries(nil, 7, []storage.Discovery{
-		{Found: storage.Found{URL: parse(f, "https://a.example/1"), Depth: 3, At: someTime()}, Via: "https://b.example/"},
+		{Found: storage.Found{URL: parse(f, "https://a.example/1"), Depth: 3, At: someTime()},
+			Via: "https://b.example/"},
 		{Found: storage.Found{URL: parse(f, "https://a.example/2"), Stripped: "/3", At: someTime()}},
 	})
 	if err != nil {
@@ -494,7 +498,8 @@ func FuzzDiscoveries(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if by, again, err := decodeDiscoveries(encoded); err != nil || by != scope || fmt.Sprint(again) != fmt.Sprint(all) {
+		if by, again, err := decodeDiscoveries(encoded); err != nil || by != scope ||
+			fmt.Sprint(again) != fmt.Sprint(all) {
 			t.Errorf("%v, %v, want %v", again, err, all)
 		}
 	})
@@ -516,10 +521,12 @@ func TestPageInLog(t *testing.T) {
 			for page := range pages {
 				ordinal := uint32(n*pages + page)
 				for range 10 {
-					u := parse(t, fmt.Sprintf("https://www.host%d.example/%s/%s/%s-%s-%s-%06d.html", host, word(), word(), word(),
-						word(), word(), rng.IntN(1e6)))
-					b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, At: someTime(),
-						ViaHost: id, ViaOrdinal: ordinal})
+					u := parse(t,
+						fmt.Sprintf("https://www.host%d.example/%s/%s/%s-%s-%s-%06d.html", host, word(), word(), word(),
+							word(), word(), rng.IntN(1e6)))
+					b.Found = append(b.Found,
+						storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, At: someTime(),
+							ViaHost: id, ViaOrdinal: ordinal})
 				}
 				if n == 0 {
 					continue
@@ -531,11 +538,15 @@ func TestPageInLog(t *testing.T) {
 				digest := binary.BigEndian.Uint64(sum[:])
 				polite := make([]byte, 40)
 				binary.BigEndian.PutUint64(polite, rng.Uint64())
-				b.Done = append(b.Done, storage.Done{Host: id, Ordinal: ordinal, Outcome: storage.Outcome{State: storage.Fetched,
-					Status: 200, At: someTime(), Bytes: 20_000 + rng.Uint64N(1000), Digest: digest, Simhash: rng.Uint64(),
-					ETag: fmt.Sprintf(`"%x"`, rng.Uint64()), Modified: "Sun, 06 Nov 1994 08:49:37 GMT", Due: someTime()}})
-				b.Hosts = append(b.Hosts, storage.HostUpdate{Host: id, Politeness: polite, Site: polite[:20], Requests: 1,
-					Bytes: 20_000, Cursors: []storage.Cursor{{Next: ordinal + 1}}})
+				b.Done = append(b.Done,
+					storage.Done{Host: id, Ordinal: ordinal, Outcome: storage.Outcome{State: storage.Fetched,
+						Status: 200, At: someTime(), Bytes: 20_000 + rng.Uint64N(1000), Digest: digest,
+						Simhash: rng.Uint64(),
+						ETag:    fmt.Sprintf(`"%x"`, rng.Uint64()), Modified: "Sun, 06 Nov 1994 08:49:37 GMT",
+						Due: someTime()}})
+				b.Hosts = append(b.Hosts,
+					storage.HostUpdate{Host: id, Politeness: polite, Site: polite[:20], Requests: 1,
+						Bytes: 20_000, Cursors: []storage.Cursor{{Next: ordinal + 1}}})
 				b.Payloads = append(b.Payloads,
 					storage.Payload{Host: id, Digest: digest, SHA256: sum, Ordinal: ordinal, At: someTime()})
 			}

@@ -100,8 +100,9 @@ func startCluster(t *testing.T) *nodes {
 	var routes []*url.URL
 	for i := range c.options {
 		c.options[i] = &server.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: freePort(t), NoLog: true, NoSigs: true, JetStream: true,
-			StoreDir: t.TempDir(), SyncAlways: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30,
+			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: freePort(t), NoLog: true, NoSigs: true,
+			JetStream: true,
+			StoreDir:  t.TempDir(), SyncAlways: true, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30,
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: freePort(t)},
 		}
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", c.options[i].Cluster.Port)})

@@ -38,7 +38,8 @@ var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func (o *Options) Validate() error {
 	var errs []error
 	if !validPrefix.MatchString(o.Prefix) {
-		errs = append(errs, fmt.Errorf("journal: Prefix is %q, should be 1 to 64 letters, digits, '-' or '_'", o.Prefix))
+		errs = append(errs,
+			fmt.Errorf("journal: Prefix is %q, should be 1 to 64 letters, digits, '-' or '_'", o.Prefix))
 	}
 	if o.Replicas < 1 || o.Replicas > 5 {
 		errs = append(errs, fmt.Errorf("journal: Replicas is %d, should be 1 to 5", o.Replicas))
@@ -93,7 +94,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	}
 	s := &Streams{o: o, js: js, part: int(nc.MaxPayload()) - messageRoom}
 	if s.part < messageRoom {
-		return nil, fmt.Errorf("the NATS server takes messages of %d bytes only: set max_payload to 1 MiB", nc.MaxPayload())
+		return nil,
+			fmt.Errorf("the NATS server takes messages of %d bytes only: set max_payload to 1 MiB", nc.MaxPayload())
 	}
 	if err := s.openLog(ctx); err != nil {
 		return nil, err
@@ -103,7 +105,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Streams, error) {
 	}
 	s.logReads, s.inReads = natsconn.NewReads(nc, o.Prefix+"_log"), natsconn.NewReads(nc, o.Prefix+"_in")
 	s.snapshotReads = natsconn.NewReads(nc, "OBJ_"+s.bucket())
-	s.logArrivals, s.inArrivals = s.newArrivals(nc, s.log, s.logReads, ".*"), s.newArrivals(nc, s.in, s.inReads, ".in.*")
+	s.logArrivals, s.inArrivals = s.newArrivals(nc, s.log, s.logReads, ".*"),
+		s.newArrivals(nc, s.in, s.inReads, ".in.*")
 	s.inArrivals.mark = s.markSubject()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

@@ -11,7 +11,8 @@ import (
 // is an argument.
 func clockReaders() []string {
 	return []string{
-		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb", "internal/zoo",
+		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb",
+		"internal/zoo",
 		"internal/memnet", "internal/testkit",
 	}
 }

@@ -30,7 +30,8 @@ func TestCoreImportsNoModule(t *testing.T) {
 				listed = slices.Delete(listed, i, i+1)
 				continue
 			}
-			t.Errorf("%s imports %s of the module %q: the core imports no module", file.path, imported, modules.of(imported))
+			t.Errorf("%s imports %s of the module %q: the core imports no module", file.path, imported,
+				modules.of(imported))
 		}
 	}
 	for _, entry := range listed {

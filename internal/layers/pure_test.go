@@ -57,7 +57,8 @@ func packagesOf(t *testing.T, variable string) []string {
 	if value == nil {
 		t.Fatalf("the Makefile has no %s", variable)
 	}
-	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}}"}, strings.Fields(string(value[1]))...)...)
+	list := exec.Command("go",
+		append([]string{"list", "-f", "{{.ImportPath}}"}, strings.Fields(string(value[1]))...)...)
 	list.Dir = "../.."
 	paths, err := list.Output()
 	if err != nil {

@@ -159,7 +159,8 @@ func appendHandover(b []byte, h *cluster.Handover) []byte {
 func readHandover(d *wire.Decoder) *cluster.Handover {
 	h := &cluster.Handover{Ready: time.Duration(d.Varint())}
 	for range d.UvarintMax(uint64(d.Len())) {
-		l := cluster.HandoverLimit{Key: readText(d, maxLimitKey), Limit: readLimit(d), LastEnd: time.Duration(d.Varint())}
+		l := cluster.HandoverLimit{Key: readText(d, maxLimitKey), Limit: readLimit(d),
+			LastEnd: time.Duration(d.Varint())}
 		for range d.UvarintMax(uint64(d.Len())) {
 			user, number := readUser(d)
 			l.Users = append(l.Users, cluster.HandoverUser{User: user, Number: number, Slots: readSlots(d),

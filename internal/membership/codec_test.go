@@ -19,15 +19,17 @@ var (
 	goldenKey     = cluster.Key{Process: 0x1112131415161718, Born: 1 << 20, Weight: 258, Sealed: true}
 	goldenSilent  = cluster.Key{Born: 1 << 20, Sealed: true, Silent: true}
 	goldenEpoch   = cluster.Epoch{Owner: cluster.Member{Node: "a-1", Born: 77}}
-	goldenRelease = cluster.Epoch{Owner: goldenEpoch.Owner, Released: true, Handover: &cluster.Handover{Ready: -3, Limits: []cluster.HandoverLimit{
-		{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
-			Users: []cluster.HandoverUser{{User: goldenEpoch.Owner, Number: 9, Slots: 2, Left: time.Second}}},
-		{Key: "x"}}}}
+	goldenRelease = cluster.Epoch{Owner: goldenEpoch.Owner, Released: true,
+		Handover: &cluster.Handover{Ready: -3, Limits: []cluster.HandoverLimit{
+			{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second}, LastEnd: -time.Second,
+				Users: []cluster.HandoverUser{{User: goldenEpoch.Owner, Number: 9, Slots: 2, Left: time.Second}}},
+			{Key: "x"}}}}
 	goldenFault = cluster.Epoch{Owner: goldenEpoch.Owner,
 		Fault: &cluster.Fault{Times: 3, Kind: "log", Sequence: 300, Reason: "bad"}}
 	goldenRequest = cluster.GrantRequest{Key: "192.0.2.1", Limit: cluster.Limit{Slots: 4, Delay: time.Second},
 		User: goldenEpoch.Owner, Number: 9, Keep: 1, Used: true, Want: 3}
-	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, For: 2 * time.Second, After: time.Second,
+	goldenGrant = cluster.Grant{Key: "192.0.2.1", User: goldenEpoch.Owner, Number: 9, Slots: 2, For: 2 * time.Second,
+		After: time.Second,
 		Share: 1}
 	goldenList = []setting{{"cluster.shards", "64"}, {"traps", ""}}
 )
@@ -57,14 +59,17 @@ func TestGolden(t *testing.T) {
 		{"key", "016b0102030405060708ac0211121314151617188080400102" + "01", encodeKey(goldenWriter, goldenKey),
 			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
 			[]any{goldenWriter, goldenKey}},
-		{"seal of another", "016b0102030405060708ac02000000000000000080804000" + "0002", encodeKey(goldenWriter, goldenSilent),
+		{"seal of another", "016b0102030405060708ac02000000000000000080804000" + "0002",
+			encodeKey(goldenWriter, goldenSilent),
 			func(b []byte) (any, error) { w, k, err := decodeKey(b); return []any{w, k}, err },
 			[]any{goldenWriter, goldenSilent}},
 		{"epoch", "01650102030405060708ac02" + "03612d31" + "4d0000", encodeEpoch(goldenWriter, goldenEpoch),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenEpoch}},
-		{"release", "01650102030405060708ac02" + "03612d31" + "4d0101" + "0502" + "093139322e302e322e31" + "048094ebdc03" +
-			"ffa7d6b907" + "01" + "03612d31" + "4d09" + "0280a8d6b907" + "0178" + "0000" + "00" + "00", encodeEpoch(goldenWriter, goldenRelease),
+		{"release", "01650102030405060708ac02" + "03612d31" + "4d0101" + "0502" + "093139322e302e322e31" +
+			"048094ebdc03" +
+			"ffa7d6b907" + "01" + "03612d31" + "4d09" + "0280a8d6b907" + "0178" + "0000" + "00" + "00",
+			encodeEpoch(goldenWriter, goldenRelease),
 			func(b []byte) (any, error) { w, e, err := decodeEpoch(b); return []any{w, e}, err },
 			[]any{goldenWriter, goldenRelease}},
 		{"quarantine", "01650102030405060708ac02" + "03612d31" + "4d02" + "03" + "036c6f67" + "ac02" + "03626164",
@@ -79,11 +84,13 @@ func TestGolden(t *testing.T) {
 			encodeSettings(goldenWriter, goldenList),
 			func(b []byte) (any, error) { return decodeSettings(b) }, goldenList},
 		// A cluster that is reserved for an import, or for an export with the settings of the nodes.
-		{"import", "01730102030405060708ac0201" + "0e636c75737465722e696d706f7274" + "1030313032303330343035303630373038",
+		{"import", "01730102030405060708ac0201" + "0e636c75737465722e696d706f7274" +
+			"1030313032303330343035303630373038",
 			encodeSettings(goldenWriter, []setting{golden.by(settingImport)}),
 			func(b []byte) (any, error) { list, err := decodeSettings(b); return []any{list, reservedBy(list)}, err },
 			[]any{[]setting{{"cluster.import", "0102030405060708"}}, errImporting}},
-		{"export", "01730102030405060708ac0202" + "0e636c75737465722e6578706f7274" + "1030313032303330343035303630373038" +
+		{"export", "01730102030405060708ac0202" + "0e636c75737465722e6578706f7274" +
+			"1030313032303330343035303630373038" +
 			"0e636c75737465722e736861726473" + "023634",
 			encodeSettings(goldenWriter, []setting{golden.by(settingExport), goldenList[0]}),
 			func(b []byte) (any, error) { list, err := decodeSettings(b); return []any{list, reservedBy(list)}, err },
@@ -194,12 +201,14 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		if list, err := decodeSettings(b); err == nil {
-			if list2, err := decodeSettings(encodeSettings(goldenWriter, list)); !reflect.DeepEqual(list2, list) || err != nil {
+			if list2, err := decodeSettings(encodeSettings(goldenWriter, list)); !reflect.DeepEqual(list2, list) ||
+				err != nil {
 				t.Errorf("%+v, %+v, %v", list, list2, err)
 			}
 		}
 		if born, err := decodeState(b, "boot", 10, 11); err == nil {
-			if born2, err := decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11); born2 != born || err != nil {
+			if born2, err := decodeState(encodeState(born, "boot", 10, 11), "boot", 10, 11); born2 != born ||
+				err != nil {
 				t.Errorf("%d, %d, %v", born, born2, err)
 			}
 		}

@@ -256,10 +256,12 @@ func (w *world) connect(name string) (p *process, js jetstream.JetStream) {
 }
 
 func (w *world) options(name string) Options {
-	o := Options{Cluster: shortOptions(name), Names: names, Replicas: min(len(w.servers.Addresses()), 3), Uptime: uptime,
+	o := Options{Cluster: shortOptions(name), Names: names, Replicas: min(len(w.servers.Addresses()), 3),
+		Uptime:  uptime,
 		Engines: &engines{node: name, shared: w.judge, open: make(map[*Holding]*fakeEngine)}}
 	if testing.Verbose() {
-		o.Log = slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
+		o.Log = slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With(
+			"node", name)
 	}
 	if w.alter != nil {
 		w.alter(&o)

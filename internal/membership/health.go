@@ -37,7 +37,8 @@ func replicas(info *jetstream.StreamInfo) (list []Replica) {
 		list = append(list, Replica{Server: info.Cluster.Leader, Leader: true, Current: true})
 	}
 	for _, p := range info.Cluster.Replicas {
-		list = append(list, Replica{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag, Active: p.Active})
+		list = append(list,
+			Replica{Server: p.Name, Current: p.Current, Offline: p.Offline, Lag: p.Lag, Active: p.Active})
 	}
 	return list
 }

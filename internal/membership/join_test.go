@@ -55,9 +55,10 @@ func TestRefusals(t *testing.T) {
 		"two copies": {func(o *Options) { o.Replicas = 2 }, []string{"cluster.replicas is 2"}},
 		"a long value": {func(o *Options) { o.Settings = map[string]string{"a": strings.Repeat("x", 1<<20)} },
 			[]string{"its hash"}},
-		"a short TTL":   {func(o *Options) { o.Cluster.Heartbeat = time.Second }, []string{"lost heartbeat"}},
-		"too many":      {func(o *Options) { o.Cluster.Shards = 1 << 30 }, []string{"cluster.shards"}},
-		"no state file": {func(o *Options) { o.StateFile = "/nowhere/state" }, []string{"state of the node", "no such file"}},
+		"a short TTL": {func(o *Options) { o.Cluster.Heartbeat = time.Second }, []string{"lost heartbeat"}},
+		"too many":    {func(o *Options) { o.Cluster.Shards = 1 << 30 }, []string{"cluster.shards"}},
+		"no state file": {func(o *Options) { o.StateFile = "/nowhere/state" },
+			[]string{"state of the node", "no such file"}},
 	} {
 		err := join(tt.alter)
 		for _, want := range tt.want {

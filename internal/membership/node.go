@@ -361,7 +361,8 @@ func (n *Node) carryOut(ctx context.Context) (left bool, err error) {
 			n.grants.gather(n.grants.ofGranter(a.Request.Key),
 				func(b []byte) []byte { return appendGrantRequest(b, a.Request) })
 		case cluster.SendGrant:
-			n.grants.gather(n.grants.ofUser(a.Grant.User.Node), func(b []byte) []byte { return appendGrant(b, a.Grant) })
+			n.grants.gather(n.grants.ofUser(a.Grant.User.Node),
+				func(b []byte) []byte { return appendGrant(b, a.Grant) })
 		case cluster.NameTaken:
 			return false, fmt.Errorf("cluster %s, node %s: %w; give each node a name of its own (cluster.node)",
 				n.o.Names.Cluster, n.o.Cluster.Node, ErrNameTaken)

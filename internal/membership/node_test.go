@@ -59,7 +59,8 @@ func TestOwners(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	for _, m := range status.Members {
-		want := map[string]MemberStatus{"a": {State: "live", Shards: 24}, "b": {State: "left"}, "c": {State: "left"}}[m.Node]
+		want := map[string]MemberStatus{"a": {State: "live", Shards: 24}, "b": {State: "left"},
+			"c": {State: "left"}}[m.Node]
 		if m.State != want.State || m.Shards != want.Shards {
 			t.Errorf("%+v, want %+v", m, want)
 		}

@@ -198,7 +198,8 @@ func (v *surveyor) survey(info *jetstream.StreamInfo) (*Survey, error) {
 		m := &Member{Node: node, Weight: k.Weight, Beat: max(0, s.At.Sub(k.at)), Notes: k.notes}
 		m.State = stateOf(k, m.Beat, ttl, margin)
 		if k.err != nil {
-			m.Notes = []string{fmt.Sprintf("its register %s cannot be read: %v", v.names.Subject("member", node), k.err)}
+			m.Notes = []string{fmt.Sprintf("its register %s cannot be read: %v",
+				v.names.Subject("member", node), k.err)}
 		}
 		if members[node] = m; m.State == Trusted || m.State == Doubted {
 			takers.Add(node, k.Weight)

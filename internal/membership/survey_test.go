@@ -160,7 +160,8 @@ func TestUnreadable(t *testing.T) {
 	a.node.Suspend("no room")
 	w.served("b has all", b)
 	w.surveyed(js, "a says why", func(s *Survey) bool {
-		return s.agrees() && s.Members[0].State == Drained && slices.Equal(s.Members[0].Notes, []string{"one two", "no room"})
+		return s.agrees() && s.Members[0].State == Drained &&
+			slices.Equal(s.Members[0].Notes, []string{"one two", "no room"})
 	})
 	a.node.Drain()
 	a.node.Resume()

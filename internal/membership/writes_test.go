@@ -66,7 +66,8 @@ func TestFollowCutOff(t *testing.T) {
 
 func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Proxy, context.CancelFunc)) {
 	proxy := natstest.NewProxy(t, servers.Addresses()[0])
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
+	nc, js, err := natsconn.Connect(
+		natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func TestClusterOfServers(t *testing.T) {
 	defer nc.Close()
 	subject := names.Subject("member", "a")
 	eventually(t, func(ctx context.Context) error {
-		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: names.Stream(), Subjects: []string{subject}, Replicas: 3})
+		_, err := js.CreateStream(ctx,
+			jetstream.StreamConfig{Name: names.Stream(), Subjects: []string{subject}, Replicas: 3})
 		return err
 	})
 	for range 2 {

@@ -56,13 +56,17 @@ func Down(err error) error {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	switch {
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-		return fmt.Errorf("%w: the NATS servers do not take the credentials of this node; look at cluster.credentials", err)
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
+		errors.Is(err, nats.ErrAuthRevoked):
+		return fmt.Errorf("%w: the NATS servers do not take the credentials of this node; look at cluster.credentials",
+			err)
 	case errors.As(err, &name):
-		return fmt.Errorf("%w: the certificate of a NATS server has to name the host of its URL, which is 127.0.0.1 for the "+
-			"server on this machine; name another server with --set cluster.urls=tls://HOST:PORT", err)
+		return fmt.Errorf(
+			"%w: the certificate of a NATS server has to name the host of its URL, which is 127.0.0.1 for the "+
+				"server on this machine; name another server with --set cluster.urls=tls://HOST:PORT", err)
 	case errors.As(err, &untrusted), errors.As(err, &authority):
-		return fmt.Errorf("%w: set cluster.tls_ca to the authorities that have signed the certificates of the servers", err)
+		return fmt.Errorf("%w: set cluster.tls_ca to the authorities that have signed the certificates of the servers",
+			err)
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%w: either all NATS servers use TLS or none; look at cluster.urls and cluster.tls_*", err)
 	}

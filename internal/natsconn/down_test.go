@@ -27,7 +27,8 @@ func TestDown(t *testing.T) {
 			t.Errorf("%v: %v", err, down)
 		}
 	}
-	gone := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound, Description: "stream not found"}
+	gone := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound,
+		Description: "stream not found"}
 	if got := natsconn.Down(gone); !errors.Is(got, natsconn.ErrDown) || !strings.Contains(got.Error(), "is gone") {
 		t.Errorf("a lost stream: %v", got)
 	}
@@ -83,7 +84,8 @@ func TestRefused(t *testing.T) {
 // TestPlain: a publish without a connection fails with words that say so.
 func TestPlain(t *testing.T) {
 	server := natstest.Start(t, names, 1, nil)
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: []string{"nats://" + server.Addresses()[0]}, Node: "a", Names: names})
+	nc, js, err := natsconn.Connect(
+		natsconn.Options{URLs: []string{"nats://" + server.Addresses()[0]}, Node: "a", Names: names})
 	if err != nil {
 		t.Fatal(err)
 	}

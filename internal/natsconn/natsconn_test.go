@@ -173,7 +173,8 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = natsconn.Start(natsconn.ServerOptions{Node: "a", Names: names, Listen: l.Addr().String(), Directory: t.TempDir()},
+	_, err = natsconn.Start(
+		natsconn.ServerOptions{Node: "a", Names: names, Listen: l.Addr().String(), Directory: t.TempDir()},
 		time.Minute)
 	if err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("%v", err)
@@ -192,9 +193,12 @@ func TestRefusals(t *testing.T) {
 		"directory is empty":                        func(o *natsconn.ServerOptions) { o.Directory = "" },
 		"can be reached from other machines":        func(o *natsconn.ServerOptions) { o.Listen = "0.0.0.0:0" },
 		"listen_routes: [::]:0 can be reached from": func(o *natsconn.ServerOptions) { o.ListenRoutes = "[::]:0" },
-		"routes need listen_routes":                 func(o *natsconn.ServerOptions) { o.Routes = []string{"127.0.0.1:1"} },
-		"no such file":                              func(o *natsconn.ServerOptions) { o.Credentials = "/nowhere" },
-		"needs a certificate":                       func(o *natsconn.ServerOptions) { o.TLS.CA = "/nowhere" },
+		"routes need listen_routes": func(
+			o *natsconn.ServerOptions) {
+			o.Routes = []string{"127.0.0.1:1"}
+		},
+		"no such file":        func(o *natsconn.ServerOptions) { o.Credentials = "/nowhere" },
+		"needs a certificate": func(o *natsconn.ServerOptions) { o.TLS.CA = "/nowhere" },
 		"takes no .creds file": func(o *natsconn.ServerOptions) {
 			o.Credentials = write(t, "creds", creds(t))
 		},

@@ -133,8 +133,10 @@ func (o *Options) nats() ([]nats.Option, error) {
 					report("disconnected from NATS", err)
 				}
 			}),
-			nats.ReconnectHandler(func(nc *nats.Conn) { report("connected to NATS at "+nc.ConnectedUrlRedacted(), nil) }),
-			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { report("error of NATS", Plain(err)) }))
+			nats.ReconnectHandler(
+				func(nc *nats.Conn) { report("connected to NATS at "+nc.ConnectedUrlRedacted(), nil) }),
+			nats.ErrorHandler(
+				func(_ *nats.Conn, _ *nats.Subscription, err error) { report("error of NATS", Plain(err)) }))
 	} else {
 		options = append(options, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	}

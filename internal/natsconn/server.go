@@ -186,7 +186,8 @@ func (o *ServerOptions) join(s *server.Options, secret string) error {
 		return fmt.Errorf("listen_routes: %w", err)
 	}
 	if secret == "" && !isLoopback(host) {
-		return fmt.Errorf("listen_routes: %s can be reached from other machines; set cluster.credentials", o.ListenRoutes)
+		return fmt.Errorf("listen_routes: %s can be reached from other machines; set cluster.credentials",
+			o.ListenRoutes)
 	}
 	s.Cluster = server.ClusterOpts{Name: o.Names.Base(), Host: host, Port: port, PoolSize: -1,
 		ConnectRetries: 1 << 30, TLSConfig: s.TLSConfig, TLSTimeout: s.TLSTimeout}

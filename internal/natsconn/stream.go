@@ -67,7 +67,8 @@ func OpenStream(ctx context.Context, js jetstream.JetStream, n Names, replicas i
 	want := n.StreamConfig(replicas)
 	s, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = Limited(want, func(c jetstream.StreamConfig) (jetstream.Stream, error) { return js.CreateStream(ctx, c) })
+		s, err = Limited(want,
+			func(c jetstream.StreamConfig) (jetstream.Stream, error) { return js.CreateStream(ctx, c) })
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node was faster
 			s, err = js.Stream(ctx, want.Name)
 		}

@@ -63,7 +63,8 @@ func (c *clients) get(id string, most int) {
 	defer release()
 	c.settle()
 	visibility := time.Duration(2+c.r.IntN(5)) * time.Second
-	leases, err := e.Lease(c.t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility})
+	leases, err := e.Lease(c.t.Context(),
+		crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func (c *clients) get(id string, most int) {
 			}
 		}
 		if inProcess >= most {
-			c.t.Errorf("%s: %s is handed out with %d of its host in process, want %d at most", id, l.URL, inProcess, most)
+			c.t.Errorf("%s: %s is handed out with %d of its host in process, want %d at most", id, l.URL,
+				inProcess, most)
 		}
 		if !began[host] {
 			c.checkTime(id, host, now)
@@ -381,7 +383,8 @@ func TestOptOutOfClosedCrawl(t *testing.T) {
 			e, release := c.n.use(t, "x", false)
 			defer release()
 			time.Sleep(30 * time.Second) // what changes the URLs is through
-			leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
+			leases, err := e.Lease(t.Context(),
+				crawl.LeaseRequest{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
 			if err != nil || len(leases) != want {
 				t.Errorf("%d URLs are handed out, %v, want %d", len(leases), err, want)
 			}
@@ -443,10 +446,11 @@ func browse(t *testing.T, n running, web *testweb.Web, id string, next map[strin
 			return
 		}
 		for _, l := range leases {
-			transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				_, port, _ := net.SplitHostPort(addr)
-				return web.Dial(ctx, network, net.JoinHostPort(l.Address.String(), port))
-			}}
+			transport := &http.Transport{DisableKeepAlives: true,
+				DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					_, port, _ := net.SplitHostPort(addr)
+					return web.Dial(ctx, network, net.JoinHostPort(l.Address.String(), port))
+				}}
 			response, err := (&http.Client{Transport: transport}).Get(l.URL.String())
 			if err != nil {
 				t.Error(err)

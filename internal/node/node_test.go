@@ -247,7 +247,8 @@ func TestIdle(t *testing.T) {
 			t.Error("the URL is gone")
 		}
 		e, release = n.use(t, "a", false)
-		leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "f", N: 1, Wait: time.Minute, Visibility: time.Hour})
+		leases, err := e.Lease(t.Context(),
+			crawl.LeaseRequest{Fetcher: "f", N: 1, Wait: time.Minute, Visibility: time.Hour})
 		if err != nil || len(leases) != 1 {
 			t.Fatalf("%v, %v", leases, err)
 		}
@@ -336,7 +337,8 @@ func TestDeleteDamaged(t *testing.T) {
 	n.add(t, "a", "https://a.test/")
 	n.stop()
 	dir := filepath.Join(o.Crawl.DataDir, CrawlsDir, "c-a")
-	if err := os.WriteFile(filepath.Join(dir, storage.FileName), []byte(strings.Repeat("x", 20_000)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, storage.FileName), []byte(strings.Repeat("x", 20_000)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	n = start(t, o)
@@ -415,7 +417,8 @@ func TestTogether(t *testing.T) {
 			for j := range 20 {
 				id := fmt.Sprintf("c%d", (i+j)%5)
 				if (i*7+j)%9 == 0 {
-					if _, err := n.Delete(t.Context(), id); err != nil && !errors.Is(err, ErrNoCrawl) && !errors.Is(err, ErrTooMany) {
+					if _, err := n.Delete(t.Context(), id); err != nil && !errors.Is(err, ErrNoCrawl) &&
+						!errors.Is(err, ErrTooMany) {
 						t.Error(err)
 					}
 					continue

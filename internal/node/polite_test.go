@@ -227,7 +227,8 @@ func TestSlotsAreShared(t *testing.T) {
 			routes["/"] = testweb.Page("/", links...)
 			all = append(all, testweb.Site{Host: fmt.Sprintf("h%d.test", i), Handler: routes})
 		}
-		web := testweb.Serve(t, testweb.Config{Network: memnet.New(memnet.Options{Latency: time.Millisecond}), Sites: all})
+		web := testweb.Serve(t,
+			testweb.Config{Network: memnet.New(memnet.Options{Latency: time.Millisecond}), Sites: all})
 		o := fetching(t, web)
 		o.Crawl.Workers = 2
 		o.Crawl.Frontier.Politeness.Delay, o.Crawl.Frontier.Politeness.IPDelay = 0, 0
@@ -309,7 +310,8 @@ func TestOptOutOfWorkers(t *testing.T) {
 		for len(web.Requests().Host("b.test").Pages()) < 2 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := n.Default().AddOptOut(t.Context(), optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}); err != nil {
+		if err := n.Default().AddOptOut(t.Context(),
+			optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}); err != nil {
 			t.Fatal(err)
 		}
 		recorded := time.Now()

@@ -64,8 +64,9 @@ func parseLine(line string, at time.Time) (e Entry, ok bool, err error) {
 		} else if e.Value == "" {
 			e.Value = word
 		} else {
-			return Entry{}, false, fmt.Errorf("%w: %q after %q: a line is a scope, a value, until=DATE, and # with a reason",
-				ErrEntry, word, e.Value)
+			return Entry{}, false,
+				fmt.Errorf("%w: %q after %q: a line is a scope, a value, until=DATE, and # with a reason",
+					ErrEntry, word, e.Value)
 		}
 	}
 	if !e.Until.IsZero() && !e.Until.After(at) { // it ended before the file was last changed
@@ -83,7 +84,8 @@ func ParseUntil(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: until %q: should look like 2027-01-31 or 2027-01-31T12:00:00Z", ErrEntry, text)
+		return time.Time{},
+			fmt.Errorf("%w: until %q: should look like 2027-01-31 or 2027-01-31T12:00:00Z", ErrEntry, text)
 	}
 	return t.UTC(), nil
 }

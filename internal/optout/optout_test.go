@@ -52,7 +52,8 @@ func TestNew(t *testing.T) {
 		{ScopePrefix, "HTTPS://Example.org:443/a/../b?c#d", "https://example.org/b?c"},
 		{ScopeHost, "", ""}, {ScopeHost, "http://example.org", ""}, {ScopeHost, "example.org:80", ""},
 		{ScopeHost, "example.org/a", ""}, {ScopeHost, "a@example.org", ""}, {ScopeHost, "[::1]:80", ""},
-		{ScopeHost, "[::1", ""}, {ScopeHost, "a b", ""}, {ScopeDomain, "192.0.2.1", ""}, {ScopeRange, "192.0.2.0/33", ""},
+		{ScopeHost, "[::1", ""}, {ScopeHost, "a b", ""}, {ScopeDomain, "192.0.2.1", ""},
+		{ScopeRange, "192.0.2.0/33", ""},
 		{ScopeRange, "example.org", ""}, {ScopeRange, "::ffff:192.0.2.0/120", ""}, {ScopePrefix, "example.org/a", ""},
 		{ScopePrefix, "ftp://example.org/", ""}, {"site", "example.org", ""},
 	} {
@@ -119,7 +120,8 @@ func TestEnds(t *testing.T) {
 		ok   bool
 		next time.Time
 	}{
-		{now, true, e.Until}, {e.Until.Add(-1), true, e.Until}, {e.Until, true, d.Until}, {d.Until.Add(-1), true, d.Until},
+		{now, true, e.Until}, {e.Until.Add(-1), true, e.Until}, {e.Until, true, d.Until},
+		{d.Until.Add(-1), true, d.Until},
 		{d.Until, false, time.Time{}},
 	} {
 		if _, ok := l.Host("example.org", test.at); ok != test.ok || !l.NextEnd(test.at).Equal(test.next) {

@@ -217,7 +217,8 @@ func TestParts(t *testing.T) {
 		}
 		for i, p := range parts {
 			if price, _ := p.Demand(at, 0); math.Abs(math.Log(price/want)) > 0.1 {
-				t.Errorf("a budget of %g: part %d of %g has the price %g, all pages have %g", budget, i, p.Budget(), price, want)
+				t.Errorf("a budget of %g: part %d of %g has the price %g, all pages have %g", budget, i, p.Budget(),
+					price, want)
 			}
 		}
 	}
@@ -612,8 +613,10 @@ func BenchmarkAnswered(b *testing.B) {
 func TestFresh(t *testing.T) {
 	for _, policy := range []Policy{Harmonic, Nutch, StormCrawler, Fixed} {
 		wait := func(fresh time.Duration) time.Duration {
-			p := newPlan(t, func(o *Options) { o.Policy, o.Interval, o.Min, o.Max = policy, time.Hour, time.Hour, 30*day })
-			m := p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(time.Hour), Change: Changed, Fresh: fresh}, &Site{})
+			p := newPlan(t,
+				func(o *Options) { o.Policy, o.Interval, o.Min, o.Max = policy, time.Hour, time.Hour, 30*day })
+			m := p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(time.Hour), Change: Changed, Fresh: fresh},
+				&Site{})
 			return m.Due.Sub(start.Add(time.Hour))
 		}
 		without := wait(0)

@@ -114,7 +114,8 @@ func stored(r Request) string {
 		}
 	}
 	if r.End.IsZero() {
-		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, LedgerOffset: r.LedgerOffset, Again: r.Again, Delay: r.Delay,
+		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, LedgerOffset: r.LedgerOffset, Again: r.Again,
+			Delay:   r.Delay,
 			Allowed: r.Allowed, Line: r.Line, Fetcher: r.Fetcher, Lease: r.Lease, Sent: true, Status: -1}
 		r.Delay = clamp(r.Delay, -maxDuration, maxDuration)
 	}

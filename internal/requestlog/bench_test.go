@@ -14,8 +14,9 @@ func BenchmarkAppend(b *testing.B) {
 			p := policyOf("User-agent: *\nCrawl-delay: 1\nDisallow: /private/\n")
 			requests := make([]*Request, hosts)
 			for i := range requests {
-				requests[i] = request(b, i, fmt.Sprintf("http://www.host%d.example/articles/2026/11/a-title-of-some-length-%d", i,
-					i), 0, p)
+				requests[i] = request(b, i,
+					fmt.Sprintf("http://www.host%d.example/articles/2026/11/a-title-of-some-length-%d", i,
+						i), 0, p)
 			}
 			b.ReportAllocs()
 			n := 0

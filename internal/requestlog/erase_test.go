@@ -133,7 +133,8 @@ func describeLog(t *rapid.T, dir string, without *weburl.Names) (lines []string)
 		}
 		lines = append(lines, fmt.Sprint(stored(Request{URL: c.URL, Kind: c.Kind, For: c.For, Status: c.Status,
 			Address: c.Address, LedgerOffset: c.LedgerOffset, Line: c.Line, Allowed: c.Allowed}), string(body), record,
-			version, c.starts.Wall.UnixNano(), c.starts.since, c.ends.Wall.UnixNano(), c.ends.since, c.Process.Began.UnixNano()))
+			version, c.starts.Wall.UnixNano(), c.starts.since, c.ends.Wall.UnixNano(), c.ends.since,
+			c.Process.Began.UnixNano()))
 		return nil
 	})
 	if err != nil {

@@ -65,11 +65,12 @@ func (h *headerFields) code(c *coder) {
 // requestFields are the fields of frameRequest. Times are in nanoseconds, that of the wall clock in
 // microseconds.
 type requestFields struct {
-	flags            uint64
-	context          int
-	ledgerOffset     int64         // relative to the base in the header
-	end              int64         // relative to the end of the request before
-	offset           int64         // of the wall clock against the monotonic one, relative to that of the request before
+	flags        uint64
+	context      int
+	ledgerOffset int64 // relative to the base in the header
+	end          int64 // relative to the end of the request before
+	// of the wall clock against the monotonic one, relative to that of the request before
+	offset           int64
 	duration, waited time.Duration // of the request; from its decision to its start
 	delay            time.Duration
 	delayReason      byte

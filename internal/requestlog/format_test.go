@@ -64,7 +64,8 @@ func TestPackedBefore(t *testing.T) {
 			if packed {
 				p.Packed = robots.Pack(p.Record.Body)
 			}
-			mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 1, "http://a.test/", time.Second, p))
+			mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()),
+				request(t, 1, "http://a.test/", time.Second, p))
 		}
 		files, err := list(dir)
 		if err != nil || len(files) != 3 {

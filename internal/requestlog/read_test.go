@@ -160,7 +160,8 @@ func TestOpenRequests(t *testing.T) {
 	policy := policyOf("User-agent: *\nDisallow: /x\n")
 	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), LedgerOffset: 7,
 		Sent: true, Start: began.Add(3 * time.Second),
-		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true, Policy: &Policy{Version: v}}
+		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true,
+		Policy: &Policy{Version: v}}
 	known := *want
 	known.Policy, known.LedgerOffset = policy, 8
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want, &known)

@@ -42,9 +42,13 @@ func (r *Routes) Serve(ctx context.Context, h http.Handler) {
 	var open sync.WaitGroup
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead, ErrorLog: log.New(io.Discard, "", 0),
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead,
+		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context,
+			c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew: // in the goroutine that accepts

@@ -64,7 +64,8 @@ func connect(t *testing.T, servers *natstest.Servers, node string, h http.Handle
 }
 
 func get(ctx context.Context, e *end, node, path string, body io.Reader) (*http.Response, error) {
-	q := (&http.Request{Method: "POST", URL: &url.URL{Path: path}, Header: http.Header{}, ContentLength: -1}).WithContext(ctx)
+	q := (&http.Request{Method: "POST", URL: &url.URL{Path: path}, Header: http.Header{},
+		ContentLength: -1}).WithContext(ctx)
 	if body == nil {
 		q.ContentLength = 0
 	} else {
@@ -243,7 +244,8 @@ func TestHostile(t *testing.T) {
 		for _, subject := range []string{mine, b.subject("a", "1"), b.subject("a", strings.Repeat("0", 2*idLength))} {
 			for _, f := range []frame{
 				{kind: kindOpen}, {kind: kindOpen}, {kind: kindData, number: 7, data: []byte("x")},
-				{kind: kindData, data: []byte("GET / HTTP/1.1\r\n\r\n")}, {kind: kindCredit, number: 3}, {kind: kindEnd},
+				{kind: kindData, data: []byte("GET / HTTP/1.1\r\n\r\n")}, {kind: kindCredit, number: 3},
+				{kind: kindEnd},
 				{kind: kindEnd}, {kind: kindRefuse}, {kind: 99}, {kind: kindAccept},
 			} {
 				send(subject, reply, f.encode())

@@ -212,11 +212,12 @@ func startStuck(t *testing.T) (*Client, stuck) {
 func TestAddWaitsForRoom(t *testing.T) {
 	client, c := startStuck(t)
 	var reasons []string
-	sum, err := client.Add(t.Context(), []crawl.Addition{{URL: testkit.Parse(t, "http://a.test/")}}, func(reason string) {
-		if reasons = append(reasons, reason); len(reasons) == 1 {
-			close(c.room)
-		}
-	})
+	sum, err := client.Add(t.Context(), []crawl.Addition{{URL: testkit.Parse(t, "http://a.test/")}},
+		func(reason string) {
+			if reasons = append(reasons, reason); len(reasons) == 1 {
+				close(c.room)
+			}
+		})
 	if err != nil || sum.Added != 1 || !slices.Contains(reasons, "the database is full") {
 		t.Errorf("%+v, %v, reasons %q", sum, err, reasons)
 	}
@@ -297,7 +298,8 @@ func TestListsLikeAMap(t *testing.T) {
 					body.WriteString(u + "\n")
 					want = append(want, Answer{Line: line, URL: u, Result: "outside"})
 				default:
-					u := r.web.URL("a.test", fmt.Sprintf("/no/%d/%s", random.IntN(lines), strings.Repeat("y", random.IntN(30))))
+					u := r.web.URL("a.test",
+						fmt.Sprintf("/no/%d/%s", random.IntN(lines), strings.Repeat("y", random.IntN(30))))
 					body.WriteString(u + "\n")
 					want = append(want, Answer{Line: line, URL: u})
 				}

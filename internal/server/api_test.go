@@ -48,13 +48,15 @@ func startCrawl(t *testing.T, change ...func(*crawl.Options)) *running {
 		t.Fatal(err)
 	}
 	r := &running{web: web, ended: make(chan struct{})}
-	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", FetchToken: "fetcher", DataDir: o.DataDir, Now: time.Now},
+	if r.server, err = Start(
+		Options{Listen: "127.0.0.1:0", Token: "secret", FetchToken: "fetcher", DataDir: o.DataDir, Now: time.Now},
 		engine); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	seeds := []crawl.Seed{{URL: testkit.Parse(t, web.URL("a.test", "/"))}, {URL: testkit.Parse(t, web.URL("b.test", "/"))}}
+	seeds := []crawl.Seed{{URL: testkit.Parse(t, web.URL("a.test", "/"))},
+		{URL: testkit.Parse(t, web.URL("b.test", "/"))}}
 	go func() {
 		defer close(r.ended)
 		if _, err := engine.Run(ctx, seeds); err != nil {
@@ -273,7 +275,8 @@ func TestAddWithTheClient(t *testing.T) {
 func TestBrokenAnswers(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/x"))}},
+	if _, err := r.client.Add(context.Background(),
+		[]crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/x"))}},
 		nil); err != nil {
 		t.Fatal(err)
 	}

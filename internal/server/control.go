@@ -69,9 +69,10 @@ func controlAPI(s *Server, api huma.API) {
 		}
 		return nil, s.crawl(ctx).Resume(ctx)
 	})
-	command("drain", "End when all is done", "Takes no more URLs from outside, crawls everything that is known and the "+
-		"links found there, and ends then. It leaves out hosts that cannot be fetched from within "+
-		"crawl.give_up_after. With crawl.exit_when_done a crawl always ends like this. Resume undoes it.",
+	command("drain", "End when all is done",
+		"Takes no more URLs from outside, crawls everything that is known and the "+
+			"links found there, and ends then. It leaves out hosts that cannot be fetched from within "+
+			"crawl.give_up_after. With crawl.exit_when_done a crawl always ends like this. Resume undoes it.",
 		"a cluster has no end yet: pause it, or stop its nodes with SIGTERM",
 		func(ctx context.Context) (*Incomplete, error) { return nil, s.crawl(ctx).Drain(ctx, true) })
 	command("stop", "End now", "As the signal SIGTERM does: no request begins, requests in flight have "+
@@ -172,9 +173,12 @@ const deletionWait = 20 * time.Second
 
 func deletionAPI(s *Server, api huma.API) {
 	op := Operation("POST", "/urls/delete", "urls-delete", "Delete URLs", append(bodyErrors(), http.StatusNotFound)...)
-	op.Description = "Deletes URLs, whatever their state, so that they are new when they are found again. What is known " +
-		"of their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that is not to be. " +
-		"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
+	op.Description =
+		"Deletes URLs, whatever their state, so that they are new when they are found again. What is known " +
+			"of their hosts stays, as does the output. Of a host the first URLs are deleted, up to the first that " +
+			"is not " +
+			"to be. " +
+			"The deletion survives restarts. After 20 seconds the response is sent, and the deletion goes on."
 	Handle(api, op, func(ctx context.Context, in *deletion) (*Object[deleted], error) {
 		o := crawl.Deletion{Host: inspect.CanonicalHost(in.Body.Host), Before: in.Body.Before}
 		if in.Body.Host == "" {

@@ -152,7 +152,8 @@ func TestHostCommands(t *testing.T) {
 		t.Error(text)
 	}
 	r.eventually(t, "the drop", func() bool { return r.hostStory(t, "a.test").Waiting == 0 })
-	if text := r.command(t, "/api/v1/urls/delete", `{"host": "A.test", "before": "2001-01-01T00:00:00Z"}`); !strings.Contains(
+	if text := r.command(t, "/api/v1/urls/delete",
+		`{"host": "A.test", "before": "2001-01-01T00:00:00Z"}`); !strings.Contains(
 		text, `"deleted":0,"done":true`) {
 		t.Error(text)
 	}

@@ -30,8 +30,9 @@ type crawlName struct {
 
 func crawlsAPI(s *Server, api huma.API) {
 	list := Operation("GET", "/crawls", "crawls-list", "The crawls of this process")
-	list.Description = "DEFAULT is the crawl that all other operations are about. Of crawls that are not open, because " +
-		"nobody uses them, only the id is known."
+	list.Description =
+		"DEFAULT is the crawl that all other operations are about. Of crawls that are not open, because " +
+			"nobody uses them, only the id is known."
 	Handle(api, list, func(ctx context.Context, _ *struct{}) (*Object[crawlList], error) {
 		all, err := s.o.Crawls.Overviews(ctx)
 		answered := crawlList{Crawls: all}

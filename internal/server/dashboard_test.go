@@ -101,7 +101,8 @@ func TestDashboard(t *testing.T) {
 	b.picture("host", 0)
 	b.text(`document.querySelector("details summary").click() ?? ""`)
 	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
-	b.text(`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
+	b.text(
+		`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
 	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
 	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
 		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
@@ -163,7 +164,8 @@ func TestDashboardControls(t *testing.T) {
 
 	b.show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
 	b.press("Pause")
-	b.wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && document.body.innerText.includes("pause")`)
+	b.wait(
+		`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && document.body.innerText.includes("pause")`)
 	c.quiet(t, "site-5.test")
 	b.press("Resume")
 	b.wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)

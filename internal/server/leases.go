@@ -144,9 +144,11 @@ func leasesAPI(s *Server, api huma.API) {
 func (l *lending) register(api huma.API) {
 	lend := streams[Lease](api, l.operation("POST", "/leases", "leases-take", "Take leases of pages",
 		append(bodyErrors(), http.StatusNotFound)...))
-	lend.Description = "Each line of the response is the permission for one GET request that follows no redirects and " +
-		"ends before the deadline. No other request to the host begins until the lease is reported or its deadline " +
-		"has passed. Without a lease that is due the request waits. The response may have no line."
+	lend.Description =
+		"Each line of the response is the permission for one GET request that follows no redirects and " +
+			"ends before the deadline. No other request to the host begins until the lease is reported or its " +
+			"deadline " +
+			"has passed. Without a lease that is due the request waits. The response may have no line."
 	Handle(api, lend, func(_ context.Context, in *leaseRequest) (*huma.StreamResponse, error) {
 		return l.s.stream(func(t *stream) error { return l.lend(t, in) }), nil
 	})
@@ -178,8 +180,9 @@ func (l *lending) register(api huma.API) {
 	l.reportsAPI(api)
 	l.fetchersAPI(api)
 	check := l.operation("POST", "/check", "check-urls", "Check whether URLs may be requested now", bodyErrors()...)
-	check.Description = "By the scope, by the robots.txt in force, and by the delay of their hosts. For requests that " +
-		"a page causes, such as those of a browser for images on other hosts."
+	check.Description =
+		"By the scope, by the robots.txt in force, and by the delay of their hosts. For requests that " +
+			"a page causes, such as those of a browser for images on other hosts."
 	Handle(api, check, func(ctx context.Context, in *checkRequest) (*Object[checkList], error) {
 		urls := make([]weburl.URL, len(in.Body.URLs))
 		for i, text := range in.Body.URLs {
@@ -226,8 +229,9 @@ func (l *lending) fetchersAPI(api huma.API) {
 			return answer(fetcherList{list}, err)
 		})
 	cutOff := l.operation("DELETE", "/fetchers/{name}", "fetchers-cut-off", "Cut a fetcher off", http.StatusNotFound)
-	cutOff.Description = "Its requests and reports are refused from now on, also after a restart. Its leases run out at " +
-		"their deadlines, since its requests may still be under way."
+	cutOff.Description =
+		"Its requests and reports are refused from now on, also after a restart. Its leases run out at " +
+			"their deadlines, since its requests may still be under way."
 	Handle(api, cutOff, func(ctx context.Context, in *FetcherPath) (*Object[fetcherDone], error) {
 		return answer(fetcherDone{in.Name, true}, l.s.crawl(ctx).CutOff(ctx, in.Name))
 	})

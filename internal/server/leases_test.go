@@ -33,7 +33,8 @@ func (f *remote) call(method, path string, body any) (status int, text string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	response, text := send(f.t, f.s, method, "/api/v1"+path, bytes.NewReader(encoded), "Authorization", "Bearer fetcher",
+	response, text := send(f.t, f.s, method, "/api/v1"+path, bytes.NewReader(encoded), "Authorization",
+		"Bearer fetcher",
 		"Content-Type", "application/json")
 	return response.StatusCode, text
 }
@@ -86,7 +87,8 @@ func (f *remote) fetch(l *Lease) Report {
 	}
 	text := string(body)
 	return Report{ID: l.ID, Fetcher: f.name, Status: response.StatusCode, Body: &text,
-		Headers: map[string]string{"Content-Type": response.Header.Get("Content-Type")}, Took: time.Since(started).Seconds()}
+		Headers: map[string]string{"Content-Type": response.Header.Get("Content-Type")},
+		Took:    time.Since(started).Seconds()}
 }
 
 // TestFetchersOverTheAPI: a fetcher crawls by the API alone, with single reports and lists. Its token
@@ -110,7 +112,8 @@ func TestFetchersOverTheAPI(t *testing.T) {
 		}
 		for _, report := range reports {
 			id := report.ID
-			if status, text := f.call("PATCH", "/leases/"+string(id), map[string]any{"fetcher": f.name}); status != 200 {
+			if status, text := f.call("PATCH", "/leases/"+string(id),
+				map[string]any{"fetcher": f.name}); status != 200 {
 				t.Errorf("extend: %d %s", status, text)
 			}
 			if status, text := f.call("POST", "/leases/"+string(id), report); status != 200 {
@@ -132,7 +135,8 @@ func TestFetchersOverTheAPI(t *testing.T) {
 	}
 	var may []string
 	text := ""
-	for deadline := time.Now().Add(time.Minute); len(may) == 0 && time.Now().Before(deadline); { // the delay has to be over
+	// the delay has to be over
+	for deadline := time.Now().Add(time.Minute); len(may) == 0 && time.Now().Before(deadline); {
 		may, text = f.check(r.web.URL("a.test", "/1"), r.web.URL("a.test", "/2"), r.web.URL("a.test", "/private"),
 			r.web.URL("b.test", "/1"), "http://stranger.test/")
 	}

@@ -83,7 +83,8 @@ func optOutAPI(s *Server, api huma.API) {
 		return answer(optOutDone{Entry: e}, s.crawl(ctx).AddOptOut(ctx, e))
 	})
 	remove := Operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
-	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
+	remove.Description =
+		"One that a command recorded. URLs that it excluded go back into their queues in the background."
 	Handle(api, remove, func(ctx context.Context, in *optOutName) (*Object[optOutDone], error) {
 		e, err := optout.New(optout.Entry{Scope: in.Scope, Value: in.Value})
 		if err != nil {

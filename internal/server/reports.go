@@ -69,7 +69,8 @@ func (r *Report) report() (c crawl.LeaseReport, err error) {
 		}
 		c.HasBody = true
 	case r.SHA256 != "":
-		if n, err := hex.Decode(c.Digest[:], []byte(r.SHA256)[:min(len(r.SHA256), 64)]); err != nil || n != len(c.Digest) {
+		if n, err := hex.Decode(c.Digest[:], []byte(r.SHA256)[:min(len(r.SHA256), 64)]); err != nil ||
+			n != len(c.Digest) {
 			return c, errQuery{errors.New("sha256 should have 64 hexadecimal digits")}
 		}
 	}
@@ -132,13 +133,15 @@ func (l *lending) reportsAPI(api huma.API) {
 		}
 		return answer(ReportResult{ID: r.ID, Result: results[0].String()}, nil)
 	})
-	list := streams[ReportResult](api, l.operation("POST", "/reports", "leases-report-all", "Report the results of leases",
-		http.StatusBadRequest))
+	list := streams[ReportResult](api,
+		l.operation("POST", "/reports", "leases-report-all", "Report the results of leases",
+			http.StatusBadRequest))
 	list.Description = "The body has one report a line, each as for one lease and with its id. Each line of the " +
 		"response is the result of the report on the same line, and on disk."
 	min := 1
 	lines := &huma.Schema{Type: huma.TypeString, MinLength: &min}
-	list.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{JSONLines: {Schema: lines}}}
+	list.RequestBody = &huma.RequestBody{Required: true,
+		Content: map[string]*huma.MediaType{JSONLines: {Schema: lines}}}
 	list.Middlewares = append(list.Middlewares, l.limitReporting)
 	Handle(api, list, func(context.Context, *struct{}) (*huma.StreamResponse, error) {
 		return l.s.stream(l.takeReports), nil

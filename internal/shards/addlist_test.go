@@ -43,7 +43,8 @@ func TestHeavyImportWhileNodesDie(t *testing.T) {
 		if report.Added.Added+report.Known != len(list) || report.Bad+report.Outside > 0 {
 			t.Errorf("%+v", report)
 		}
-		if added := len(list) - len(answered); try == 0 && report.Added.Added > added || try == 1 && report.Added.Added > 0 {
+		if added := len(list) - len(answered); try == 0 && report.Added.Added > added ||
+			try == 1 && report.Added.Added > 0 {
 			t.Errorf("%d URLs are added by list %d, %d were not acknowledged", report.Added.Added, try+2, added)
 		}
 	}

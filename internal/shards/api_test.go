@@ -85,7 +85,8 @@ func threeNodes(w *world) []*process {
 		for _, p := range w.nodes {
 			sum += len(p.owned())
 		}
-		if s := object[server.CrawlStatus](w.nodes[0], "GET", "/api/v1/status", ""); sum < shards || s.Incomplete != nil {
+		if s := object[server.CrawlStatus](w.nodes[0], "GET", "/api/v1/status", ""); sum < shards ||
+			s.Incomplete != nil {
 			return fmt.Errorf("%d shards are owned, %+v", sum, s.Incomplete)
 		}
 		return nil
@@ -170,7 +171,8 @@ func TestAPI(t *testing.T) {
 			}
 			var names []string
 			for after, pages := "", 0; pages <= hosts; pages++ {
-				page := object[inspect.HostPage](nodes[pages%3], "GET", "/api/v1/hosts?limit=3&sort="+sort+"&after="+after, "")
+				page := object[inspect.HostPage](nodes[pages%3], "GET", "/api/v1/hosts?limit=3&sort="+sort+
+					"&after="+after, "")
 				for i := range page.Hosts {
 					names = append(names, page.Hosts[i].Host)
 				}
@@ -186,7 +188,8 @@ func TestAPI(t *testing.T) {
 	t.Run("urls", func(t *testing.T) {
 		seen := make(map[string]int)
 		for from, pages := "", 0; pages < len(want); pages++ {
-			page := object[inspect.URLPage](nodes[pages%3], "GET", "/api/v1/urls?limit=100&state=fetched&from="+from, "")
+			page := object[inspect.URLPage](nodes[pages%3], "GET",
+				"/api/v1/urls?limit=100&state=fetched&from="+from, "")
 			for i := range page.URLs {
 				seen[page.URLs[i].URL]++
 			}
@@ -222,7 +225,8 @@ func TestAPI(t *testing.T) {
 		if h := object[inspect.HostStory](owner, "GET", "/api/v1/hosts/"+host(2), ""); !h.Politeness.Paused {
 			t.Errorf("%+v", h.Politeness)
 		}
-		if status, text, _ := other.call("POST", "/api/v1/hosts/unknown.test/pause", ""); status != http.StatusNotFound {
+		if status, text, _ := other.call("POST", "/api/v1/hosts/unknown.test/pause",
+			""); status != http.StatusNotFound {
 			t.Error(status, text)
 		}
 		_, text, _ := other.call("POST", "/api/v1/urls/retry", `{"states":["denied"]}`)
@@ -260,7 +264,8 @@ func TestAPI(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) { // nodes, shards, metrics
 		v := object[clusterapi.ClusterView](nodes[1], "GET", "/api/v1/cluster", "")
-		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil || v.Here.Node != "node1" ||
+		if len(v.Nodes) != 3 || len(v.Shards) != shards || v.WithoutOwner != 0 || v.Here == nil ||
+			v.Here.Node != "node1" ||
 			!v.Here.Member || v.Here.Trust <= 0 {
 			t.Errorf("%+v, %+v", v, v.Here)
 		}
@@ -275,7 +280,8 @@ func TestAPI(t *testing.T) {
 		}
 		_, text, _ := nodes[1].call("GET", "/metrics", "")
 		for _, line := range []string{
-			"amble_cluster_shards_without_owner 0\n", `amble_cluster_members{state="live"} 3`, "amble_cluster_trust_seconds ",
+			"amble_cluster_shards_without_owner 0\n", `amble_cluster_members{state="live"} 3`,
+			"amble_cluster_trust_seconds ",
 			"amble_cluster_refused_publishes_total 0\n", "amble_cluster_log_records ", "amble_cluster_connected 1\n",
 			fmt.Sprintf("amble_cluster_shards_owned %d\n", len(nodes[1].owned())), `amble_urls{state="fetched"}`,
 		} {
@@ -286,12 +292,14 @@ func TestAPI(t *testing.T) {
 		checkAlerts(t, text)
 	})
 	t.Run("refused", func(t *testing.T) {
-		for _, q := range [][2]string{{"POST", "/api/v1/leases"}, {"GET", "/api/v1/backup"}, {"POST", "/api/v1/crawl/drain"}} {
+		for _, q := range [][2]string{{"POST", "/api/v1/leases"}, {"GET", "/api/v1/backup"},
+			{"POST", "/api/v1/crawl/drain"}} {
 			if status, text, _ := nodes[0].call(q[0], q[1], ""); status != http.StatusNotImplemented {
 				t.Error(q, status, text)
 			}
 		}
-		for _, path := range []string{"/api/v1/hosts?limit=0", "/api/v1/hosts?state=x", "/api/v1/hosts?after=x", "/api/v1/urls?from=x",
+		for _, path := range []string{"/api/v1/hosts?limit=0", "/api/v1/hosts?state=x", "/api/v1/hosts?after=x",
+			"/api/v1/urls?from=x",
 			"/api/v1/urls?from=99.1.1", "/api/v1/export?limit=-1", "/api/v1/url?url=", "/api/v1/robots?origin=x"} {
 			if status, text, _ := nodes[0].call("GET", path, ""); status != http.StatusUnprocessableEntity {
 				t.Error(path, status, text)
@@ -320,7 +328,8 @@ func TestHeavyPauseHolds(t *testing.T) {
 		t.Errorf("%+v, %s owned %v", p.Incomplete, victim.name, lost)
 	}
 	w.eventually("the shards have new owners", func() error {
-		if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.Incomplete != nil || s.State != "paused" || s.InFlight > 0 {
+		if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.Incomplete != nil ||
+			s.State != "paused" || s.InFlight > 0 {
 			return fmt.Errorf("%s, %+v", s.State, s.Incomplete)
 		}
 		return nil

@@ -319,7 +319,8 @@ func BenchmarkClusterStatus(b *testing.B) {
 				}
 				text, err := io.ReadAll(response.Body)
 				_ = response.Body.Close()
-				if err != nil || response.StatusCode != http.StatusOK || strings.Contains(string(text), `"incomplete"`) {
+				if err != nil || response.StatusCode != http.StatusOK ||
+					strings.Contains(string(text), `"incomplete"`) {
 					b.Fatalf("%s, %v: %.300s", response.Status, err, text)
 				}
 			}
@@ -327,13 +328,14 @@ func BenchmarkClusterStatus(b *testing.B) {
 	}
 	b.Run("rest", func(b *testing.B) {
 		restOf := nodes[2].engines.owners.restOf
-		all := census{shards: shards, rest: func(ctx context.Context, s cluster.Shard, closed bool) (r rest, err error) {
-			if r, err = restOf(ctx, s, closed); err != nil {
-				b.Error(err)
-			}
-			r.done = true // or the first answer would be the last
-			return r, err
-		}}
+		all := census{shards: shards,
+			rest: func(ctx context.Context, s cluster.Shard, closed bool) (r rest, err error) {
+				if r, err = restOf(ctx, s, closed); err != nil {
+					b.Error(err)
+				}
+				r.done = true // or the first answer would be the last
+				return r, err
+			}}
 		for b.Loop() {
 			if _, over, err := all.queryAll(b.Context(), 0, false); !over {
 				b.Fatal(err)

@@ -256,7 +256,8 @@ func (w *world) startChildWith(name, dir string, change func(*childConfig)) *chi
 	w.t.Helper()
 	agent := fmt.Sprintf("%s-%d", name, len(w.children))
 	c := &child{w: w, name: name, agent: agent, dir: dir, ended: make(chan struct{}), accepted: make(map[string]bool)}
-	config := childConfig{Name: name, Dir: dir, Agent: agent, Resolver: w.web.ResolverAddr(), Delay: w.delay, TTL: w.ttl,
+	config := childConfig{Name: name, Dir: dir, Agent: agent, Resolver: w.web.ResolverAddr(),
+		Delay: w.delay, TTL: w.ttl,
 		Shards: shards, Replicas: w.replicas}
 	for _, address := range w.servers.Addresses() {
 		proxy := natstest.NewProxy(w.t, address)

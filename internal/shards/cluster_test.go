@@ -56,7 +56,8 @@ func TestClusterCutOff(t *testing.T) {
 	w.eventually("each node has hosts", func() error {
 		victim = nil
 		for _, c := range all {
-			if !slices.ContainsFunc(w.web.Sites(), func(host string) bool { return slices.Contains(c.owns(), shardOf(host)) }) {
+			if !slices.ContainsFunc(w.web.Sites(),
+				func(host string) bool { return slices.Contains(c.owns(), shardOf(host)) }) {
 				continue
 			}
 			victim = c

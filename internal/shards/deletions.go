@@ -99,7 +99,8 @@ func (r *run) delete(ctx context.Context, e *crawl.Engine, d *Deletion) {
 	shard := r.holding.Shard()
 	n, err := e.Delete(ctx, crawl.Deletion{Host: d.Host, Before: d.Before})
 	if err == nil || errors.Is(err, inspect.ErrUnknown) {
-		r.log.Warn("URLs are deleted that a command for all shards has named", "host", d.Host, "before", d.Before, "urls", n)
+		r.log.Warn("URLs are deleted that a command for all shards has named", "host", d.Host, "before",
+			d.Before, "urls", n)
 		_, err = r.desired.command(ctx, r.o.Timeout, func(now *Desired) error { return now.strike(d, shard) })
 	}
 	if err != nil && ctx.Err() == nil {

@@ -188,7 +188,8 @@ func (e *engines) followDesired(ctx context.Context) {
 	for first := true; ; first = false {
 		now, sequence, changed := d.latest()
 		if first {
-			before.Reloads, before.Shared = now.Reloads, now.Shared // the process has just read its file: see Node.Agree
+			// the process has just read its file: see Node.Agree
+			before.Reloads, before.Shared = now.Reloads, now.Shared
 		}
 		e.shared.SetOptOuts(now.OptOuts)
 		previous, _ := d.current()

@@ -55,8 +55,8 @@
 // # Goroutines
 //
 // One of a node serves other nodes, one reads the scope, one the desired state of the crawl, one removes
-// databases (leftovers), one follows the weights of the members, one makes snapshots, one reads the register of pages, two read and
-// write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its
+// databases (leftovers), one follows the weights of the members, one makes snapshots, one reads the register of pages,
+// two read and write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its
 // opening to its end (run.drive), one gives it the desired state, and one takes and
 // returns its pages. They end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //

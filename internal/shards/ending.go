@@ -103,7 +103,8 @@ func (e *ending) run(ctx context.Context) {
 		case over && e.engines.of(decider) != nil:
 			e.log.Info("all shards are done: the crawl is over")
 			if err := e.nc.Publish(e.subject(), appendEnd(nil, epochs)); err != nil {
-				e.log.Warn("cannot tell the nodes that the crawl is over; it is tried again", "error", natsconn.Plain(err))
+				e.log.Warn("cannot tell the nodes that the crawl is over; it is tried again", "error",
+					natsconn.Plain(err))
 			}
 		}
 	}
@@ -263,8 +264,9 @@ func (n *Node) leaveAtEnd(ctx context.Context) {
 	defer cancel()
 	all := n.engines
 	e := &ending{
-		census: census{shards: all.o.Cluster.Shards, mark: all.streams.Mark, rest: all.owners.restOf, mayBeClosed: true},
-		o:      all.o, log: all.log, nc: n.nc, engines: all,
+		census: census{shards: all.o.Cluster.Shards, mark: all.streams.Mark, rest: all.owners.restOf,
+			mayBeClosed: true},
+		o: all.o, log: all.log, nc: n.nc, engines: all,
 	}
 	wg.Go(func() { e.run(ctx) })
 	switch err := e.wait(ctx); {

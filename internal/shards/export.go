@@ -136,8 +136,9 @@ func checkOwners(s *membership.Survey) error {
 	if all == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s. Stop these nodes, or run amble cluster drain for each. What a node owns that has died is "+
-		"given up when it, or another one, is started and drained", ErrOwned, strings.Join(all, "; "))
+	return fmt.Errorf(
+		"%w: %s. Stop these nodes, or run amble cluster drain for each. What a node owns that has died is "+
+			"given up when it, or another one, is started and drained", ErrOwned, strings.Join(all, "; "))
 }
 
 // run exports, and removes what it has made if it fails.
@@ -183,8 +184,9 @@ func (x *exporting) desired(ctx context.Context) (d Desired, sequence uint64, er
 		return d, 0, fmt.Errorf("read the desired state of the cluster: %w", err)
 	}
 	if n := len(d.Deletions); n > 0 {
-		return d, 0, fmt.Errorf("%d deletions of URLs wait for shards that nobody crawls: start the nodes, which carry them "+
-			"out, and stop them again", n)
+		return d, 0,
+			fmt.Errorf("%d deletions of URLs wait for shards that nobody crawls: start the nodes, which carry them "+
+				"out, and stop them again", n)
 	}
 	x.done.Settings, x.done.OptOuts = d.Settings, len(d.OptOuts)
 	return d, sequence, nil
@@ -278,7 +280,8 @@ func (x *exporting) unchanged(ctx context.Context, before *membership.Survey, se
 	}
 	for n := range now.Shards {
 		if now.Shards[n].Epoch != before.Shards[n].Epoch {
-			return fmt.Errorf("%w: somebody has owned shard %d since the export began: stop all nodes, and export again",
+			return fmt.Errorf(
+				"%w: somebody has owned shard %d since the export began: stop all nodes, and export again",
 				ErrOwned, n)
 		}
 	}

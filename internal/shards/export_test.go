@@ -34,7 +34,8 @@ func (w *world) publishFor(text string) {
 	w.t.Helper()
 	nc, _ := w.connect()
 	streams, err := journal.Open(w.t.Context(), nc, (&Options{
-		Names: names, Replicas: w.replicas, Cluster: nodeOptions(crawl.Options{}, "x", w.ttl).Cluster, Timeout: patience,
+		Names: names, Replicas: w.replicas, Cluster: nodeOptions(crawl.Options{}, "x", w.ttl).Cluster,
+		Timeout: patience,
 	}).journal())
 	if err != nil {
 		w.t.Fatal(err)

@@ -250,7 +250,8 @@ func (f *faults) nodesComeAndGo(t *testing.T) {
 		p := f.start("visitor", dir)
 		f.eventually("the visitor has shards", func() error {
 			owned := p.owned()
-			if !slices.ContainsFunc(f.web.Sites(), func(host string) bool { return slices.Contains(owned, shardOf(host)) }) {
+			if !slices.ContainsFunc(f.web.Sites(),
+				func(host string) bool { return slices.Contains(owned, shardOf(host)) }) {
 				return fmt.Errorf("it has %v", owned)
 			}
 			return nil

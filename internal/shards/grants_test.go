@@ -52,7 +52,8 @@ var sharedLimits = map[string]sharedLimit{
 		address: func(i int) string { return host(i) },
 		limit: func(o *crawl.Options) {
 			o.Frontier.Ranges = []frontier.Range{{
-				Network: netip.MustParsePrefix("127.0.0.0/8"), Limit: politeness.LimitOptions{Delay: addressDelay}, Shared: true,
+				Network: netip.MustParsePrefix("127.0.0.0/8"), Limit: politeness.LimitOptions{Delay: addressDelay},
+				Shared: true,
 			}}
 		},
 		check: func(t *testing.T, log testweb.Log) { checkGaps(t, "the range", log, addressDelay) },

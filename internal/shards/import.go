@@ -150,7 +150,8 @@ func (i *importing) writeRegisters(ctx context.Context) error {
 	}
 	desired := Desired{Version: desiredVersion, Paused: i.division.Paused(), OptOuts: optOuts}
 	if len(desired.encode()) > maxDesired {
-		return fmt.Errorf("%d opt-outs that commands have recorded are too many for a cluster: move them to consent.optout",
+		return fmt.Errorf(
+			"%d opt-outs that commands have recorded are too many for a cluster: move them to consent.optout",
 			len(optOuts))
 	}
 	for name, data := range map[string][]byte{"desired": desired.encode(), "pages": i.fetched.encode()} {

@@ -27,7 +27,8 @@ const busyHost, busyWait, moveTTL = "busy.test", 8 * time.Second, 2 * time.Secon
 // ringAndBusy is the ring and a host whose first page says so.
 func ringAndBusy() []testweb.Site {
 	return append(ring(), testweb.Site{Host: busyHost, Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"), "/last": testweb.Page("last"),
+		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"),
+		"/last":  testweb.Page("last"),
 		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "8"), testweb.Page("later")),
 	}})
 }
@@ -148,7 +149,8 @@ func TestHeavyImport(t *testing.T) {
 			t.Errorf("%s%s was requested after %v, it demanded %v", busyHost, q.Path, wait, busyWait)
 		}
 	}
-	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil || string(after) != string(database) {
+	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil ||
+		string(after) != string(database) {
 		t.Errorf("the database that was imported has changed: %v", err)
 	}
 }

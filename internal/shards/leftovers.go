@@ -37,7 +37,8 @@ func (l *leftovers) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := l.remove(l.member.Status(), o.Uptime()); err != nil {
-			l.engines.log.Warn("a database of a shard that another node owns cannot be removed; it is tried again", "error", err)
+			l.engines.log.Warn("a database of a shard that another node owns cannot be removed; it is tried again",
+				"error", err)
 		}
 	}
 }

@@ -34,9 +34,12 @@ func checkLog(dir, identity string) error {
 		return fmt.Errorf("find the databases of shards: %w", err)
 	}
 	if len(databases) > 0 {
-		return fmt.Errorf("%w: the log was made at %s, and the %d shards in %s belong to one that was made at %s. It was "+
-			"deleted, or lost with its servers, or cluster.name has changed. Restore the NATS servers from a backup, or begin "+
-			"again with what the nodes have: docs/CLUSTER.md, section \"A log that is lost\"",
+		return fmt.Errorf(
+			"%w: the log was made at %s, and the %d shards in %s belong to one that was made at %s. It was "+
+				"deleted, or lost with its servers, or cluster.name has changed. Restore the NATS servers from a "+
+				"backup, "+
+				"or begin "+
+				"again with what the nodes have: docs/CLUSTER.md, section \"A log that is lost\"",
 			storage.ErrAhead, identity, len(databases), dir, cmp.Or(was, "an unknown time"))
 	}
 	temporary := path + ".new"

@@ -21,7 +21,8 @@ func newLong(t *testing.T, servers int, ttl time.Duration) (*world, *growing) {
 	t.Helper()
 	g := newGrowing(12, 2)
 	web := serve(t, g.sites)
-	return newWorldOf(t, web, seeds(t, web), natstest.StartProcesses(t, names, servers, nil), 250*time.Millisecond, ttl), g
+	return newWorldOf(t, web, seeds(t, web), natstest.StartProcesses(t, names, servers, nil),
+		250*time.Millisecond, ttl), g
 }
 
 // startChildren starts nodes, each with a directory of its own.

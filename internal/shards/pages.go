@@ -40,7 +40,8 @@ type pageBlocks struct {
 
 func newPageBlocks(all *allotment, most uint64, s cluster.Shard, mayWrite func() error) *pageBlocks {
 	return &pageBlocks{
-		all: all, most: most, shard: s, mayWrite: mayWrite, wants: make(chan struct{}, 1), releases: make(chan uint64, 1),
+		all: all, most: most, shard: s, mayWrite: mayWrite, wants: make(chan struct{}, 1),
+		releases: make(chan uint64, 1),
 	}
 }
 

@@ -23,7 +23,8 @@ func TestHeavyMaxPages(t *testing.T) {
 		sites []testweb.Site
 		most  uint64
 		kill  bool
-	}{{"a third", ring(), 70, false}, {"nearly all, in one shard", lopsided(), 40, false}, {"with a death", ring(), 90, true}} {
+	}{{"a third", ring(), 70, false}, {"nearly all, in one shard", lopsided(), 40, false},
+		{"with a death", ring(), 90, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			testMaxPages(t, c.sites, c.most, c.kill)

@@ -39,7 +39,8 @@ func TestPart(t *testing.T) {
 		t.Error("a node that joins others waits for a TTL")
 	}
 	share, alone, ok := shareOf(membership.Status{Node: "b", Joined: true, Members: []membership.MemberStatus{
-		{Node: "a", Weight: 1, State: "live"}, {Node: "b", Weight: 3, State: "live"}, {Node: "c", Weight: 9, State: "left"},
+		{Node: "a", Weight: 1, State: "live"}, {Node: "b", Weight: 3, State: "live"},
+		{Node: "c", Weight: 9, State: "left"},
 		{Node: "d", Weight: 9, State: "silent"},
 	}})
 	if share != 0.75 || alone || !ok {
@@ -65,7 +66,8 @@ func TestHeavyMaxRate(t *testing.T) {
 		t.Fatal("the second node has made no request")
 	}
 	log = log.Filter(func(q testweb.Request) bool { return !q.Start.Before(by[0].Start) }) // of both nodes
-	took := log[len(log)-1].Start.Sub(log[0].Start) + time.Duration(w.stalled.Load())      // the server may have seen the first one late
+	// the server may have seen the first one late
+	took := log[len(log)-1].Start.Sub(log[0].Start) + time.Duration(w.stalled.Load())
 	if most := int(took.Seconds()*rate) + 3*burst; len(log) > most {
 		t.Errorf("%d requests in %v, at most %d are allowed", len(log), took, most)
 	}

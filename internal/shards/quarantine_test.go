@@ -32,7 +32,8 @@ func TestUnreadableMessages(t *testing.T) {
 	}
 	publish(names.Subject("scope"), noise)
 	publish(names.OfShard("log", 2), noise) // no node has appended it
-	fence := jetstream.WithExpectLastSequenceForSubject(uint64(one.node.Status().Shards[1].Epoch), names.OfShard("epoch", 1))
+	fence := jetstream.WithExpectLastSequenceForSubject(uint64(one.node.Status().Shards[1].Epoch),
+		names.OfShard("epoch", 1))
 	bad := map[cluster.Shard]uint64{
 		0: publish(names.OfShard("in", 0), noise),
 		1: publish(names.OfShard("log", 1), append([]byte{255}, make([]byte, 1<<19)...), fence),

@@ -198,7 +198,8 @@ func TestHeavyRecrawls(t *testing.T) {
 	third := w.start("third", t.TempDir())
 	w.eventually("the shares", func() error { return w.sharesOf(4, aSecond*24*60*60) })
 	recrawls(40)
-	if _, text, _ := third.call("GET", "/api/v1/plan", ""); !strings.Contains(text, fmt.Sprintf(`"budget_per_day":%d,`, aSecond*24*60*60)) {
+	if _, text, _ := third.call("GET", "/api/v1/plan", ""); !strings.Contains(text,
+		fmt.Sprintf(`"budget_per_day":%d,`, aSecond*24*60*60)) {
 		t.Errorf("the plan of all shards: %s", text)
 	}
 	w.leaveRest()

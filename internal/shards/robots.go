@@ -204,6 +204,7 @@ func decodeRobotsAnswer(d *wire.Decoder) (out robots.Outcome, done bool, err err
 // headerFields are the fields of a header in the order of the format.
 func headerFields(h *robots.Header) []*string {
 	return []*string{
-		&h.ContentType, &h.Location, &h.RetryAfter, &h.CacheControl, &h.Expires, &h.Date, &h.Age, &h.ETag, &h.LastModified,
+		&h.ContentType, &h.Location, &h.RetryAfter, &h.CacheControl, &h.Expires, &h.Date, &h.Age, &h.ETag,
+		&h.LastModified,
 	}
 }

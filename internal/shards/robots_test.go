@@ -137,16 +137,19 @@ func robotsQuery(t testing.TB) crawl.RobotsQuery {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crawl.RobotsQuery{URL: u, Origin: weburl.Origin{Scheme: "https", Host: "b.test", Port: 443}, ETag: "e", LastModified: "m"}
+	return crawl.RobotsQuery{URL: u, Origin: weburl.Origin{Scheme: "https", Host: "b.test", Port: 443}, ETag: "e",
+		LastModified: "m"}
 }
 
-var robotsOutcome = robots.Outcome{Status: 200, Truncated: true, Body: []byte("hi"), Header: robots.Header{Location: "/l", LastModified: "m"}}
+var robotsOutcome = robots.Outcome{Status: 200, Truncated: true, Body: []byte("hi"),
+	Header: robots.Header{Location: "/l", LastModified: "m"}}
 
 // TestGoldenRobots: robots queries and their answers are these bytes.
 func TestGoldenRobots(t *testing.T) {
 	q := robotsQuery(t)
 	b := appendRobotsQuery(nil, 258, &q)
-	const want = "0000000000000102" + "0f687474703a2f2f612e746573742f78" + "0f68747470733a2f2f622e746573742f" + "0165" + "016d"
+	const want = "0000000000000102" + "0f687474703a2f2f612e746573742f78" + "0f68747470733a2f2f622e746573742f" +
+		"0165" + "016d"
 	if fmt.Sprintf("%x", b) != want {
 		t.Errorf("the query is %x", b)
 	}

@@ -24,8 +24,8 @@ func inShards(n int) (all []string) {
 	return all
 }
 
-// TestHeavyScopeSeedOfAnotherShard: a seed redirects to a host of another shard, which is no seed. Its pages and those of a
-// third shard lead to each other, in turns, so every shard has to know that the host belongs to the crawl:
+// TestHeavyScopeSeedOfAnotherShard: a seed redirects to a host of another shard, which is no seed. Its pages and those
+// of a third shard lead to each other, in turns, so every shard has to know that the host belongs to the crawl:
 // also the engines that take over when a node is killed in the middle.
 func TestHeavyScopeSeedOfAnotherShard(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,8 @@ func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	for _, q := range w.by(stopped.agent) {
 		for _, o := range intervals {
 			if o.shard == shardOf(q.Host) && q.Start.After(o.from) && q.Start.Before(o.to) {
-				t.Errorf("%s%s was requested by the process that was stopped, while the other owned the shard", q.Host, q.Path)
+				t.Errorf("%s%s was requested by the process that was stopped, while the other owned the shard",
+					q.Host, q.Path)
 			}
 		}
 	}

@@ -230,8 +230,9 @@ func (c *crawl) robots(l frontier.Lease, report frontier.Report) {
 	out := robots.Outcome{URL: l.URL.String(), Status: 200, Body: []byte(body)}
 	out.Header.CacheControl = "max-age=86400"
 	record, _ := c.o.Robots.Next(l.Robots.Previous, out, c.now)
-	c.fail(c.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}, Record: record,
-		Rules: record.Rules(c.o.Tokens...)}))
+	c.fail(
+		c.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}, Record: record,
+			Rules: record.Rules(c.o.Tokens...)}))
 }
 
 // page responds to a request for a page.

@@ -70,7 +70,8 @@ func (s *Settings) requestLifts() []Lift {
 	o, failed, redirects := s.Fetch, storage.In(storage.Failed), s.Frontier.MaxRedirects
 	credential := func(l *storage.Located) bool {
 		refused := l.Last.Reason == storage.ReasonStatus && (l.Last.Status == 401 || l.Last.Status == 403)
-		return refused && slices.ContainsFunc(o.Credentials, func(c fetch.Credential) bool { return c.Matches(l.URL()) })
+		return refused &&
+			slices.ContainsFunc(o.Credentials, func(c fetch.Credential) bool { return c.Matches(l.URL()) })
 	}
 	return []Lift{
 		{"fetch.tls_ca_file", fileDigest(o.CAFile), nil, failed, failedBy(fetch.KindCertificate)},

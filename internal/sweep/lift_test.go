@@ -58,14 +58,16 @@ func liftStore(t *testing.T) *storage.Store {
 	put := func(path string, depth uint16, redirects uint8, o storage.Outcome) {
 		u := testkit.Parse(t, "http://a.test"+path)
 		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(len(b.Found)), Outcome: o})
-		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: depth, Redirects: redirects})
+		b.Found = append(b.Found,
+			storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: depth, Redirects: redirects})
 	}
 	for k := fetch.Kind(0); !strings.HasPrefix(k.String(), "kind_"); k++ {
 		attempts := uint8(0)
 		if k.Temporary() {
 			attempts = 3
 		}
-		put("/"+k.String(), 0, 0, storage.Outcome{State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(k), Attempts: attempts})
+		put("/"+k.String(), 0, 0,
+			storage.Outcome{State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(k), Attempts: attempts})
 	}
 	failed := func(r storage.Reason, status uint16, attempts uint8) storage.Outcome {
 		return storage.Outcome{State: storage.Failed, Reason: r, Status: status, Attempts: attempts}
@@ -89,7 +91,8 @@ func liftStore(t *testing.T) *storage.Store {
 	put("/fetched", 0, 0, storage.Outcome{State: storage.Fetched, Status: 200})
 	put("/moved", 0, 0, storage.Outcome{State: storage.Redirected, Status: 301})
 	record, _ := robots.DefaultOptions().Next(robots.Record{}, robots.Outcome{
-		URL: "http://a.test/robots.txt", Status: 200, Body: []byte("User-agent: *\nDisallow: /\nUser-agent: news\nDisallow: /denied/\n"),
+		URL: "http://a.test/robots.txt", Status: 200,
+		Body: []byte("User-agent: *\nDisallow: /\nUser-agent: news\nDisallow: /denied/\n"),
 	}, someTime)
 	encoded, err := record.AppendBinary(nil)
 	if err != nil {
@@ -136,32 +139,46 @@ func TestLifts(t *testing.T) {
 		{"nothing", nil, nil, "", ""},
 		{"allow_private", nil, func(o *testSettings) { o.Fetch.AllowPrivate = true }, "blocked_address", ""},
 		{"allow_addresses", func(o *testSettings) { o.Fetch.AllowRanges = ranges("10.0.0.0/8") },
-			func(o *testSettings) { o.Fetch.AllowRanges = ranges("10.0.0.0/8", "192.168.0.0/16") }, "blocked_address", ""},
-		{"deny_addresses", func(o *testSettings) { o.Fetch.DenyRanges = ranges("10.0.0.0/8") }, nil, "blocked_address", ""},
-		{"ports to all", func(o *testSettings) { o.Fetch.Ports = []uint16{80} }, nil, "blocked_address", "blocked_address"},
-		{"another port", func(o *testSettings) { o.Fetch.Ports = []uint16{80} }, func(o *testSettings) { o.Fetch.Ports = []uint16{80, 443} }, "blocked_address", "blocked_address"},
+			func(o *testSettings) { o.Fetch.AllowRanges = ranges("10.0.0.0/8", "192.168.0.0/16") },
+			"blocked_address", ""},
+		{"deny_addresses", func(o *testSettings) { o.Fetch.DenyRanges = ranges("10.0.0.0/8") }, nil,
+			"blocked_address", ""},
+		{"ports to all", func(o *testSettings) { o.Fetch.Ports = []uint16{80} }, nil, "blocked_address",
+			"blocked_address"},
+		{"another port", func(o *testSettings) { o.Fetch.Ports = []uint16{80} },
+			func(o *testSettings) { o.Fetch.Ports = []uint16{80, 443} }, "blocked_address", "blocked_address"},
 		{"resolver", nil, func(o *testSettings) { o.Fetch.Resolver = "192.0.2.1:53" }, names, names},
 		{"family", nil, func(o *testSettings) { o.Fetch.Family = fetch.IPv6Only }, reaches, reaches},
 		{"proxy", nil, func(o *testSettings) { o.Fetch.Proxy = "http://192.0.2.1:3128" }, reaches, reaches},
-		{"tls_ca_file", func(o *testSettings) { writeCA("one"); o.Fetch.CAFile = ca }, func(o *testSettings) { writeCA("two"); o.Fetch.CAFile = ca }, "certificate", "certificate"},
-		{"auth of the host", nil, func(o *testSettings) { o.Fetch.Credentials = []fetch.Credential{credential} }, "401", ""},
+		{"tls_ca_file", func(o *testSettings) { writeCA("one"); o.Fetch.CAFile = ca },
+			func(o *testSettings) { writeCA("two"); o.Fetch.CAFile = ca }, "certificate", "certificate"},
+		{"auth of the host", nil,
+			func(o *testSettings) { o.Fetch.Credentials = []fetch.Credential{credential} }, "401", ""},
 		{"auth of another", nil, func(o *testSettings) { o.Fetch.Credentials = []fetch.Credential{other} }, "", ""},
 		{"cookies", nil, func(o *testSettings) { o.Fetch.CookieHosts = []fetch.HostPattern{"a.test"} }, "loop", ""},
-		{"content_types", func(o *testSettings) { o.Fetch.ContentTypes = []string{"text/*"} }, nil, "type_not_wanted", ""},
+		{"content_types", func(o *testSettings) { o.Fetch.ContentTypes = []string{"text/*"} }, nil,
+			"type_not_wanted", ""},
 		{"max_header", nil, func(o *testSettings) { o.Fetch.MaxHeader *= 2 }, "header_too_large", ""},
 		{"max_redirects", nil, func(o *testSettings) { o.Frontier.MaxRedirects = 6 }, "redirects", ""},
-		{"timeout", nil, func(o *testSettings) { o.Fetch.Timeout *= 2 }, "connect_timeout tls_timeout header_timeout body_timeout", ""},
-		{"connect_timeout", nil, func(o *testSettings) { o.Fetch.ConnectTimeout *= 2 }, "connect_timeout tls_timeout", ""},
+		{"timeout", nil, func(o *testSettings) { o.Fetch.Timeout *= 2 },
+			"connect_timeout tls_timeout header_timeout body_timeout", ""},
+		{"connect_timeout", nil, func(o *testSettings) { o.Fetch.ConnectTimeout *= 2 },
+			"connect_timeout tls_timeout", ""},
 		{"header_timeout", nil, func(o *testSettings) { o.Fetch.HeaderTimeout *= 2 }, "header_timeout", ""},
 		{"idle_timeout", nil, func(o *testSettings) { o.Fetch.BodyIdleTimeout *= 2 }, "body_timeout", ""},
 		{"min_rate", nil, func(o *testSettings) { o.Fetch.MinRate /= 2 }, "too_slow", ""},
 		{"resolve_timeout", nil, func(o *testSettings) { o.Fetch.ResolveTimeout *= 2 }, "dns_timeout", ""},
-		{"max_attempts", func(o *testSettings) { o.Frontier.MaxAttempts = 3 }, func(o *testSettings) { o.Frontier.MaxAttempts = 4 },
-			"canceled dns_failure dns_timeout refused unreachable connect_timeout tls tls_timeout reset closed lost_on_reuse header_timeout body_timeout incomplete_body local proxy too_slow 503", ""},
-		{"max_depth", func(o *testSettings) { o.Frontier.MaxDepth = 2 }, func(o *testSettings) { o.Frontier.MaxDepth = 4 }, "depth3", ""},
+		{"max_attempts", func(o *testSettings) { o.Frontier.MaxAttempts = 3 },
+			func(o *testSettings) { o.Frontier.MaxAttempts = 4 },
+			"canceled dns_failure dns_timeout refused unreachable connect_timeout tls tls_timeout reset closed " +
+				"lost_on_reuse header_timeout body_timeout incomplete_body local proxy too_slow 503", ""},
+		{"max_depth", func(o *testSettings) { o.Frontier.MaxDepth = 2 },
+			func(o *testSettings) { o.Frontier.MaxDepth = 4 }, "depth3", ""},
 		{"max_depth to none", func(o *testSettings) { o.Frontier.MaxDepth = 2 }, nil, "depth3 depth9", ""},
-		{"scope wider", func(o *testSettings) { o.Exclude = patternList("/scope/") }, func(o *testSettings) { o.Exclude = patternList("/scope/x/") }, "scope/1 target", "target"},
-		{"scope.mode", func(o *testSettings) { o.Mode = frontier.ModePrefix }, func(o *testSettings) { o.Mode = frontier.ModeHost }, "scope/1 scope/x/1 target", "target"},
+		{"scope wider", func(o *testSettings) { o.Exclude = patternList("/scope/") },
+			func(o *testSettings) { o.Exclude = patternList("/scope/x/") }, "scope/1 target", "target"},
+		{"scope.mode", func(o *testSettings) { o.Mode = frontier.ModePrefix },
+			func(o *testSettings) { o.Mode = frontier.ModeHost }, "scope/1 scope/x/1 target", "target"},
 		{"obey", nil, func(o *testSettings) { o.Frontier.Obey = false }, "denied/1 news/1", ""},
 		{"product_token", nil, func(o *testSettings) { o.Frontier.Tokens = []string{"news", "amble"} }, "news/1", ""},
 	} {
@@ -194,7 +211,8 @@ func TestLifts(t *testing.T) {
 			_, first := offered(nil, c.before)
 			paths, second := offered(first, c.after)
 			back, _ := offered(second, c.before)
-			for _, x := range []struct{ got, want []string }{{paths, strings.Fields(c.want)}, {back, strings.Fields(c.back)}} {
+			for _, x := range []struct{ got, want []string }{{paths, strings.Fields(c.want)},
+				{back, strings.Fields(c.back)}} {
 				if slices.Sort(x.got); !slices.Equal(x.got, slices.Sorted(slices.Values(x.want))) {
 					t.Errorf("offered again: %q, want %q", x.got, x.want)
 				}
@@ -229,7 +247,8 @@ func TestLongLists(t *testing.T) {
 		ports = append(ports, i+1)
 	}
 	long, longer := listed(ports[:1999]), listed(ports)
-	if len(long) > 100 || !gains(long, longer) || !gains(listed(ports[:3]), long) || !loses(long, longer) || opens("", long) {
+	if len(long) > 100 || !gains(long, longer) || !gains(listed(ports[:3]), long) || !loses(long, longer) ||
+		opens("", long) {
 		t.Errorf("%q, %q", long, longer)
 	}
 }

@@ -56,7 +56,8 @@ func TestMarks(t *testing.T) {
 // TestHostOfMark: each mark that is about a host says so, and no other.
 func TestHostOfMark(t *testing.T) {
 	for name, want := range map[string]storage.HostID{
-		"recheck/7/2": 7, "drop/7": 7, "offer/7": 7, "wall/7/3/41/1800000000": 7, "adopt/7": 7, "delete/7": 7, "crash/7": 7,
+		"recheck/7/2": 7, "drop/7": 7, "offer/7": 7, "wall/7/3/41/1800000000": 7, "adopt/7": 7, "delete/7": 7,
+		"crash/7":      7,
 		"delete-all/7": 0, "retry/7": 0, "exclude": 0, "plan": 0, "drop/x": 0,
 	} {
 		if host, ok := HostOfMark(name); ok != (want != 0) || ok && host != want {
@@ -83,7 +84,10 @@ func TestRetryStepIsBounded(t *testing.T) {
 		for i := range each {
 			u := testkit.Parse(t, fmt.Sprintf("http://h%d.test/%d", h, i))
 			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
-			b.Done = append(b.Done, storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS)}})
+			b.Done = append(b.Done,
+				storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i),
+					Outcome: storage.Outcome{State: storage.Failed,
+						Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS)}})
 		}
 		if _, err := s.Commit(&b); err != nil {
 			t.Fatal(err)
@@ -94,7 +98,8 @@ func TestRetryStepIsBounded(t *testing.T) {
 		steps, back int
 	}{
 		{Selection{}, hosts * each / MostChanged, hosts * each},
-		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + MostInspected - 1) / MostInspected, 0},
+		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}},
+			(hosts*each + MostInspected - 1) / MostInspected, 0},
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
 		w, err := NewRetry(s, Command{Selection: &c.selection}, nil)
@@ -122,7 +127,8 @@ func TestRetryStepIsBounded(t *testing.T) {
 // TestRetryMark holds the form of the mark: a later version has to read it.
 func TestRetryMark(t *testing.T) {
 	w := Command{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
-		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test", Pattern: regexp.MustCompile(`\.pdf$`),
+		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test",
+		Pattern: regexp.MustCompile(`\.pdf$`),
 	}}
 	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
 	if got := string(w.Encode()); got != want {
@@ -158,10 +164,12 @@ func TestWallIsRestored(t *testing.T) {
 		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest + 1, Bytes: 100}, false},
 		{storage.Outcome{State: storage.Fetched, Status: 200, At: since.Add(-time.Second), Digest: digest}, false},
 		{storage.Outcome{State: storage.Failed, Status: 404, At: since, Digest: digest}, false},
-		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest}, false},
+		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest},
+			false},
 	} {
 		d, ok := again.decide(&storage.Located{Head: storage.Head{Last: test.last}}, since)
-		if ok != test.want || ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
+		if ok != test.want ||
+			ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
 			t.Errorf("%+v: %+v, %t", test.last, d, ok)
 		}
 	}

@@ -132,7 +132,8 @@ func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 			"– %s</title>\n"+
 			"<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a "+
 			"href=\"/\">%s</a></header>\n<main>\n<h1>%s</h1>\n",
-			html.EscapeString(title), s.name, strings.ReplaceAll(s.text(head), ":PORT", port), s.name, html.EscapeString(title))
+			html.EscapeString(title), s.name, strings.ReplaceAll(s.text(head), ":PORT", port), s.name,
+			html.EscapeString(title))
 		for range 3 {
 			fmt.Fprintf(&b, "<p>%s</p>\n", text.paragraph())
 		}

@@ -61,7 +61,8 @@ func TestHeavyToday(t *testing.T) {
 	if median := math.Exp(sizes[len(sizes)/2]); median < 80e3 || median > 240e3 {
 		t.Errorf("the median size is %.0f", median)
 	}
-	if protocols["HTTP/2.0"] != 3*protocols["HTTP/1.1"] || codings["gzip"] != 4*codings[""] || codings["br"] != 3*codings[""] {
+	if protocols["HTTP/2.0"] != 3*protocols["HTTP/1.1"] || codings["gzip"] != 4*codings[""] ||
+		codings["br"] != 3*codings[""] {
 		t.Errorf("protocols %v, codings %v", protocols, codings)
 	}
 	if families[true] != 1 && families[true] != 0 {

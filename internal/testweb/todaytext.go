@@ -58,7 +58,8 @@ func (p *todayText) pickToken() string { return p.tokens[p.random.IntN(len(p.tok
 func (p *todayText) render(size int) []byte {
 	fmt.Fprintf(&p.b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n"+
-		"<link rel=\"canonical\" href=\"%s\">\n<link rel=\"stylesheet\" href=\"/a.css\">\n</head>\n<body class=\"%s\">\n",
+		"<link rel=\"canonical\" href=\"%s\">\n<link rel=\"stylesheet\" href=\"/a.css\">\n</head>\n<body "+
+		"class=\"%s\">\n",
 		p.headline(), todayPath(p.page), p.pickToken())
 	for n := range p.today.Pages {
 		fmt.Fprintf(&p.b, "<a href=\"%s\">%d</a>\n", todayPath(n), n)
@@ -88,8 +89,10 @@ func todayPath(page int) string {
 func (p *todayText) script() {
 	p.b.WriteString("<script>(function(){")
 	for range 20 + p.random.IntN(60) {
-		fmt.Fprintf(&p.b, "var %s=window.%s||{};if(%s.%s<%d&&!%[1]s){%[1]s.%s(\"%s\",function(e){return e.%s+\"</div>\"})}",
-			p.pickToken(), p.pickToken(), p.pickToken(), p.pickToken(), p.random.IntN(10000), p.pickToken(), p.pickToken(),
+		fmt.Fprintf(&p.b,
+			"var %s=window.%s||{};if(%s.%s<%d&&!%[1]s){%[1]s.%s(\"%s\",function(e){return e.%s+\"</div>\"})}",
+			p.pickToken(), p.pickToken(), p.pickToken(), p.pickToken(), p.random.IntN(10000), p.pickToken(),
+			p.pickToken(),
 			p.pickToken())
 	}
 	p.b.WriteString("})();</script>\n")
@@ -102,7 +105,8 @@ func (p *todayText) json() {
 			p.b.WriteByte(',')
 		}
 		fmt.Fprintf(&p.b, `{"@type":"NewsArticle","@id":"%x","url":"https:\/\/%s%s","headline":%q,"wordCount":%d}`,
-			p.random.Uint64(), p.today.Host(p.random.IntN(p.today.Hosts)), todayPath(p.page), p.headline(), p.random.IntN(4000))
+			p.random.Uint64(), p.today.Host(p.random.IntN(p.today.Hosts)), todayPath(p.page), p.headline(),
+			p.random.IntN(4000))
 	}
 	p.b.WriteString("]}</script>\n")
 }
@@ -122,7 +126,8 @@ func (p *todayText) svg() {
 	for range 1 + p.random.IntN(4) {
 		p.b.WriteString(`<path d="M`)
 		for range 20 {
-			fmt.Fprintf(&p.b, "%d.%d %d.%dc", p.random.IntN(24), p.random.IntN(100), p.random.IntN(24), p.random.IntN(100))
+			fmt.Fprintf(&p.b, "%d.%d %d.%dc", p.random.IntN(24), p.random.IntN(100), p.random.IntN(24),
+				p.random.IntN(100))
 		}
 		p.b.WriteString(`z"/>`)
 	}
@@ -138,11 +143,16 @@ func (p *todayText) article() {
 	}
 	p.links++
 	indent := strings.Repeat("\t", 3+p.random.IntN(5))
-	fmt.Fprintf(&p.b, "%[1]s<div class=\"%[2]s %[3]s %[4]s\" id=\"%[5]x\" data-%[2]s=\"%[6]x\">\n%[1]s\t<a class=\"%[3]s "+
-		"%[7]s\" href=\"%[8]s\" title=\"%[9]s\" data-track='{\"%[4]s\":\"%[6]x\",\"pos\":%[10]d}'>\n%[1]s\t\t<img "+
-		"src=\"/img/%[6]x-480.jpg\" srcset=\"/img/%[6]x-480.jpg 480w, /img/%[6]x-960.jpg 960w\" sizes=\"(max-width: 600px) "+
-		"480px, 960px\" alt=\"%[9]s\" loading=\"lazy\">\n%[1]s\t\t<span class=\"%[7]s\">%[9]s</span>\n%[1]s\t</a>\n%[1]s\t"+
-		"<p class=\"%[2]s\">%[11]s</p>\n%[1]s</div>\n\n",
-		indent, p.pickToken(), p.pickToken(), p.pickToken(), p.random.Uint32(), p.random.Uint64(), p.pickToken(), target,
+	fmt.Fprintf(&p.b,
+		"%[1]s<div class=\"%[2]s %[3]s %[4]s\" id=\"%[5]x\" data-%[2]s=\"%[6]x\">\n%[1]s\t<a class=\"%[3]s "+
+			"%[7]s\" href=\"%[8]s\" title=\"%[9]s\" data-track='{\"%[4]s\":\"%[6]x\",\"pos\":%[10]d}'>\n%[1]s\t\t<img "+
+			"src=\"/img/%[6]x-480.jpg\" srcset=\"/img/%[6]x-480.jpg 480w, /img/%[6]x-960.jpg 960w\" "+
+			"sizes=\"(max-width: "+
+			"600px) "+
+			"480px, 960px\" alt=\"%[9]s\" loading=\"lazy\">\n%[1]s\t\t<span "+
+			"class=\"%[7]s\">%[9]s</span>\n%[1]s\t</a>\n%[1]s\t"+
+			"<p class=\"%[2]s\">%[11]s</p>\n%[1]s</div>\n\n",
+		indent, p.pickToken(), p.pickToken(), p.pickToken(), p.random.Uint32(), p.random.Uint64(),
+		p.pickToken(), target,
 		p.headline(), p.links, p.sentence())
 }

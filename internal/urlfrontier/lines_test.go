@@ -60,7 +60,9 @@ func TestParseItem(t *testing.T) {
 
 // FuzzParseItem writes what it could read, and reads it again.
 func FuzzParseItem(f *testing.F) {
-	f.Add([]byte(`{"known":{"info":{"url":"https://a.example/","metadata":{"k":{"values":["v",""]}}},"refetchableFromDate":"1"}}`))
+	f.Add(
+		[]byte(
+			`{"known":{"info":{"url":"https://a.example/","metadata":{"k":{"values":["v",""]}}},"refetchableFromDate":"1"}}`))
 	f.Add([]byte(`{"discovered":{"info":{"url":"http://a.example:81/b?c"}},"creationDate":"5"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		item, err := ParseItem(line)

@@ -10,7 +10,8 @@ func BenchmarkObserve(b *testing.B) {
 	answers := make([]Answer, 64)
 	for i := range answers {
 		answers[i] = Answer{
-			Status: 200, HTML: true, Length: 20_000, Digest: uint64(i) * 0x9e3779b97f4a7c15, URL: uint64(i) * 0xbf58476d1ce4e5b9,
+			Status: 200, HTML: true, Length: 20_000, Digest: uint64(i) * 0x9e3779b97f4a7c15,
+			URL:     uint64(i) * 0xbf58476d1ce4e5b9,
 			Section: uint16(i%7 + 2), Top: uint16(i%3 + 2),
 		}
 		if i%8 == 3 {

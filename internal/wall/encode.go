@@ -24,10 +24,11 @@ const (
 	hasSections              // tops, sections
 	hasDocuments             // document, earlier, usual, returns, same
 	hasShape                 // shape, alike
-	hasEvidence              // since, part, evidence, refused, times, status, pending, counted, judged, kind, lead, maker
-	hasURL                   // url
-	hasQuiet                 // quiet
-	hasWall                  // probes
+	// since, part, evidence, refused, times, status, pending, counted, judged, kind, lead, maker
+	hasEvidence
+	hasURL   // url
+	hasQuiet // quiet
+	hasWall  // probes
 )
 
 // AppendBinary appends the state to b in the form that [DecodeState] reads: nothing for the zero

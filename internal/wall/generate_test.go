@@ -184,7 +184,8 @@ func heldOut() []sim {
 			plain: plain, walled: walled, from: from, until: from + 40}
 	}
 	none := func(name string, l layout, queue string, flight, requests int, plain f) sim {
-		return sim{name: name, label: "none", layout: l, queue: queue, inFlight: flight, requests: requests, plain: plain}
+		return sim{name: name, label: "none", layout: l, queue: queue, inFlight: flight, requests: requests,
+			plain: plain}
 	}
 	ended := func(s sim, after int) sim { s.until = s.from + after; return s }
 	cf := challenge(403, "cf-german", "Cf-Mitigated:challenge")
@@ -210,7 +211,8 @@ func heldOut() []sim {
 		w("go-away", "challenge", byDirectory, "mixed", 2, 0, ok, always(challenge(200, "goaway", ""))),
 		w("anubis-french", "challenge", byLanguage, "mixed", 1, 0, ok, always(challenge(200, "anubis-fr", ""))),
 		w("azure", "challenge", byDate, "mixed", 1, 80, long, always(challenge(403, "azure", ""))),
-		w("akamai-crypto-200", "challenge", byDirectory, "clustered", 1, 36, ok, always(challenge(200, "akamai-cpt", ""))),
+		w("akamai-crypto-200", "challenge", byDirectory, "clustered", 1, 36, ok,
+			always(challenge(200, "akamai-cpt", ""))),
 		w("distil-200", "challenge", byDirectory, "mixed", 1, 55, long, always(challenge(200, "distil", ""))),
 		w("f5-200", "challenge", byScript, "mixed", 2, 64, ok, always(challenge(200, "f5", ""))),
 		w("sorry-429", "challenge", byDirectory, "mixed", 1, 28, ok, always(challenge(429, "sorry", ""))),
@@ -219,10 +221,12 @@ func heldOut() []sim {
 			ok, always(challenge(202, "own-gate", "Sg-Captcha:challenge"))),
 		w("apache-403", "refusal", byDirectory, "mixed", 2, 120, ok, always(challenge(403, "apache403", ""))),
 		w("apache-403-flat-first", "refusal", flat, "mixed", 1, 0, ok, always(challenge(403, "apache403", ""))),
-		w("apache-403-one-directory", "refusal", oneDirectory, "mixed", 1, 37, ok, always(challenge(403, "apache403", ""))),
+		w("apache-403-one-directory", "refusal", oneDirectory, "mixed", 1, 37, ok,
+			always(challenge(403, "apache403", ""))),
 		w("406-midway", "refusal", byLanguage, "clustered", 2, 58, ok, always(small(406))),
 		w("401-midway", "refusal", byDate, "mixed", 1, 40, long, always(challenge(401, "iis401", ""))),
-		w("price-midway", "price", byDate, "mixed", 3, 48, ok, always(challenge(402, "small", "Crawler-Price:USD-0.002"))),
+		w("price-midway", "price", byDate, "mixed", 3, 48, ok,
+			always(challenge(402, "small", "Crawler-Price:USD-0.002"))),
 		w("price-first", "price", byDirectory, "clustered", 1, 0, ok, always(small(402))),
 		w("legal-first", "legal", byDirectory, "mixed", 1, 0, ok, always(small(451))),
 		w("rate-without-end", "rate-limit", byDirectory, "mixed", 2, 66, ok, always(small(429))),
@@ -240,8 +244,10 @@ func heldOut() []sim {
 			instead(challenge(403, "forum-denied", ""), ok, "forum", "team")),
 		none("challenged-section", byDirectory, "clustered", 2, 220, instead(cf, ok, "shop")),
 		none("login-401", byDate, "clustered", 1, 200, instead(challenge(401, "iis401", ""), ok, "team", "jobs")),
-		none("login-200", byScript, "clustered", 1, 200, instead(challenge(200, "forum-denied", ""), ok, "forum", "team")),
-		none("login-redirect", byDirectory, "clustered", 1, 200, instead(reply{status: 302, body: "small"}, ok, "team")),
+		none("login-200", byScript, "clustered", 1, 200,
+			instead(challenge(200, "forum-denied", ""), ok, "forum", "team")),
+		none("login-redirect", byDirectory, "clustered", 1, 200,
+			instead(reply{status: 302, body: "small"}, ok, "team")),
 		none("paid-section", byDate, "clustered", 1, 200, instead(small(402), ok, "press")),
 		none("legal-single", byDate, "mixed", 1, 250, sometimes(0.04, small(451), ok)),
 		none("scattered-403", byDirectory, "mixed", 3, 300, sometimes(0.18, challenge(403, "apache403", ""), ok)),

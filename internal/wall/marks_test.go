@@ -22,9 +22,11 @@ func TestMarks(t *testing.T) {
 		{"spelling", map[string][]string{"X-Amzn-Waf-Action": {"x", " CAPTCHA"}}, "", "AWS WAF", TierHeader, false},
 		{"allowed by DataDome", map[string][]string{"X-Datadome": {"protected"}}, "", "", TierNone, false},
 		{"refused by DataDome", map[string][]string{"X-Dd-B": {"1"}}, "", "DataDome", TierHeader, false},
-		{"target", map[string][]string{"Location": {"https://VALIDATE.perfdrive.com/x?ssa=1"}}, "", "Radware", TierHeader, false},
+		{"target", map[string][]string{"Location": {"https://VALIDATE.perfdrive.com/x?ssa=1"}}, "", "Radware",
+			TierHeader, false},
 		{"case", nil, "<TITLE>just a MOMENT...</TITLE>", "Cloudflare", TierPage, false},
-		{"strongest", nil, "Verify you are human /_Incapsula_Resource px-captcha", "HUMAN (PerimeterX)", TierPage, false},
+		{"strongest", nil, "Verify you are human /_Incapsula_Resource px-captcha", "HUMAN (PerimeterX)",
+			TierPage, false},
 		{"overlapping", nil, "hcaptcha.com/hcaptcha.com/1/api.js", "hCaptcha", TierStub, false},
 		{"excuse", nil, "Page not found; type=password", "", TierNone, true},
 		{"both", nil, "<title>Access Denied</title><input type=\"password\">", "", TierPhrase, true},
@@ -74,7 +76,8 @@ func TestMatcher(t *testing.T) {
 			text := rapid.SampledFrom(patterns).Draw(t, "text").text
 			from := rapid.IntRange(0, len(text)).Draw(t, "from")
 			body.WriteString(text[from:rapid.IntRange(from, len(text)).Draw(t, "to")])
-			body.WriteString(rapid.SampledFrom([]string{"", "<", "é", "x", " ", text, strings.ToUpper(text)}).Draw(t, "then"))
+			body.WriteString(
+				rapid.SampledFrom([]string{"", "<", "é", "x", " ", text, strings.ToUpper(text)}).Draw(t, "then"))
 		}
 		var want Mark
 		lowered := strings.ToLower(body.String())
@@ -105,7 +108,8 @@ func TestShape(t *testing.T) {
 	const same = `<HTML lang="de"><script>var x="<p>more</p>"</script><title>wait</title><p class=x>hold on</p><p>Denied: ` +
 		`https://www.example.com/news/today</p><i>zz99zz</i>`
 	a, b := Shape([]byte(one), "www.example.com/security/report"), Shape([]byte(same), "www.example.com/news/today")
-	if script := Shape([]byte(strings.Replace(one, "<title>", "<script></script><title>", 1)), "www.example.com/security/report"); b != script || a == b {
+	if script := Shape([]byte(strings.Replace(one, "<title>", "<script></script><title>", 1)),
+		"www.example.com/security/report"); b != script || a == b {
 		t.Errorf("shapes %x, %x and %x", a, b, script)
 	}
 	if c := Shape([]byte(strings.Replace(one, "Hold", "Go", 1)), "www.example.com/security/report"); c == a {

@@ -61,7 +61,8 @@ func (c Compression) Validate() error {
 	case c.Format != FormatZstd:
 		return fmt.Errorf("%w: a dictionary is for %s, not for %s", ErrCompression, FormatZstd, c.Format)
 	case len(c.Dictionary) > maxDictionary:
-		return fmt.Errorf("%w: the dictionary has %d bytes, allowed are %d", ErrCompression, len(c.Dictionary), maxDictionary)
+		return fmt.Errorf("%w: the dictionary has %d bytes, allowed are %d", ErrCompression, len(c.Dictionary),
+			maxDictionary)
 	}
 	if _, err := zstd.InspectDictionary(c.Dictionary); err != nil {
 		return fmt.Errorf(`%w: not a Zstandard dictionary (make one with "zstd --train"): %w`, ErrCompression, err)

@@ -67,7 +67,8 @@ func readDictionary(source *bufio.Reader) ([]byte, error) {
 		return nil, nil // frames find out what it is
 	}
 	if h.SkippableSize > maxDictionary {
-		return nil, fmt.Errorf("%w: its dictionary takes %d bytes, more than %d", ErrFormat, h.SkippableSize, maxDictionary)
+		return nil,
+			fmt.Errorf("%w: its dictionary takes %d bytes, more than %d", ErrFormat, h.SkippableSize, maxDictionary)
 	}
 	stored := make([]byte, h.SkippableSize)
 	source.Discard(h.HeaderSize) // the buffer has them

@@ -67,7 +67,8 @@ var errMore = fmt.Errorf("%w: something follows it in its gzip member or frame",
 // if there is one, or at a record of a file without a dictionary; see also [Reader.Goto].
 func NewReader(r io.Reader) *Reader {
 	source := &countingReader{r: r}
-	return &Reader{source: source, buffer: bufio.NewReaderSize(source, 64<<10), content: bufio.NewReaderSize(nil, 4<<10)}
+	return &Reader{source: source, buffer: bufio.NewReaderSize(source, 64<<10),
+		content: bufio.NewReaderSize(nil, 4<<10)}
 }
 
 type countingReader struct {

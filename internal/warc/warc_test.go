@@ -80,7 +80,8 @@ func file(t testing.TB, c Compression, blocks ...string) []byte {
 
 func TestRoundTrip(t *testing.T) {
 	eachCompression(t, func(t *testing.T, c Compression) {
-		blocks := []string{"", "short", strings.Repeat("long ", 5000), noise(300_000), strings.Repeat("very long ", 400_000),
+		blocks := []string{"", "short", strings.Repeat("long ", 5000), noise(300_000),
+			strings.Repeat("very long ", 400_000),
 			"last\r\n\r\n"}
 		data := file(t, c, blocks...)
 		for name, source := range map[string]io.Reader{
@@ -155,7 +156,8 @@ func TestOffsets(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				if got, err := io.ReadAll(again.Block); err != nil || !bytes.Equal(got, want) || again.Offset != rec.Offset {
+				if got, err := io.ReadAll(again.Block); err != nil || !bytes.Equal(got, want) ||
+					again.Offset != rec.Offset {
 					t.Errorf("%s to %d: %.20q at %d, %v", name, rec.Offset, got, again.Offset, err)
 				}
 				if _, err := other.Next(); err != io.EOF {
@@ -210,7 +212,8 @@ func TestDamage(t *testing.T) {
 		"no field":                 {gzipped("WARC/1.1\r\nnonsense\r\n\r\n"), ErrFormat},
 		"endless header":           {gzipped("WARC/1.1\r\n" + strings.Repeat("A: b\r\n", 100_000)), ErrFormat},
 		"endless line":             {gzipped("WARC/1.1\r\nA: " + strings.Repeat("b", maxHeader)), ErrFormat},
-		"many fields":              {gzipped("WARC/1.1\r\n" + strings.Repeat("A:b\r\n", maxFields+1) + "\r\n"), ErrFormat},
+		"many fields": {gzipped("WARC/1.1\r\n" + strings.Repeat("A:b\r\n", maxFields+1) + "\r\n"),
+			ErrFormat},
 	} {
 		if n, err := readAll(test.data); !errors.Is(err, test.want) {
 			t.Errorf("%s: %d records, then %v", name, n, err)
@@ -248,7 +251,8 @@ func TestTornAnywhere(t *testing.T) {
 // TestLinesOfOthers: the records of other tools can be read: folded values, lines that end in LF,
 // any letter case of names.
 func TestLinesOfOthers(t *testing.T) {
-	rec, err := NewReader(bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next()
+	rec, err := NewReader(
+		bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +297,8 @@ func TestIDsDiffer(t *testing.T) {
 }
 
 func TestWriteFromHoldsTheLength(t *testing.T) {
-	if err := newPacker(t, gzipLevel3).WriteFrom(io.Discard, nil, strings.NewReader("abc"), 4); !errors.Is(err, ErrLength) {
+	if err := newPacker(t, gzipLevel3).WriteFrom(io.Discard, nil, strings.NewReader("abc"), 4); !errors.Is(err,
+		ErrLength) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -34,7 +34,8 @@ func skippable(magic uint32, data []byte) []byte {
 func TestZstdGolden(t *testing.T) {
 	stored := "28b52ffd" + "64" + "6500" + "290b00" + // magic; flags; size 256+101; last raw block of 357 bytes
 		hex.EncodeToString([]byte("WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\n"+
-			"WARC-Date: 2026-11-20T12:14:15Z\r\nContent-Length: 236\r\n\r\n"+strings.Repeat("short ", 39)+"\r\n\r\n\r\n")) +
+			"WARC-Date: 2026-11-20T12:14:15Z\r\nContent-Length: 236\r\n\r\n"+strings.Repeat("short ", 39)+
+			"\r\n\r\n\r\n")) +
 		"015e9324"
 	data := file(t, Compression{Format: FormatZstd, Level: 1}, strings.Repeat("short ", 39)+"\r\n")
 	if got := hex.EncodeToString(data); got != stored {
@@ -81,7 +82,8 @@ func TestZstdFrames(t *testing.T) {
 				record = record[len(c.Start()):]
 			}
 			var h zstd.Header
-			if err := h.Decode(record); err != nil || !h.HasCheckSum || !h.HasFCS || (h.DictionaryID != 0) != (c.Dictionary != nil) {
+			if err := h.Decode(record); err != nil || !h.HasCheckSum || !h.HasFCS ||
+				(h.DictionaryID != 0) != (c.Dictionary != nil) {
 				t.Errorf("%s: a frame begins with %+v: %v", name, h, err)
 			}
 			if h.FrameContentSize < uint64(rec.Size) || h.WindowSize > maxWindow {
@@ -125,14 +127,17 @@ func TestZstdOfOthers(t *testing.T) {
 	z.Flush()
 	z.Close()
 	for name, data := range map[string][]byte{
-		"dictionary": bytes.Join([][]byte{skippable(dictionaryMagic, dictionary(t)), withDictionary, withDictionary}, nil),
+		"dictionary": bytes.Join([][]byte{skippable(dictionaryMagic, dictionary(t)), withDictionary, withDictionary},
+			nil),
 		"compressed dictionary": bytes.Join([][]byte{
 			skippable(dictionaryMagic, zstdFrame(t, string(dictionary(t)))), withDictionary, withDictionary}, nil),
 		"several frames": bytes.Join([][]byte{zstdFrame(t, record[:5]), zstdFrame(t, record[5:31]), extension, empty,
 			zstdFrame(t, record[31:]), zstdFrame(t, record)}, nil),
-		"extensions": bytes.Join([][]byte{zstdFrame(t, record), extension, extension, zstdFrame(t, record), extension}, nil),
-		"empty":      bytes.Join([][]byte{empty, zstdFrame(t, record), empty, zstdFrame(t, record), empty, extension}, nil),
-		"unsized":    append(bytes.Clone(unsized.Bytes()), unsized.Bytes()...),
+		"extensions": bytes.Join([][]byte{zstdFrame(t, record), extension, extension, zstdFrame(t, record), extension},
+			nil),
+		"empty": bytes.Join([][]byte{empty, zstdFrame(t, record), empty, zstdFrame(t, record), empty, extension},
+			nil),
+		"unsized": append(bytes.Clone(unsized.Bytes()), unsized.Bytes()...),
 	} {
 		if n, err := readAll(data); n != 2 || err != io.EOF {
 			t.Errorf("%s: %d records, then %v", name, n, err)
@@ -197,7 +202,8 @@ func TestZstdBombs(t *testing.T) {
 		"large dictionary":       {skippable(dictionaryMagic, huge), "its dictionary takes 8388609 bytes"},
 		"dictionary that is cut": {skippable(dictionaryMagic, huge)[:20], "its dictionary takes"},
 		"dictionary that grows":  {skippable(dictionaryMagic, zstdFrame(t, string(huge))), "its dictionary"},
-		"extension":              {append(zstdFrame(t, ""), "\x50\x2a\x4d\x18\xff\xff\xff\xff"...), "ends within a record"},
+		"extension": {append(zstdFrame(t, ""), "\x50\x2a\x4d\x18\xff\xff\xff\xff"...),
+			"ends within a record"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -217,13 +223,17 @@ func TestCompressionValidate(t *testing.T) {
 		c    Compression
 		want string
 	}{
-		"unknown":          {Compression{Format: "rar", Level: 1}, `format "rar"`},
-		"level 0":          {Compression{Format: FormatGzip}, "gzip level 0, allowed are 1 to 9"},
-		"level 5":          {Compression{Format: FormatZstd, Level: 5}, "zstd level 5, allowed are 1 to 4"},
-		"gzip":             {Compression{Format: FormatGzip, Level: 1, Dictionary: dictionary(t)}, "a dictionary is for zstd"},
-		"empty dictionary": {Compression{Format: FormatZstd, Level: 1, Dictionary: []byte{}}, `make one with "zstd --train"`},
-		"text":             {Compression{Format: FormatZstd, Level: 1, Dictionary: []byte(strings.Repeat("a", 99))}, "zstd --train"},
-		"large":            {Compression{Format: FormatZstd, Level: 1, Dictionary: make([]byte, maxDictionary+1)}, "8388609 bytes"},
+		"unknown": {Compression{Format: "rar", Level: 1}, `format "rar"`},
+		"level 0": {Compression{Format: FormatGzip}, "gzip level 0, allowed are 1 to 9"},
+		"level 5": {Compression{Format: FormatZstd, Level: 5}, "zstd level 5, allowed are 1 to 4"},
+		"gzip": {Compression{Format: FormatGzip, Level: 1, Dictionary: dictionary(t)},
+			"a dictionary is for zstd"},
+		"empty dictionary": {Compression{Format: FormatZstd, Level: 1, Dictionary: []byte{}},
+			`make one with "zstd --train"`},
+		"text": {Compression{Format: FormatZstd, Level: 1, Dictionary: []byte(strings.Repeat("a", 99))},
+			"zstd --train"},
+		"large": {Compression{Format: FormatZstd, Level: 1, Dictionary: make([]byte, maxDictionary+1)},
+			"8388609 bytes"},
 	} {
 		if _, err := NewPacker(test.c); !errors.Is(err, ErrCompression) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)

@@ -62,7 +62,8 @@ func TestFailures(t *testing.T) {
 		{"a number above its bound", []byte{6}, func(d *Decoder) { d.UvarintMax(5) }, ErrRange},
 		{"a short text", []byte{2, 'a'}, func(d *Decoder) { d.Short() }, ErrShort},
 		{"a long text", []byte{2, 'a'}, func(d *Decoder) { d.Long() }, ErrShort},
-		{"a text longer than memory", binary.AppendUvarint(nil, math.MaxUint64), func(d *Decoder) { d.Long() }, ErrShort},
+		{"a text longer than memory", binary.AppendUvarint(nil, math.MaxUint64),
+			func(d *Decoder) { d.Long() }, ErrShort},
 		{"a condition", []byte{1}, func(d *Decoder) { d.Require(d.Byte() == 2) }, ErrRange},
 		{"the first of two", nil, func(d *Decoder) { d.Byte(); d.Require(false) }, ErrShort},
 	}

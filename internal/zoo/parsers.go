@@ -21,7 +21,8 @@ func parsers(s size) []server {
 				repeat("<b><span><div></b></div>", s.of(30_000))
 		}),
 		largePage("attributes-then-end-tags", html, func() string {
-			return link + "<math><annotation-xml " + numbered(s.of(100_000), "a%d ") + ">" + repeat("</x>", s.of(200_000))
+			return link + "<math><annotation-xml " + numbered(s.of(100_000), "a%d ") + ">" +
+				repeat("</x>", s.of(200_000))
 		}),
 		largePage("attributes-then-attributes", html, func() string {
 			return link + "<p " + numbered(s.of(100_000), "a%d ") + ">" + repeat("<p a>", s.of(100_000))
@@ -41,7 +42,8 @@ func parsers(s size) []server {
 			return link + repeat("<meta name=robots content='unavailable_after: x, a, b, c, d, e, f'>", s.of(30_000))
 		}),
 		page("feed-of-nothing", "application/feed+json",
-			`{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": "/good"}`+repeat(",{}", s.of(1<<20))+`]}`),
+			`{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": "/good"}`+
+				repeat(",{}", s.of(1<<20))+`]}`),
 		page("feed-nested", "application/feed+json",
 			`{"version": "https://jsonfeed.org/version/1.1", "items": `+repeat("[", s.of(1<<20))),
 		largePage("sitemap-of-dates", "application/xml", func() string {

@@ -165,7 +165,8 @@ func refusal(kind, target, link string) string {
 // anubis is a challenge that is another document for each target.
 func anubis(target string) string {
 	return "<title>Making sure you're not a bot!</title>" +
-		`<script id="anubis_challenge" type="application/json">{"key":"` + strings.Repeat("k", len(target)) + `"}</script>`
+		`<script id="anubis_challenge" type="application/json">{"key":"` + strings.Repeat("k", len(target)) +
+		`"}</script>`
 }
 
 // closing is a response after which the connection is closed. The fields end in CR and LF.

@@ -284,8 +284,9 @@ func TestTakePreferred(t *testing.T) {
 
 func TestDropRecrawlsBelow(t *testing.T) {
 	q := Make(0, 0)
-	q.Load(&storage.Heads{Next: 9, Queued: []storage.Head{newURL(1)}, Recrawls: []storage.Head{dueURL(7, 0, 0), dueURL(3, 0, 0),
-		dueURL(5, 0, 0)}}, nil, 12, 12)
+	q.Load(&storage.Heads{Next: 9, Queued: []storage.Head{newURL(1)},
+		Recrawls: []storage.Head{dueURL(7, 0, 0), dueURL(3, 0, 0),
+			dueURL(5, 0, 0)}}, nil, 12, 12)
 	if got, want := ordinals(q.DropRecrawlsBelow(6)), []uint32{3, 5}; !slices.Equal(got, want) {
 		t.Errorf("dropped %v, want %v", got, want)
 	}

@@ -168,7 +168,8 @@ func measureLatency(b *testing.B, c *client, queues int) {
 			known, discovered := c.open(b.Context(), "PutURLs"), c.open(b.Context(), "PutDiscovered")
 			for taken.Load() < int64(b.N) {
 				begun := time.Now()
-				urls := c.get(&urlfrontierpb.GetParams{MaxQueues: 10, MaxUrlsPerQueue: pages / 10, DelayRequestable: 3600})
+				urls := c.get(
+					&urlfrontierpb.GetParams{MaxQueues: 10, MaxUrlsPerQueue: pages / 10, DelayRequestable: 3600})
 				mu.Lock()
 				took = append(took, time.Since(begun))
 				mu.Unlock()

@@ -46,14 +46,16 @@ var conformance = map[string]func(*testing.T, *client){
 		if len(acks) != 2 {
 			t.Errorf("%d acknowledged", len(acks))
 		}
-		if urls := c.get(ofQueue("key1.com", 2, 2)); !slices.Equal(urls, []string{"http://key1.com/sooner", "http://key1.com/later"}) {
+		if urls := c.get(ofQueue("key1.com", 2, 2)); !slices.Equal(urls,
+			[]string{"http://key1.com/sooner", "http://key1.com/later"}) {
 			t.Errorf("%q", urls)
 		}
 	},
 	"updates": func(t *testing.T, c *client) {
 		i := keyed("http://key1.com/", "key1.com")
 		acks := c.put(discovered(i), discovered(i))
-		if len(acks) != 2 || acks[0].GetID() != "http://key1.com/" || acks[0].GetStatus() != urlfrontierpb.AckMessage_OK ||
+		if len(acks) != 2 || acks[0].GetID() != "http://key1.com/" ||
+			acks[0].GetStatus() != urlfrontierpb.AckMessage_OK ||
 			acks[1].GetStatus() != urlfrontierpb.AckMessage_SKIPPED {
 			t.Errorf("%v", acks)
 		}
@@ -108,7 +110,8 @@ var conformance = map[string]func(*testing.T, *client){
 				t.Errorf("%q: %v", id, s)
 			}
 		}
-		if l := do[pbList](c, "ListCrawls", &urlfrontierpb.Local{}); !slices.Equal(slices.Sorted(slices.Values(l.GetValues())),
+		if l := do[pbList](c, "ListCrawls",
+			&urlfrontierpb.Local{}); !slices.Equal(slices.Sorted(slices.Values(l.GetValues())),
 			[]string{"BESPOKE", "DEFAULT"}) {
 			t.Errorf("%v", l)
 		}
@@ -127,7 +130,9 @@ var conformance = map[string]func(*testing.T, *client){
 			c.put(discovered(&urlfrontierpb.URLInfo{Url: "http://one.test/", CrawlID: id}))
 		}
 		found := make(map[string]bool)
-		one := &urlfrontierpb.GetParams{Item: &urlfrontierpb.GetParams_AnyCrawlID{AnyCrawlID: &urlfrontierpb.AnyCrawlID{}}, MaxQueues: 1}
+		one :=
+			&urlfrontierpb.GetParams{Item: &urlfrontierpb.GetParams_AnyCrawlID{AnyCrawlID: &urlfrontierpb.AnyCrawlID{}},
+				MaxQueues: 1}
 		for n, r := range []*urlfrontierpb.GetParams{one, {}} {
 			for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
 				if found[i.GetCrawlID()] || i.GetUrl() != "http://one.test/" || i.GetKey() != "one.test" {
@@ -147,7 +152,8 @@ var conformance = map[string]func(*testing.T, *client){
 		}
 		c.put(known(info("http://one.test/"), 1))
 		c.put(discovered(info("http://two.test/")))
-		if urls := c.get(&urlfrontierpb.GetParams{Key: "two.test", Item: &urlfrontierpb.GetParams_CrawlID{}}); len(urls) != 1 {
+		if urls := c.get(&urlfrontierpb.GetParams{Key: "two.test", Item: &urlfrontierpb.GetParams_CrawlID{}}); len(
+			urls) != 1 {
 			t.Errorf("with a blank id: %q", urls)
 		}
 	},
@@ -188,12 +194,14 @@ var conformance = map[string]func(*testing.T, *client){
 		}{{"http://one.test/done", 0}, {"http://one.test/later", 4_000_000_000}} {
 			s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: x.url, Key: "one.test", CrawlID: "DEFAULT"})
 			k := s.GetKnown()
-			if k.GetInfo().GetUrl() != x.url || k.GetInfo().GetKey() != "one.test" || k.GetInfo().GetCrawlID() != "DEFAULT" ||
+			if k.GetInfo().GetUrl() != x.url || k.GetInfo().GetKey() != "one.test" ||
+				k.GetInfo().GetCrawlID() != "DEFAULT" ||
 				k.GetRefetchableFromDate() != x.date || s.GetCreationDate() == 0 {
 				t.Errorf("%v", s)
 			}
 		}
-		if s := do[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://one.test/new"}); s.GetKnown().GetRefetchableFromDate() == 0 {
+		if s := do[pbItem](c, "GetURLStatus",
+			&pbStatus{Url: "http://one.test/new"}); s.GetKnown().GetRefetchableFromDate() == 0 {
 			t.Errorf("%v", s)
 		}
 		for code, r := range map[codes.Code][]*pbStatus{
@@ -269,11 +277,13 @@ var conformance = map[string]func(*testing.T, *client){
 		}{
 			{&urlfrontierpb.Pagination{}, 100}, {&urlfrontierpb.Pagination{Size: 1000}, 120},
 			{&urlfrontierpb.Pagination{Size: 1000, IncludeInactive: true}, 122},
-			{&urlfrontierpb.Pagination{Size: 1000, Start: 110}, 10}, {&urlfrontierpb.Pagination{Size: 10, Start: 10}, 10},
+			{&urlfrontierpb.Pagination{Size: 1000, Start: 110}, 10},
+			{&urlfrontierpb.Pagination{Size: 10, Start: 10}, 10},
 			{&urlfrontierpb.Pagination{CrawlID: "OTHER"}, 0},
 		} {
 			l := do[urlfrontierpb.QueueList](c, "ListQueues", x.r)
-			if len(l.GetValues()) != x.want || l.GetStart() != x.r.GetStart() || l.GetSize() != uint32(x.want) || l.GetTotal() != 0 {
+			if len(l.GetValues()) != x.want || l.GetStart() != x.r.GetStart() || l.GetSize() != uint32(x.want) ||
+				l.GetTotal() != 0 {
 				t.Errorf("%v: %d, %d, %d", x.r, len(l.GetValues()), l.GetStart(), l.GetSize())
 			}
 		}
@@ -417,8 +427,9 @@ var conformance = map[string]func(*testing.T, *client){
 	"batches": func(t *testing.T, c *client) {
 		const ok, skipped = urlfrontierpb.AckMessage_OK, urlfrontierpb.AckMessage_SKIPPED
 		acks := exchange[urlfrontierpb.BatchAck](c, "PutDiscovered", []*urlfrontierpb.DiscoveredBatch{
-			{ID: "a", Items: []*urlfrontierpb.URLInfo{info("http://one.test/1"), info("nonsense"), info("http://one.test/1"),
-				keyed("http://one.test/2", "two.test"), info("http://one.test/3"), nil}},
+			{ID: "a",
+				Items: []*urlfrontierpb.URLInfo{info("http://one.test/1"), info("nonsense"), info("http://one.test/1"),
+					keyed("http://one.test/2", "two.test"), info("http://one.test/3"), nil}},
 			{ID: "empty"},
 			{ID: "b", Items: []*urlfrontierpb.URLInfo{info("http://one.test/3"), info("http://one.test/4")}},
 		})

@@ -300,7 +300,8 @@ func (f *fakeCrawl) QueueStats(_ context.Context, host string) (all crawl.QueueS
 	for name := range f.queues {
 		if host == "" || host == name {
 			q := f.stats(name, time.Now())
-			all.Queued, all.InProcess, all.Completed = all.Queued+q.Queued, all.InProcess+q.InProcess, all.Completed+q.Completed
+			all.Queued, all.InProcess, all.Completed = all.Queued+q.Queued, all.InProcess+q.InProcess,
+				all.Completed+q.Completed
 			all.Queues, all.ActiveQueues = all.Queues+q.Queues, all.ActiveQueues+q.ActiveQueues
 		}
 	}

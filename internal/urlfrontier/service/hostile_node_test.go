@@ -24,7 +24,8 @@ import (
 func TestOddCrawlIDs(t *testing.T) {
 	t.Parallel()
 	ids := []string{
-		"../x", "../../x", "..", ".", "/", "/etc/x", "a/b", `a\b`, "a\x00b", "deleted-x", "x.y", "X", "x", "x ", "%2e%2e", "CON",
+		"../x", "../../x", "..", ".", "/", "/etc/x", "a/b", `a\b`, "a\x00b", "deleted-x", "x.y", "X", "x", "x ",
+		"%2e%2e", "CON",
 		"\u202e", "bücher", "\U0001f577", "default", "open", strings.Repeat("i", 128), strings.Repeat("/", 128),
 	}
 	parent := t.TempDir()
@@ -115,7 +116,8 @@ func TestOddNumbers(t *testing.T) {
 	if want := []string{"http://limited.test/", due[0], "http://slow.test/1"}; !slices.Equal(got, want) {
 		t.Errorf("%q are handed out, want %q", got, want)
 	}
-	if _, err := try[pbLong](c, "PurgeURLs", &urlfrontierpb.PurgeUrlParams{Days: math.MaxUint32}); status.Code(err) != codes.InvalidArgument {
+	if _, err := try[pbLong](c, "PurgeURLs",
+		&urlfrontierpb.PurgeUrlParams{Days: math.MaxUint32}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("PurgeURLs: %v", err)
 	}
 	check := func(c *client) {
@@ -127,7 +129,8 @@ func TestOddNumbers(t *testing.T) {
 				t.Errorf("date %d of %s has become %d", date, u, got)
 			}
 		}
-		for _, q := range []*urlfrontierpb.Pagination{{Start: math.MaxUint32}, {Start: math.MaxUint32, Size: math.MaxUint32}} {
+		for _, q := range []*urlfrontierpb.Pagination{{Start: math.MaxUint32},
+			{Start: math.MaxUint32, Size: math.MaxUint32}} {
 			if l := do[urlfrontierpb.QueueList](c, "ListQueues", q); len(l.GetValues()) != 0 {
 				t.Errorf("%v: %v", q, l)
 			}
@@ -186,7 +189,8 @@ func TestDeletionsUnderLoad(t *testing.T) {
 		})
 	}
 	work(func(_ int, id string) {
-		urls := c.get(&urlfrontierpb.GetParams{MaxUrlsPerQueue: 10, Item: &urlfrontierpb.GetParams_CrawlID{CrawlID: id}})
+		urls := c.get(
+			&urlfrontierpb.GetParams{MaxUrlsPerQueue: 10, Item: &urlfrontierpb.GetParams_CrawlID{CrawlID: id}})
 		var items []*urlfrontierpb.URLItem
 		for _, u := range urls {
 			i := info(u)

@@ -46,7 +46,8 @@ func TestHugeMessages(t *testing.T) {
 	huge := info("http://one.test/" + strings.Repeat("x", 8<<10))
 	for name, m := range map[string]any{
 		"PutURLs": discovered(huge), "GetURLs": &urlfrontierpb.GetParams{Key: huge.GetUrl()},
-		"PutDiscovered": &urlfrontierpb.DiscoveredBatch{Items: []*urlfrontierpb.URLInfo{huge, huge, huge, huge, huge, huge,
+		"PutDiscovered": &urlfrontierpb.DiscoveredBatch{Items: []*urlfrontierpb.URLInfo{huge, huge, huge,
+			huge, huge, huge,
 			huge, huge, huge}},
 	} {
 		stream := c.open(t.Context(), name)
@@ -57,7 +58,8 @@ func TestHugeMessages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := try[pbStats](c, "GetStats", &pbQueue{Key: huge.GetUrl()}); status.Code(err) != codes.ResourceExhausted {
+	if _, err := try[pbStats](c, "GetStats",
+		&pbQueue{Key: huge.GetUrl()}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("GetStats: %v", err)
 	}
 	var bomb bytes.Buffer
@@ -113,15 +115,18 @@ func post(t *testing.T, s *Service, path string, flag byte, body []byte) (status
 // What is no message, no RPC or no HTTP is refused, and the service goes on.
 func TestGarbage(t *testing.T) {
 	s := start(t, Options{}, newFakeCrawls())
-	for _, body := range [][]byte{{0xff, 0xff, 0xff}, {}, bytes.Repeat([]byte{0x0a}, 1000), []byte("http://one.test/")} {
+	for _, body := range [][]byte{{0xff, 0xff, 0xff}, {}, bytes.Repeat([]byte{0x0a}, 1000),
+		[]byte("http://one.test/")} {
 		for _, rpc := range []string{"PutURLs", "PutDiscovered", "GetURLs", "GetStats", "Nothing"} {
 			for _, flag := range []byte{0, 1, 2, 0x80} {
 				_ = rawCall(t, s, rpc, flag, body)
 			}
 		}
 	}
-	for _, text := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\x02", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 4096), "POST /urlfrontier.URLFrontier/GetStats HTTP/1.1\r\n" +
+	for _, text := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\x02",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 4096),
+		"POST /urlfrontier.URLFrontier/GetStats HTTP/1.1\r\n" +
 			"Host: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"key\":[}"} {
 		conn, err := net.Dial("tcp", s.Address())
 		if err != nil {
@@ -174,7 +179,8 @@ func TestSkippedItems(t *testing.T) {
 		"bad_url":       discovered(info("one.test")),
 		"long_key":      discovered(keyed("http://one.test/", strings.Repeat("x", 256))),
 		"long_metadata": discovered(long), "bad_crawl_id": discovered(crawlID),
-		"outside": discovered(info("http://one.test/outside")), "opted_out": discovered(info("http://one.test/optedout")),
+		"outside":   discovered(info("http://one.test/outside")),
+		"opted_out": discovered(info("http://one.test/optedout")),
 	}
 	items := []*urlfrontierpb.URLItem{known(info("http://one.test/first"), 1)}
 	for name, item := range skipped {
@@ -226,7 +232,8 @@ func TestKeys(t *testing.T) {
 		{"http://one.test:8080/", "one.test:8080", true}, {"https://one.test/", "one.test:443", true},
 		{"http://one.test/", "one.test:8080", false}, {"http://one.test:80?q", "one.test", true},
 		{"http://bücher.test/", "bücher.test", true}, {"http://bücher.test/", "xn--bcher-kva.test", true},
-		{"http://[::1]/", "[::1]", true}, {"http://[::1]/", "[", true}, {"http://user@one.test/", "user@one.test", true},
+		{"http://[::1]/", "[::1]", true}, {"http://[::1]/", "[", true},
+		{"http://user@one.test/", "user@one.test", true},
 		{"http://www.one.test/", "one.test", false}, {"http://one.test/", "_DEFAULT_", false},
 		{"http://one.test/", "192.0.2.1", false}, {"http://one.test/", strings.Repeat("x", 255), false},
 		{"http://one.test/", "one.test/", false}, {"http://one.test/", "x@one.test", false},
@@ -264,7 +271,8 @@ func TestEndlessStream(t *testing.T) {
 				for n := 0; ; n++ {
 					var m any = discovered(info(number("http://one.test/", n)))
 					if rpc == "PutDiscovered" {
-						m = &urlfrontierpb.DiscoveredBatch{Items: []*urlfrontierpb.URLInfo{info(number("http://one.test/", n))}}
+						m = &urlfrontierpb.DiscoveredBatch{Items: []*urlfrontierpb.URLInfo{info(
+							number("http://one.test/", n))}}
 					}
 					if stream.SendMsg(m) != nil {
 						return

@@ -173,7 +173,8 @@ func (t timing) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 func isStreaming(path string) bool {
 	switch path {
 	case urlfrontierpb.URLFrontierPutURLsProcedure, urlfrontierpb.URLFrontierPutDiscoveredProcedure,
-		urlfrontierpb.URLFrontierGetURLsProcedure, urlfrontierpb.URLFrontierListURLsProcedure, health.HealthWatchProcedure:
+		urlfrontierpb.URLFrontierGetURLsProcedure, urlfrontierpb.URLFrontierListURLsProcedure,
+		health.HealthWatchProcedure:
 		return true
 	}
 	return strings.HasPrefix(path, "/grpc.reflection.")
@@ -226,8 +227,9 @@ func (s *Service) admit(r *http.Request) error {
 	}
 	client, sent := listen.ClientOf(r, false), r.Header.Get("Authorization") != ""
 	if sent && s.failures.Exhausted(client) {
-		return connect.NewError(connect.CodeResourceExhausted, errors.New("too many wrong tokens from your address: wait a "+
-			"little"))
+		return connect.NewError(connect.CodeResourceExhausted,
+			errors.New("too many wrong tokens from your address: wait a "+
+				"little"))
 	}
 	if listen.SameToken(listen.TokenOf(r), token) {
 		return nil
@@ -235,8 +237,9 @@ func (s *Service) admit(r *http.Request) error {
 	if sent {
 		s.failures.Allow(client)
 	}
-	return connect.NewError(connect.CodeUnauthenticated, errors.New("send the token, urlfrontier.token of the settings, "+
-		"as metadata authorization: Bearer TOKEN"))
+	return connect.NewError(connect.CodeUnauthenticated,
+		errors.New("send the token, urlfrontier.token of the settings, "+
+			"as metadata authorization: Bearer TOKEN"))
 }
 
 // refuse ends an RPC before it begins.

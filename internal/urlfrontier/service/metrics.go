@@ -104,7 +104,8 @@ func (m *Metrics) begin(path string) (end func(error)) {
 // refused counts an RPC that does not begin. The path is as the client sent it.
 func (m *Metrics) refused(path string, code connect.Code) {
 	name := "other"
-	if methods := urlfrontierpb.File_urlfrontier_proto.Services().ByName("URLFrontier").Methods(); strings.HasPrefix(path,
+	if methods := urlfrontierpb.File_urlfrontier_proto.Services().ByName(
+		"URLFrontier").Methods(); strings.HasPrefix(path,
 		"/"+urlfrontierpb.URLFrontierName+"/") {
 		for i := range methods.Len() {
 			if string(methods.Get(i).Name()) == nameOf(path) {

@@ -197,7 +197,8 @@ func TestPurge(t *testing.T) {
 			t.Errorf("%v", s)
 		}
 		for _, u := range []string{"held", "done", "later", "waits"} {
-			if _, err := try[pbItem](c, "GetURLStatus", &pbStatus{Url: "http://one.test/" + u}); status.Code(err) != codes.NotFound {
+			if _, err := try[pbItem](c, "GetURLStatus",
+				&pbStatus{Url: "http://one.test/" + u}); status.Code(err) != codes.NotFound {
 				t.Errorf("%s: %v", u, err)
 			}
 		}

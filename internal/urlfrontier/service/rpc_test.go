@@ -84,7 +84,8 @@ func TestManyLeases(t *testing.T) {
 	}
 	exchange[urlfrontierpb.BatchAck](c, "PutDiscovered", []*urlfrontierpb.DiscoveredBatch{{Items: batch}})
 	for _, x := range []struct{ queues, want int }{{2000, 2000}, {0, 2000}, {0, 0}} {
-		if urls := c.get(&urlfrontierpb.GetParams{MaxQueues: uint32(x.queues), MaxUrlsPerQueue: 1}); len(urls) != x.want {
+		if urls := c.get(&urlfrontierpb.GetParams{MaxQueues: uint32(x.queues), MaxUrlsPerQueue: 1}); len(
+			urls) != x.want {
 			t.Errorf("%d queues: %d URLs, want %d", x.queues, len(urls), x.want)
 		}
 	}
@@ -104,7 +105,8 @@ func TestLogLevel(t *testing.T) {
 		}
 	}
 	c = dial(t, start(t, Options{}, newFakeCrawls()).Address())
-	if _, err := try[pbEmpty](c, "SetLogLevel", &urlfrontierpb.LogLevelParams{}); status.Code(err) != codes.Unimplemented {
+	if _, err := try[pbEmpty](c, "SetLogLevel",
+		&urlfrontierpb.LogLevelParams{}); status.Code(err) != codes.Unimplemented {
 		t.Error(err)
 	}
 }
@@ -124,7 +126,8 @@ func TestNode(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, r.GetStatus(), err)
 		}
 	}
-	if err := c.conn.Invoke(t.Context(), "/urlfrontier.URLFrontier/None", &pbEmpty{}, &pbEmpty{}); status.Code(err) != codes.Unimplemented {
+	if err := c.conn.Invoke(t.Context(), "/urlfrontier.URLFrontier/None", &pbEmpty{},
+		&pbEmpty{}); status.Code(err) != codes.Unimplemented {
 		t.Error(err)
 	}
 	if n := gathered(t, m)["amble_urlfrontier_rpcs_total ListNodes ok"]; n != 1 {

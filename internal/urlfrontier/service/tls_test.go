@@ -46,13 +46,17 @@ func TestTLS(t *testing.T) {
 		token string
 		want  codes.Code
 	}{
-		"a client that trusts it":    {with(&tls.Config{RootCAs: trusting}), "secret", codes.OK},
-		"TLS 1.2":                    {with(&tls.Config{RootCAs: trusting, MaxVersion: tls.VersionTLS12}), "secret", codes.OK},
-		"a wrong token":              {with(&tls.Config{RootCAs: trusting}), "wrong", codes.Unauthenticated},
-		"another authority":          {with(&tls.Config{RootCAs: others}), "secret", codes.Unavailable},
-		"TLS 1.1":                    {with(&tls.Config{RootCAs: trusting, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), "secret", codes.Unavailable},
-		"plaintext":                  {dial(t, s.Address(), grpc.WithTransportCredentials(insecure.NewCredentials())), "secret", codes.Unavailable},
-		"another name than it is of": {with(&tls.Config{RootCAs: trusting, ServerName: "amble.test"}), "secret", codes.Unavailable},
+		"a client that trusts it": {with(&tls.Config{RootCAs: trusting}), "secret", codes.OK},
+		"TLS 1.2": {with(&tls.Config{RootCAs: trusting, MaxVersion: tls.VersionTLS12}),
+			"secret", codes.OK},
+		"a wrong token":     {with(&tls.Config{RootCAs: trusting}), "wrong", codes.Unauthenticated},
+		"another authority": {with(&tls.Config{RootCAs: others}), "secret", codes.Unavailable},
+		"TLS 1.1": {with(&tls.Config{RootCAs: trusting, MinVersion: tls.VersionTLS10,
+			MaxVersion: tls.VersionTLS11}), "secret", codes.Unavailable},
+		"plaintext": {dial(t, s.Address(), grpc.WithTransportCredentials(insecure.NewCredentials())),
+			"secret", codes.Unavailable},
+		"another name than it is of": {with(&tls.Config{RootCAs: trusting, ServerName: "amble.test"}), "secret",
+			codes.Unavailable},
 	} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+x.token)
 		var from peer.Peer
@@ -64,7 +68,8 @@ func TestTLS(t *testing.T) {
 		if name == "TLS 1.2" {
 			version = tls.VersionTLS12
 		}
-		if info, is := from.AuthInfo.(credentials.TLSInfo); x.want == codes.OK && (!is || info.State.Version != version) {
+		if info, is := from.AuthInfo.(credentials.TLSInfo); x.want == codes.OK &&
+			(!is || info.State.Version != version) {
 			t.Errorf("%s: %+v", name, from.AuthInfo)
 		}
 	}

@@ -13,7 +13,8 @@ func TestGoldenLeaseMark(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)
 	full := Record{
 		ID: "ABC", Fetcher: "f-1", Key: "k", URL: "http://a.test/?q=1&r", Address: "192.0.2.1",
-		Given: at, Deadline: at.Add(time.Minute), Delay: 1500 * time.Millisecond, Line: 3, Version: "v", Offset: 4711, Again: true,
+		Given: at, Deadline: at.Add(time.Minute), Delay: 1500 * time.Millisecond, Line: 3, Version: "v", Offset: 4711,
+		Again: true,
 	}
 	for want, l := range map[string]Record{
 		`{"id":"ABC","fetcher":"f-1","key":"k","url":"http://a.test/?q=1\u0026r","address":"192.0.2.1",` +
@@ -58,7 +59,8 @@ func TestGoldenLeaseNote(t *testing.T) {
 
 // FuzzParse: what can be read of a line of the start ledger is what Note writes.
 func FuzzParse(f *testing.F) {
-	r := Record{ID: "ABC", Fetcher: "f-1", URL: "http://a.test/,x", Deadline: time.UnixMilli(1_800_000_000_000), Line: 3}
+	r := Record{ID: "ABC", Fetcher: "f-1", URL: "http://a.test/,x",
+		Deadline: time.UnixMilli(1_800_000_000_000), Line: 3}
 	f.Add(r.Note(NoteLease))
 	f.Add(r.Note(NoteAgain))
 	f.Add("lease,1,,a/b,http://a.test/")
