@@ -40,33 +40,33 @@ type Pages interface {
 }
 
 // hasAllPages reports whether the pages that are allowed are fetched or in flight.
-func (d *dispatcher) hasAllPages() bool {
-	return d.o.Pages != nil && d.fetchedPages() >= d.o.Pages.Allowed()
+func (pm *permits) hasAllPages() bool {
+	return pm.o.Pages != nil && pm.fetchedPages() >= pm.o.Pages.Allowed()
 }
 
 // wantPages says whether the shard needs more pages than are allowed.
-func (d *dispatcher) wantPages() {
-	if !d.hasAllPages() {
+func (pm *permits) wantPages() {
+	if !pm.hasAllPages() {
 		return
 	}
-	if at, waits := d.f.NextWake(); waits && !at.After(d.o.Now()) || d.f.WantsNames() {
-		d.o.Pages.Want()
+	if at, waits := pm.f.NextWake(); waits && !at.After(pm.o.Now()) || pm.f.WantsNames() {
+		pm.o.Pages.Want()
 	}
 }
 
 // releasePages gives back pages that are allowed and not needed.
-func (d *dispatcher) releasePages() {
-	if p := d.o.Pages; p != nil && p.Unused(d.fetchedPages()) && d.isAtRest() {
-		p.Release(d.fetchedPages())
+func (pm *permits) releasePages() {
+	if p := pm.o.Pages; p != nil && p.Unused(pm.fetchedPages()) && pm.isAtRest() {
+		p.Release(pm.fetchedPages())
 	}
 }
 
 // Fetched returns how many pages are fetched, over all runs, as committed.
-func (e *Engine) Fetched() uint64 { return e.store.Counters().Of(storage.Fetched) }
+func (c *commands) Fetched() uint64 { return c.store.Counters().Of(storage.Fetched) }
 
 // Wake has the dispatcher look what it may do now. The errors are those of Control.
-func (e *Engine) Wake(ctx context.Context) error {
-	return e.mailbox.Load().call(ctx, func(*dispatcher) {})
+func (c *commands) Wake(ctx context.Context) error {
+	return c.mailbox.Load().call(ctx, func(*dispatcher) {})
 }
 
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
@@ -86,14 +86,14 @@ func (o *Options) sharedSeeds() (seeds []weburl.URL, s sharedScope) {
 }
 
 // widenScope widens the scope by what redirects of seeds of other shards have led to.
-func (d *dispatcher) widenScope() {
-	if d.o.Cluster == nil {
+func (x *exclusions) widenScope() {
+	if x.o.Cluster == nil {
 		return
 	}
-	seeds, more := d.o.Cluster.ScopeSeeds(d.sharedScope.known)
-	d.sharedScope.known, d.sharedScope.more = d.sharedScope.known+len(seeds), more
+	seeds, more := x.o.Cluster.ScopeSeeds(x.sharedScope.known)
+	x.sharedScope.known, x.sharedScope.more = x.sharedScope.known+len(seeds), more
 	if len(seeds) > 0 {
-		d.setScope(d.f.Scope().With(seeds...))
+		x.setScope(x.f.Scope().With(seeds...))
 	}
 }
 
@@ -112,12 +112,12 @@ type Rest struct {
 // Rest returns whether the engine has anything to do. With closed the crawl takes no URLs from users from
 // now on, if nothing is under way: they get ErrDraining. Without closed it takes them again. The errors are
 // those of Control. Any goroutine may call it.
-func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
-	logged, ok := e.store.(*loggedStore)
+func (c *commands) Rest(ctx context.Context, closed bool) (r Rest, err error) {
+	logged, ok := c.store.(*loggedStore)
 	if !ok {
 		return r, errors.New("a crawl without a journal rests when it has ended")
 	}
-	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+	callErr := c.mailbox.Load().call(ctx, func(d *dispatcher) {
 		var at storage.LogPosition
 		at, err = logged.LogPosition()
 		r = Rest{d.goesOn() && d.isQuiet(), d.isAtRest(), at.Number, d.fetchedPages()}
@@ -127,8 +127,8 @@ func (e *Engine) Rest(ctx context.Context, closed bool) (r Rest, err error) {
 }
 
 // isAtRest reports whether a crawl of one machine would be over.
-func (d *dispatcher) isAtRest() bool {
-	return d.goesOn() && d.isQuiet() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)
+func (pm *permits) isAtRest() bool {
+	return pm.goesOn() && pm.isQuiet() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
 }
 
 // widen makes the scope seeds of a batch known to other shards.
@@ -187,7 +187,7 @@ func (w *worker) do(ctx context.Context, l *frontier.Lease, req fetch.Request) (
 }
 
 // isPermitted reports whether requests may begin.
-func (d *dispatcher) isPermitted() bool { return d.o.Permits == nil || d.o.Permits.Check() == nil }
+func (pm *permits) isPermitted() bool { return pm.o.Permits == nil || pm.o.Permits.Check() == nil }
 
 // owns reports whether the requests to a host are for this engine to make.
 func (o *Options) owns(host string) bool { return o.Journal == nil || o.Journal.Owns(host) }

@@ -403,68 +403,68 @@ func (b *batching) handedOver(to *batch) {
 //
 // Every result so far is in the batch, so the requests in flight are all that the ledger has to
 // remember.
-func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
-	if d.committing || d.broken {
+func (oc *outcomes) nextBatch() (chan<- *batch, *batch) {
+	if oc.committing || oc.broken {
 		return nil, nil
 	}
-	ready := d.hasToCommit() && (d.shuttingDown || d.flights.busy == 0 || !d.gathers())
-	if b := d.nextAddition(ready); b != nil {
-		return d.toCommit, b
+	ready := oc.hasToCommit() && (oc.shuttingDown || oc.flights.busy == 0 || !oc.gathers())
+	if b := oc.nextAddition(ready); b != nil {
+		return oc.toCommit, b
 	}
 	if !ready {
 		return nil, nil
 	}
-	d.markPlan(d.pending)
-	d.pending.sizeResults()
-	d.remote.Save(d.pending.setMark, d.o.Now())
-	d.pending.offset = d.completedOffset()
-	return d.toCommit, d.pending
+	oc.markPlan(oc.pending)
+	oc.pending.sizeResults()
+	oc.remote.Save(oc.pending.setMark, oc.o.Now())
+	oc.pending.offset = oc.completedOffset()
+	return oc.toCommit, oc.pending
 }
 
 // hasToCommit reports whether there is something to commit. At the end of the run that may be no
 // more than the end of requests that changed nothing: whoever finds their starts in the ledger has
 // to believe that they were lost.
-func (d *dispatcher) hasToCommit() bool {
-	return !d.pending.isEmpty() || d.shuttingDown && d.flights.count() == 0 && d.offset < d.completedOffset()
+func (oc *outcomes) hasToCommit() bool {
+	return !oc.pending.isEmpty() || oc.shuttingDown && oc.flights.count() == 0 && oc.offset < oc.completedOffset()
 }
 
 // completedOffset returns the offset in the ledger before which no request is in flight.
-func (d *dispatcher) completedOffset() uint64 {
-	return d.remote.OffsetBefore(d.flights.completedOffset(d.ledger.Offset()))
+func (oc *outcomes) completedOffset() uint64 {
+	return oc.remote.OffsetBefore(oc.flights.completedOffset(oc.ledger.Offset()))
 }
 
 // takeCommitted applies the end of a commit.
-func (d *dispatcher) takeCommitted(b *batch) {
-	d.committing = false
-	d.uncommitted -= b.pages
+func (oc *outcomes) takeCommitted(b *batch) {
+	oc.committing = false
+	oc.uncommitted -= b.pages
 	b.answerAddition()
-	d.endPuts(b)
+	oc.endPuts(b)
 	if b.err != nil {
 		b.answer(b.err)
-		d.broken = true
-		d.fail(b.err)
+		oc.broken = true
+		oc.fail(b.err)
 		return
 	}
-	d.stall.committed()
-	now := d.o.Now()
-	d.batchSize.Committed(b.size, b.result.Changed, b.took)
-	d.f.Committed(&b.rows, b.result, now)
-	d.bodies.committed(b.rows.Payloads)
-	d.sweeps.waiting = append(d.sweeps.waiting, b.begun...)
+	oc.stall.committed()
+	now := oc.o.Now()
+	oc.batchSize.Committed(b.size, b.result.Changed, b.took)
+	oc.f.Committed(&b.rows, b.result, now)
+	oc.bodies.committed(b.rows.Payloads)
+	oc.sweeps.waiting = append(oc.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
-		s.Ended(d.f, now)
+		s.Ended(oc.f, now)
 	}
-	d.keys.committed(b, d.pending)
-	d.fail(d.keys.inheritSettings(b, d.pending, now, d.setQueue))
+	oc.keys.committed(b, oc.pending)
+	oc.fail(oc.keys.inheritSettings(b, oc.pending, now, oc.setQueue))
 	b.answer(nil)
-	d.collect()
-	d.tally.Committed(b.rows.Done, &b.result)
+	oc.collect()
+	oc.tally.Committed(b.rows.Done, &b.result)
 	if b.addition == nil {
-		d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
-		d.spare = b.reuse()
+		oc.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
+		oc.spare = b.reuse()
 	}
 	// Without room for a new ledger the old one goes on growing.
-	if err := d.ledger.Trim(b.offset); err != nil && !errors.Is(err, storage.ErrNoSpace) {
-		d.fail(err)
+	if err := oc.ledger.Trim(b.offset); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+		oc.fail(err)
 	}
 }

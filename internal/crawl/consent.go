@@ -23,8 +23,8 @@ import (
 // statementsOf returns what the robots.txt of a page, the header of its response and the page itself
 // say about its use. of has the directives of the header, or those of the header and the page. Most
 // pages have none, and cost no allocation.
-func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract.Directives) []consent.Statement {
-	list := w.originStatements(l)
+func (j *judging) statementsOf(l *frontier.Lease, header http.Header, of *extract.Directives) []consent.Statement {
+	list := j.originStatements(l)
 	if usage := header.Values("Content-Usage"); len(usage) > 0 {
 		list = addStatement(list, consent.Statement{
 			Preferences: consent.ParseUsage(usage...), Source: consent.SourceHeader,
@@ -34,7 +34,7 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 	if len(of.Preferences) == 0 {
 		return list
 	}
-	stated := extract.HeaderDirectives(header, w.o.Frontier.Tokens)
+	stated := extract.HeaderDirectives(header, j.o.Frontier.Tokens)
 	for i, text := range of.Preferences {
 		source := consent.SourceHeader
 		if i >= len(stated.Preferences) {
@@ -43,7 +43,7 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 		s := consent.Statement{Source: source, Text: text}
 		switch name, value, _ := strings.Cut(text, ": "); name {
 		case "robots":
-			s.Preferences = w.directives[value]
+			s.Preferences = j.directives[value]
 		case "tdm-reservation":
 			s.Preferences = consent.ParseReservation(value)
 		}
@@ -54,12 +54,12 @@ func (w *worker) statementsOf(l *frontier.Lease, header http.Header, of *extract
 
 // originStatements returns what the robots.txt and the TDM file of its origin say about the use of
 // a page.
-func (w *worker) originStatements(l *frontier.Lease) (list []consent.Statement) {
+func (j *judging) originStatements(l *frontier.Lease) (list []consent.Statement) {
 	if l.Rules != nil {
 		list = robotsStatements(l.Rules, l.Head.RequestURI)
 	}
-	if w.readsTDM() {
-		if s, ok := w.tdmFile(l.URL.Origin()).Statement(l.Head.RequestURI); ok {
+	if j.readsTDM() {
+		if s, ok := j.tdmFile(l.URL.Origin()).Statement(l.Head.RequestURI); ok {
 			list = append(list, s)
 		}
 	}
@@ -112,33 +112,33 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 
 // refusesUse reports whether a page is not to be fetched for what its origin says about its use,
 // and with what outcome. The TDM file itself is always fetched.
-func (w *worker) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
-	policy := w.live().Consent
-	if policy.Fetches() || w.isTDMFile(l.URL) {
+func (j *judging) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
+	policy := j.live().Consent
+	if policy.Fetches() || j.isTDMFile(l.URL) {
 		return r, false
 	}
-	list := w.originStatements(l)
+	list := j.originStatements(l)
 	effective := consent.Combine(list)
 	if action, _ := policy.Action(effective); action < consent.SkipFetching {
 		return r, false
 	}
-	r.End, r.Refused = w.o.Now(), true
+	r.End, r.Refused = j.o.Now(), true
 	r.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage, Usage: effective.Keep(list)}
 	return r, true
 }
 
 // skipsStoring reports whether the content of a page is not to be stored for what all sources say about
 // its use.
-func (w *worker) skipsStoring(res *result) bool {
-	action, _ := w.live().Consent.Action(res.usage)
+func (j *judging) skipsStoring(res *result) bool {
+	action, _ := j.live().Consent.Action(res.usage)
 	return action >= consent.SkipStoring
 }
 
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
-func (w *worker) noteUsage(
+func (j *judging) noteUsage(
 	res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL,
 ) {
-	list := w.statementsOf(&res.lease, header, d)
+	list := j.statementsOf(&res.lease, header, d)
 	if page.Status == http.StatusNotModified {
 		list = append(list, keptOfPage(&res.lease.Head.Last)...)
 	}
@@ -191,29 +191,29 @@ type tdmChange struct {
 }
 
 // readsTDM reports whether TDM files count.
-func (w *worker) readsTDM() bool { return w.o.TDMFiles || w.live().Consent.ReadsTDM() }
+func (j *judging) readsTDM() bool { return j.o.TDMFiles || j.live().Consent.ReadsTDM() }
 
 // isTDMFile reports whether a URL is that of the TDM file of its origin, which counts.
-func (w *worker) isTDMFile(u weburl.URL) bool {
-	return u.RequestURI() == consent.TDMFilePath && w.readsTDM()
+func (j *judging) isTDMFile(u weburl.URL) bool {
+	return u.RequestURI() == consent.TDMFilePath && j.readsTDM()
 }
 
 // announceTDM makes a discovery of the TDM file of an origin whose robots.txt was fetched. If it is
 // known and old, it is put back into its queue.
-func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
+func (j *judging) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	u := job.Origin.URL(consent.TDMFilePath)
-	if !w.readsTDM() || record.Class == robots.ClassUnreachable || w.scope().CheckSitemap(u) != frontier.InScope {
+	if !j.readsTDM() || record.Class == robots.ClassUnreachable || j.scope().CheckSitemap(u) != frontier.InScope {
 		return
 	}
-	head, host, err := w.store.Lookup(u)
+	head, host, err := j.store.Lookup(u)
 	last := &head.Last
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		res.found = append(res.found, storage.Found{
-			URL: u, Fingerprint: w.store.Fingerprint(u), Sitemap: true, Priority: tdmPriority, At: res.robots.End,
+			URL: u, Fingerprint: j.store.Fingerprint(u), Sitemap: true, Priority: tdmPriority, At: res.robots.End,
 		})
 	case err != nil:
-		w.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
+		j.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
 	case last.State != storage.Queued && last.State != storage.Retrying && res.robots.End.Sub(last.At) >= tdmLifetime:
 		res.again = append(res.again, sweep.PutBack(host.ID, &head, res.robots.End))
 	}
@@ -221,9 +221,9 @@ func (w *worker) announceTDM(job *frontier.RobotsJob, record *robots.Record, res
 
 // readTDMFile takes what the response for a TDM file says. A response that may be another one later
 // changes nothing.
-func (w *worker) readTDMFile(res *result, resp *fetch.Response) {
+func (j *judging) readTDMFile(res *result, resp *fetch.Response) {
 	u := res.lease.URL
-	if !w.isTDMFile(u) || httpfield.IsTemporary(resp.Status) || resp.Status == http.StatusNotModified {
+	if !j.isTDMFile(u) || httpfield.IsTemporary(resp.Status) || resp.Status == http.StatusNotModified {
 		return
 	}
 	c := tdmChange{origin: u.Origin()}
@@ -234,7 +234,7 @@ func (w *worker) readTDMFile(res *result, resp *fetch.Response) {
 			file, err = consent.ParseTDMFile(body)
 		}
 		if err != nil {
-			w.log.Debug("no TDM file", "url", u.String(), "error", err)
+			j.log.Debug("no TDM file", "url", u.String(), "error", err)
 		}
 	}
 	if file.Size() > 0 {
@@ -243,24 +243,24 @@ func (w *worker) readTDMFile(res *result, resp *fetch.Response) {
 	if len(c.file) > consent.MaxTDMFile { // it could not be read back
 		c.file, file = nil, consent.TDMFile{}
 	}
-	w.tdmFiles.put(c.origin, file)
+	j.tdmFiles.put(c.origin, file)
 	res.tdm = &c
 }
 
 // tdmFile returns the TDM file of an origin, as it was fetched last.
-func (w *worker) tdmFile(of weburl.Origin) consent.TDMFile {
-	if file, known := w.tdmFiles.find(of); known {
+func (j *judging) tdmFile(of weburl.Origin) consent.TDMFile {
+	if file, known := j.tdmFiles.find(of); known {
 		return file
 	}
-	encoded, err := w.store.Mark(markTDM + of.String())
+	encoded, err := j.store.Mark(markTDM + of.String())
 	var file consent.TDMFile
 	if err == nil && encoded != nil {
 		file, err = consent.ParseTDMFile(encoded)
 	}
 	if err != nil { // it is fetched again in its time
-		w.log.Error("a stored TDM file cannot be read", "origin", of.String(), "error", err)
+		j.log.Error("a stored TDM file cannot be read", "origin", of.String(), "error", err)
 	}
-	w.tdmFiles.put(of, file)
+	j.tdmFiles.put(of, file)
 	return file
 }
 

@@ -155,7 +155,8 @@ func TestConsentPolicy(t *testing.T) {
 
 // TestUsageCost: a page that states nothing costs no allocation.
 func TestUsageCost(t *testing.T) {
-	w := &worker{o: &Options{}, directives: consent.KnownDirectives()}
+	w := new(worker)
+	w.o, w.directives = &Options{}, consent.KnownDirectives()
 	file := robots.Compile([]byte("User-agent: *\nDisallow: /a\n"), "amble")
 	res := &result{lease: frontier.Lease{Rules: file}}
 	header, d := http.Header{"Content-Type": {"text/html"}}, extract.Directives{}

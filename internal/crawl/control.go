@@ -148,22 +148,22 @@ const markPaused = "paused"
 // a pause begins is not broken off. The error is inspect.ErrUnknown if the host is not known,
 // ErrNotRunning, that of the context, or why the command could not be committed. Any goroutine may
 // call it.
-func (e *Engine) Control(ctx context.Context, host string, o frontier.Command) error {
+func (c *commands) Control(ctx context.Context, host string, o frontier.Command) error {
 	if host == "" {
 		return fmt.Errorf("a host without a name: %w", inspect.ErrUnknown)
 	}
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.controlHost(host, o) })
+	return c.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.controlHost(host, o) })
 }
 
 // Pause lets no request begin until Resume, in this run and those to come. It returns when that is
 // on disk. Any goroutine may call it; the errors are those of Control.
-func (e *Engine) Pause(ctx context.Context) error { return e.setPaused(ctx, true) }
+func (c *commands) Pause(ctx context.Context) error { return c.setPaused(ctx, true) }
 
 // Resume ends a Pause. Any goroutine may call it; the errors are those of Control.
-func (e *Engine) Resume(ctx context.Context) error { return e.setPaused(ctx, false) }
+func (c *commands) Resume(ctx context.Context) error { return c.setPaused(ctx, false) }
 
-func (e *Engine) setPaused(ctx context.Context, paused bool) error {
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+func (c *commands) setPaused(ctx context.Context, paused bool) error {
+	return c.mailbox.Load().submit(ctx, func(d *dispatcher) error {
 		d.setPaused(paused)
 		return nil
 	})
@@ -172,14 +172,14 @@ func (e *Engine) setPaused(ctx context.Context, paused bool) error {
 // Drain makes the crawl end when it is done with all that it knows and what that leads to, as with
 // ExitWhenDone; on false it goes on as before. Until then it takes no URLs from outside. Any
 // goroutine may call it. The error is ErrNotRunning, or that of the context.
-func (e *Engine) Drain(ctx context.Context, on bool) error {
-	return e.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(false, on) })
+func (c *commands) Drain(ctx context.Context, on bool) error {
+	return c.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(false, on) })
 }
 
 // Stop makes Run end as if its context had ended: requests in flight may finish within
 // Live.ShutdownGrace. It returns at once. Any goroutine may call it; the errors are those of Drain.
-func (e *Engine) Stop(ctx context.Context) error {
-	return e.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(true, false) })
+func (c *commands) Stop(ctx context.Context) error {
+	return c.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(true, false) })
 }
 
 // DropQueue excludes the URLs of a host that wait now, queued or to be tried again. It returns
@@ -187,12 +187,12 @@ func (e *Engine) Stop(ctx context.Context) error {
 // after a restart. URLs found later are queued as ever, and a request in flight may finish. The
 // error is inspect.ErrUnknown, ErrNotRunning, that of the context, or why the command could not be
 // committed. Any goroutine may call it.
-func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err error) {
-	m := e.mailbox.Load()
+func (c *commands) DropQueue(ctx context.Context, name string) (waiting int, err error) {
+	m := c.mailbox.Load()
 	if !m.isOpen() {
 		return 0, ErrNotRunning
 	}
-	h, err := e.store.HostByName(name)
+	h, err := c.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return 0, fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
 	}
@@ -251,28 +251,28 @@ func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, e
 }
 
 // change puts live options in force.
-func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
-	if d.keptDelay != nil {
-		l.Politeness.Delay = *d.keptDelay
+func (pm *permits) change(l Live, overridden map[storage.HostID]int) {
+	if pm.keptDelay != nil {
+		l.Politeness.Delay = *pm.keptDelay
 	}
-	force := newInForce(d.o, l)
-	d.live.Store(force)
-	force.limitBandwidth(d.share.of)
-	d.maxRate.set(&l, d.o.Now())
-	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
-	d.refreshOptOuts()
-	d.f.Change(frontier.Change{
+	force := newInForce(pm.o, l)
+	pm.live.Store(force)
+	force.limitBandwidth(pm.share.of)
+	pm.maxRate.set(&l, pm.o.Now())
+	pm.setScope(pm.f.Scope().WithExpressions(l.Include, l.Exclude))
+	pm.refreshOptOuts()
+	pm.f.Change(frontier.Change{
 		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RecrawlShare: l.RecrawlShare,
 		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,
-	}, d.o.Now())
-	d.reconsider()
-	d.collect()
+	}, pm.o.Now())
+	pm.reconsider()
+	pm.collect()
 }
 
 // setScope puts a scope in force.
-func (d *dispatcher) setScope(scope *frontier.Scope) {
-	d.f.SetScope(scope)
-	d.scope.Store(scope)
+func (g *gathering) setScope(scope *frontier.Scope) {
+	g.f.SetScope(scope)
+	g.scope.Store(scope)
 }
 
 // phase is how far a run has come, by what the operator commanded and by what happened. The
@@ -320,29 +320,29 @@ func (p *phase) restorePause(mark []byte) error {
 }
 
 // setEnd sets whether the crawl ends now, or when it is done.
-func (d *dispatcher) setEnd(stop, drain bool) {
-	if stop || drain != d.draining {
-		d.log.Info("the operator commands the crawl", "stop", stop, "drain", drain)
+func (oc *outcomes) setEnd(stop, drain bool) {
+	if stop || drain != oc.draining {
+		oc.log.Info("the operator commands the crawl", "stop", stop, "drain", drain)
 	}
-	d.stopped, d.draining = stop, drain
-	d.mailbox.draining.Store(drain)
-	d.report("running")
+	oc.stopped, oc.draining = stop, drain
+	oc.mailbox.draining.Store(drain)
+	oc.report("running")
 }
 
 // endsWhenDone reports whether the crawl is over when all is done.
-func (d *dispatcher) endsWhenDone() bool { return d.draining || d.live.Load().ExitWhenDone }
+func (g *gathering) endsWhenDone() bool { return g.draining || g.live.Load().ExitWhenDone }
 
 // setPaused pauses the whole crawl, or ends that.
-func (d *dispatcher) setPaused(paused bool) {
-	d.pending.setMark(markPaused, d.pause(paused, d.o.Now()))
-	d.log.Info("the operator pauses or resumes the crawl", "paused", paused)
-	d.report("running")
+func (oc *outcomes) setPaused(paused bool) {
+	oc.pending.setMark(markPaused, oc.pause(paused, oc.o.Now()))
+	oc.log.Info("the operator pauses or resumes the crawl", "paused", paused)
+	oc.report("running")
 }
 
 // controlHost applies a command to one host. It reads the host's row, and its robots records if
 // the command forgets them.
-func (d *dispatcher) controlHost(name string, o frontier.Command) error {
-	host, err := d.store.HostByName(name)
+func (g *gathering) controlHost(name string, o frontier.Command) error {
+	host, err := g.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
 	}
@@ -351,14 +351,14 @@ func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 	}
 	var records []robots.Record
 	if o.Kind == frontier.CommandForget {
-		if records, err = robotsRecords(d.store, &host); err != nil {
+		if records, err = robotsRecords(g.store, &host); err != nil {
 			return err
 		}
 	}
-	if err := d.f.Control(&host, records, o, d.o.Now()); err != nil {
+	if err := g.f.Control(&host, records, o, g.o.Now()); err != nil {
 		return err
 	}
-	d.collect()
+	g.collect()
 	attributes := []any{"host", name, "order", o.Kind.String()}
 	if !o.Until.IsZero() {
 		attributes = append(attributes, "until", o.Until)
@@ -366,7 +366,7 @@ func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 	if o.Kind == frontier.CommandDelay {
 		attributes = append(attributes, "delay", o.Delay)
 	}
-	d.log.Info("the operator controls a host", attributes...)
+	g.log.Info("the operator controls a host", attributes...)
 	return nil
 }
 

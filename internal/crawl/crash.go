@@ -136,20 +136,20 @@ type crash struct {
 
 // keepCrash records a panic: its stack in the log, once for each code location that panics, and the
 // response in a file.
-func (w *worker) keepCrash(x crash) {
+func (ar *archiving) keepCrash(x crash) {
 	var at [16]uintptr
 	runtime.Callers(4, at[:]) // skips this function, its caller, the function that recovers, and the runtime
-	path, err := w.crashes.write(x, w.o.Now())
+	path, err := ar.crashes.write(x, ar.o.Now())
 	kept := path
 	if err != nil {
 		kept = "nothing: " + err.Error()
 	}
 	what := "amble failed at a URL"
-	if !w.crashes.isNew(at) {
-		w.log.Debug(what, "url", x.url, "host", x.host, "panic", fmt.Sprint(x.cause), "kept", kept)
+	if !ar.crashes.isNew(at) {
+		ar.log.Debug(what, "url", x.url, "host", x.host, "panic", fmt.Sprint(x.cause), "kept", kept)
 		return
 	}
-	w.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
+	ar.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
 		"url", x.url, "host", x.host, "panic", fmt.Sprint(x.cause), "kept", kept,
 		"stack", string(x.stack[:min(len(x.stack), maxCrashStack)]))
 }

@@ -292,10 +292,9 @@ func TestCrashesElsewhere(t *testing.T) {
 // TestLookupThatPanics: it fails for its host, which is kept with the panic.
 func TestLookupThatPanics(t *testing.T) {
 	results := make(chan ending, 1)
-	w := &worker{
-		o: &Options{Now: time.Now}, log: slog.New(slog.DiscardHandler), tally: new(tally.Tally), results: results,
-		crashes: &crashes{dir: filepath.Join(t.TempDir(), CrashDir)},
-	}
+	w := new(worker)
+	w.o, w.log, w.tally = &Options{Now: time.Now}, slog.New(slog.DiscardHandler), new(tally.Tally)
+	w.results, w.crashes = results, &crashes{dir: filepath.Join(t.TempDir(), CrashDir)}
 	w.lookUp(&lookup{ctx: t.Context(), host: "bomb.test"}) // there is no client
 	if l := (<-results).(*lookup); l.report.Reason != storage.ReasonCrash || l.report.End.IsZero() {
 		t.Errorf("report %+v", l.report)

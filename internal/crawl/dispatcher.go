@@ -9,7 +9,6 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
-	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -28,53 +27,75 @@ type dispatcherStore interface {
 	MarkNames(prefix, after string, most int) ([]string, error)
 }
 
-// dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
-// mailbox. It consists of what it owns: the frontier, and a part for each thing that it keeps track
-// of. Run's goroutine drives it and is the only one that touches it.
+// dispatcher gives leases to idle workers, gathers the results for the committer, and serves the mailbox. Run's
+// goroutine drives it and is the only one that touches it. It consists of layers: what belongs to one is touched by
+// this layer and those above it only.
+//
+//	gathering   takes what the frontier has for the store, the loader and the sweeper
+//	exclusions  keeps opt-outs, and the settings that decide about URLs
+//	permits     says whether requests may begin, and when the crawl is done
+//	outcomes    takes what leases came to, into logs and commits
+//	lender      lends URLs to fetchers outside of the process
 type dispatcher struct {
+	lender
+	results <-chan ending // holds two of each worker
+	timer   *time.Timer   // rings when the next thing is due
+}
+
+// gathering is what takes over from the frontier, and the frontier itself.
+type gathering struct {
 	// Shared with others: immutable, or safe for concurrent use.
-	o           *Options
-	log         *slog.Logger
-	store       dispatcherStore
-	live        *atomic.Pointer[inForce]
-	scope       *atomic.Pointer[frontier.Scope]
-	tally       *tally.Tally
-	connections slowRequests
-	bodies      *bodies
-	space       *diskSpace
-	plan        *recrawl.Plan // of recrawls; nil: there are none
-	mailbox     *mailbox
-	inactive    *atomic.Bool // clients let no leases be given
+	o     *Options
+	log   *slog.Logger
+	store dispatcherStore
+	live  *atomic.Pointer[inForce]
+	scope *atomic.Pointer[frontier.Scope]
 
-	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
-	// of its loops only.
-	results   <-chan ending // holds two of each worker
-	toCommit  chan<- *batch
-	committed <-chan *batch // holds one
-
-	// Its own.
-	f           *frontier.Frontier
-	timer       *time.Timer    // rings when the next thing is due
-	ledger      startLedger    // what begins
-	requests    *requestLog    // what has ended
-	settings    *keptSettings  // those that decide about URLs
-	optOuts     optOuts        // all of them
-	keptDelay   *time.Duration // of hosts, in place of that of the options; nil: clients have set none
-	sharedScope sharedScope
-	suspects    bool // the database has a mark of URLs that were in flight at deaths
-
-	phase                 // how far the run has come
-	batching              // what gathers for the next commit
-	flights       flights // leases that workers have
-	remote        remoteLeases
-	keys          queueKeys // of queues of hosts
-	share         *share    // of what engines may have in flight together
-	maxRate       maxRate   // of the requests of the whole crawl
-	stall         stall     // why nothing can be dispatched
+	f             *frontier.Frontier
+	share         *share // of what engines may have in flight together
+	phase                // how far the run has come
+	batching             // what gathers for the next commit
+	stall         stall  // why nothing can be dispatched
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries
-	reporter      // the status, and the survey of all hosts
+}
+
+// exclusions are what no request may be made for by command or by the scope.
+type exclusions struct {
+	gathering
+	settings    *keptSettings // those that decide about URLs
+	optOuts     optOuts       // all of them
+	sharedScope sharedScope
+}
+
+// permits are what requests need to begin.
+type permits struct {
+	exclusions
+	plan      *recrawl.Plan // of recrawls; nil: there are none
+	inactive  *atomic.Bool  // clients let no leases be given
+	flights   flights       // leases that workers have
+	remote    remoteLeases
+	maxRate   maxRate        // of the requests of the whole crawl
+	keptDelay *time.Duration // of hosts, in place of that of the options; nil: clients have set none
+}
+
+// outcomes are what comes of leases: for the logs, the next commit and the status.
+type outcomes struct {
+	permits
+	mailbox     *mailbox
+	connections slowRequests
+	bodies      *bodies
+	space       *diskSpace
+	ledger      startLedger // what begins
+	requests    *requestLog // what has ended
+	reporter                // the status, and the survey of all hosts
+	keys        queueKeys   // of queues of hosts
+	suspects    bool        // the database has a mark of URLs that were in flight at deaths
+
+	// Ends of channels. toCommit is unbuffered, and used in the select of the dispatcher's loops only.
+	toCommit  chan<- *batch
+	committed <-chan *batch // holds one
 }
 
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,
@@ -240,48 +261,48 @@ func (d *dispatcher) everySecond() {
 }
 
 // collect takes over what the frontier has for the store, the loader and the sweeper.
-func (d *dispatcher) collect() {
-	d.pending.merge(d.f.TakeBatch())
-	d.loads.Add(d.f.TakeWants(), d.f.ReadsPuts)
-	for _, r := range d.f.TakeRechecks() {
-		d.sweeps.addRecheck(r, d.pending)
+func (g *gathering) collect() {
+	g.pending.merge(g.f.TakeBatch())
+	g.loads.Add(g.f.TakeWants(), g.f.ReadsPuts)
+	for _, r := range g.f.TakeRechecks() {
+		g.sweeps.addRecheck(r, g.pending)
 	}
-	d.addWalls(d.f.TakeWalls())
-	d.crossShards()
+	g.addWalls(g.f.TakeWalls())
+	g.crossShards()
 }
 
 // isPaused reports whether nothing may be given out at the moment.
-func (d *dispatcher) isPaused() bool {
-	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages() ||
-		d.hasAllPages() || !d.isPermitted()
+func (pm *permits) isPaused() bool {
+	return !pm.pausedSince.IsZero() || pm.stall.holds() || pm.batching.isFull() || pm.hasMaxPages() ||
+		pm.hasAllPages() || !pm.isPermitted()
 }
 
 // hasMaxPages reports whether max_pages is reached, counting the pages in flight.
-func (d *dispatcher) hasMaxPages() bool {
-	most := d.live.Load().MaxPages
-	return most > 0 && d.fetchedPages() >= most
+func (pm *permits) hasMaxPages() bool {
+	most := pm.live.Load().MaxPages
+	return most > 0 && pm.fetchedPages() >= most
 }
 
 // fetchedPages counts the pages that are fetched, over all runs, and those in flight.
-func (d *dispatcher) fetchedPages() uint64 {
-	return d.store.Counters().Of(storage.Fetched) + uint64(d.flights.pages+d.uncommitted)
+func (pm *permits) fetchedPages() uint64 {
+	return pm.store.Counters().Of(storage.Fetched) + uint64(pm.flights.pages+pm.uncommitted)
 }
 
 // isDone reports whether the crawl is over.
-func (d *dispatcher) isDone() bool {
-	if !d.isQuiet() {
+func (pm *permits) isDone() bool {
+	if !pm.isQuiet() {
 		return false
 	}
-	return d.hasMaxPages() || d.endsWhenDone() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)
+	return pm.hasMaxPages() || pm.endsWhenDone() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
 }
 
 // sweepSteps returns the channel of the sweeper's steps. It is nil while the next batch is half
 // full: a sweep goes no faster than the committer, and leaves room for the crawl's own work.
-func (d *dispatcher) sweepSteps() <-chan *sweep.Step {
-	if d.pending.size > d.batchSize.Items()/2 {
+func (g *gathering) sweepSteps() <-chan *sweep.Step {
+	if g.pending.size > g.batchSize.Items()/2 {
 		return nil
 	}
-	return d.sweeps.steps
+	return g.sweeps.steps
 }
 
 // takeLoad applies what the loader read.
@@ -302,39 +323,39 @@ func (d *dispatcher) takeLoad(l *load.Result) {
 
 // restore goes on with what an earlier process did not finish: sweeps, and the pause of the
 // operator.
-func (d *dispatcher) restore() error {
-	if err := d.restoreSweeps(); err != nil {
+func (pm *permits) restore() error {
+	if err := pm.restoreSweeps(); err != nil {
 		return err
 	}
-	if err := d.restoreOptOuts(); err != nil {
+	if err := pm.restoreOptOuts(); err != nil {
 		return err
 	}
-	if err := d.restoreCutOffs(); err != nil {
+	if err := pm.restoreCutOffs(); err != nil {
 		return err
 	}
-	mark, err := d.store.Mark(markPaused)
+	mark, err := pm.store.Mark(markPaused)
 	if err == nil {
-		err = d.restorePause(mark)
+		err = pm.restorePause(mark)
 	}
-	if p := d.o.Paused; err == nil && p != nil && *p == d.pausedSince.IsZero() {
-		d.pending.setMark(markPaused, d.pause(*p, d.o.Now()))
+	if p := pm.o.Paused; err == nil && p != nil && *p == pm.pausedSince.IsZero() {
+		pm.pending.setMark(markPaused, pm.pause(*p, pm.o.Now()))
 	}
-	if err == nil && !d.pausedSince.IsZero() {
-		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)
+	if err == nil && !pm.pausedSince.IsZero() {
+		pm.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", pm.pausedSince)
 	}
 	return err
 }
 
 // enterEnd records that the process is shutting down: in the start ledger if something is in flight
 // or uncommitted, and in the last commit if a death before had requests in flight.
-func (d *dispatcher) enterEnd() {
-	if d.suspects {
-		d.pending.setMark(markDeaths, nil)
+func (oc *outcomes) enterEnd() {
+	if oc.suspects {
+		oc.pending.setMark(markDeaths, nil)
 	}
-	if d.flights.busy == 0 && d.pending.isEmpty() {
+	if oc.flights.busy == 0 && oc.pending.isEmpty() {
 		return
 	}
-	if err := d.ledger.AppendEnd(d.o.Now()); err != nil {
-		d.log.Debug("cannot write that no more requests begin", "error", err)
+	if err := oc.ledger.AppendEnd(oc.o.Now()); err != nil {
+		oc.log.Debug("cannot write that no more requests begin", "error", err)
 	}
 }

@@ -20,8 +20,8 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: survey.NewTable(), bodies: newBodies(true),
-		shared: testShared(&o)}
+	e := &Engine{ledger: &memoryLedger{}, bodies: newBodies(true)}
+	e.o, e.log, e.table, e.shared = o, testLog(t), survey.NewTable(), testShared(&o)
 	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
 	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())

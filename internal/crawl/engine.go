@@ -41,45 +41,61 @@ type store interface {
 	Close() error
 }
 
-// Engine is a crawl of one data directory. Open makes one, Run drives it once. It opens and closes
-// what a crawl consists of, and wires the roles to each other; its other methods reach the
-// dispatcher by the mailbox. Status may be called by any goroutine at any time.
+// Engine is a crawl of one data directory. Open makes one, Run drives it once. It opens and closes what a crawl
+// consists of, and wires the roles to each other. Status may be called by any goroutine at any time.
+//
+// What others ask of it are layers: commands, which reach the dispatcher by the mailbox; views, which read; and
+// lendings, for fetchers outside of the process.
 type Engine struct {
-	o           Options // complete; immutable
-	log         *slog.Logger
-	store       store
-	keyIndex    // of queues
+	lendings
 	space       *diskSpace
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
-	shared      *Shared
-	share       *share       // the engine's part of it; the dispatcher's during a Run
+	share       *share       // the engine's part of what is shared; the dispatcher's during a Run
 	bodies      *bodies      // that the store does not know of yet
 	domainHosts *domainHosts // nil: there is no limit
 	ledger      ledger       // the dispatcher's during a Run
 	requests    *requestLog  // the dispatcher's during a Run; nil: not open yet
-	plan        *recrawl.Plan
 	crashes     *crashes
-	observer    Observer // nil: nobody
-
-	live      atomic.Pointer[inForce]
-	scope     atomic.Pointer[frontier.Scope]
-	mailbox   atomic.Pointer[mailbox] // of the Run; nil: none has begun
-	ready     chan struct{}           // closed when the mailbox of the Run is there
-	ended     chan struct{}           // closed when a Run has returned
-	end       func()                  // closes ended, once
-	lender    atomic.Pointer[worker]  // of the Run, for remote leases; nil: none has begun
-	status    atomic.Pointer[Status]
-	table     *survey.Table
-	tally     tally.Tally
-	copying   sync.Mutex     // held while a copy of the database is made
-	inactive  atomic.Bool    // clients let no leases be given
-	keptDelay *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
+	observer    Observer       // nil: nobody
+	end         func()         // closes ended, once
+	copying     sync.Mutex     // held while a copy of the database is made
+	keptDelay   *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
 
 	opened    time.Time
 	heldSince time.Time          // since when every host has a restart hold; zero: none has
 	lent      []leasebook.Record // remote leases of earlier processes that are out
 	suspects  bool               // the database has a mark of URLs that were in flight at deaths
+}
+
+// commands are what any goroutine may ask of the dispatcher.
+type commands struct {
+	o       Options // complete; immutable
+	log     *slog.Logger
+	store   store
+	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	ready   chan struct{}           // closed when the mailbox of the Run is there
+}
+
+// views are what any goroutine may read.
+type views struct {
+	commands
+	keyIndex // of queues
+	shared   *Shared
+	plan     *recrawl.Plan
+	live     atomic.Pointer[inForce]
+	scope    atomic.Pointer[frontier.Scope]
+	status   atomic.Pointer[Status]
+	table    *survey.Table
+	tally    tally.Tally
+	ended    chan struct{} // closed when a Run has returned
+}
+
+// lendings are for fetchers outside of the process. Any goroutine may call its methods.
+type lendings struct {
+	views
+	lender   atomic.Pointer[worker] // of the Run; nil: none has begun
+	inactive atomic.Bool            // clients let no leases be given
 }
 
 // Open opens the data directory and settles what an earlier process left: it cuts the output to
@@ -133,11 +149,13 @@ func warnOfLoss(o *Options, s *storage.Store, log *slog.Logger) {
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
-		o: o, log: log, store: s, space: newDiskSpace(&o), table: survey.NewTable(), opened: o.Now(),
-		ready: make(chan struct{}), ended: make(chan struct{}), keyIndex: keyIndex{store: s, now: o.Now},
+		space: newDiskSpace(&o), opened: o.Now(),
 		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
+	e.o, e.log, e.store, e.table = o, log, s, survey.NewTable()
+	e.ready, e.ended = make(chan struct{}), make(chan struct{})
+	e.keyIndex.database, e.keyIndex.now = s, o.Now
 	e.end = sync.OnceFunc(func() { close(e.ended) })
 	e.live.Store(newInForce(&e.o, o.Live()))
 	for _, step := range []func() error{
@@ -217,8 +235,8 @@ func (e *Engine) newCommitter() *committer {
 }
 
 // rulesReader returns what compiles stored robots.txt files.
-func (e *Engine) rulesReader() *load.Rules {
-	return &load.Rules{Store: e.store, Log: e.log, Tokens: e.o.Frontier.Tokens}
+func (v *views) rulesReader() *load.Rules {
+	return &load.Rules{Store: v.store, Log: v.log, Tokens: v.o.Frontier.Tokens}
 }
 
 // Close closes the data directory. Run must have returned.
@@ -380,30 +398,33 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	stalls := make(chan error, 1)
 	m, rules := newMailbox(), e.rulesReader()
 
-	d := &dispatcher{
-		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
-		connections: e.shared.client, bodies: e.bodies, space: e.space, plan: e.plan, mailbox: m,
-		results: results, toCommit: batches, committed: committed,
-		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
-		suspects: e.suspects, inactive: &e.inactive, keptDelay: e.keptDelay,
+	g := gathering{
+		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, f: f, share: e.share,
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
-		flights:       flights{leases: leases, all: make(map[uint64]*flight)},
-		remote:        remoteLeases{Book: leasebook.New()},
-		keys:          queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
-		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
-		share:         e.share,
-		maxRate:       maxRate{share: e.share},
 		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
 		loads:         load.NewQueue(requests, loads),
+		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps,
 		},
+	}
+	p := permits{
+		exclusions: exclusions{gathering: g}, plan: e.plan, inactive: &e.inactive, keptDelay: e.keptDelay,
+		flights: flights{leases: leases, all: make(map[uint64]*flight)},
+		remote:  remoteLeases{Book: leasebook.New()},
+		maxRate: maxRate{share: e.share},
+	}
+	d := &dispatcher{results: results, timer: time.NewTimer(time.Hour), lender: lender{outcomes{
+		permits: p, mailbox: m, connections: e.shared.client, bodies: e.bodies, space: e.space,
+		ledger: startLedger{e.ledger}, requests: e.requests, suspects: e.suspects,
+		keys: queueKeys{store: e.store, any: &e.keyIndex.any, changed: make(map[string]string)},
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: survey.Surveyor{Frontier: f, Store: e.store, Now: e.o.Now, Table: e.table},
 		},
-	}
+		toCommit: batches, committed: committed,
+	}}}
 	w := e.newWorker()
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
 	d.remote.outputLost = w.outputLost
@@ -457,13 +478,13 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 }
 
 // protect calls a part of the dispatcher. After a panic in it nothing is committed any more; false: it is one.
-func (d *dispatcher) protect(f func()) bool {
-	err := protect(d.o, d.log, func() error {
+func (g *gathering) protect(f func()) bool {
+	err := protect(g.o, g.log, func() error {
 		f()
 		return nil
 	})
 	if err != nil {
-		d.failed, d.broken = err, true
+		g.failed, g.broken = err, true
 	}
 	return err == nil
 }

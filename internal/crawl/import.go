@@ -80,8 +80,8 @@ func (e *Engine) NewImport(o ImportOptions) (Import, error) {
 }
 
 // openMailbox returns the mailbox of a crawl that takes URLs.
-func (e *Engine) openMailbox() (*mailbox, error) {
-	m := e.mailbox.Load()
+func (c *commands) openMailbox() (*mailbox, error) {
+	m := c.mailbox.Load()
 	switch {
 	case !m.isOpen():
 		return nil, ErrNotRunning
@@ -92,8 +92,8 @@ func (e *Engine) openMailbox() (*mailbox, error) {
 }
 
 // commitAddition has the running crawl commit an addition.
-func (e *Engine) commitAddition(ctx context.Context, a *addition) (added, error) {
-	m, err := e.openMailbox()
+func (c *commands) commitAddition(ctx context.Context, a *addition) (added, error) {
+	m, err := c.openMailbox()
 	if err != nil {
 		return added{}, err
 	}

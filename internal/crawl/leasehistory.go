@@ -69,7 +69,7 @@ func (r *recovery) markLeases(b *storage.Batch) {
 }
 
 // adoptLeases gives the frontier the leases that are still out.
-func (d *dispatcher) adoptLeases(list []leasebook.Record, s store) error {
+func (ld *lender) adoptLeases(list []leasebook.Record, s store) error {
 	slices.SortFunc(list, func(a, b leasebook.Record) int {
 		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
 	})
@@ -82,16 +82,16 @@ func (d *dispatcher) adoptLeases(list []leasebook.Record, s store) error {
 		if err != nil {
 			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
 		}
-		now := d.o.Now()
-		id, ok := d.f.Adopt(frontier.Adopted{
+		now := ld.o.Now()
+		id, ok := ld.f.Adopt(frontier.Adopted{
 			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
 			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
 		}, now)
 		if ok {
-			d.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
-			d.flights.pages++
+			ld.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
+			ld.flights.pages++
 		}
 	}
-	d.collect()
+	ld.collect()
 	return nil
 }

@@ -238,17 +238,17 @@ func (d *dispatcher) handOut() {
 
 // enter writes the start of a request into the ledger, and returns its offset there. A match makes
 // no request, and has the offset of the next one.
-func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
+func (oc *outcomes) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
 	if l.Kind == frontier.Match {
-		return d.ledger.Offset(), true
+		return oc.ledger.Offset(), true
 	}
-	offset, err := d.ledger.start(l, now)
+	offset, err := oc.ledger.start(l, now)
 	if err != nil {
-		d.notSent(l, now)
-		d.fail(d.stall.startFailed(err, now))
+		oc.notSent(l, now)
+		oc.fail(oc.stall.startFailed(err, now))
 		return 0, false
 	}
-	d.stall.started()
+	oc.stall.started()
 	return offset, true
 }
 
@@ -273,102 +273,102 @@ func (e *requestEnd) apply(d *dispatcher) {
 
 // requestEnded takes what outlasts the process of a request that has ended: its record, and the wait
 // that its host demands.
-func (d *dispatcher) requestEnded(res *result, r *frontier.Report) {
-	d.logRequest(res, r)
-	d.fail(d.ledger.wait(&res.lease, r))
+func (oc *outcomes) requestEnded(res *result, r *frontier.Report) {
+	oc.logRequest(res, r)
+	oc.fail(oc.ledger.wait(&res.lease, r))
 }
 
 // complete applies the result of a lease.
-func (d *dispatcher) complete(res *result) {
+func (oc *outcomes) complete(res *result) {
 	l := &res.lease
 	if res.remote == nil {
-		d.flights.take(res)
-		d.share.end()
+		oc.flights.take(res)
+		oc.share.end()
 	} else {
-		d.endRemote(res)
-		defer func() { d.fail(d.ledger.noteEnd(res)) }()
+		oc.endRemote(res)
+		defer func() { oc.fail(oc.ledger.noteEnd(res)) }()
 	}
 	var err error
 	switch l.Kind {
 	case frontier.Robots:
-		d.requestEnded(res, &res.robots.Report)
-		err = d.f.CompleteRobots(l.ID, res.robots)
-		d.pending.add(res)
+		oc.requestEnded(res, &res.robots.Report)
+		err = oc.f.CompleteRobots(l.ID, res.robots)
+		oc.pending.add(res)
 	case frontier.Page:
-		err = d.completePage(res)
+		err = oc.completePage(res)
 	case frontier.Match:
 		if res.match.Crashed {
-			d.markCrash(l.Host)
+			oc.markCrash(l.Host)
 		}
-		err = d.f.CompleteMatch(l.ID, res.match)
+		err = oc.f.CompleteMatch(l.ID, res.match)
 	}
 	if err != nil {
-		d.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
+		oc.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
 	}
-	d.collect()
+	oc.collect()
 }
 
 // logRequest logs the request of a result, with its report. Of clients that make their requests when
 // they like there is nothing to log.
-func (d *dispatcher) logRequest(res *result, r *frontier.Report) {
-	if d.o.IgnoreRobots {
+func (oc *outcomes) logRequest(res *result, r *frontier.Report) {
+	if oc.o.IgnoreRobots {
 		return
 	}
-	d.requests.complete(res, r)
-	d.reporter.observe(res)
+	oc.requests.complete(res, r)
+	oc.reporter.observe(res)
 }
 
-func (d *dispatcher) completePage(res *result) error {
+func (oc *outcomes) completePage(res *result) error {
 	l := &res.lease
 	if res.remote != nil && res.remote.lease.Overridden {
-		d.logRequest(res, &res.page.Report)
-		return d.completeOverridden(res)
+		oc.logRequest(res, &res.page.Report)
+		return oc.completeOverridden(res)
 	}
 	if res.page.Outcome.State == storage.Fetched {
-		d.pending.pages++
-		d.uncommitted++
+		oc.pending.pages++
+		oc.uncommitted++
 	}
 	if !res.requestEnded {
-		d.requestEnded(res, &res.page.Report)
+		oc.requestEnded(res, &res.page.Report)
 	}
-	d.addScopeSeed(res)
+	oc.addScopeSeed(res)
 	if res.page.Outcome.Reason == storage.ReasonCrash {
-		d.markCrash(l.Host)
+		oc.markCrash(l.Host)
 	}
-	err := d.f.CompletePage(l.ID, res.page)
-	d.pending.add(res)
+	err := oc.f.CompletePage(l.ID, res.page)
+	oc.pending.add(res)
 	if res.remote != nil && res.remote.committed != nil {
-		d.pending.waiting = append(d.pending.waiting, res.remote.committed)
+		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
 	}
-	d.bodies.add(res)
+	oc.bodies.add(res)
 	return err
 }
 
 // addScopeSeed widens the scope by where a seed's redirect led.
-func (d *dispatcher) addScopeSeed(res *result) {
+func (g *gathering) addScopeSeed(res *result) {
 	if res.scopeSeed.IsZero() {
 		return
 	}
 	target := res.scopeSeed.String()
-	d.setScope(d.f.Scope().With(res.scopeSeed))
-	d.pending.rows.ScopeSeeds = append(d.pending.rows.ScopeSeeds, target)
-	d.log.Info("a seed redirects; its target becomes a scope seed", "seed", res.lease.URL.String(), "target", target)
+	g.setScope(g.f.Scope().With(res.scopeSeed))
+	g.pending.rows.ScopeSeeds = append(g.pending.rows.ScopeSeeds, target)
+	g.log.Info("a seed redirects; its target becomes a scope seed", "seed", res.lease.URL.String(), "target", target)
 }
 
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
-func (d *dispatcher) markCrash(host storage.HostID) {
-	d.pending.setMark(sweep.CrashMark(host), []byte(d.o.Version))
+func (g *gathering) markCrash(host storage.HostID) {
+	g.pending.setMark(sweep.CrashMark(host), []byte(g.o.Version))
 }
 
 // notSent ends a lease that never reached a worker.
-func (d *dispatcher) notSent(l *frontier.Lease, now time.Time) {
+func (g *gathering) notSent(l *frontier.Lease, now time.Time) {
 	report := frontier.Report{End: now}
 	var err error
 	if l.Kind == frontier.Robots {
-		err = d.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}})
+		err = g.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	} else {
-		err = d.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})
+		err = g.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	}
-	d.fail(err)
-	d.collect()
+	g.fail(err)
+	g.collect()
 }

@@ -41,6 +41,9 @@ type remoteLeases struct {
 	parkedPuts []*putGroup
 }
 
+// lender lends URLs to fetchers outside of the process, and takes what they report and put.
+type lender struct{ outcomes }
+
 // lentPage is a lease on its way to a fetcher.
 type lentPage struct {
 	lease  frontier.Lease
@@ -91,13 +94,13 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 }
 
 // addWaiter takes in a request for leases.
-func (d *dispatcher) addWaiter(w *leaseWait) {
-	r := &d.remote
-	w.err = r.checkFetcher(w.request.Fetcher, d.o.Now())
+func (ld *lender) addWaiter(w *leaseWait) {
+	r := &ld.remote
+	w.err = r.checkFetcher(w.request.Fetcher, ld.o.Now())
 	if w.err == nil && len(r.waiters) >= maxWaiters {
 		w.err = fmt.Errorf("%w: %d requests wait already", ErrLease, maxWaiters)
 	}
-	if w.err != nil || d.lend(w) {
+	if w.err != nil || ld.lend(w) {
 		close(w.done)
 		return
 	}
@@ -129,16 +132,16 @@ func (r *remoteLeases) turnAway() {
 }
 
 // lendPages gives leases to those who wait for some.
-func (d *dispatcher) lendPages() {
-	r := &d.remote
-	if !d.isPaused() && d.f.Prepare(d.o.Now()) {
-		d.collect()
+func (ld *lender) lendPages() {
+	r := &ld.remote
+	if !ld.isPaused() && ld.f.Prepare(ld.o.Now()) {
+		ld.collect()
 	}
 	if r.wake = (time.Time{}); len(r.waiters) == 0 {
 		return
 	}
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
-		ended := d.lend(w) || w.lastChance && d.loads.HaveCome(w.mark, w.host)
+		ended := ld.lend(w) || w.lastChance && ld.loads.HaveCome(w.mark, w.host)
 		if ended {
 			close(w.done)
 		}
@@ -147,65 +150,65 @@ func (d *dispatcher) lendPages() {
 }
 
 // canLend reports whether another lease may be given out. The caller holds the lock of the share.
-func (d *dispatcher) canLend(now time.Time) bool {
-	if d.isPaused() || d.inactive.Load() || d.remote.Len() >= maxLeases {
+func (pm *permits) canLend(now time.Time) bool {
+	if pm.isPaused() || pm.inactive.Load() || pm.remote.Len() >= maxLeases {
 		return false
 	}
 	switch {
-	case d.maxRate.allows(robotsWorkers, now):
+	case pm.maxRate.allows(robotsWorkers, now):
 		return true
-	case d.share.full:
-		d.share.waitToLend()
+	case pm.share.full:
+		pm.share.waitToLend()
 	default:
-		d.remote.wake = earliest(d.remote.wake, d.maxRate.next)
+		pm.remote.wake = earliest(pm.remote.wake, pm.maxRate.next)
 	}
 	return false
 }
 
 // lend gives leases to one who waits for some. It reports whether there were any.
-func (d *dispatcher) lend(w *leaseWait) bool {
-	now := d.o.Now()
-	d.runOut(now)
-	d.mayBegin()
-	d.takeOptOuts()
-	d.share.lock()
-	defer d.share.unlock()
-	if !d.canLend(now) {
+func (ld *lender) lend(w *leaseWait) bool {
+	now := ld.o.Now()
+	ld.runOut(now)
+	ld.mayBegin()
+	ld.takeOptOuts()
+	ld.share.lock()
+	defer ld.share.unlock()
+	if !ld.canLend(now) {
 		return false
 	}
 	want := frontier.Want{Host: w.host, PerHost: w.request.PerHost, Hosts: w.request.Hosts}
-	wake := d.f.LeaseRemote(now, want, func(l *frontier.Lease) bool {
+	wake := ld.f.LeaseRemote(now, want, func(l *frontier.Lease) bool {
 		if l.Kind != frontier.Page {
-			return d.serveInside(*l, now) && d.canLend(now)
+			return ld.serveInside(*l, now) && ld.canLend(now)
 		}
-		given, err := d.give(*l, &w.request, now)
+		given, err := ld.give(*l, &w.request, now)
 		if err != nil {
-			d.notSent(l, now)
-			d.fail(d.stall.startFailed(err, now))
+			ld.notSent(l, now)
+			ld.fail(ld.stall.startFailed(err, now))
 			return false
 		}
 		w.given = append(w.given, given)
-		return len(w.given) < w.request.N && d.canLend(now)
+		return len(w.given) < w.request.N && ld.canLend(now)
 	})
-	d.remote.wake = earliest(d.remote.wake, wake)
-	d.collect()
+	ld.remote.wake = earliest(ld.remote.wake, wake)
+	ld.collect()
 	return len(w.given) > 0
 }
 
 // serveInside gives a lease that a page of a fetcher waits for to a worker.
-func (d *dispatcher) serveInside(l frontier.Lease, now time.Time) bool {
-	offset, entered := d.enter(&l, now)
+func (ld *lender) serveInside(l frontier.Lease, now time.Time) bool {
+	offset, entered := ld.enter(&l, now)
 	if !entered {
 		return false
 	}
-	d.share.begin()
-	d.maxRate.took(&l, now)
-	d.flights.give(&l, offset, now)
+	ld.share.begin()
+	ld.maxRate.took(&l, now)
+	ld.flights.give(&l, offset, now)
 	return true
 }
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.
-func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
+func (ld *lender) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
 	x := &leasebook.Lease{
 		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
 		Ends: now.Add(to.Visibility),
@@ -221,20 +224,20 @@ func (d *dispatcher) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*l
 	if l.Rules != nil && !l.Rules.Version().IsZero() {
 		x.Version = l.Rules.Version().String()
 	}
-	key, err := d.keys.of(l.HostName)
+	key, err := ld.keys.of(l.HostName)
 	if err != nil {
 		return nil, err
 	}
 	x.Key = key
-	offset, err := d.ledger.lend(&l, x)
+	offset, err := ld.ledger.lend(&l, x)
 	if err != nil {
 		return nil, err
 	}
-	d.stall.started()
-	d.maxRate.took(&l, now)
-	d.remote.Enter(x, offset)
-	d.remote.Known(x.Fetcher).Taken++
-	d.flights.pages++
+	ld.stall.started()
+	ld.maxRate.took(&l, now)
+	ld.remote.Enter(x, offset)
+	ld.remote.Known(x.Fetcher).Taken++
+	ld.flights.pages++
 	return &lentPage{l, x}, nil
 }
 
@@ -253,69 +256,69 @@ func (s startLedger) noteEnd(res *result) error {
 }
 
 // endRemote takes a lease back that has ended. Its request belongs to the line that says so.
-func (d *dispatcher) endRemote(res *result) {
+func (oc *outcomes) endRemote(res *result) {
 	x := res.remote.lease
 	if res.offset = x.EndLine; res.offset == 0 {
-		res.offset = d.ledger.Offset()
+		res.offset = oc.ledger.Offset()
 	}
 	if x.IsMarked() {
-		d.pending.setMark(leasebook.Mark+x.ID, nil)
+		oc.pending.setMark(leasebook.Mark+x.ID, nil)
 	}
-	d.remote.End(x)
-	d.flights.pages--
+	oc.remote.End(x)
+	oc.flights.pages--
 }
 
 // extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
-func (d *dispatcher) extend(fetcher string, id LeaseID, visibility time.Duration) (time.Time, error) {
-	now := d.o.Now()
-	x, _ := d.remote.Find(string(id))
+func (ld *lender) extend(fetcher string, id LeaseID, visibility time.Duration) (time.Time, error) {
+	now := ld.o.Now()
+	x, _ := ld.remote.Find(string(id))
 	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
 		return time.Time{}, nil
 	}
-	l, _ := d.f.LeaseOf(x.FrontierID)
+	l, _ := ld.f.LeaseOf(x.FrontierID)
 	until := now.Add(visibility)
 	if longest := x.Began.Add(MaxLeaseLife); until.After(longest) {
 		until = longest
 	}
 	before := x.Deadline
 	x.Deadline = until.Round(0)
-	offset, err := d.ledger.lend(l, x)
+	offset, err := ld.ledger.lend(l, x)
 	if err != nil {
 		x.Deadline = before
 		return time.Time{}, err
 	}
-	d.remote.Extend(x, until, offset)
+	ld.remote.Extend(x, until, offset)
 	return x.Deadline, nil
 }
 
 // runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and
 // the URL goes back to its queue.
-func (d *dispatcher) runOut(now time.Time) {
-	for x := d.remote.Over(now); x != nil; x = d.remote.Over(now) {
-		l, loaded := d.f.LeaseOf(x.FrontierID)
+func (ld *lender) runOut(now time.Time) {
+	for x := ld.remote.Over(now); x != nil; x = ld.remote.Over(now) {
+		l, loaded := ld.f.LeaseOf(x.FrontierID)
 		if !loaded { // its host is being read
-			d.remote.Postpone(x, now.Add(time.Second))
+			ld.remote.Postpone(x, now.Add(time.Second))
 			continue
 		}
-		if f := d.remote.Known(x.Fetcher); f != nil {
+		if f := ld.remote.Known(x.Fetcher); f != nil {
 			f.RanOut++
 		}
-		d.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
+		ld.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
 		res := broken(l, x, x.Began, x.Ends)
-		if !d.o.IgnoreRobots { // else the client decides when it has had enough
-			d.loseURL(res)
+		if !ld.o.IgnoreRobots { // else the client decides when it has had enough
+			ld.loseURL(res)
 		}
-		d.complete(res)
+		ld.complete(res)
 	}
 }
 
 // loseURL decides about the URL of a lease that has run out: it counts as an attempt, and the reason names the
 // fetcher.
-func (d *dispatcher) loseURL(res *result) {
+func (pm *permits) loseURL(res *result) {
 	res.page.RanOut, res.page.Outcome = true, storage.Outcome{
 		State: storage.Retrying, Reason: storage.ReasonLeaseLost, Note: res.remote.lease.Fetcher,
 	}
-	d.remote.outputLost(res)
+	pm.remote.outputLost(res)
 }
 
 // broken returns the result of a lease without a result: the host is charged, and the URL is fetched

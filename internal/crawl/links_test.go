@@ -71,7 +71,8 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 // TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
 // gives up.
 func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
-	w := &worker{o: new(Options), parsers: make(parsers)} // all are taken
+	w := new(worker)
+	w.o, w.parsers = new(Options), make(parsers) // all are taken
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := w.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))

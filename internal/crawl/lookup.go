@@ -32,15 +32,15 @@ func (l *lookup) apply(d *dispatcher) {
 
 // lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
 // longest to say that there is no such name, and no worker waits for that.
-func (d *dispatcher) lookUpNames() {
-	for d.f.WantsNames() && !d.isPaused() && d.share.beginLookup() {
-		l, ok := d.f.NextName(d.o.Now())
+func (pm *permits) lookUpNames() {
+	for pm.f.WantsNames() && !pm.isPaused() && pm.share.beginLookup() {
+		l, ok := pm.f.NextName(pm.o.Now())
 		if !ok {
-			d.share.endLookup()
+			pm.share.endLookup()
 			return
 		}
-		d.flights.lookups++
-		d.flights.startLookup(&lookup{ctx: d.flights.naming, lease: l.ID, host: l.HostName, every: l.Every})
+		pm.flights.lookups++
+		pm.flights.startLookup(&lookup{ctx: pm.flights.naming, lease: l.ID, host: l.HostName, every: l.Every})
 	}
 }
 

@@ -94,71 +94,71 @@ type optOuts struct {
 }
 
 // restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
-func (d *dispatcher) restoreOptOuts() (err error) {
-	if d.optOuts.commanded, err = commandedOptOuts(d.store); err != nil {
+func (x *exclusions) restoreOptOuts() (err error) {
+	if x.optOuts.commanded, err = commandedOptOuts(x.store); err != nil {
 		return err
 	}
-	d.optOuts.nextEnd = d.f.Scope().OptOuts().NextEnd(d.o.Now())
+	x.optOuts.nextEnd = x.f.Scope().OptOuts().NextEnd(x.o.Now())
 	return nil
 }
 
 // refreshOptOuts puts the recorded opt-outs in force: after a change, or when one has ended.
-func (d *dispatcher) refreshOptOuts() {
-	now := d.o.Now()
-	list := listOptOuts(d.live.Load().OptOuts, d.optOuts.commanded, d.o.Shared.sharedOptOuts()).InForce(now)
-	before := d.f.Scope().OptOuts()
-	d.optOuts.nextEnd = list.NextEnd(now)
+func (x *exclusions) refreshOptOuts() {
+	now := x.o.Now()
+	list := listOptOuts(x.live.Load().OptOuts, x.optOuts.commanded, x.o.Shared.sharedOptOuts()).InForce(now)
+	before := x.f.Scope().OptOuts()
+	x.optOuts.nextEnd = list.NextEnd(now)
 	if !before.Gains(list) && !list.Gains(before) {
 		return
 	}
-	d.setScope(d.f.Scope().WithOptOuts(list))
+	x.setScope(x.f.Scope().WithOptOuts(list))
 	if before.Gains(list) {
-		d.sweeps.exclude(d.pending)
+		x.sweeps.exclude(x.pending)
 	}
 }
 
 // takeOptOuts puts the opt-outs in force that the engine shares with others, if they have changed.
-func (d *dispatcher) takeOptOuts() {
-	if d.o.Shared == nil || d.o.Shared.optOuts.Load() == d.optOuts.shared {
+func (x *exclusions) takeOptOuts() {
+	if x.o.Shared == nil || x.o.Shared.optOuts.Load() == x.optOuts.shared {
 		return
 	}
-	d.optOuts.shared = d.o.Shared.optOuts.Load()
-	d.refreshOptOuts()
-	d.reconsider()
-	d.collect()
+	x.optOuts.shared = x.o.Shared.optOuts.Load()
+	x.refreshOptOuts()
+	x.reconsider()
+	x.collect()
 }
 
 // endOptOuts takes opt-outs out of force that have ended.
-func (d *dispatcher) endOptOuts(now time.Time) {
-	if end := d.optOuts.nextEnd; !end.IsZero() && !now.Before(end) {
-		d.refreshOptOuts()
-		d.reconsider()
-		d.collect()
+func (x *exclusions) endOptOuts(now time.Time) {
+	if end := x.optOuts.nextEnd; !end.IsZero() && !now.Before(end) {
+		x.refreshOptOuts()
+		x.reconsider()
+		x.collect()
 	}
 }
 
 // changeOptOut records an opt-out, or with remove removes it.
-func (d *dispatcher) changeOptOut(e optout.Entry, remove bool) error {
+func (x *exclusions) changeOptOut(e optout.Entry, remove bool) error {
 	name := optOutMark(e.Scope, e.Value)
-	if _, known := d.optOuts.commanded[name]; remove && !known {
+	if _, known := x.optOuts.commanded[name]; remove && !known {
 		return errNoOptOut(e)
 	}
 	if remove {
-		delete(d.optOuts.commanded, name)
-		d.pending.setMark(name, nil)
-		d.log.Warn("an opt-out is removed", "scope", string(e.Scope), "value", e.Value)
+		delete(x.optOuts.commanded, name)
+		x.pending.setMark(name, nil)
+		x.log.Warn("an opt-out is removed", "scope", string(e.Scope), "value", e.Value)
 	} else {
-		d.optOuts.commanded[name] = e
-		d.pending.setMark(name, encodeOptOut(e))
-		d.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
+		x.optOuts.commanded[name] = e
+		x.pending.setMark(name, encodeOptOut(e))
+		x.log.Warn("an opt-out is recorded: nothing it covers is fetched", "scope", string(e.Scope), "value", e.Value,
 			"reason", e.Reason, "by", e.By)
 	}
-	if d.o.Shared == nil {
-		d.share.of.shareOptOuts(d.optOuts.commanded)
+	if x.o.Shared == nil {
+		x.share.of.shareOptOuts(x.optOuts.commanded)
 	}
-	d.refreshOptOuts()
-	d.reconsider()
-	d.collect()
+	x.refreshOptOuts()
+	x.reconsider()
+	x.collect()
 	return nil
 }
 
@@ -175,22 +175,22 @@ func errNoOptOut(e optout.Entry) error {
 // latest, for the engines that borrow what this one has made too; a request in flight may finish. One of
 // the same scope and value is replaced. The error is ErrNotRunning, that of the context, or why it could
 // not be committed. Any goroutine may call it.
-func (e *Engine) AddOptOut(ctx context.Context, entry optout.Entry) error {
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })
+func (c *commands) AddOptOut(ctx context.Context, entry optout.Entry) error {
+	return c.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, false) })
 }
 
 // RemoveOptOut removes an opt-out that a command recorded, and returns when that is on disk. URLs that
 // it excluded go back into their queues in the background. The error is inspect.ErrUnknown, or one of
 // AddOptOut. Any goroutine may call it.
-func (e *Engine) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
+func (c *commands) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
 	entry := optout.Entry{Scope: scope, Value: value}
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
+	return c.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.changeOptOut(entry, true) })
 }
 
 // TakeOptOuts returns when what Shared.SetOptOuts has set is in force. The error is ErrNotRunning, or that
 // of the context. Any goroutine may call it.
-func (e *Engine) TakeOptOuts(ctx context.Context) error {
-	return e.mailbox.Load().call(ctx, (*dispatcher).takeOptOuts)
+func (c *commands) TakeOptOuts(ctx context.Context) error {
+	return c.mailbox.Load().call(ctx, (*dispatcher).takeOptOuts)
 }
 
 // OptOut is an opt-out for people.
@@ -201,8 +201,8 @@ type OptOut struct {
 }
 
 // OptOuts returns all opt-outs. Any goroutine may call it.
-func (e *Engine) OptOuts() ([]OptOut, error) {
-	return allOptOuts(e.store, e.live.Load().OptOuts, e.o.Shared.sharedOptOuts(), e.o.Now())
+func (v *views) OptOuts() ([]OptOut, error) {
+	return allOptOuts(v.store, v.live.Load().OptOuts, v.o.Shared.sharedOptOuts(), v.o.Now())
 }
 
 // StoredOptOuts is Engine.OptOuts for a crawl that does not run.

@@ -19,11 +19,11 @@ import (
 )
 
 // keepText keeps of a document what the output has of it.
-func (w *worker) keepText(res *result, doc *extract.Page) {
-	if w.o.Archive.Has(archive.FormatText) {
+func (ar *archiving) keepText(res *result, doc *extract.Page) {
+	if ar.o.Archive.Has(archive.FormatText) {
 		res.visit.Text = &archive.Text{Title: doc.Title, Language: doc.Language, Text: doc.Text}
 	}
-	if !w.o.Archive.Has(archive.FormatLinks) && !w.o.Archive.Outlinks {
+	if !ar.o.Archive.Has(archive.FormatLinks) && !ar.o.Archive.Outlinks {
 		return
 	}
 	for i := range doc.Links {
@@ -33,15 +33,15 @@ func (w *worker) keepText(res *result, doc *extract.Page) {
 }
 
 // output encodes what a page lease came to: a response, or a failure.
-func (w *worker) output(
+func (ar *archiving) output(
 	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
 ) {
-	if w.o.Archive.Has(archive.FormatNone) || res.behindWall {
+	if ar.o.Archive.Has(archive.FormatNone) || res.behindWall {
 		return
 	}
 	l := &res.lease
-	page.Via = w.via(&l.Head)
-	if _, again := w.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
+	page.Via = ar.via(&l.Head)
+	if _, again := ar.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
 	isStored := res.page.Outcome.Reason != storage.ReasonUsage
@@ -56,13 +56,13 @@ func (w *worker) output(
 		}
 		x.Facts = pageFacts(l, page, answer)
 		if failure == nil {
-			x.Original = w.original(res, answer.Status)
+			x.Original = ar.original(res, answer.Status)
 		}
-		if w.o.Archive.Outlinks {
+		if ar.o.Archive.Outlinks {
 			x.Facts = appendOutlinks(x.Facts, res.visit.Links)
 		}
 	}
-	if !w.prepare(ctx, res) {
+	if !ar.prepare(ctx, res) {
 		end := frontier.RequestEnd{Report: brokenOff(res.page.Report)}
 		res.page = frontier.PageReport{RequestEnd: end}
 		res.found, res.refused = nil, nil
@@ -77,14 +77,14 @@ func (w *worker) output(
 }
 
 // outputRobots encodes what a request for a robots.txt came to.
-func (w *worker) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
+func (ar *archiving) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
 	x, answer := exchangeOf(&res.lease, resp, failure)
 	if x == nil {
 		return
 	}
 	res.visit.Exchange = x
 	x.Facts = robotsFacts(&res.lease, answer)
-	if !w.prepare(ctx, res) {
+	if !ar.prepare(ctx, res) {
 		res.robots.Report = brokenOff(res.robots.Report)
 	}
 }
@@ -97,11 +97,11 @@ func brokenOff(report frontier.Report) frontier.Report {
 
 // prepare encodes a visit. While there is no space for that it waits, and reports it as the
 // committer does; false: the crawl ended meanwhile.
-func (w *worker) prepare(ctx context.Context, res *result) bool {
+func (ar *archiving) prepare(ctx context.Context, res *result) bool {
 	visit := res.visit
 	res.visit = archive.Visit{}
 	for {
-		item, err := w.encoder.Encode(&visit)
+		item, err := ar.encoder.Encode(&visit)
 		var full *spool.Error
 		switch {
 		case err == nil && !item.Empty():
@@ -110,10 +110,10 @@ func (w *worker) prepare(ctx context.Context, res *result) bool {
 		case err == nil:
 			return true
 		case !errors.As(err, &full):
-			w.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
+			ar.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
 			return true
 		}
-		if !waitForSpace(ctx, w.stalls, outputError(err)) {
+		if !waitForSpace(ctx, ar.stalls, outputError(err)) {
 			return false
 		}
 	}
@@ -121,30 +121,30 @@ func (w *worker) prepare(ctx context.Context, res *result) bool {
 
 // original finds a stored response that a new one may equal: one of the same host with the same
 // content.
-func (w *worker) original(res *result, status int) *archive.Original {
+func (ar *archiving) original(res *result, status int) *archive.Original {
 	if status != 200 && status != 304 {
 		return nil
 	}
-	return w.stored(res.lease.Host, res.page.Outcome.Digest)
+	return ar.stored(res.lease.Host, res.page.Outcome.Digest)
 }
 
 // stored finds the response that holds a content; nil if there is none.
-func (w *worker) stored(host storage.HostID, digest uint64) *archive.Original {
+func (ar *archiving) stored(host storage.HostID, digest uint64) *archive.Original {
 	if digest == 0 {
 		return nil
 	}
-	o, mayBeStored := w.recent.find(bodyKey{host, digest})
+	o, mayBeStored := ar.recent.find(bodyKey{host, digest})
 	if o != nil || !mayBeStored {
 		return o
 	}
-	p, ok, err := w.store.Payload(host, digest)
+	p, ok, err := ar.store.Payload(host, digest)
 	if err != nil {
-		w.log.Warn("cannot look up a content in the database; it is written again", "error", err)
+		ar.log.Warn("cannot look up a content in the database; it is written again", "error", err)
 	}
 	if !ok {
 		return nil
 	}
-	u, err := w.store.URL(p.Host, p.Ordinal)
+	u, err := ar.store.URL(p.Host, p.Ordinal)
 	if err != nil {
 		return nil
 	}
@@ -153,9 +153,9 @@ func (w *worker) stored(host storage.HostID, digest uint64) *archive.Original {
 
 // validators returns those of the last response. An archive that does not hold that response needs
 // the page itself, so none are sent then.
-func (w *worker) validators(l *frontier.Lease) (etag, modified string) {
+func (ar *archiving) validators(l *frontier.Lease) (etag, modified string) {
 	last := &l.Head.Last
-	if (last.ETag != "" || last.Modified != "") && w.o.capturesExchanges() && w.stored(l.Host, last.Digest) == nil {
+	if (last.ETag != "" || last.Modified != "") && ar.o.capturesExchanges() && ar.stored(l.Host, last.Digest) == nil {
 		return "", ""
 	}
 	return last.ETag, last.Modified
@@ -299,20 +299,20 @@ func (v *pageTexts) putLocked(page storage.Position, url string) {
 }
 
 // via returns the URL of the page that a URL was found on; empty if there is none.
-func (w *worker) via(head *storage.Head) string {
+func (ar *archiving) via(head *storage.Head) string {
 	if head.ViaHost == storage.NoHost {
 		return ""
 	}
 	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
-	if text, known := w.pageTexts.get(page); known {
+	if text, known := ar.pageTexts.get(page); known {
 		return text
 	}
-	u, err := w.store.URL(page.Host, page.Ordinal)
+	u, err := ar.store.URL(page.Host, page.Ordinal)
 	if err != nil {
 		return ""
 	}
 	text := u.String()
-	w.pageTexts.put(page, text)
+	ar.pageTexts.put(page, text)
 	return text
 }
 

@@ -27,8 +27,8 @@ type Tally struct {
 }
 
 // Overview returns the overview of an open crawl, without its id. Any goroutine may call it.
-func (e *Engine) Overview() Overview {
-	s := e.Status()
+func (v *views) Overview() Overview {
+	s := v.Status()
 	return Overview{Open: true, State: s.State, Tally: Tally{
 		URLs: s.URLs, Hosts: s.Hosts, InFlight: s.InFlight, Requests: s.Requests, Bytes: s.Bytes,
 	}}
@@ -49,34 +49,34 @@ func (t *Tally) Add(more *Tally) {
 }
 
 // Ready is closed when Run has come so far that all methods work.
-func (e *Engine) Ready() <-chan struct{} { return e.ready }
+func (c *commands) Ready() <-chan struct{} { return c.ready }
 
 // Counters returns the counters of the store as of the last commit. Any goroutine may call it, until
 // Close.
-func (e *Engine) Counters() storage.Counters { return e.store.Counters() }
+func (c *commands) Counters() storage.Counters { return c.store.Counters() }
 
 // never is longer than a crawl waits for anything.
 const never = 100 * 365 * 24 * time.Hour
 
 // IsIdle reports whether nothing is under way, no fetcher has a lease, and the crawl's own workers will
 // have nothing to fetch. Any goroutine may call it; the errors are those of Drain.
-func (e *Engine) IsIdle(ctx context.Context) (idle bool, err error) {
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { idle = d.isIdle() })
+func (c *commands) IsIdle(ctx context.Context) (idle bool, err error) {
+	err = c.mailbox.Load().call(ctx, func(d *dispatcher) { idle = d.isIdle() })
 	return idle, err
 }
 
 // isQuiet reports whether nothing is under way and no fetcher has a lease.
-func (d *dispatcher) isQuiet() bool {
-	return d.flights.count()+d.remote.Len() == 0 && !d.committing && d.addition == nil && d.pending.rows.Empty() &&
-		d.loads.IsEmpty() && d.sweeps.isEmpty()
+func (pm *permits) isQuiet() bool {
+	return pm.flights.count()+pm.remote.Len() == 0 && !pm.committing && pm.addition == nil && pm.pending.rows.Empty() &&
+		pm.loads.IsEmpty() && pm.sweeps.isEmpty()
 }
 
 // isIdle is IsIdle.
-func (d *dispatcher) isIdle() bool {
-	if !d.isQuiet() || len(d.remote.waiters)+len(d.remote.parked)+d.remote.Working() > 0 {
+func (pm *permits) isIdle() bool {
+	if !pm.isQuiet() || len(pm.remote.waiters)+len(pm.remote.parked)+pm.remote.Working() > 0 {
 		return false
 	}
-	return d.live.Load().Workers == 0 || d.plan == nil && d.f.Finished(d.o.Now(), never)
+	return pm.live.Load().Workers == 0 || pm.plan == nil && pm.f.Finished(pm.o.Now(), never)
 }
 
 // slowestListed is how many hosts a status names as the slowest.

@@ -90,7 +90,7 @@ func describe(page *archive.Page, resp *fetch.Response) {
 }
 
 // judge makes an outcome of a response, and takes the links of a page and the target of a redirect.
-func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
+func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
 	page.Note = refusalNote(resp)
 	o := storage.Outcome{
 		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
@@ -98,16 +98,16 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 	if resp.Status/100 == 2 {
 		sum, err := res.digestOf(resp.Body)
 		if err != nil {
-			res.page.Outcome = w.unreadable(page, err)
+			res.page.Outcome = rd.unreadable(page, err)
 			return
 		}
 		res.body = sum
 	}
-	if w.judgeWall(res, resp) {
+	if rd.judgeWall(res, resp) {
 		res.page.Outcome = wallOutcome(resp, page)
 		return
 	}
-	w.readTDMFile(res, resp)
+	rd.readTDMFile(res, resp)
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
@@ -117,21 +117,21 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		} else if res.body != (warc.Digest{}) {
 			o.Digest, page.Digest = binary.BigEndian.Uint64(res.body[:]), res.body.String()
 		}
-		if err := w.read(ctx, res, resp, page); err != nil {
-			res.page.Outcome = w.unreadable(page, err)
+		if err := rd.read(ctx, res, resp, page); err != nil {
+			res.page.Outcome = rd.unreadable(page, err)
 			return
 		}
-		if w.skipsStoring(res) {
+		if rd.skipsStoring(res) {
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
 		}
 		o.Simhash, o.Usage = res.simhash, res.keptUsage
-		w.compare(res, &o, resp.Header)
+		rd.compare(res, &o, resp.Header)
 	case httpfield.IsRedirect(resp.Status):
-		o.State, o.Reason = w.redirect(res, resp, page)
-		if o.State == storage.Redirected && w.recrawls {
+		o.State, o.Reason = rd.redirect(res, resp, page)
+		if o.State == storage.Redirected && rd.recrawls {
 			o.Digest = targetDigest(page.Redirect)
-			w.compare(res, &o, resp.Header)
+			rd.compare(res, &o, resp.Header)
 		}
 	case httpfield.IsTemporary(resp.Status):
 		o.State = storage.Retrying
@@ -143,15 +143,15 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 
 // unreadable returns the outcome of a page whose body could not be read back from its file: the
 // page is fetched again.
-func (w *worker) unreadable(page *archive.Page, err error) storage.Outcome {
-	w.log.Error("cannot read back a body", "url", page.URL, "error", err)
+func (rd *reading) unreadable(page *archive.Page, err error) storage.Outcome {
+	rd.log.Error("cannot read back a body", "url", page.URL, "error", err)
 	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
 	return storage.Outcome{State: storage.Retrying, Reason: reasonOf(fetch.KindLocal)}
 }
 
 // redirect makes a discovery of a redirect's target: a URL like any other, with the politeness and
 // the rules of its own host.
-func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
+func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
 	l := &res.lease
 	target, err := l.URL.Resolve(resp.Header.Get("Location"))
 	if err != nil || resp.Header.Get("Location") == "" {
@@ -166,13 +166,13 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 		}
 		return storage.Failed, storage.ReasonLoop
 	}
-	if l.Head.Redirects >= w.o.Frontier.MaxRedirects {
+	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
 		page.Reason = "too many redirects"
 		return storage.Failed, storage.ReasonRedirects
 	}
-	inScope := w.scope().Check
+	inScope := rd.scope().Check
 	if l.Head.Sitemap {
-		inScope = w.scope().CheckSitemap
+		inScope = rd.scope().CheckSitemap
 	}
 	verdict := inScope(target)
 	if verdict == frontier.OutOfSeeds && l.Head.Seed {
@@ -180,17 +180,17 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	}
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
-		w.tally.Outside.Add(1)
+		rd.tally.Outside.Add(1)
 		if verdict == frontier.OptedOut {
 			return storage.Redirected, storage.ReasonOptOut
 		}
 		return storage.Redirected, storage.ReasonScope
 	}
-	if trap := w.trap(res, target); trap != storage.NoTrap {
+	if trap := rd.trap(res, target); trap != storage.NoTrap {
 		page.Reason = "target leads into a trap: " + trap.String()
 		return storage.Redirected, storage.ReasonNone
 	}
-	f := w.discovery(res, target, l.Head.Depth)
+	f := rd.discovery(res, target, l.Head.Depth)
 	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
 	if l.Head.Sitemap {
 		f.Sitemap, f.Priority = true, l.Head.Priority
@@ -205,31 +205,31 @@ const sniffBytes = 1445
 
 // read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
 // The error is one of reading the body back.
-func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
-	if w.isTDMFile(res.lease.URL) {
+func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	if rd.isTDMFile(res.lease.URL) {
 		page.Kind = kindTDM
 		return nil
 	}
-	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
+	wishes := extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)
 	note(res, page, &wishes)
-	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
+	rd.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
 	if !res.hasBody() {
-		w.takeReported(res, page, &wishes)
+		rd.takeReported(res, page, &wishes)
 		return nil
 	}
-	kind := w.listKind(&res.lease, resp)
+	kind := rd.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
-		return w.takeLinks(ctx, res, resp, page)
-	case w.forbidsLinks(&wishes):
+		return rd.takeLinks(ctx, res, resp, page)
+	case rd.forbidsLinks(&wishes):
 		page.Kind = kind.String()
 		return nil
 	}
-	return w.takeList(ctx, res, resp, page, kind)
+	return rd.takeList(ctx, res, resp, page, kind)
 }
 
 // forbidsLinks reports whether the links of a page are not to be followed.
-func (w *worker) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && w.o.NoFollow }
+func (rd *reading) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && rd.o.NoFollow }
 
 // note takes the directives of a page. A page that is no longer available is not to be shown, and
 // is not fetched again.
@@ -242,14 +242,14 @@ func note(res *result, page *archive.Page, d *extract.Directives) {
 
 // takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
 // reading the body back.
-func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		return nil
 	}
-	w.endRequest(res)
-	doc, err := w.html(ctx, resp.Body, resp.Header, l.URL)
+	rd.endRequest(res)
+	doc, err := rd.html(ctx, resp.Body, resp.Header, l.URL)
 	var unread *spool.Error
 	switch {
 	case errors.As(err, &unread):
@@ -259,7 +259,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 		return nil
 	}
 	if err != nil {
-		w.log.Debug("cannot extract", "url", page.URL, "error", err)
+		rd.log.Debug("cannot extract", "url", page.URL, "error", err)
 		page.Error = err.Error()
 		return nil
 	}
@@ -272,12 +272,12 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 		page.Extracted = archive.ExtractedFlat
 	}
 	page.Fields = doc.Fields
-	w.keepText(res, &doc)
-	w.sum(res, &doc)
+	rd.keepText(res, &doc)
+	rd.sum(res, &doc)
 	note(res, page, &doc.Robots)
-	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
-	if w.followsLinks(&l.Head, &doc.Robots) {
-		w.takeDocument(res, &doc)
+	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
+	if rd.followsLinks(&l.Head, &doc.Robots) {
+		rd.takeDocument(res, &doc)
 	}
 	return nil
 }
@@ -285,44 +285,44 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 // endRequest ends the request of a page whose links take time, so that its host may have the next
 // one meanwhile. A host with a delay waits for longer than that. Which short pages are those of a
 // wall is only known later: their leases have one end, so that its sweep finds all of them on disk.
-func (w *worker) endRequest(res *result) {
-	isPage := !w.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
+func (rd *reading) endRequest(res *result) {
+	isPage := !rd.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
 	if res.lease.Delay > 0 || res.remote != nil || !isPage {
 		return
 	}
 	res.requestEnded = true
-	w.results <- &requestEnd{res, res.page.RequestEnd}
+	rd.results <- &requestEnd{res, res.page.RequestEnd}
 	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
 }
 
 // followsLinks reports whether the links of a page are followed, by its depth and its directives.
-func (w *worker) followsLinks(h *storage.Head, d *extract.Directives) bool {
-	deepest := w.o.Frontier.MaxDepth > 0 && h.Depth >= w.o.Frontier.MaxDepth || h.Depth == math.MaxUint16
-	return !deepest && !w.forbidsLinks(d)
+func (rd *reading) followsLinks(h *storage.Head, d *extract.Directives) bool {
+	deepest := rd.o.Frontier.MaxDepth > 0 && h.Depth >= rd.o.Frontier.MaxDepth || h.Depth == math.MaxUint16
+	return !deepest && !rd.forbidsLinks(d)
 }
 
 // takeDocument makes discoveries of the links of a document.
-func (w *worker) takeDocument(res *result, doc *extract.Page) {
+func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 	l := &res.lease
-	scope := w.scope()
+	scope := rd.scope()
 	res.found = slices.Grow(res.found, len(doc.Links))
 	for i := range doc.Links {
 		link := &doc.Links[i]
-		u, ok := w.o.admit(scope, link.URL)
+		u, ok := rd.o.admit(scope, link.URL)
 		switch {
-		case link.NoFollow && w.o.NoFollow:
+		case link.NoFollow && rd.o.NoFollow:
 		case link.Kind == extract.Sitemap:
-			if w.o.Sitemaps.Follow {
-				w.findSitemap(res, w.sitemap(res, link.URL))
+			if rd.o.Sitemaps.Follow {
+				rd.findSitemap(res, rd.sitemap(res, link.URL))
 			}
 		case !ok:
-			w.tally.Outside.Add(1)
-		case w.trap(res, u) != storage.NoTrap:
+			rd.tally.Outside.Add(1)
+		case rd.trap(res, u) != storage.NoTrap:
 		case link.Kind == extract.Refresh:
-			w.takeRefresh(res, u)
+			rd.takeRefresh(res, u)
 		default:
-			f := w.discovery(res, u, l.Head.Depth+1)
-			w.stripSession(&f)
+			f := rd.discovery(res, u, l.Head.Depth+1)
+			rd.stripSession(&f)
 			res.found = append(res.found, f)
 		}
 	}
@@ -330,40 +330,40 @@ func (w *worker) takeDocument(res *result, doc *extract.Page) {
 
 // takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
 // may follow each other as redirects.
-func (w *worker) takeRefresh(res *result, u weburl.URL) {
+func (rd *reading) takeRefresh(res *result, u weburl.URL) {
 	l := &res.lease
-	t := w.o.Traps.CheckRefresh(u, l.URL)
-	if l.Head.Redirects >= w.o.Frontier.MaxRedirects {
+	t := rd.o.Traps.CheckRefresh(u, l.URL)
+	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
 		t = storage.TrapRefresh
 	}
-	if w.refuse(res, u, t) {
+	if rd.refuse(res, u, t) {
 		return
 	}
-	f := w.discovery(res, u, l.Head.Depth+1)
+	f := rd.discovery(res, u, l.Head.Depth+1)
 	f.Redirects = l.Head.Redirects + 1
 	res.found = append(res.found, f)
 }
 
-func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+func (rd *reading) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
 	l := &res.lease
 	return storage.Found{
-		URL: u, Fingerprint: w.store.Fingerprint(u), Depth: depth,
+		URL: u, Fingerprint: rd.store.Fingerprint(u), Depth: depth,
 		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
 	}
 }
 
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
-func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
-	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
-	if t == storage.NoTrap && u.Host() != res.lease.HostName && !w.hosts.add(u.Host()) {
+func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
+	t := rd.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.add(u.Host()) {
 		t = storage.TrapHosts
 	}
-	w.refuse(res, u, t)
+	rd.refuse(res, u, t)
 	return t
 }
 
 // refuse has the store count a URL that leads into a trap. It reports whether it does.
-func (w *worker) refuse(res *result, u weburl.URL, t storage.Trap) bool {
+func (rd *reading) refuse(res *result, u weburl.URL, t storage.Trap) bool {
 	if t != storage.NoTrap {
 		host := u.Host()
 		if t == storage.TrapHosts { // it is not known, so the count is that of the page
@@ -377,13 +377,13 @@ func (w *worker) refuse(res *result, u weburl.URL, t storage.Trap) bool {
 // stripSession makes URLs that differ by a session id only the same to the store. That is for links
 // only: if a site redirects to add an id, the target would be known already and its content never
 // seen.
-func (w *worker) stripSession(f *storage.Found) {
-	stripped, has := w.sessions.Strip(f.URL.RequestURI())
+func (rd *reading) stripSession(f *storage.Found) {
+	stripped, has := rd.sessions.Strip(f.URL.RequestURI())
 	if !has {
 		return
 	}
 	f.Stripped = stripped
-	f.Fingerprint = w.store.Fingerprint(f.URL.Origin().URL(stripped))
+	f.Fingerprint = rd.store.Fingerprint(f.URL.Origin().URL(stripped))
 }
 
 // maxParse is how many bytes of a document are searched for links. What follows is kept and
@@ -406,16 +406,16 @@ func newParsers() parsers {
 
 // html reads a document. It waits for its turn, which does not depend on the network; the error is
 // that of the context if the crawl ends before that.
-func (w *worker) html(
+func (rd *reading) html(
 	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
 ) (extract.Page, error) {
 	var buf []byte
 	select {
-	case buf = <-w.parsers:
+	case buf = <-rd.parsers:
 	case <-ctx.Done():
 		return extract.Page{}, ctx.Err()
 	}
-	defer func() { w.parsers <- buf }()
+	defer func() { rd.parsers <- buf }()
 	text, err := body.Load(buf, maxParse)
 	if err != nil {
 		return extract.Page{}, err
@@ -423,7 +423,7 @@ func (w *worker) html(
 	if _, inMemory := body.Bytes(); !inMemory {
 		buf = text
 	}
-	return extract.HTML(text, header, base, w.o.Frontier.Tokens, w.o.Extract)
+	return extract.HTML(text, header, base, rd.o.Frontier.Tokens, rd.o.Extract)
 }
 
 // digest returns the SHA-256 of a body.

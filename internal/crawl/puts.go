@@ -78,13 +78,13 @@ type putGroup struct {
 // goroutines share a commit. The error is ErrNotRunning, ErrDraining for discoveries, ErrCutOff,
 // ErrLease for a name of a fetcher, that of ctx, or why the commit failed; after it, puts may have
 // been accepted. Any goroutine may call it.
-func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
-	m := e.mailbox.Load()
+func (l *lendings) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
+	m := l.mailbox.Load()
 	if !m.isOpen() {
 		return nil, ErrNotRunning
 	}
 	results := make([]PutResult, len(puts))
-	groups, err := e.groupPuts(m, puts, results)
+	groups, err := l.groupPuts(m, puts, results)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (e *Engine) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 }
 
 // groupPuts makes groups of the puts that can be taken in, and sets the results of the others.
-func (e *Engine) groupPuts(m *mailbox, puts []Put, results []PutResult) (groups []*putGroup, err error) {
+func (l *lendings) groupPuts(m *mailbox, puts []Put, results []PutResult) (groups []*putGroup, err error) {
 	var g *putGroup
-	now, scope := e.o.Now(), e.scope.Load()
+	now, scope := l.o.Now(), l.scope.Load()
 	known := 0
 	for i := range puts {
 		if puts[i].Known {
@@ -134,7 +134,7 @@ func (e *Engine) groupPuts(m *mailbox, puts []Put, results []PutResult) (groups 
 		if p.Fetcher != "" && !isFetcherName(p.Fetcher) {
 			return nil, fmt.Errorf("%w: the name of the fetcher is %q", ErrLease, p.Fetcher)
 		}
-		u, ok := e.o.URLs.Apply(p.URL)
+		u, ok := l.o.URLs.Apply(p.URL)
 		metadata, invalid := p.Metadata.Encode()
 		if !ok || invalid != nil {
 			results[i] = PutInvalid
@@ -150,13 +150,13 @@ func (e *Engine) groupPuts(m *mailbox, puts []Put, results []PutResult) (groups 
 			g = &putGroup{done: make(chan error, 1), found: make([]storage.Found, 0, min(len(puts)-i, maxGroupPuts))}
 			groups = append(groups, g)
 		}
-		f := storage.Found{URL: u, Fingerprint: e.store.Fingerprint(u), At: now, Metadata: metadata}
+		f := storage.Found{URL: u, Fingerprint: l.store.Fingerprint(u), At: now, Metadata: metadata}
 		if p.Known {
 			outcomes = append(outcomes, p.outcome())
 			f.Outcome = &outcomes[len(outcomes)-1]
 			g.known = append(g.known, u.String())
 		}
-		e.addKey(g, u.Host(), p.Key)
+		l.addKey(g, u.Host(), p.Key)
 		g.found, g.indexes, g.bytes = append(g.found, f), append(g.indexes, i), g.bytes+len(metadata)
 		if p.Fetcher != "" && !slices.Contains(g.fetchers, p.Fetcher) {
 			g.fetchers = append(g.fetchers, p.Fetcher)
@@ -195,23 +195,23 @@ func (b *batching) putsFrom(m *mailbox) <-chan *putGroup {
 
 // takePuts takes puts into the next commit. The leases of known URLs end, when their hosts are
 // loaded.
-func (d *dispatcher) takePuts(g *putGroup) {
-	now := d.o.Now()
+func (ld *lender) takePuts(g *putGroup) {
+	now := ld.o.Now()
 	for _, name := range g.fetchers {
-		if err := d.remote.checkFetcher(name, now); err != nil {
+		if err := ld.remote.checkFetcher(name, now); err != nil {
 			g.done <- err
 			return
 		}
 	}
 	for _, url := range g.known {
-		if x := d.remote.OfText(url); x != nil && !x.IsClaimed() {
-			if _, loaded := d.f.LeaseOf(x.FrontierID); !loaded { // an earlier process gave it
-				d.remote.parkedPuts = append(d.remote.parkedPuts, g)
+		if x := ld.remote.OfText(url); x != nil && !x.IsClaimed() {
+			if _, loaded := ld.f.LeaseOf(x.FrontierID); !loaded { // an earlier process gave it
+				ld.remote.parkedPuts = append(ld.remote.parkedPuts, g)
 				return
 			}
 		}
 	}
-	d.runOut(now)
+	ld.runOut(now)
 	known := g.known
 	for i := range g.found {
 		o := g.found[i].Outcome
@@ -219,15 +219,15 @@ func (d *dispatcher) takePuts(g *putGroup) {
 			continue
 		}
 		o.At = now
-		d.f.BeginPut(known[0])
-		if x := d.remote.OfText(known[0]); x != nil {
-			d.endByPut(x, known[0], o.State, now)
+		ld.f.BeginPut(known[0])
+		if x := ld.remote.OfText(known[0]); x != nil {
+			ld.endByPut(x, known[0], o.State, now)
 		}
 		known = known[1:]
 	}
-	d.fail(d.keys.setGroup(g, d.pending))
-	d.collect()
-	b := d.pending
+	ld.fail(ld.keys.setGroup(g, ld.pending))
+	ld.collect()
+	b := ld.pending
 	g.first = len(b.rows.Found)
 	b.rows.Found = append(b.rows.Found, g.found...)
 	b.puts = append(b.puts, g)
@@ -238,36 +238,36 @@ func (d *dispatcher) takePuts(g *putGroup) {
 // endByPut ends a lease because of a put of its URL, which becomes another state by it. The host is
 // charged as for a request without a known result. The put overrides a report that is being
 // worked on.
-func (d *dispatcher) endByPut(x *leasebook.Lease, url string, became storage.State, now time.Time) {
+func (ld *lender) endByPut(x *leasebook.Lease, url string, became storage.State, now time.Time) {
 	if x.IsClaimed() {
 		x.Overridden, x.Became = true, became
 		return
 	}
-	l, _ := d.f.LeaseOf(x.FrontierID)
-	if f := d.remote.Known(x.Fetcher); f != nil {
+	l, _ := ld.f.LeaseOf(x.FrontierID)
+	if f := ld.remote.Known(x.Fetcher); f != nil {
 		f.Reported++
 	}
 	res := broken(l, x, x.Began, now)
-	d.endRemote(res)
-	d.logRequest(res, &res.page.Report)
-	if !d.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put says that it ended
-		d.fail(d.ledger.noteEnd(res))
+	ld.endRemote(res)
+	ld.logRequest(res, &res.page.Report)
+	if !ld.o.IgnoreRobots || x.Again && now.Unix() == x.Given.Unix() { // else the time of the put says that it ended
+		ld.fail(ld.ledger.noteEnd(res))
 	}
-	if err := d.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
-		d.fail(fmt.Errorf("put %s: %w", url, err))
+	if err := ld.f.CompletePut(l.ID, url, became, res.page.Report); err != nil {
+		ld.fail(fmt.Errorf("put %s: %w", url, err))
 	}
 }
 
 // completeOverridden applies the report of a lease whose URL was put meanwhile: the put decides about
 // the URL, and what the page led to counts.
-func (d *dispatcher) completeOverridden(res *result) error {
+func (oc *outcomes) completeOverridden(res *result) error {
 	x := res.remote.lease
-	err := d.f.CompletePut(res.lease.ID, x.URL, x.Became, res.page.Report)
-	d.pending.add(res)
+	err := oc.f.CompletePut(res.lease.ID, x.URL, x.Became, res.page.Report)
+	oc.pending.add(res)
 	if res.remote.committed != nil {
-		d.pending.waiting = append(d.pending.waiting, res.remote.committed)
+		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
 	}
-	d.bodies.add(res)
+	oc.bodies.add(res)
 	return err
 }
 
@@ -292,10 +292,10 @@ func (b *batch) answerPuts(err error) {
 }
 
 // endPuts tells the frontier that the puts of a batch are on disk.
-func (d *dispatcher) endPuts(b *batch) {
+func (oc *outcomes) endPuts(b *batch) {
 	for _, g := range b.puts {
 		for _, url := range g.known {
-			d.f.EndPut(url)
+			oc.f.EndPut(url)
 		}
 	}
 }
@@ -303,25 +303,25 @@ func (d *dispatcher) endPuts(b *batch) {
 // takeBack ends the leases of URLs of a host that are deleted, in a crawl whose fetchers decide
 // everything, and if all of its URLs are deleted its key and what clients have set for it: nothing from
 // before the deletion holds back what comes after it. The error is of reading the host.
-func (d *dispatcher) takeBack(id storage.HostID, below uint32) error {
-	now := d.o.Now()
-	host, err := d.store.HostByID(id)
+func (ld *lender) takeBack(id storage.HostID, below uint32) error {
+	now := ld.o.Now()
+	host, err := ld.store.HostByID(id)
 	all := err == nil && below >= host.Tail
 	if all {
-		d.fail(d.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now))
+		ld.fail(ld.setHost(&host, func(q *QueueSettings) { *q = QueueSettings{} }, now))
 	}
-	for _, x := range d.remote.OfHost(id) {
-		l, loaded := d.f.LeaseOf(x.FrontierID)
+	for _, x := range ld.remote.OfHost(id) {
+		l, loaded := ld.f.LeaseOf(x.FrontierID)
 		if !loaded || x.IsClaimed() || x.At.Ordinal >= below {
 			continue // it runs out, or its report is being worked on
 		}
 		res := broken(l, x, x.Began, now)
 		res.page.Report = frontier.Report{End: now}
-		d.complete(res)
+		ld.complete(res)
 	}
 	if all {
-		_, err = d.keys.set(queueKey{host.Name, host.Name}, d.pending)
-		d.f.ForgetRequests(id, host.Name)
+		_, err = ld.keys.set(queueKey{host.Name, host.Name}, ld.pending)
+		ld.f.ForgetRequests(id, host.Name)
 	}
 	return err
 }

@@ -31,9 +31,9 @@ func queueHostMark(key, host string) string { return markQueueHost + url.QueryEs
 
 // keyIndex are the keys of the queues of hosts as they are on disk. It is safe for concurrent use.
 type keyIndex struct {
-	store store
-	now   func() time.Time
-	any   atomic.Bool // a host has a key
+	database store
+	now      func() time.Time
+	any      atomic.Bool // a host has a key
 }
 
 // queueKeys are the keys of the queues of hosts with those that are not on disk yet. The dispatcher owns them.
@@ -209,7 +209,7 @@ func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
 // HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
 // at most so many. Any goroutine may call it.
 func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
-	return hostsOfQueue(i.store, key, after, most)
+	return hostsOfQueue(i.database, key, after, most)
 }
 
 // keyOf returns the key of the queue of a host, as it is on disk.
@@ -217,7 +217,7 @@ func (i *keyIndex) keyOf(host string) (string, error) {
 	if !i.any.Load() {
 		return host, nil
 	}
-	key, err := i.store.Mark(markQueueKey + host)
+	key, err := i.database.Mark(markQueueKey + host)
 	if err != nil || len(key) == 0 {
 		return host, err
 	}
@@ -226,7 +226,7 @@ func (i *keyIndex) keyOf(host string) (string, error) {
 
 // restore finds out whether a host has a key.
 func (i *keyIndex) restore() error {
-	names, err := i.store.MarkNames(markQueueKey, "", 1)
+	names, err := i.database.MarkNames(markQueueKey, "", 1)
 	i.any.Store(len(names) > 0)
 	return err
 }
@@ -265,7 +265,7 @@ func (l *queueList) add(key string) {
 // in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
 // store. Any goroutine may call it.
 func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
-	l := &queueList{QueueQuery: q, store: i.store, now: i.now()}
+	l := &queueList{QueueQuery: q, store: i.database, now: i.now()}
 	keyed := i.any.Load()
 	if keyed {
 		err = l.keyed(ctx)
@@ -274,7 +274,7 @@ func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string,
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		at, err = i.store.HostsFrom(at, queuesPage, func(h *storage.Host) error {
+		at, err = i.database.HostsFrom(at, queuesPage, func(h *storage.Host) error {
 			if l.isFull() {
 				return nil
 			}

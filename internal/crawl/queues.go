@@ -34,17 +34,17 @@ type QueueSettings struct {
 // The dispatcher runs change, which must not wait for anything. The error is inspect.ErrUnknown for a
 // host without URLs, ErrNotRunning, that of ctx, or why the change could not be committed. Any
 // goroutine may call it.
-func (e *Engine) SetQueue(ctx context.Context, host string, change func(*QueueSettings)) error {
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setQueue(host, change) })
+func (l *lendings) SetQueue(ctx context.Context, host string, change func(*QueueSettings)) error {
+	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setQueue(host, change) })
 }
 
 // Queue returns the settings of a host, as they are on disk. The errors are those of SetQueue.
-func (e *Engine) Queue(host string) (QueueSettings, error) {
-	h, err := queueOf(e.store, host)
+func (l *lendings) Queue(host string) (QueueSettings, error) {
+	h, err := queueOf(l.store, host)
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	return queueSettings(e.store, &h, e.o.Now())
+	return queueSettings(l.store, &h, l.o.Now())
 }
 
 // queueStore is what the settings of hosts are read from.
@@ -103,18 +103,18 @@ func decodeLimit(host storage.HostID, mark []byte) (uint64, error) {
 }
 
 // setQueue changes the settings of a host.
-func (d *dispatcher) setQueue(name string, change func(*QueueSettings)) error {
-	now := d.o.Now()
-	host, err := queueOf(d.store, name)
+func (g *gathering) setQueue(name string, change func(*QueueSettings)) error {
+	now := g.o.Now()
+	host, err := queueOf(g.store, name)
 	if err != nil {
 		return err
 	}
-	return d.setHost(&host, change, now)
+	return g.setHost(&host, change, now)
 }
 
 // setHost is setQueue of a host of the store.
-func (d *dispatcher) setHost(host *storage.Host, change func(*QueueSettings), now time.Time) error {
-	before, err := queueSettings(d.store, host, now)
+func (g *gathering) setHost(host *storage.Host, change func(*QueueSettings), now time.Time) error {
+	before, err := queueSettings(g.store, host, now)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (d *dispatcher) setHost(host *storage.Host, change func(*QueueSettings), no
 	}
 	change(&after)
 	for _, command := range commandsFor(&before, &after, now) {
-		if err := d.f.Control(host, nil, command, now); err != nil {
+		if err := g.f.Control(host, nil, command, now); err != nil {
 			return err
 		}
 	}
@@ -134,11 +134,11 @@ func (d *dispatcher) setHost(host *storage.Host, change func(*QueueSettings), no
 		if after.Limit > 0 {
 			mark = strconv.AppendUint(nil, after.Limit, 10)
 		}
-		d.pending.setMark(limitMark(host.ID), mark)
-		d.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
+		g.pending.setMark(limitMark(host.ID), mark)
+		g.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
 	}
-	d.collect()
-	d.log.Debug("a client sets a host", "host", host.Name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
+	g.collect()
+	g.log.Debug("a client sets a host", "host", host.Name, "blocked_until", after.BlockedUntil, "limit", after.Limit)
 	return nil
 }
 
@@ -174,7 +174,7 @@ func hostOfLimit(name string) (storage.HostID, bool) {
 }
 
 // restoreLimits takes over the limits of hosts.
-func (d *dispatcher) restoreLimits(s store) error {
+func (g *gathering) restoreLimits(s store) error {
 	marks, err := s.Marks(markLimit)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (d *dispatcher) restoreLimits(s store) error {
 		if err != nil {
 			return err
 		}
-		d.f.SetLimit(host.ID, limit, host.Completed(), d.o.Now())
+		g.f.SetLimit(host.ID, limit, host.Completed(), g.o.Now())
 	}
 	return nil
 }
@@ -228,8 +228,8 @@ func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error
 
 // SetActive lets leases be given, or none. Puts and reports go on. It is in force and on disk when it
 // returns. The errors are those of Control. Any goroutine may call it.
-func (e *Engine) SetActive(ctx context.Context, on bool) error {
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+func (l *lendings) SetActive(ctx context.Context, on bool) error {
+	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error {
 		mark := []byte("1")
 		if on {
 			mark = nil
@@ -241,7 +241,7 @@ func (e *Engine) SetActive(ctx context.Context, on bool) error {
 }
 
 // Active reports whether leases are given. Any goroutine may call it.
-func (e *Engine) Active() bool { return !e.inactive.Load() }
+func (l *lendings) Active() bool { return !l.inactive.Load() }
 
 // restoreSettings takes over what clients have set for all hosts.
 func (e *Engine) restoreSettings() error {
@@ -289,8 +289,8 @@ type QueueStats struct {
 
 // QueueStats returns the numbers of a host, or of all hosts if the name is empty. A host that is not
 // known has zeros. The error is ErrNotRunning or that of ctx. Any goroutine may call it.
-func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err error) {
-	m := e.mailbox.Load()
+func (l *lendings) QueueStats(ctx context.Context, host string) (s QueueStats, err error) {
+	m := l.mailbox.Load()
 	if !m.isOpen() {
 		return s, ErrNotRunning
 	}
@@ -300,12 +300,12 @@ func (e *Engine) QueueStats(ctx context.Context, host string) (s QueueStats, err
 			all, withWork := d.f.HostsWithURLs()
 			s.InProcess, s.Queues, s.ActiveQueues = uint64(d.remote.Len()), uint64(all), uint64(withWork)
 		})
-		c := e.store.Counters()
+		c := l.store.Counters()
 		s.Queued = c.Of(storage.Queued) + c.Of(storage.Retrying)
 		s.Completed = c.URLs - s.Queued
 		return s, err
 	}
-	h, err := queueOf(e.store, host)
+	h, err := queueOf(l.store, host)
 	if errors.Is(err, inspect.ErrUnknown) {
 		return s, nil
 	}

@@ -62,20 +62,20 @@ func (e *Engine) restorePlan() error {
 }
 
 // followBudget takes over the part of the budget that the shard has now.
-func (d *dispatcher) followBudget() {
-	if d.plan == nil || d.o.RecrawlBudget == nil {
+func (pm *permits) followBudget() {
+	if pm.plan == nil || pm.o.RecrawlBudget == nil {
 		return
 	}
-	if budget := max(d.o.RecrawlBudget(), recrawl.LeastBudget); budget != d.plan.Budget() {
-		d.plan.SetBudget(budget)
-		d.f.BudgetChanged(d.o.Now())
+	if budget := max(pm.o.RecrawlBudget(), recrawl.LeastBudget); budget != pm.plan.Budget() {
+		pm.plan.SetBudget(budget)
+		pm.f.BudgetChanged(pm.o.Now())
 	}
 }
 
 // RecrawlDemand returns the price of the recrawl plan, in seconds, and the recrawls a day that its pages would
 // need at another price: see recrawl.Plan.Demand. The errors are those of Control.
-func (e *Engine) RecrawlDemand(ctx context.Context, at float64) (price, perDay float64, err error) {
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) {
+func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay float64, err error) {
+	err = c.mailbox.Load().call(ctx, func(d *dispatcher) {
 		if d.plan != nil {
 			price, perDay = d.plan.Demand(at, d.fetchedPages())
 		}
@@ -85,16 +85,16 @@ func (e *Engine) RecrawlDemand(ctx context.Context, at float64) (price, perDay f
 
 // markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it
 // from.
-func (d *dispatcher) markPlan(b *batch) {
-	if d.plan != nil {
-		encoded, _ := d.plan.AppendBinary(nil) // its error is always nil
+func (pm *permits) markPlan(b *batch) {
+	if pm.plan != nil {
+		encoded, _ := pm.plan.AppendBinary(nil) // its error is always nil
 		b.setMark(MarkPlan, encoded)
 	}
 }
 
 // compare decides whether a page is the same as at the last response, and keeps what a response
 // without a body leaves out.
-func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
+func (rd *reading) compare(res *result, o *storage.Outcome, header http.Header) {
 	last := &res.lease.Head.Last
 	res.page.Fresh, _ = httpfield.Caching{
 		CacheControl: header.Get("Cache-Control"), Expires: header.Get("Expires"), Date: header.Get("Date"),
@@ -117,7 +117,7 @@ func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
 		res.page.Change = recrawl.First
 	case last.Digest == o.Digest:
 		res.page.Change = recrawl.Same
-	case recrawl.Similar(last.Simhash, o.Simhash, w.o.SimilarBits):
+	case recrawl.Similar(last.Simhash, o.Simhash, rd.o.SimilarBits):
 		res.page.Change = recrawl.Same
 		o.Simhash = last.Simhash // so that many small changes are one some day
 	default:
@@ -132,8 +132,8 @@ func targetDigest(target string) uint64 {
 }
 
 // sum keeps the simhash of a document for the comparison with a later one.
-func (w *worker) sum(res *result, doc *extract.Page) {
-	if w.o.comparesText() {
+func (rd *reading) sum(res *result, doc *extract.Page) {
+	if rd.o.comparesText() {
 		res.simhash = recrawl.Simhash(doc.Text)
 	}
 }

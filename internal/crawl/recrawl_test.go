@@ -76,8 +76,8 @@ func changingSite() testweb.Site {
 	}}
 }
 
-// outcomes are what the store knows of each URL of a data directory, by path.
-func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
+// lastOutcomes are what the store knows of each URL of a data directory, by path.
+func lastOutcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestRecrawls(t *testing.T) {
 		if _, err := crawlFor(t, o, seconds*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		all := outcomes(t, o.DataDir)
+		all := lastOutcomes(t, o.DataDir)
 		for path, want := range wanted {
 			got := all[path]
 			seen := recrawl.History(got.History).Observations()
@@ -154,7 +154,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 		if _, err := crawlFor(t, o, 1500*time.Millisecond, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		before := outcomes(t, o.DataDir)
+		before := lastOutcomes(t, o.DataDir)
 		if n := planned(before); n != 6 || len(before) != 6 {
 			t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
 		}
@@ -171,7 +171,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 		if _, err := crawlFor(t, o, time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		if after := outcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
+		if after := lastOutcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
 			t.Errorf("before\n%+v, after a restart\n%+v", before, after)
 		}
 	})
@@ -188,7 +188,7 @@ func TestAdoption(t *testing.T) {
 		if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		for path, got := range outcomes(t, o.DataDir) {
+		for path, got := range lastOutcomes(t, o.DataDir) {
 			if !got.Due.IsZero() || got.History != (recrawl.History{}) {
 				t.Errorf("%s is planned: %+v", path, got)
 			}
@@ -197,7 +197,7 @@ func TestAdoption(t *testing.T) {
 		if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		for path, got := range outcomes(t, o.DataDir) {
+		for path, got := range lastOutcomes(t, o.DataDir) {
 			if got.Due.IsZero() || path == "/same" && len(recrawl.History(got.History).Observations()) == 0 {
 				t.Errorf("%s was not visited again: %+v", path, got)
 			}
@@ -232,7 +232,7 @@ func TestNotice(t *testing.T) {
 		if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		got := outcomes(t, o.DataDir)["/page"]
+		got := lastOutcomes(t, o.DataDir)["/page"]
 		if lists.Load() < 3 || visits.Load() != 1 {
 			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass",
 				lists.Load(), visits.Load())

@@ -192,17 +192,17 @@ func validateVisibility(d time.Duration) error {
 // to r.N; none when r.Wait is over. A lease that it returns is in the start ledger. The error is
 // that of ctx, and leases that were given are put back; ErrLease, ErrCutOff, ErrNotRunning, or
 // inspect.ErrUnknown for an unknown host. Any goroutine may call it.
-func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, error) {
+func (l *lendings) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	m, w := e.mailbox.Load(), e.lender.Load()
+	m, w := l.mailbox.Load(), l.lender.Load()
 	if !m.isOpen() || w == nil {
 		return nil, ErrNotRunning
 	}
 	host := storage.NoHost
 	if r.Host != "" {
-		h, err := e.store.HostByName(r.Host)
+		h, err := l.store.HostByName(r.Host)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil, fmt.Errorf("host %s: %w", r.Host, inspect.ErrUnknown)
 		}
@@ -223,7 +223,7 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 			for i, given := range wait.given {
 				putBack[i] = LeaseReport{Fetcher: r.Fetcher, ID: LeaseID(given.remote.ID), NotDone: true}
 			}
-			_, err := e.Report(context.WithoutCancel(ctx), putBack)
+			_, err := l.Report(context.WithoutCancel(ctx), putBack)
 			return nil, errors.Join(ctx.Err(), err)
 		}
 		leases, err := w.lend(ctx, m, wait.given, r.Bare)
@@ -236,14 +236,14 @@ func (e *Engine) Lease(ctx context.Context, r LeaseRequest) ([]RemoteLease, erro
 // Extend sets the deadline of leases of a fetcher to visibility from now. The new deadlines are in
 // the start ledger when it returns; those of leases that are out no more are zero. Any goroutine
 // may call it.
-func (e *Engine) Extend(
+func (l *lendings) Extend(
 	ctx context.Context, fetcher string, ids []LeaseID, visibility time.Duration,
 ) (deadlines []time.Time, err error) {
 	if err := validateVisibility(visibility); err != nil {
 		return nil, err
 	}
 	deadlines = make([]time.Time, len(ids))
-	callErr := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+	callErr := l.mailbox.Load().call(ctx, func(d *dispatcher) {
 		if err = d.remote.checkFetcher(fetcher, d.o.Now()); err != nil {
 			return
 		}
@@ -260,14 +260,14 @@ func (e *Engine) Extend(
 // one result for each report. Bodies are worked on in the caller's goroutine. The error is
 // ErrCutOff, ErrNotRunning, that of ctx, or why the commit failed; after it, reports may have been
 // accepted. Any goroutine may call it.
-func (e *Engine) Report(ctx context.Context, reports []LeaseReport) ([]ReportResult, error) {
-	m, w := e.mailbox.Load(), e.lender.Load()
+func (l *lendings) Report(ctx context.Context, reports []LeaseReport) ([]ReportResult, error) {
+	m, w := l.mailbox.Load(), l.lender.Load()
 	if !m.isOpen() || w == nil {
 		return nil, ErrNotRunning
 	}
 	c := &claims{all: make([]claim, len(reports)), done: make(chan struct{})}
 	for i := range reports {
-		c.all[i] = e.newClaim(&reports[i])
+		c.all[i] = l.newClaim(&reports[i])
 	}
 	if err := m.call(ctx, func(d *dispatcher) { d.claim(c) }); err != nil {
 		return nil, err
@@ -296,14 +296,14 @@ func (e *Engine) Report(ctx context.Context, reports []LeaseReport) ([]ReportRes
 }
 
 // newClaim finds out which lease a report is for, as far as the store knows it.
-func (e *Engine) newClaim(r *LeaseReport) claim {
+func (l *lendings) newClaim(r *LeaseReport) claim {
 	c := claim{report: r, result: Invalid, at: storage.Position{Host: storage.NoHost}}
 	if !r.isValid() {
 		return c
 	}
 	c.result = Unknown
 	if r.ID == "" {
-		head, host, err := e.store.Lookup(r.URL)
+		head, host, err := l.store.Lookup(r.URL)
 		if err != nil {
 			return c
 		}
@@ -315,28 +315,28 @@ func (e *Engine) newClaim(r *LeaseReport) claim {
 
 // Fetchers returns the fetchers of this run and those that are cut off, by name. Any goroutine may
 // call it.
-func (e *Engine) Fetchers(ctx context.Context) (list []Fetcher, err error) {
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.Fetchers() })
+func (l *lendings) Fetchers(ctx context.Context) (list []Fetcher, err error) {
+	err = l.mailbox.Load().call(ctx, func(d *dispatcher) { list = d.remote.Fetchers() })
 	return list, err
 }
 
 // CutOff refuses all further requests and reports of a fetcher, in this run and those to come. Its
 // leases run out at their deadlines, since its requests may still be under way. It returns when
 // that is on disk. Any goroutine may call it.
-func (e *Engine) CutOff(ctx context.Context, fetcher string) error {
-	return e.setCutOff(ctx, fetcher, true)
+func (l *lendings) CutOff(ctx context.Context, fetcher string) error {
+	return l.setCutOff(ctx, fetcher, true)
 }
 
 // Admit ends a CutOff. It returns when that is on disk. Any goroutine may call it.
-func (e *Engine) Admit(ctx context.Context, fetcher string) error {
-	return e.setCutOff(ctx, fetcher, false)
+func (l *lendings) Admit(ctx context.Context, fetcher string) error {
+	return l.setCutOff(ctx, fetcher, false)
 }
 
-func (e *Engine) setCutOff(ctx context.Context, fetcher string, on bool) error {
+func (l *lendings) setCutOff(ctx context.Context, fetcher string, on bool) error {
 	if !isFetcherName(fetcher) {
 		return fmt.Errorf("fetcher %q: %w", fetcher, inspect.ErrUnknown)
 	}
-	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
+	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.setCutOff(fetcher, on) })
 }
 
 // checkFetcher takes note of a fetcher that calls. The error is ErrCutOff.
@@ -348,30 +348,30 @@ func (r *remoteLeases) checkFetcher(name string, now time.Time) error {
 }
 
 // setCutOff cuts a fetcher off, or ends that.
-func (d *dispatcher) setCutOff(name string, on bool) error {
-	now := d.o.Now()
-	f := d.remote.Fetcher(name, now)
+func (ld *lender) setCutOff(name string, on bool) error {
+	now := ld.o.Now()
+	f := ld.remote.Fetcher(name, now)
 	var mark []byte
 	if f.CutOff = on; on {
 		mark = []byte(now.UTC().Format(time.RFC3339))
-		for _, w := range slices.Clone(d.remote.waiters) {
+		for _, w := range slices.Clone(ld.remote.waiters) {
 			if w.request.Fetcher == name {
 				w.err = fmt.Errorf("fetcher %s: %w", name, ErrCutOff)
-				d.remote.removeWaiter(w)
+				ld.remote.removeWaiter(w)
 			}
 		}
 	}
-	d.pending.setMark(markCutOff+name, mark)
-	d.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
-	d.report("running")
+	ld.pending.setMark(markCutOff+name, mark)
+	ld.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
+	ld.report("running")
 	return nil
 }
 
 // restoreCutOffs takes over which fetchers are cut off.
-func (d *dispatcher) restoreCutOffs() error {
-	marks, err := d.store.Marks(markCutOff)
+func (pm *permits) restoreCutOffs() error {
+	marks, err := pm.store.Marks(markCutOff)
 	for name := range marks {
-		d.remote.Fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+		pm.remote.Fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
 	}
 	return err
 }

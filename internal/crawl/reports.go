@@ -140,18 +140,18 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 }
 
 // outputLost encodes the line of a page whose lease has run out, if that was its last attempt.
-func (w *worker) outputLost(res *result) {
+func (ar *archiving) outputLost(res *result) {
 	l, o := &res.lease, &res.page.Outcome
-	if _, again := w.o.Frontier.Attempted(&l.Head, o.State); again || w.o.Archive.Has(archive.FormatNone) {
+	if _, again := ar.o.Frontier.Attempted(&l.Head, o.State); again || ar.o.Archive.Has(archive.FormatNone) {
 		return
 	}
-	item, err := w.encoder.Encode(&archive.Visit{Page: &archive.Page{
-		URL: l.URL.String(), Depth: int(l.Head.Depth), Via: w.via(&l.Head), Attempts: int(l.Head.Last.Attempts) + 1,
+	item, err := ar.encoder.Encode(&archive.Visit{Page: &archive.Page{
+		URL: l.URL.String(), Depth: int(l.Head.Depth), Via: ar.via(&l.Head), Attempts: int(l.Head.Last.Attempts) + 1,
 		FetchedAt: res.request.Start, Reason: inspect.ReasonName(o.Reason), Note: o.Note,
 		Error: "the lease of the fetcher " + o.Note + " ran out without a report",
 	}})
 	if err != nil {
-		w.log.Error("cannot encode for the output", "url", l.URL.String(), "error", err)
+		ar.log.Error("cannot encode for the output", "url", l.URL.String(), "error", err)
 		return
 	}
 	res.item = item
@@ -222,7 +222,7 @@ func (res *result) hasBody() bool {
 }
 
 // takeReported takes the title and the links of a page whose body was not reported.
-func (w *worker) takeReported(res *result, page *archive.Page, directives *extract.Directives) {
+func (rd *reading) takeReported(res *result, page *archive.Page, directives *extract.Directives) {
 	l, r := &res.lease, res.remote.report
 	doc := extract.Page{Title: strings.ToValidUTF8(r.Title[:min(len(r.Title), maxReportTitle)], "")}
 	for _, text := range r.Links {
@@ -231,9 +231,9 @@ func (w *worker) takeReported(res *result, page *archive.Page, directives *extra
 		}
 	}
 	page.Title, page.Outlinks = doc.Title, len(doc.Links)
-	w.keepText(res, &doc)
-	if w.followsLinks(&l.Head, directives) {
-		w.takeDocument(res, &doc)
+	rd.keepText(res, &doc)
+	if rd.followsLinks(&l.Head, directives) {
+		rd.takeDocument(res, &doc)
 	}
 }
 
@@ -258,20 +258,20 @@ type claim struct {
 }
 
 // claim finds the leases of reports, or waits until all of their hosts are loaded.
-func (d *dispatcher) claim(c *claims) {
+func (ld *lender) claim(c *claims) {
 	for i := range c.all {
-		if x, _ := d.remote.find(&c.all[i]); x != nil {
-			if _, loaded := d.f.LeaseOf(x.FrontierID); !loaded {
-				d.remote.parked = append(d.remote.parked, c)
+		if x, _ := ld.remote.find(&c.all[i]); x != nil {
+			if _, loaded := ld.f.LeaseOf(x.FrontierID); !loaded {
+				ld.remote.parked = append(ld.remote.parked, c)
 				return
 			}
 		}
 	}
 	defer close(c.done)
-	now := d.o.Now()
-	d.runOut(now)
+	now := ld.o.Now()
+	ld.runOut(now)
 	for i := range c.all {
-		d.claimOne(&c.all[i], now)
+		ld.claimOne(&c.all[i], now)
 	}
 }
 
@@ -287,8 +287,8 @@ func (r *remoteLeases) find(c *claim) (x *leasebook.Lease, wasOut bool) {
 }
 
 // claimOne decides about one report.
-func (d *dispatcher) claimOne(c *claim, now time.Time) {
-	r := &d.remote
+func (ld *lender) claimOne(c *claim, now time.Time) {
+	r := &ld.remote
 	f := r.Fetcher(c.report.Fetcher, now)
 	x, wasOut := r.find(c)
 	switch {
@@ -308,7 +308,7 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 		f.Refused++
 		return
 	}
-	l, _ := d.f.LeaseOf(x.FrontierID)
+	l, _ := ld.f.LeaseOf(x.FrontierID)
 	c.committed = make(chan error, 1)
 	took := now.Sub(x.Began)
 	if c.report.Took > 0 {
@@ -324,34 +324,34 @@ func (d *dispatcher) claimOne(c *claim, now time.Time) {
 			res.page.Report = frontier.Report{End: now}
 		}
 		res.remote.committed = c.committed
-		d.complete(res)
+		ld.complete(res)
 		return
 	}
-	offset, err := d.ledger.claim(l, x)
+	offset, err := ld.ledger.claim(l, x)
 	switch {
 	case err == nil:
 		r.Reported(x, offset)
 	case !errors.Is(err, storage.ErrNoSpace): // without room no death is counted
-		d.fail(err)
+		ld.fail(err)
 	}
 	f.Reported++
 	r.Claim(x)
 	c.res = &result{lease: *l, remote: &remoteResult{
 		lease: x, report: c.report, start: now.Add(-took), end: now, committed: c.committed,
 	}}
-	c.res.ctx, c.res.end = context.WithCancelCause(d.flights.working)
+	c.res.ctx, c.res.end = context.WithCancelCause(ld.flights.working)
 }
 
 // unpark claims again what has waited for hosts to be loaded.
-func (d *dispatcher) unpark() {
-	parked := d.remote.parked
-	d.remote.parked = nil
+func (ld *lender) unpark() {
+	parked := ld.remote.parked
+	ld.remote.parked = nil
 	for _, c := range parked {
-		d.claim(c)
+		ld.claim(c)
 	}
-	parkedPuts := d.remote.parkedPuts
-	d.remote.parkedPuts = nil
+	parkedPuts := ld.remote.parkedPuts
+	ld.remote.parkedPuts = nil
 	for _, g := range parkedPuts {
-		d.takePuts(g)
+		ld.takePuts(g)
 	}
 }

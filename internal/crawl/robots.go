@@ -74,17 +74,17 @@ func (w *worker) judgeRobots(res *result, out robots.Outcome) {
 
 // keepHistory keeps the version of a robots.txt that another one replaces. Nobody else fetches the
 // robots.txt of the origin meanwhile.
-func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res *result) {
+func (j *judging) keepHistory(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	if !record.Replaces(job.Previous) {
 		return
 	}
-	encoded, err := w.store.RobotsHistory(job.Origin)
+	encoded, err := j.store.RobotsHistory(job.Origin)
 	var history robots.History
 	if err == nil {
 		history, err = robots.DecodeHistory(encoded)
 	}
 	if err != nil {
-		w.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",
+		j.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",
 			"origin", job.Origin.String(), "error", err)
 	}
 	if encoded, err = history.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
@@ -129,8 +129,8 @@ type robotsQueries struct {
 
 // FetchRobots makes a request for another shard, when the limits of the host allow it. The outcome has what
 // the request has brought. The errors are those of Control. Any goroutine may call it.
-func (e *Engine) FetchRobots(ctx context.Context, q RobotsQuery) (robots.Outcome, error) {
-	m, answer := e.mailbox.Load(), make(chan robots.Outcome, 1)
+func (c *commands) FetchRobots(ctx context.Context, q RobotsQuery) (robots.Outcome, error) {
+	m, answer := c.mailbox.Load(), make(chan robots.Outcome, 1)
 	if err := m.call(ctx, func(d *dispatcher) { d.serveRobots(&q, answer) }); err != nil {
 		return robots.Outcome{}, err
 	}
@@ -145,29 +145,29 @@ func (e *Engine) FetchRobots(ctx context.Context, q RobotsQuery) (robots.Outcome
 }
 
 // serveRobots begins a request for another shard.
-func (d *dispatcher) serveRobots(q *RobotsQuery, answer chan<- robots.Outcome) {
-	if !d.o.owns(q.URL.Host()) {
+func (g *gathering) serveRobots(q *RobotsQuery, answer chan<- robots.Outcome) {
+	if !g.o.owns(q.URL.Host()) {
 		answer <- robots.Outcome{URL: q.URL.String(), Failure: robots.FailureConnect}
 		return
 	}
-	r := &d.robotsQueries
+	r := &g.robotsQueries
 	r.last++
 	r.waiting[r.last] = answer
 	previous := robots.Record{
 		Copy: robots.ClassFound, FinalURL: q.URL.String(), ETag: q.ETag, LastModified: q.LastModified,
 	}
-	d.f.ServeRobots(r.last, q.URL, q.Origin, previous, d.o.Now())
-	d.collect()
+	g.f.ServeRobots(r.last, q.URL, q.Origin, previous, g.o.Now())
+	g.collect()
 }
 
 // crossShards hands over what the frontier has for other shards.
-func (d *dispatcher) crossShards() {
-	for _, q := range d.f.TakeQueries() {
-		d.robotsQueries.start(q)
+func (g *gathering) crossShards() {
+	for _, q := range g.f.TakeQueries() {
+		g.robotsQueries.start(q)
 	}
-	for _, a := range d.f.TakeAnswers() {
-		d.robotsQueries.waiting[a.ID] <- a.Outcome
-		delete(d.robotsQueries.waiting, a.ID)
+	for _, a := range g.f.TakeAnswers() {
+		g.robotsQueries.waiting[a.ID] <- a.Outcome
+		delete(g.robotsQueries.waiting, a.ID)
 	}
 }
 
@@ -194,8 +194,8 @@ func (w *worker) queryRobots(ctx context.Context, q *frontier.RobotsQuery) (res 
 }
 
 // completeQuery takes what another shard has brought for a robots job.
-func (d *dispatcher) completeQuery(id uint64, res *result) {
-	d.fail(d.f.CompleteQuery(id, res.robots))
-	d.pending.add(res)
-	d.collect()
+func (g *gathering) completeQuery(id uint64, res *result) {
+	g.fail(g.f.CompleteQuery(id, res.robots))
+	g.pending.add(res)
+	g.collect()
 }

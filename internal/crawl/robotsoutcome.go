@@ -9,18 +9,18 @@ import (
 
 // robotsOutcome returns what the request of a robots lease has brought, for the state machine, and
 // notes what it says about a wall of the host that served it.
-func (w *worker) robotsOutcome(res *result, resp *fetch.Response, failure *fetch.Error) robots.Outcome {
+func (j *judging) robotsOutcome(res *result, resp *fetch.Response, failure *fetch.Error) robots.Outcome {
 	l := &res.lease
 	if failure != nil {
 		return robots.Outcome{URL: l.URL.String(), Failure: robotsFailure(failure.Kind)}
 	}
-	out, a, err := RobotsOutcome(l.URL, resp, w.marks)
+	out, a, err := RobotsOutcome(l.URL, resp, j.marks)
 	switch {
 	case err != nil:
 		out.Failure = robots.FailureConnect
-		w.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
+		j.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
 	case out.Failure == robots.FailureWall:
-		a.Took, a.RetryAfter, a.URL = resp.End.Sub(resp.Start), res.request.RetryAfter, w.store.Fingerprint(l.URL)
+		a.Took, a.RetryAfter, a.URL = resp.End.Sub(resp.Start), res.request.RetryAfter, j.store.Fingerprint(l.URL)
 		a.Section, a.Top = wall.Sections(l.URL.RequestURI())
 		res.robots.Wall = a
 	case l.Wall != nil && l.Robots.Previous.Copy == robots.ClassFound && isRefused(l.Wall, &out):

@@ -387,24 +387,24 @@ func (e *Engine) Forget() {
 func (e *Engine) MustReopen() bool { return e.share.kept }
 
 // mayBegin takes note of the requests that were refused and may be admitted now.
-func (d *dispatcher) mayBegin() {
-	if d.share.gate == nil {
+func (g *gathering) mayBegin() {
+	if g.share.gate == nil {
 		return
 	}
-	for _, host := range d.share.gate.TakeWoken() {
-		d.f.Admissible(host, d.o.Now())
+	for _, host := range g.share.gate.TakeWoken() {
+		g.f.Admissible(host, g.o.Now())
 	}
-	d.collect()
+	g.collect()
 }
 
 // leaveGate ends the part of the engine. A fetcher may work on a lease until its deadline.
-func (d *dispatcher) leaveGate() {
-	if d.share.gate == nil {
+func (pm *permits) leaveGate() {
+	if pm.share.gate == nil {
 		return // no other engine has to know
 	}
-	d.share.kept = d.remote.Len() > 0 || d.f.Holds(d.o.Now())
-	for x := range d.remote.All() {
-		d.f.Abandon(x.FrontierID, x.Ends)
+	pm.share.kept = pm.remote.Len() > 0 || pm.f.Holds(pm.o.Now())
+	for x := range pm.remote.All() {
+		pm.f.Abandon(x.FrontierID, x.Ends)
 	}
-	d.share.gate.Leave(d.o.Now())
+	pm.share.gate.Leave(pm.o.Now())
 }

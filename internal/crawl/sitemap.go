@@ -44,11 +44,11 @@ const (
 )
 
 // takeAnnounced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
-func (w *worker) takeAnnounced(job *frontier.RobotsJob, texts []string, res *result) {
-	if !w.o.Sitemaps.Follow {
+func (rd *reading) takeAnnounced(job *frontier.RobotsJob, texts []string, res *result) {
+	if !rd.o.Sitemaps.Follow {
 		return
 	}
-	if len(texts) == 0 && w.o.Sitemaps.Guess {
+	if len(texts) == 0 && rd.o.Sitemaps.Guess {
 		texts = []string{job.Origin.URL("/sitemap.xml").String()}
 	}
 	for i, text := range texts[:min(len(texts), maxAnnounced)] {
@@ -57,41 +57,41 @@ func (w *worker) takeAnnounced(job *frontier.RobotsJob, texts []string, res *res
 			priority = sitemapPriority
 		}
 		if u, err := weburl.Parse(text); err == nil {
-			w.findSitemap(res, storage.Found{URL: u, At: res.robots.End, Priority: priority})
+			rd.findSitemap(res, storage.Found{URL: u, At: res.robots.End, Priority: priority})
 		}
 	}
 }
 
 // findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
-func (w *worker) findSitemap(res *result, f storage.Found) {
-	if w.scope().CheckSitemap(f.URL) != frontier.InScope {
-		w.tally.Outside.Add(1)
+func (rd *reading) findSitemap(res *result, f storage.Found) {
+	if rd.scope().CheckSitemap(f.URL) != frontier.InScope {
+		rd.tally.Outside.Add(1)
 		return
 	}
-	f.Fingerprint, f.Sitemap = w.store.Fingerprint(f.URL), true
+	f.Fingerprint, f.Sitemap = rd.store.Fingerprint(f.URL), true
 	res.found = append(res.found, f)
 }
 
 // sitemap returns the discovery of a sitemap that a page links to.
-func (w *worker) sitemap(res *result, u weburl.URL) storage.Found {
-	f := w.discovery(res, u, 0)
+func (rd *reading) sitemap(res *result, u weburl.URL) storage.Found {
+	f := rd.discovery(res, u, 0)
 	f.Priority = lateSitemap
 	return f
 }
 
 // maxBody bounds the body of a page; 0 is the usual bound.
-func (w *worker) maxBody(h *storage.Head) int64 {
-	if h.Sitemap && w.o.Sitemaps.Lists.MaxBytes > w.o.Fetch.MaxBody {
-		return w.o.Sitemaps.Lists.MaxBytes
+func (rd *reading) maxBody(h *storage.Head) int64 {
+	if h.Sitemap && rd.o.Sitemaps.Lists.MaxBytes > rd.o.Fetch.MaxBody {
+		return rd.o.Sitemaps.Lists.MaxBytes
 	}
 	return 0
 }
 
 // listKind returns the kind of list that a body is read as.
-func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
+func (rd *reading) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
 	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes),
 		l.Head.Sitemap || l.Head.Seed)
-	if kind.IsFeed() && !w.o.Sitemaps.Feeds || !kind.IsFeed() && !w.o.Sitemaps.Follow {
+	if kind.IsFeed() && !rd.o.Sitemaps.Feeds || !kind.IsFeed() && !rd.o.Sitemaps.Follow {
 		return extract.NotAList
 	}
 	return kind
@@ -101,16 +101,16 @@ func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListK
 // before its outcome, so that it takes bounded memory. If the crawl ends meanwhile, the request
 // counts as broken off, and a later run reads the list again. The error is one of reading the body
 // back.
-func (w *worker) takeList(
+func (rd *reading) takeList(
 	ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
 ) error {
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
 	taker := listTaker{
-		worker: w, res: res, depth: listDepth(&res.lease.Head, kind),
-		order: hostOrder{store: w.store, sorter: w.room.NewSorter(true), commit: w.add},
+		reading: rd, res: res, depth: listDepth(&res.lease.Head, kind),
+		order: hostOrder{store: rd.store, sorter: rd.room.NewSorter(true), commit: rd.add},
 	}
 	defer func() { _ = taker.order.reset() }() // it has no files
-	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, w.o.Sitemaps.Lists,
+	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, rd.o.Sitemaps.Lists,
 		func(item extract.Item) error { return taker.take(ctx, &item) })
 	if err == nil && in.err == nil {
 		err = taker.commit(ctx)
@@ -119,7 +119,7 @@ func (w *worker) takeList(
 		err = ctx.Err()
 	}
 	if err != nil {
-		w.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
+		rd.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
 		res.page.Broken = true
 		return nil
 	}
@@ -129,9 +129,9 @@ func (w *worker) takeList(
 	page.Kind, page.Title, page.Outlinks = kind.String(), list.Title, list.Items
 	if list.Truncated || resp.Truncated {
 		page.Extracted = archive.ExtractedPart
-		w.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read",
+		rd.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read",
 			"url", page.URL, "urls", list.Items,
-			"max_urls", w.o.Sitemaps.Lists.MaxItems, "max_size", w.o.Sitemaps.Lists.MaxBytes)
+			"max_urls", rd.o.Sitemaps.Lists.MaxItems, "max_size", rd.o.Sitemaps.Lists.MaxBytes)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
 
 // listTaker takes the URLs of one list.
 type listTaker struct {
-	*worker
+	*reading
 	res      *result
 	depth    uint16
 	bytes    int       // of the URLs in res

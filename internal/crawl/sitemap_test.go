@@ -300,7 +300,7 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
 	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
 	taker := listTaker{
-		worker: new(worker), res: res,
+		reading: new(reading), res: res,
 		order: hostOrder{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
 	}
 	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))

@@ -83,10 +83,10 @@ type Limits struct {
 }
 
 // limits are the limits in force.
-func (e *Engine) limits(rateWait float64) Limits {
-	force := e.live.Load()
-	perSecond, bandwidth := e.shared.inForce()
-	received, waited := e.shared.client.Received()
+func (v *views) limits(rateWait float64) Limits {
+	force := v.live.Load()
+	perSecond, bandwidth := v.shared.inForce()
+	received, waited := v.shared.client.Received()
 	return Limits{
 		MaxRate: perSecond, RateWait: rateWait,
 		Bandwidth: bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
@@ -181,26 +181,26 @@ type Postponed struct {
 }
 
 // Status returns the latest snapshot.
-func (e *Engine) Status() Status { return *e.status.Load() }
+func (v *views) Status() Status { return *v.status.Load() }
 
 // publish completes a snapshot and makes it the latest.
-func (e *Engine) publish(s Status) {
-	c := e.store.Counters()
-	s.At, s.DataDir = e.o.Now(), e.o.DataDir
-	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
+func (v *views) publish(s Status) {
+	c := v.store.Counters()
+	s.At, s.DataDir = v.o.Now(), v.o.DataDir
+	s.OutputDir, s.ProductToken = v.o.Archive.Dir, v.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
 	if s.HostStates == nil {
 		s.HostStates = map[string]int{}
 	}
-	t := &e.tally
+	t := &v.tally
 	s.Run, s.Traps, s.Failed = t.Rates(), t.Traps(), t.Failed()
-	s.Limits = e.limits(s.Limits.RateWait)
-	if scope := e.scope.Load(); scope != nil {
+	s.Limits = v.limits(s.Limits.RateWait)
+	if scope := v.scope.Load(); scope != nil {
 		s.OptOuts = scope.OptOuts().Len()
 	}
 	s.Statuses, s.Errors, s.Pace = t.Statuses(), t.Errors(), t.Pace()
-	e.status.Store(&s)
+	v.status.Store(&s)
 }
 
 // StateCounts gives the counts of URLs names.
@@ -242,37 +242,37 @@ func (r *reporter) publish(s Status, now time.Time) {
 
 // report publishes a snapshot of the run. state is running, stopping or finished; the snapshot says
 // more precisely what holds.
-func (d *dispatcher) report(state string) {
+func (oc *outcomes) report(state string) {
 	switch state {
 	case "running":
-		d.surveyor.Begin(d.postponedAfter())
+		oc.surveyor.Begin(oc.postponedAfter())
 	case "finished":
-		d.surveyor.All(d.postponedAfter())
+		oc.surveyor.All(oc.postponedAfter())
 	}
-	now := d.o.Now()
-	s := Status{State: state, InFlight: d.flights.busy + d.remote.Len(), Fetchers: d.remote.Fetchers()}
-	perSecond, _ := d.share.of.inForce()
-	s.Limits = Limits{MaxRate: perSecond, RateWait: d.maxRate.total(now).Seconds()}
+	now := oc.o.Now()
+	s := Status{State: state, InFlight: oc.flights.busy + oc.remote.Len(), Fetchers: oc.remote.Fetchers()}
+	perSecond, _ := oc.share.of.inForce()
+	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
-	case d.stall.why() != nil:
-		s.State, s.Reason = "stalled", d.stall.why().Error()
-	case d.shuttingDown:
+	case oc.stall.why() != nil:
+		s.State, s.Reason = "stalled", oc.stall.why().Error()
+	case oc.shuttingDown:
 		s.State = "stopping"
-	case !d.pausedSince.IsZero():
-		s.State, s.Reason = "paused", "by the operator since "+d.pausedSince.UTC().Format(time.DateTime)+" UTC"
-	case d.draining:
+	case !oc.pausedSince.IsZero():
+		s.State, s.Reason = "paused", "by the operator since "+oc.pausedSince.UTC().Format(time.DateTime)+" UTC"
+	case oc.draining:
 		s.State = "draining"
-	case d.waitsForURLs():
+	case oc.waitsForURLs():
 		s.Reason = waitsForURLs
 	}
-	d.publish(s, now)
+	oc.publish(s, now)
 }
 
 // postponedAfter is the longest wait for which this run does not postpone a host.
-func (d *dispatcher) postponedAfter() time.Duration {
-	if d.endsWhenDone() {
-		return d.live.Load().GiveUpAfter
+func (pm *permits) postponedAfter() time.Duration {
+	if pm.endsWhenDone() {
+		return pm.live.Load().GiveUpAfter
 	}
 	return math.MaxInt64
 }
@@ -283,26 +283,26 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
-func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.flights.busy+d.remote.Len() > 0 || !d.sweeps.isEmpty() ||
-		d.surveyor.Found().States == nil {
+func (oc *outcomes) waitsForURLs() bool {
+	if oc.endsWhenDone() || oc.flights.busy+oc.remote.Len() > 0 || !oc.sweeps.isEmpty() ||
+		oc.surveyor.Found().States == nil {
 		return false
 	}
-	for state := range d.surveyor.Found().States {
+	for state := range oc.surveyor.Found().States {
 		if state != "idle" && state != "resting" && state != "renewing" {
 			return false
 		}
 	}
-	c := d.store.Counters()
+	c := oc.store.Counters()
 	return c.Of(storage.Queued)+c.Of(storage.Retrying) == 0
 }
 
 // summary returns what the run came to, but for its seeds.
-func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary {
-	s := Summary{Status: status(), Stopped: ctx.Err() != nil || d.stopped}
-	d.f.Waiting(d.o.Now(), func(w frontier.View) {
+func (oc *outcomes) summary(ctx context.Context, status func() Status) Summary {
+	s := Summary{Status: status(), Stopped: ctx.Err() != nil || oc.stopped}
+	oc.f.Waiting(oc.o.Now(), func(w frontier.View) {
 		if w.Left > 0 {
-			s.Postponed = append(s.Postponed, postponed(d.store, &w))
+			s.Postponed = append(s.Postponed, postponed(oc.store, &w))
 		}
 	})
 	slices.SortFunc(s.Postponed, func(a, b Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
@@ -360,29 +360,29 @@ func robotsCause(s load.RulesStore, h *storage.Host) string {
 }
 
 // View inspects the crawl. Any goroutine may call it and use what it returns, until Close.
-func (e *Engine) View() *inspect.View {
+func (v *views) View() *inspect.View {
 	var part func() float64
-	if e.plan != nil {
-		part = e.plan.Budget
+	if v.plan != nil {
+		part = v.plan.Budget
 	}
-	return inspect.New(e.store, inspect.Options{
-		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, RecrawlPart: part, Now: e.o.Now, Live: e.inspectHosts,
-		Table:  e.hosts,
-		Group:  e.live.Load().group,
-		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
-		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },
+	return inspect.New(v.store, inspect.Options{
+		Politeness: v.live.Load().politeness, Robots: v.o.Frontier.Robots, Tokens: v.o.Frontier.Tokens,
+		Obey: v.o.Frontier.Obey, Recrawl: v.o.Recrawl, RecrawlPart: part, Now: v.o.Now, Live: v.inspectHosts,
+		Table:  v.hosts,
+		Group:  v.live.Load().group,
+		Scope:  func(u weburl.URL) (bool, string) { return isInScope(v.scope.Load(), u) },
+		OptOut: func(host, address string) string { return hostOptOut(v.scope.Load(), host, address) },
 		Slowdown: func(address string) string {
-			s := e.Status()
+			s := v.Status()
 			return s.slowdownOf(address)
 		},
 	})
 }
 
 // inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.
-func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []frontier.View, err error) {
+func (c *commands) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []frontier.View, err error) {
 	hosts = hosts[:min(len(hosts), inspect.LivePage)]
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = liveHosts(d.f, hosts) })
+	err = c.mailbox.Load().call(ctx, func(d *dispatcher) { live = liveHosts(d.f, hosts) })
 	if errors.Is(err, ErrNotRunning) {
 		return nil, nil
 	}
@@ -405,25 +405,25 @@ const maxUnlisted = 100_000
 
 // hosts is inspect.Options.Table. It waits while a run reads more hosts than can be listed without it,
 // and until the first survey of a run has come to its end.
-func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
-	m := e.mailbox.Load()
-	if m == nil && e.store.Counters().Hosts > maxUnlisted {
+func (v *views) hosts(ctx context.Context) (*inspect.Table, error) {
+	m := v.mailbox.Load()
+	if m == nil && v.store.Counters().Hosts > maxUnlisted {
 		select {
-		case <-e.ready:
-			m = e.mailbox.Load()
-		case <-e.ended:
+		case <-v.ready:
+			m = v.mailbox.Load()
+		case <-v.ended:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 	if !m.isOpen() {
-		return e.noTable()
+		return v.noTable()
 	}
 	select {
-	case <-e.table.Ready():
-		return e.table.Latest(), nil
+	case <-v.table.Ready():
+		return v.table.Latest(), nil
 	case <-m.closed:
-		return e.noTable()
+		return v.noTable()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -431,8 +431,8 @@ func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
 
 // noTable is the answer while no dispatcher runs: the hosts are listed from the store, if there are
 // few.
-func (e *Engine) noTable() (*inspect.Table, error) {
-	if e.store.Counters().Hosts > maxUnlisted {
+func (v *views) noTable() (*inspect.Table, error) {
+	if v.store.Counters().Hosts > maxUnlisted {
 		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
 	}
 	return nil, nil

@@ -39,7 +39,8 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.fill()
-	e := &Engine{o: o, store: s, table: survey.NewTable(), shared: testShared(&o)}
+	e := new(Engine)
+	e.o, e.store, e.table, e.shared = o, s, survey.NewTable(), testShared(&o)
 	e.share = newShare(e.shared)
 	d := testDispatcher(t)
 	d.surveyor.Frontier, d.surveyor.Store, d.surveyor.Table = f, s, e.table
@@ -78,9 +79,8 @@ func (m manyHosts) Counters() storage.Counters { return storage.Counters{Hosts: 
 func TestHostsOfStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, begins := range []bool{true, false} {
-			e := &Engine{
-				store: manyHosts{}, table: survey.NewTable(), ready: make(chan struct{}), ended: make(chan struct{}),
-			}
+			e := &views{table: survey.NewTable(), ended: make(chan struct{})}
+			e.store, e.ready = manyHosts{}, make(chan struct{})
 			var table *inspect.Table
 			var err error
 			answered := make(chan struct{})

@@ -130,22 +130,22 @@ func (q *sweepQueue) offerCrashes(version string, to *batch) error {
 }
 
 // takeStep takes the step of a sweep.
-func (d *dispatcher) takeStep(p *sweep.Step) {
-	d.fail(d.sweeps.take(p, d.pending))
+func (ld *lender) takeStep(p *sweep.Step) {
+	ld.fail(ld.sweeps.take(p, ld.pending))
 	for _, s := range p.Begins {
-		d.delete(s)
+		ld.delete(s)
 	}
-	if d.plan != nil {
+	if ld.plan != nil {
 		for _, page := range p.Forgotten {
-			d.plan.Forget(page.History, page.Importance)
+			ld.plan.Forget(page.History, page.Importance)
 		}
 	}
 }
 
 // restoreSweeps goes on with the sweeps of an earlier process, and tells the frontier of those that
 // take URLs out of a queue.
-func (d *dispatcher) restoreSweeps() error {
-	sweeps, err := d.sweeps.restore(d.settings.lifts())
+func (x *exclusions) restoreSweeps() error {
+	sweeps, err := x.sweeps.restore(x.settings.lifts())
 	if err != nil {
 		return err
 	}
@@ -153,39 +153,39 @@ func (d *dispatcher) restoreSweeps() error {
 		switch {
 		case s.Host() == storage.NoHost:
 		case s.Deletes():
-			d.f.Delete(s.Host(), s.Below(), d.o.Now())
+			x.f.Delete(s.Host(), s.Below(), x.o.Now())
 		case s.Drops():
-			d.f.Drop(s.Host(), s.Below(), d.o.Now())
+			x.f.Drop(s.Host(), s.Below(), x.o.Now())
 		}
 	}
-	return d.sweeps.offerCrashes(d.o.Version, d.pending)
+	return x.sweeps.offerCrashes(x.o.Version, x.pending)
 }
 
 // drop begins to drop the queue of a host, up to an ordinal.
-func (d *dispatcher) drop(host storage.HostID, below uint32) {
-	d.sweeps.add(sweep.NewDrop(host, below), d.pending)
-	d.f.Drop(host, below, d.o.Now())
-	d.collect()
+func (g *gathering) drop(host storage.HostID, below uint32) {
+	g.sweeps.add(sweep.NewDrop(host, below), g.pending)
+	g.f.Drop(host, below, g.o.Now())
+	g.collect()
 }
 
 // delete begins to delete URLs of a host.
-func (d *dispatcher) delete(s *sweep.Sweep) {
-	d.sweeps.add(s, d.pending)
-	d.f.Delete(s.Host(), s.Below(), d.o.Now())
-	if d.o.IgnoreRobots {
-		d.fail(d.takeBack(s.Host(), s.Below()))
+func (ld *lender) delete(s *sweep.Sweep) {
+	ld.sweeps.add(s, ld.pending)
+	ld.f.Delete(s.Host(), s.Below(), ld.o.Now())
+	if ld.o.IgnoreRobots {
+		ld.fail(ld.takeBack(s.Host(), s.Below()))
 	}
-	d.collect()
+	ld.collect()
 }
 
 // addWalls begins the sweeps of walls that have begun. Their marks are in the next commit, which holds
 // the wall too. They start when it is on disk, because it may hold outcomes that they put back.
-func (d *dispatcher) addWalls(walls []frontier.WallBegun) {
+func (g *gathering) addWalls(walls []frontier.WallBegun) {
 	for _, w := range walls {
 		s := sweep.NewWall(w)
-		d.pending.setMark(s.Mark(), s.Encode())
-		d.pending.begun = append(d.pending.begun, s)
-		d.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
+		g.pending.setMark(s.Mark(), s.Encode())
+		g.pending.begun = append(g.pending.begun, s)
+		g.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
 			"host", w.Name, "kind", w.Kind.String(), "since", w.Since)
 	}
 }
@@ -203,22 +203,22 @@ type Deletion struct {
 // the crawl ends before, the deletion goes on all the same, also after a restart. The error is
 // inspect.ErrUnknown for an unknown host, ErrNotRunning, that of ctx, or why the command could not
 // be committed. Any goroutine may call it.
-func (e *Engine) Delete(ctx context.Context, o Deletion) (urls uint64, err error) {
-	m := e.mailbox.Load()
+func (c *commands) Delete(ctx context.Context, o Deletion) (urls uint64, err error) {
+	m := c.mailbox.Load()
 	if !m.isOpen() {
 		return 0, ErrNotRunning
 	}
 	all := sweep.NewDeletion(o.Before)
 	begin := func(d *dispatcher) error { d.sweeps.add(all.All(), d.pending); return nil }
 	if o.Host != "" {
-		host, err := e.store.HostByName(o.Host)
+		host, err := c.store.HostByName(o.Host)
 		if errors.Is(err, storage.ErrNotFound) {
 			return 0, fmt.Errorf("host %s: %w", o.Host, inspect.ErrUnknown)
 		}
 		if err != nil {
 			return 0, err
 		}
-		x, err := all.Of(e.store, &host)
+		x, err := all.Of(c.store, &host)
 		if x == nil || err != nil {
 			return 0, err
 		}
@@ -242,14 +242,14 @@ func (e *Engine) Delete(ctx context.Context, o Deletion) (urls uint64, err error
 // of it is on disk. If the context or each ends it earlier, the retry goes on, also in the next
 // run. The error is that of the context or of each, inspect.ErrUnknown for a host that is not
 // known, ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
-func (e *Engine) Retry(
+func (c *commands) Retry(
 	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
 ) (sweep.Retried, error) {
-	m := e.mailbox.Load()
+	m := c.mailbox.Load()
 	if !m.isOpen() {
 		return sweep.Retried{}, ErrNotRunning
 	}
-	r, err := sweep.NewRetry(e.store, sweep.Command{Selection: &s}, nil)
+	r, err := sweep.NewRetry(c.store, sweep.Command{Selection: &s}, nil)
 	if err != nil {
 		return sweep.Retried{}, err
 	}
@@ -285,10 +285,10 @@ func (e *Engine) Retry(
 const retryReports = time.Second
 
 // CountRetries counts the URLs of a selection, as sweep.Count does. Any goroutine may call it.
-func (e *Engine) CountRetries(
+func (c *commands) CountRetries(
 	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
 ) (sweep.Retried, error) {
-	return sweep.Count(ctx, e.store, s, each)
+	return sweep.Count(ctx, c.store, s, each)
 }
 
 // keptSettings are the settings in force that decide about URLs, and those that the store keeps. The
@@ -344,30 +344,30 @@ func (e *Engine) reconsider(ctx context.Context, seeds int) (*keptSettings, []ro
 }
 
 // reconsider is Engine.reconsider for settings that change while the crawl runs.
-func (d *dispatcher) reconsider() {
-	lifts := d.settings.lifts()
+func (x *exclusions) reconsider() {
+	lifts := x.settings.lifts()
 	// No setting that can change now is about robots.txt files.
-	mark, lifted, _ := d.settings.kept.Update(lifts, d.counters())
+	mark, lifted, _ := x.settings.kept.Update(lifts, x.counters())
 	if mark == nil {
 		return
 	}
-	d.pending.setMark(sweep.MarkSettings, mark)
+	x.pending.setMark(sweep.MarkSettings, mark)
 	if len(lifted) == 0 {
 		return
 	}
-	logLifted(d.log, lifted)
-	if r, err := sweep.NewRetry(d.store, sweep.Command{Lifted: lifted}, lifts); err != nil {
-		d.fail(err)
+	logLifted(x.log, lifted)
+	if r, err := sweep.NewRetry(x.store, sweep.Command{Lifted: lifted}, lifts); err != nil {
+		x.fail(err)
 	} else {
-		d.sweeps.addRetry(r, d.pending)
+		x.sweeps.addRetry(r, x.pending)
 	}
 }
 
 // counters returns at least 1 for a state that URLs may be in, those of outcomes that are not committed included.
-func (d *dispatcher) counters() storage.Counters {
-	d.collect()
-	c := d.store.Counters()
-	if d.committing || len(d.pending.rows.Done) > 0 {
+func (g *gathering) counters() storage.Counters {
+	g.collect()
+	c := g.store.Counters()
+	if g.committing || len(g.pending.rows.Done) > 0 {
 		for state := range c.States {
 			c.States[state]++
 		}

@@ -33,26 +33,26 @@ type URLCheck struct {
 // allows them, and their hosts may be requested from. With take, each host of a URL that may is
 // charged at once as for a request, so that of several URLs of a host with a delay one may. The
 // error is ErrNotRunning or that of ctx. Any goroutine may call it.
-func (e *Engine) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URLCheck, error) {
+func (v *views) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URLCheck, error) {
 	all := make([]URLCheck, len(urls))
 	hosts := make([]storage.HostID, len(urls))
 	read := make(map[weburl.Origin]*originRules)
 	for i, u := range urls {
 		c := &all[i]
 		c.URL, hosts[i] = u.String(), storage.NoHost
-		if c.Scope, c.Reason = isInScope(e.scope.Load(), u); c.Scope {
+		if c.Scope, c.Reason = isInScope(v.scope.Load(), u); c.Scope {
 			c.Reason = ""
 		}
-		if h, err := e.store.HostByName(u.Host()); err == nil {
+		if h, err := v.store.HostByName(u.Host()); err == nil {
 			hosts[i] = h.ID
 		}
 		o := u.Origin()
 		if read[o] == nil {
-			read[o] = e.rulesInForce(o)
+			read[o] = v.rulesInForce(o)
 		}
-		read[o].check(u, e.o.Frontier.Obey, c)
+		read[o].check(u, v.o.Frontier.Obey, c)
 	}
-	err := e.mailbox.Load().call(ctx, func(d *dispatcher) {
+	err := v.mailbox.Load().call(ctx, func(d *dispatcher) {
 		for i := range all {
 			d.check(hosts[i], urls[i].Host(), &all[i], take)
 		}
@@ -67,9 +67,9 @@ type originRules struct {
 }
 
 // rulesInForce reads the robots.txt of an origin.
-func (e *Engine) rulesInForce(o weburl.Origin) *originRules {
+func (v *views) rulesInForce(o weburl.Origin) *originRules {
 	unknown := &originRules{decision: robots.Decision{Kind: robots.DecisionFetch}}
-	encoded, err := e.store.Policy(o)
+	encoded, err := v.store.Policy(o)
 	if err != nil || len(encoded) == 0 {
 		return unknown
 	}
@@ -77,9 +77,9 @@ func (e *Engine) rulesInForce(o weburl.Origin) *originRules {
 	if err != nil {
 		return unknown
 	}
-	in := &originRules{decision: e.o.Frontier.Robots.Decide(record, 0, e.o.Now())}
+	in := &originRules{decision: v.o.Frontier.Robots.Decide(record, 0, v.o.Now())}
 	if in.decision.Kind == robots.DecisionMatch {
-		if in.rules, err = e.rulesReader().Compile(&record); err != nil {
+		if in.rules, err = v.rulesReader().Compile(&record); err != nil {
 			return unknown
 		}
 	}
@@ -103,19 +103,19 @@ func (r *originRules) check(u weburl.URL, obey bool, c *URLCheck) {
 }
 
 // check decides whether a URL of a host may be requested now.
-func (d *dispatcher) check(host storage.HostID, name string, c *URLCheck, take bool) {
+func (pm *permits) check(host storage.HostID, name string, c *URLCheck, take bool) {
 	switch {
 	case c.Reason != "": // it is out of scope
 		return
 	case c.Robots != "allowed":
 		c.Reason = "robots.txt: " + c.Robots
 		return
-	case d.isPaused():
+	case pm.isPaused():
 		c.Reason = "the crawl gives out nothing at the moment"
 		return
 	}
-	now := d.o.Now()
-	at, may := d.f.MayRequest(host, name, now, take)
+	now := pm.o.Now()
+	at, may := pm.f.MayRequest(host, name, now, take)
 	c.May = may
 	if !may {
 		c.Reason = "its host may not be requested from now"
@@ -147,21 +147,21 @@ func newURLStatus(h *storage.Head, metadata storage.Metadata) URLStatus {
 
 // URLStatus returns what is known of a URL. The error is inspect.ErrUnknown, or that of the store.
 // Any goroutine may call it.
-func (e *Engine) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
-	u, _ = e.o.URLs.Apply(u)
-	head, host, err := e.store.Lookup(u)
+func (v *views) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
+	u, _ = v.o.URLs.Apply(u)
+	head, host, err := v.store.Lookup(u)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && head.RequestURI != u.RequestURI() {
 		return URLStatus{}, fmt.Errorf("%s: %w", u, inspect.ErrUnknown)
 	}
 	if err != nil {
 		return URLStatus{}, err
 	}
-	metadata, err := e.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
+	metadata, err := v.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
 	if err != nil {
 		return URLStatus{}, err
 	}
 	status := newURLStatus(&head, metadata[0])
-	status.Key, err = e.keyOf(host.Name)
+	status.Key, err = v.keyOf(host.Name)
 	return status, err
 }
 
@@ -188,17 +188,17 @@ func (q *URLQuery) filter() func(weburl.URL) bool {
 // ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
 // in which they did. An error of yield ends it and is returned. It reads in short transactions, none
 // while yield runs. An unknown host has no URLs. Any goroutine may call it.
-func (e *Engine) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
+func (v *views) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
 	skip, left := q.Start, q.Size
 	host, key := "", ""
-	return e.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
+	return v.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
 		if skip > 0 {
 			skip--
 			return nil
 		}
 		u, status := l.URL(), newURLStatus(&l.Head, l.Metadata)
 		if u.Host() != host {
-			if key, err = e.keyOf(u.Host()); err != nil {
+			if key, err = v.keyOf(u.Host()); err != nil {
 				return err
 			}
 			host = u.Host()
@@ -216,18 +216,18 @@ func (e *Engine) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL
 
 // CountURLs returns how many URLs match, whatever Start and Size are. With a filter it reads all URLs
 // of the host, in short transactions. Any goroutine may call it.
-func (e *Engine) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
+func (v *views) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
 	switch {
 	case q.Filter != "":
-		err = e.walkURLs(ctx, &q, func(*storage.Located) error {
+		err = v.walkURLs(ctx, &q, func(*storage.Located) error {
 			n++
 			return nil
 		})
 		return n, err
 	case q.Host == "":
-		return e.store.Counters().URLs, nil
+		return v.store.Counters().URLs, nil
 	}
-	h, err := queueOf(e.store, q.Host)
+	h, err := queueOf(v.store, q.Host)
 	if errors.Is(err, inspect.ErrUnknown) {
 		return 0, nil
 	}
@@ -235,10 +235,10 @@ func (e *Engine) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error
 }
 
 // walkURLs calls f for the URLs that match.
-func (e *Engine) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
+func (v *views) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
 	only, from := storage.NoHost, storage.Position{}
 	if q.Host != "" {
-		h, err := queueOf(e.store, q.Host)
+		h, err := queueOf(v.store, q.Host)
 		if errors.Is(err, inspect.ErrUnknown) {
 			return nil
 		}
@@ -248,7 +248,7 @@ func (e *Engine) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Loca
 		only, from.Host = h.ID, h.ID
 	}
 	passes := q.filter()
-	_, err := e.store.Walk(ctx, from, 0, func(l *storage.Located) error {
+	_, err := v.store.Walk(ctx, from, 0, func(l *storage.Located) error {
 		switch {
 		case only != storage.NoHost && l.At.Host != only:
 			return storage.ErrStop

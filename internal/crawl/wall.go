@@ -15,11 +15,11 @@ import (
 
 // judgeWall notes what a response says about a wall of its host. It reports whether the response is no
 // page: a challenge, or the response of a wall that the host was known to be behind.
-func (w *worker) judgeWall(res *result, resp *fetch.Response) bool {
-	if !w.o.Frontier.Walls {
+func (j *judging) judgeWall(res *result, resp *fetch.Response) bool {
+	if !j.o.Frontier.Walls {
 		return false
 	}
-	l, a := &res.lease, w.wallAnswer(res, resp)
+	l, a := &res.lease, j.wallAnswer(res, resp)
 	res.page.Wall = a
 	if l.Wall != nil {
 		known := *l.Wall
@@ -30,11 +30,11 @@ func (w *worker) judgeWall(res *result, resp *fetch.Response) bool {
 }
 
 // wallAnswer returns what a response says about a wall.
-func (w *worker) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
+func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 	l := &res.lease
 	a := wall.Answer{
 		Status: resp.Status, Took: resp.End.Sub(resp.Start), RetryAfter: res.request.RetryAfter,
-		Length: resp.Body.Size(), URL: w.store.Fingerprint(l.URL),
+		Length: resp.Body.Size(), URL: j.store.Fingerprint(l.URL),
 	}
 	a.Section, a.Top = wall.Sections(l.Head.RequestURI)
 	a.HTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
@@ -48,23 +48,23 @@ func (w *worker) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 			body = whole
 		}
 	}
-	if a.Mark = w.marks.Find(resp.Header, body); a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
+	if a.Mark = j.marks.Find(resp.Header, body); a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
-	a.FromSame = a.Sign() == wall.SignShort && w.isFromSame(&l.Head.Entry, l.Host, &a)
+	a.FromSame = a.Sign() == wall.SignShort && j.isFromSame(&l.Head.Entry, l.Host, &a)
 	return a
 }
 
 // isFromSame reports whether a URL of a host was found on a page of the host, or a redirect from
 // there, that has the document of its response.
-func (w *worker) isFromSame(e *storage.Entry, host storage.HostID, a *wall.Answer) bool {
+func (j *judging) isFromSame(e *storage.Entry, host storage.HostID, a *wall.Answer) bool {
 	via := storage.Head{Entry: *e}
 	for range 1 + int(e.Redirects) {
 		if via.ViaHost != host {
 			return false
 		}
 		// A page that cannot be read is another one.
-		if _, err := w.store.URLs(host, via.ViaOrdinal, 1, func(h storage.Head) { via = h }); err != nil {
+		if _, err := j.store.URLs(host, via.ViaOrdinal, 1, func(h storage.Head) { via = h }); err != nil {
 			return false
 		}
 		if via.Last.State != storage.Redirected {

@@ -101,35 +101,52 @@ func (o Observers) Committed(took time.Duration, items int) {
 // Observe sets the observer from the next Run on; nil: none.
 func (e *Engine) Observe(o Observer) { e.observer = o }
 
-// worker does the work of leases. All goroutines that work, and the lookups of names, share one:
-// it is immutable, or safe for concurrent use.
+// worker does the work of leases. All goroutines that work, and the lookups of names, share one: it is immutable, or
+// safe for concurrent use. It consists of layers, each of which uses those below it:
+//
+//	archiving  makes the output of a response, and knows of earlier ones
+//	judging    says what a response permits, and whether it is that of a wall
+//	reading    takes links and lists out of a response
 type worker struct {
+	reading
+	client   *fetch.Client
+	observer Observer // nil: nobody
+	leases   <-chan *result
+}
+
+// archiving makes the output.
+type archiving struct {
 	o         *Options
 	log       *slog.Logger
 	store     workerStore
-	client    *fetch.Client
-	encoder   *archive.Encoder
-	scope     func() *frontier.Scope
-	live      func() *inForce
-	sessions  *frontier.Sessions
-	hosts     *domainHosts // nil: there is no limit
-	recrawls  bool         // there is a recrawl plan
 	tally     *tally.Tally
-	observer  Observer // nil: nobody
-	crashes   *crashes
-	parsers   parsers
+	encoder   *archive.Encoder
 	pageTexts *pageTexts
-	marks     *wall.Marks
 	recent    recentBodies
-	tdmFiles  *tdmFiles
+	stalls    chan<- error
+	crashes   *crashes
+}
 
+// judging says what a response is.
+type judging struct {
+	archiving
+	scope      func() *frontier.Scope
+	live       func() *inForce
+	marks      *wall.Marks
+	tdmFiles   *tdmFiles
 	directives consent.Directives // that state a preference
+}
 
-	leases  <-chan *result
-	results chan<- ending
-	stalls  chan<- error
-	room    *hostsort.Room                                  // of long lists
-	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
+// reading takes what a response leads to.
+type reading struct {
+	judging
+	sessions *frontier.Sessions
+	hosts    *domainHosts // nil: there is no limit
+	recrawls bool         // there is a recrawl plan
+	parsers  parsers
+	results  chan<- ending
+	room     *hostsort.Room                                  // of long lists
+	add      func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
 // recentBodies finds responses that are not in the store yet, and says whether the store may have one.
@@ -139,15 +156,17 @@ type recentBodies interface {
 
 // newWorker returns a worker without channels.
 func (e *Engine) newWorker() *worker {
-	return &worker{
-		o: &e.o, log: e.log, store: e.store, client: e.shared.client, encoder: e.encoder, scope: e.scope.Load,
-		live:     e.live.Load,
-		hosts:    e.domainHosts,
-		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: e.shared.parsers, pageTexts: new(pageTexts),
-		recent: e.bodies,
-		marks:  e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(), room: e.shared.room,
+	j := judging{
+		archiving: archiving{
+			o: &e.o, log: e.log, store: e.store, tally: &e.tally, encoder: e.encoder, pageTexts: new(pageTexts),
+			recent: e.bodies, crashes: e.crashes,
+		},
+		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(),
 	}
+	return &worker{client: e.shared.client, observer: e.observer, reading: reading{
+		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
+		recrawls: e.plan != nil, parsers: e.shared.parsers, room: e.shared.room,
+	}}
 }
 
 // run does the work of one lease after the other until there are no more.
