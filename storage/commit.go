@@ -115,6 +115,14 @@ const (
 
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
+	hostWork
+	ids    map[string]HostID // of host names looked up before
+	newIDs []string          // names that this transaction gave an id
+	work   []work
+}
+
+// hostWork is what a writer does to the rows of the host at hand.
+type hostWork struct {
 	store    *Store
 	counters Counters
 	result   Result
@@ -124,9 +132,6 @@ type writer struct {
 
 	transaction
 
-	ids      map[string]HostID // of host names looked up before
-	newIDs   []string          // names that this transaction gave an id
-	work     []work
 	row      hostRow
 	index    []tailRef
 	items    []seenItem
@@ -148,7 +153,10 @@ type writer struct {
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
+	return &writer{
+		hostWork: hostWork{store: s, copies: make(map[uint32]bool), key: make([]byte, 0, 64)},
+		ids:      make(map[string]HostID),
+	}
 }
 
 func (w *writer) reset(c Counters) {

@@ -169,7 +169,7 @@ func (c *Counters) Add(other Counters) {
 }
 
 // Counters returns the counters as of the last commit.
-func (s *Store) Counters() Counters { return *s.counters.Load() }
+func (s *rows) Counters() Counters { return *s.counters.Load() }
 
 func appendCounters(b []byte, c Counters) []byte {
 	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
@@ -214,7 +214,7 @@ const overheadPages = 4
 
 // Stats walks all pages of the database, in one read transaction for each bucket, which takes long
 // for a large file.
-func (s *Store) Stats(ctx context.Context) (Stats, error) {
+func (s *rows) Stats(ctx context.Context) (Stats, error) {
 	st := Stats{Counters: s.Counters()}
 	info, err := os.Stat(s.path)
 	if err != nil {

@@ -17,7 +17,7 @@ type tailRef struct {
 }
 
 // indexTail locates every entry of the tail unless the index is complete.
-func (w *writer) indexTail(r *hostRow) error {
+func (w *hostWork) indexTail(r *hostRow) error {
 	if len(w.index) > 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (w *writer) found(r *hostRow, f *Found) error {
 }
 
 // insertResult returns the result of the last insert, given the Result before it.
-func (w *writer) insertResult(before *Result) InsertResult {
+func (w *hostWork) insertResult(before *Result) InsertResult {
 	switch {
 	case w.result.Added > before.Added:
 		return InsertAdded
@@ -102,7 +102,7 @@ func (w *writer) insertResult(before *Result) InsertResult {
 }
 
 // add appends a URL to the tail of its host.
-func (w *writer) add(r *hostRow, e *Entry) error {
+func (w *hostWork) add(r *hostRow, e *Entry) error {
 	if err := w.indexTail(r); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 
 // enqueue puts a new URL into the queue of its origin: behind the cursor, or into a due row if it
 // has a priority.
-func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
+func (w *hostWork) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	origin := &r.origins[e.Origin]
 	if e.Priority == 0 {
 		origin.Queued++
@@ -159,7 +159,7 @@ const (
 // if its form without is known, too. A redirect may lead from one form to the other, so the target
 // of a redirect is identified by its full text. For equal texts, identify returns the ordinal of
 // the known URL.
-func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal uint32, err error) {
+func (w *hostWork) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal uint32, err error) {
 	if e.Stripped == "" {
 		known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
 		if known == sameButSession {
@@ -179,7 +179,7 @@ func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal 
 
 // known looks for a URL by its fingerprint and in the host's tail, first by its identifying text
 // and then by its full text. A fingerprint alone never decides.
-func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
+func (w *hostWork) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	best, ordinal, err := w.spilled(r, origin, text, full, fingerprint)
 	if err != nil || best == sameText {
 		return best, ordinal, err
@@ -199,7 +199,7 @@ func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint 
 }
 
 // spilled looks for a URL among those that have moved out of the host's row.
-func (w *writer) spilled(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
+func (w *hostWork) spilled(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	if r.spilled == 0 {
 		return different, 0, nil
 	}
@@ -238,7 +238,7 @@ func compareFull(b []byte, session bool, text, full string) match {
 }
 
 // spill moves the whole blocks of the tail into the url and seen buckets.
-func (w *writer) spill(r *hostRow) error {
+func (w *hostWork) spill(r *hostRow) error {
 	whole := len(w.index) / blockSize * blockSize
 	w.items = w.items[:0]
 	for i := range whole {
@@ -248,7 +248,7 @@ func (w *writer) spill(r *hostRow) error {
 		}
 		o := r.origins[t.origin]
 		w.items = append(w.items, seenItem{
-			fingerprint: fingerprint(w.store, o.secure, o.port, w.tail[t.uri:t.uri+t.length]),
+			fingerprint: fingerprint(&w.store.rows, o.secure, o.port, w.tail[t.uri:t.uri+t.length]),
 			ordinal:     r.spilled + uint32(i),
 		})
 	}

@@ -15,14 +15,14 @@ const keySize = 16
 // Fingerprint returns the fingerprint of a URL: 64 bits that identify it among the URLs of its
 // host. It is keyed with a secret of this store, so that nobody can prepare URLs that collide. A
 // collision only costs time, since texts decide. Any goroutine may call it.
-func (s *Store) Fingerprint(u weburl.URL) uint64 {
+func (s *rows) Fingerprint(u weburl.URL) uint64 {
 	return fingerprint(s, u.Scheme() == "https", u.Port(), u.RequestURI())
 }
 
 // usualURI is the length of the request URIs whose fingerprints take no memory but the stack's.
 const usualURI = 256
 
-func fingerprint[T string | []byte](s *Store, secure bool, port uint16, uri T) uint64 {
+func fingerprint[T string | []byte](s *rows, secure bool, port uint16, uri T) uint64 {
 	var buf [keySize + 3 + usualURI]byte
 	b := append(buf[:0], s.key[:]...)
 	if secure {
@@ -97,7 +97,7 @@ func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
 
 // addSeen merges items into the host's blocks and splits blocks that become too large. It sorts
 // items in place.
-func (w *writer) addSeen(host HostID, items []seenItem) error {
+func (w *hostWork) addSeen(host HostID, items []seenItem) error {
 	sortSeen(items)
 	for len(items) > 0 {
 		key, block, next, more := seenBlock(w.seenCursor, host, items[0].fingerprint, w.key)
@@ -139,7 +139,7 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 }
 
 // putSeen writes merged items.
-func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
+func (w *hostWork) putSeen(host HostID, first uint64, merged []byte) error {
 	w.merge = merged
 	return eachSeenBlock(first, merged, func(first uint64, block []byte) error {
 		return w.seen.put(appendSeenKey(w.key[:0], host, first), block)

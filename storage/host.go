@@ -116,7 +116,7 @@ func getRow(tx *txn, id HostID, r *hostRow) error {
 }
 
 // HostByID returns a host by its id, or ErrNotFound.
-func (s *Store) HostByID(id HostID) (h Host, err error) {
+func (s *rows) HostByID(id HostID) (h Host, err error) {
 	err = s.db.view(func(tx *txn) error {
 		var r hostRow
 		if err := getRow(tx, id, &r); err != nil {
@@ -129,7 +129,7 @@ func (s *Store) HostByID(id HostID) (h Host, err error) {
 }
 
 // HostByName returns a host by its canonical name, or ErrNotFound.
-func (s *Store) HostByName(name string) (Host, error) {
+func (s *rows) HostByName(name string) (Host, error) {
 	id := NoHost
 	err := s.db.view(func(tx *txn) error {
 		v := tx.bucket(bucketName).get([]byte(weburl.ReverseHost(name)))
@@ -151,7 +151,7 @@ const hostsPerRead = 2000
 // Hosts calls f for every host in the order of ids until f returns an error. The Host is valid
 // during the call only. Hosts reads in short transactions, so it sees hosts as of different
 // moments.
-func (s *Store) Hosts(f func(*Host) error) error {
+func (s *rows) Hosts(f func(*Host) error) error {
 	for next := HostID(1); next != NoHost; {
 		var err error
 		if next, err = s.HostsFrom(next, hostsPerRead, f); err != nil {
@@ -163,7 +163,7 @@ func (s *Store) Hosts(f func(*Host) error) error {
 
 // HostsFrom calls f for at most the given number of hosts from an id on, read in one transaction.
 // It returns the id to go on from, NoHost if there are no more hosts.
-func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
+func (s *rows) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
 	var r hostRow
 	page, more := make([]Host, 0, most), false
 	id = max(id, 1)
@@ -210,7 +210,7 @@ const namesPerRead = 5000
 // domain are adjacent, until f returns an error. It does not return ErrStop. If under is a domain,
 // only that domain and the hosts below it are visited. If after is a name, the walk starts behind
 // it. Names reads in short transactions.
-func (s *Store) Names(under, after string, f func(name string, id HostID) error) error {
+func (s *rows) Names(under, after string, f func(name string, id HostID) error) error {
 	w := nameWalk{domain: weburl.ReverseHost(under), last: weburl.ReverseHost(after)}
 	for w.more = true; w.more; {
 		page, err := w.read(s)
@@ -241,7 +241,7 @@ type nameRow struct {
 	id       HostID
 }
 
-func (w *nameWalk) read(s *Store) (page []nameRow, err error) {
+func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
 	w.more = false
 	err = s.db.view(func(tx *txn) error {
 		c := tx.bucket(bucketName).cursor()

@@ -81,7 +81,7 @@ type pending struct {
 }
 
 // LogPosition returns how far the store has followed its log. Any goroutine may call it.
-func (s *Store) LogPosition() (p LogPosition, err error) {
+func (s *rows) LogPosition() (p LogPosition, err error) {
 	err = s.db.view(func(tx *txn) error {
 		p, err = getPosition(tx.bucket(bucketMark))
 		return err
@@ -260,7 +260,7 @@ func (s *Store) replay(records []*record, sequences []uint64) error {
 			f := &r.batch.Found[n]
 			f.Fingerprint = s.Fingerprint(f.URL)
 			if f.Stripped != "" {
-				f.Fingerprint = fingerprint(s, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
+				f.Fingerprint = fingerprint(&s.rows, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
 			}
 		}
 		batches[i] = &r.batch
@@ -376,7 +376,7 @@ func keptMarks(path string) (map[string][]byte, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	s := &Store{path: path}
+	s := &Store{rows: rows{path: path}}
 	kept := make(map[string][]byte)
 	err := s.open(Options{ReadOnly: true})
 	if err == nil {
@@ -400,7 +400,7 @@ func adoptSnapshot(path string, kept map[string][]byte) (LogPosition, error) {
 	if _, err := inspect(path, true); err != nil {
 		return LogPosition{}, err
 	}
-	s := &Store{path: path}
+	s := &Store{rows: rows{path: path}}
 	if err := s.open(Options{MapBytes: defaultMapBytes}); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.close())

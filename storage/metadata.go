@@ -71,7 +71,7 @@ func decodeMetadata(b []byte) (Metadata, bool) {
 }
 
 // Metadata returns the metadata of a URL, nil if it has none.
-func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
+func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 	err = s.db.view(func(tx *txn) error {
 		b := tx.bucket(bucketMetadata)
 		if b == nil { // the file is of an older version
@@ -88,7 +88,7 @@ func (s *Store) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 
 // MetadataOf returns the metadata of some URLs, nil for those that have none. It reads them in one
 // transaction, so there should be few.
-func (s *Store) MetadataOf(urls []Position) (all []Metadata, err error) {
+func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 	all = make([]Metadata, len(urls))
 	err = s.db.view(func(tx *txn) error {
 		b := tx.bucket(bucketMetadata)
@@ -109,7 +109,7 @@ func (s *Store) MetadataOf(urls []Position) (all []Metadata, err error) {
 }
 
 // putMetadata replaces the metadata of a URL.
-func (w *writer) putMetadata(host HostID, ordinal uint32, encoded []byte) error {
+func (w *hostWork) putMetadata(host HostID, ordinal uint32, encoded []byte) error {
 	if len(encoded) > MaxMetadata {
 		return ErrMetadata
 	}

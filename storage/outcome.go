@@ -264,7 +264,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 }
 
 // outcome returns the last outcome of an ordinal, the zero Outcome if there is none.
-func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
+func (w *hostWork) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	body, ok := r.recentOutcome(ordinal)
 	if !ok && ordinal < r.stateTop {
 		body, ok = findSlot(w.stateRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
@@ -280,7 +280,7 @@ func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 }
 
 // moveDue moves the URL's due row from one time to another; 0 is none.
-func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
+func (w *hostWork) moveDue(r *hostRow, d *Done, from, to uint32) error {
 	if from == to {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
 }
 
 // firstDue returns the earliest due time of a queue. It reads the first row of each priority.
-func (w *writer) firstDue(host HostID, origin uint8) uint32 {
+func (w *hostWork) firstDue(host HostID, origin uint8) uint32 {
 	var first uint32
 	c := w.dueCursor
 	for class := 0; class < 256; {
@@ -325,7 +325,7 @@ func (w *writer) firstDue(host HostID, origin uint8) uint32 {
 
 // putOutcome puts the outcome into the row. When the row is full, all its outcomes move to the
 // state bucket.
-func (w *writer) putOutcome(r *hostRow, d *Done) error {
+func (w *hostWork) putOutcome(r *hostRow, d *Done) error {
 	at := len(w.bodies)
 	w.bodies = appendOutcome(w.bodies, &d.Outcome)
 	body := w.bodies[at:len(w.bodies):len(w.bodies)]
@@ -362,7 +362,7 @@ func (r *hostRow) room() int {
 }
 
 // putStates merges outcomes of one block into the block's row of the state bucket.
-func (w *writer) putStates(r *hostRow, outcomes []recentOutcome) error {
+func (w *hostWork) putStates(r *hostRow, outcomes []recentOutcome) error {
 	block := blockOf(outcomes[0].ordinal)
 	key := appendBlockKey(w.key[:0], r.id, block)
 	var s slots

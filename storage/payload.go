@@ -100,7 +100,7 @@ func decodeRecentPayloads(d *wire.Decoder) recentPayloads {
 
 // Payload returns the response in the output that holds a body of a host, given its Outcome.Digest.
 // ok is false if there is none. Any goroutine may call it.
-func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
+func (s *rows) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
 	err = s.db.view(func(tx *txn) error {
 		v, err := findPayload(tx, host, digest)
 		if err != nil || v == nil {
@@ -142,7 +142,7 @@ func findPayload(tx *txn, host HostID, digest uint64) ([]byte, error) {
 // payload puts a payload into the row, where it replaces the one of the same digest. When the row
 // is full, all its payloads move to the payload bucket. The keys of one host are in random order
 // there, so each of them costs a page.
-func (w *writer) payload(r *hostRow, p *Payload) error {
+func (w *hostWork) payload(r *hostRow, p *Payload) error {
 	if p.Ordinal >= r.next {
 		return fmt.Errorf("body of URL %d, but the host has %d URLs", p.Ordinal, r.next)
 	}
@@ -167,7 +167,7 @@ func (w *writer) payload(r *hostRow, p *Payload) error {
 }
 
 // putPayloads moves the payloads of a host's row to the bucket, in the order of their keys.
-func (w *writer) putPayloads(host HostID) error {
+func (w *hostWork) putPayloads(host HostID) error {
 	bucket, err := w.tx.makeBucket(bucketPayload)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (w *writer) putPayloads(host HostID) error {
 
 // evicted returns the key that makes room for a new body, or nil if the set of the body has room or
 // has the body already.
-func (w *writer) evicted(c *cursor, host HostID, digest uint64) []byte {
+func (w *hostWork) evicted(c *cursor, host HostID, digest uint64) []byte {
 	const within = math.MaxUint64 >> payloadSetBits
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]

@@ -9,7 +9,7 @@ import (
 
 // Policy returns the stored robots record of an origin, nil if there is none. One that is damaged counts
 // as none: the robots.txt is fetched again before any page of the origin.
-func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
+func (s *rows) Policy(o weburl.Origin) (record []byte, err error) {
 	err = s.db.view(func(tx *txn) error {
 		if v, ok := tx.bucket(bucketRobots).whole([]byte(o.String())); ok {
 			record = append(record, v...)
@@ -21,7 +21,7 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 
 // RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there
 // are none.
-func (s *Store) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
+func (s *rows) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.view(func(tx *txn) error {
 		if b := tx.bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
 			encoded = append(encoded, b.get([]byte(o.String()))...)
@@ -33,7 +33,7 @@ func (s *Store) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 
 // RobotsRecords calls f for each origin with a robots record or earlier versions of its robots.txt, nil for
 // what it does not have. It reads all of them in one transaction. They are valid during the call only.
-func (s *Store) RobotsRecords(f func(origin string, record, history []byte) error) error {
+func (s *rows) RobotsRecords(f func(origin string, record, history []byte) error) error {
 	return s.db.view(func(tx *txn) error {
 		records, past := tx.bucket(bucketRobots), tx.bucket(bucketRobotsHistory)
 		err := records.each(func(k, v []byte) error {
@@ -55,7 +55,7 @@ func (s *Store) RobotsRecords(f func(origin string, record, history []byte) erro
 }
 
 // Mark returns a mark as last committed, nil if it was never set.
-func (s *Store) Mark(name string) (mark []byte, err error) {
+func (s *rows) Mark(name string) (mark []byte, err error) {
 	err = s.db.view(func(tx *txn) error {
 		mark = append(mark, tx.bucket(bucketMark).get([]byte(name))...)
 		return nil
@@ -64,7 +64,7 @@ func (s *Store) Mark(name string) (mark []byte, err error) {
 }
 
 // Marks returns the marks whose names begin with a prefix, by name.
-func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
+func (s *rows) Marks(prefix string) (marks map[string][]byte, err error) {
 	marks = make(map[string][]byte)
 	err = s.db.view(func(tx *txn) error {
 		c := tx.bucket(bucketMark).cursor()
@@ -78,7 +78,7 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 
 // MarkNames returns the names of the marks that begin with a prefix and come after a name, in rising order, at
 // most so many.
-func (s *Store) MarkNames(prefix, after string, most int) (names []string, err error) {
+func (s *rows) MarkNames(prefix, after string, most int) (names []string, err error) {
 	err = s.db.view(func(tx *txn) error {
 		c := tx.bucket(bucketMark).cursor()
 		k, _ := c.seek([]byte(max(prefix, after)))
@@ -93,7 +93,7 @@ func (s *Store) MarkNames(prefix, after string, most int) (names []string, err e
 }
 
 // ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
-func (s *Store) ScopeSeeds() (urls []string, err error) {
+func (s *rows) ScopeSeeds() (urls []string, err error) {
 	err = s.db.view(func(tx *txn) error {
 		return tx.bucket(bucketScope).each(func(k, _ []byte) error {
 			urls = append(urls, string(k))

@@ -118,7 +118,7 @@ func (w *writer) purgeURLs(r *hostRow, below uint32) error {
 }
 
 // uncount takes a URL out of the counts of its host and out of the rows of due URLs and recrawls.
-func (w *writer) uncount(r *hostRow, ordinal uint32) error {
+func (w *hostWork) uncount(r *hostRow, ordinal uint32) error {
 	e, err := w.entry(r, ordinal)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *writer) uncount(r *hostRow, ordinal uint32) error {
 }
 
 // entry decodes a URL of the host at hand.
-func (w *writer) entry(r *hostRow, ordinal uint32) (Entry, error) {
+func (w *hostWork) entry(r *hostRow, ordinal uint32) (Entry, error) {
 	var b []byte
 	ok := true
 	if ordinal < r.spilled {
@@ -175,7 +175,7 @@ func deleteRows(b *bucket, from, to []byte) error {
 
 // cutTail removes the URLs below an ordinal from the tail. Those of a block that has others keep
 // their places, without their contents.
-func (w *writer) cutTail(r *hostRow, below uint32) error {
+func (w *hostWork) cutTail(r *hostRow, below uint32) error {
 	if below <= r.spilled {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (w *writer) cutTail(r *hostRow, below uint32) error {
 }
 
 // livePayloads returns the payloads of the row whose URLs are not deleted.
-func (w *writer) livePayloads(r *hostRow) (live recentPayloads) {
+func (w *hostWork) livePayloads(r *hostRow) (live recentPayloads) {
 	for item := range slices.Chunk(w.payloads, payloadItemSize) {
 		if p, ok := decodePayload(item[8:]); ok && p.Ordinal >= r.first {
 			live = append(live, item...)

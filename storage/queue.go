@@ -36,7 +36,7 @@ type Heads struct {
 
 // Heads reads the next URLs of a queue: queued ones from an ordinal on, due ones and recrawls. It
 // skips queued URLs that have an outcome.
-func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
+func (s *rows) Heads(q HeadsRequest) (h Heads, err error) {
 	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, q.Host, &rd.row); err != nil {
@@ -126,7 +126,7 @@ func (o *Outcome) plan() (due, recrawl uint32) {
 }
 
 // moveRecrawl moves the URL's recrawl from one time to another; 0 is none.
-func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
+func (w *hostWork) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	if from == to {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (c *checker) recrawl(r *hostRow, q *Backlog, e *Entry, at uint32) {
 }
 
 // Recrawls calls f for at most max recrawls of a queue, by time, in one short read.
-func (s *Store) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
+func (s *rows) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
 	return s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
@@ -266,7 +266,7 @@ func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 
 // notice returns what Options.Notice says of a listed URL, or what it said when the record of the
 // log was written.
-func (w *writer) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
+func (w *hostWork) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) {
 	call := w.calls
 	w.calls++
 	if w.effects.onListed == nil {

@@ -64,17 +64,17 @@ func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 
 // Lookup finds a URL by its text. If there is none, it finds a URL with a session id whose text
 // without is the given one. It returns ErrNotFound if the store has neither.
-func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
+func (s *rows) Lookup(u weburl.URL) (head Head, host Host, err error) {
 	return s.lookup(u, u)
 }
 
 // LookupSession finds a URL with a session id, given also its path and query without. If there is
 // none, it finds the URL whose text is the one without.
-func (s *Store) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+func (s *rows) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
 	return s.lookup(u, u.Origin().URL(stripped))
 }
 
-func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
+func (s *rows) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
@@ -154,7 +154,7 @@ func (r *hostRow) identity(e *Entry) weburl.URL {
 }
 
 // URL returns the text of a URL by host and ordinal.
-func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
+func (s *rows) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
@@ -175,7 +175,7 @@ func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 
 // URLs calls f for at most most URLs of a host from an ordinal on, in one short read. It returns the
 // ordinal to go on from, which is the host's tail if there are no more.
-func (s *Store) URLs(host HostID, from uint32, most int, f func(Head)) (next uint32, err error) {
+func (s *rows) URLs(host HostID, from uint32, most int, f func(Head)) (next uint32, err error) {
 	next = from
 	err = s.db.view(func(tx *txn) error {
 		rd := reader{tx: tx}

@@ -28,7 +28,7 @@ func fullBatch(t tester, s *Store) *Batch {
 		t.Fatalf("%v", err)
 	}
 	f := Found{
-		URL: u, Fingerprint: fingerprint(s, true, 8443, "/a/b?c=d"), Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
+		URL: u, Fingerprint: fingerprint(&s.rows, true, 8443, "/a/b?c=d"), Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
 		Seed: true, Sitemap: true, Frequency: 4, Priority: -5, ViaHost: 2, ViaOrdinal: 9, At: someTime, Listed: true,
 		Modified: someTime.Add(-time.Hour), Metadata: metadata, Outcome: &outcome,
 	}

@@ -236,7 +236,7 @@ func (c *rowCopy) fingerprints(host HostID) error {
 	if err := getRow(c.tx, host, &rd.row); err != nil {
 		return err
 	}
-	other, r := &Store{key: *c.key}, &rd.row
+	other, r := &rows{key: *c.key}, &rd.row
 	var items []seenItem
 	for n := r.first; n < r.spilled; n++ {
 		e, err := rd.entry(n)
@@ -262,7 +262,7 @@ func (c *rowCopy) rekeyQueries(rd *reader) error {
 	if len(r.queries) == 0 {
 		return nil
 	}
-	other, queries := &Store{key: *c.key}, make(tally, len(r.queries))
+	other, queries := &rows{key: *c.key}, make(tally, len(r.queries))
 	found := make([]bool, len(queries))
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)

@@ -81,21 +81,26 @@ func (o *Options) limits() limits {
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
-	db       *database
-	path     string
-	key      [keySize]byte
-	limits   limits
-	notice   func(Noticed) (time.Time, [8]byte, bool)
-	weaken   func(uint64) uint64 // for tests with colliding fingerprints; otherwise nil
-	writer   *writer
-	counters atomic.Pointer[Counters]
-	doubt    error // ErrInDoubt, after which there is no commit; for the committer only
+	rows
+	limits limits
+	notice func(Noticed) (time.Time, [8]byte, bool)
+	writer *writer
+	doubt  error // ErrInDoubt, after which there is no commit; for the committer only
 
 	position LogPosition // in the log; for the committer only
 	view     writerID    // of this data directory; zero: not read yet
 	pending  *pending    // on its way into the log; nil: nothing
 	began    bool        // the store has nothing that a log would lack, so one may begin with it
-	created  bool        // by Open
+}
+
+// rows is what any goroutine may read of a database.
+type rows struct {
+	db       *database
+	path     string
+	key      [keySize]byte
+	weaken   func(uint64) uint64 // for tests with colliding fingerprints; otherwise nil
+	counters atomic.Pointer[Counters]
+	created  bool // by Open
 }
 
 // openTimeout is how long Open waits for the lock of another process.
@@ -122,7 +127,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MapBytes == 0 {
 		o.MapBytes = defaultMapBytes
 	}
-	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
+	s := &Store{rows: rows{path: path}, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
 	if err := s.open(o); err != nil {
 		if s.db != nil {
@@ -169,7 +174,7 @@ func (s *Store) open(o Options) error {
 
 // checkPath returns an error if the locked file is no longer the one at its path: while Open waited
 // for the lock, Compact may have replaced it.
-func (s *Store) checkPath(f *os.File) error {
+func (s *rows) checkPath(f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
 		return err
@@ -193,10 +198,10 @@ func (s *Store) Close() error {
 }
 
 // Created reports whether Open has found no database, or a file of 0 bytes, and made a new one.
-func (s *Store) Created() bool { return s.created }
+func (s *rows) Created() bool { return s.created }
 
 // Path returns the path of the database file.
-func (s *Store) Path() string { return s.path }
+func (s *rows) Path() string { return s.path }
 
 var (
 	metaVersion  = []byte("version")

@@ -69,7 +69,7 @@ type TrapCount struct {
 
 // Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown
 // host.
-func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
+func (s *rows) Traps(host HostID) (counts []TrapCount, err error) {
 	err = s.db.view(func(tx *txn) error {
 		b := tx.bucket(bucketTrap)
 		if b == nil { // the file is of an older version
@@ -146,7 +146,7 @@ type refusal struct {
 	url    weburl.URL
 }
 
-func (w *writer) refuse(reason Trap, u weburl.URL) {
+func (w *hostWork) refuse(reason Trap, u weburl.URL) {
 	w.result.Trapped++
 	if w.result.TrappedBy == nil {
 		w.result.TrappedBy = make(map[Trap]int)
@@ -156,7 +156,7 @@ func (w *writer) refuse(reason Trap, u weburl.URL) {
 }
 
 // putTraps adds the refusals of this commit to the host's record.
-func (w *writer) putTraps(host HostID) error {
+func (w *hostWork) putTraps(host HostID) error {
 	if len(w.refusals) == 0 {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (w *writer) putTraps(host HostID) error {
 
 // trapped returns the trap that a new URL of a host leads into, or NoTrap; then it also counts the
 // URL among the queries of its path. Only the limit of the host applies to seeds.
-func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
+func (w *hostWork) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.effects.limits
 	if limits.hostURLs > 0 && r.urls() >= limits.hostURLs {
 		return TrapHostURLs
@@ -196,7 +196,7 @@ func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 
 // pathKey returns the key of a path in the tally of queries. It is keyed with the secret of the
 // store, so that no site can make two paths count as one.
-func (s *Store) pathKey(o *originRow, path string) uint64 {
+func (s *rows) pathKey(o *originRow, path string) uint64 {
 	var buf [keySize + 4 + weburl.MaxLength]byte
 	b := append(append(buf[:0], s.key[:]...), 'q', 'p')
 	if o.secure {
@@ -209,7 +209,7 @@ func (s *Store) pathKey(o *originRow, path string) uint64 {
 
 // content counts the digest of a page that was fetched for the first time. If enough other pages
 // had the same digest, this commit refuses the links of the page.
-func (w *writer) content(r *hostRow, d *Done, before State) {
+func (w *hostWork) content(r *hostRow, d *Done, before State) {
 	limit := w.effects.limits.sameDigest
 	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {
 		return

@@ -328,7 +328,7 @@ func forgetPriorities(tx *txn, r *hostRow) error {
 		o := &r.origins[k[4]]
 		o.Due, o.Queued = o.Due-1, o.Queued+1
 	}
-	w := writer{transaction: transaction{due: tx.bucket(bucketDue)}}
+	w := hostWork{transaction: transaction{due: tx.bucket(bucketDue)}}
 	w.dueCursor = w.due.cursor()
 	for i := range r.origins {
 		r.origins[i].NextDue = w.firstDue(r.id, uint8(i))

@@ -59,7 +59,7 @@ const walkPage = 500
 // and does not delay a crawl. After every WalkPassed skipped hosts it calls f with no Host, so that
 // f can end the walk. It returns the position to go on from: behind the last URL that f accepted,
 // or that of the URL for which f returned an error. It does not return ErrStop.
-func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*Located) error) (Position, error) {
+func (s *rows) Walk(ctx context.Context, from Position, states States, f func(*Located) error) (Position, error) {
 	at := from
 	for {
 		if err := ctx.Err(); err != nil {
@@ -103,7 +103,7 @@ type walked struct {
 
 // walkPage reads the next URLs of one host that has some in the given states. If host is nil, it
 // has only skipped others or, if next is the given position, there are no more.
-func (s *Store) walkPage(at Position, states States) (page []walked, host *Host, next Position, err error) {
+func (s *rows) walkPage(at Position, states States) (page []walked, host *Host, next Position, err error) {
 	next = at
 	err = s.db.view(func(tx *txn) error {
 		var rd reader
