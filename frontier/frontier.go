@@ -54,7 +54,9 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
 	f.gate.tellStored(s.Name, polite)
-	f.spreadKnown(polite, now)
+	if !polite.ReadyUnpaused(now).After(now) {
+		polite.HoldFor(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+	}
 	f.saveTimes(h, polite, storedWallKind(&state))
 	h.backlog = s.Backlog()
 	f.budgets.counts.count(h, s.URLs() > 0, s.Of(storage.Queued)+s.Of(storage.Retrying) > 0)
@@ -153,13 +155,6 @@ func (s *scheduler) spread(delay time.Duration) time.Duration {
 	}
 	most := min(delay, time.Duration(s.hosts.known-1)*spreadEach)
 	return time.Duration(s.jitter() * float64(most))
-}
-
-// spreadKnown holds a host of the store.
-func (s *scheduler) spreadKnown(polite *politeness.Host, now time.Time) {
-	if !polite.ReadyUnpaused(now).After(now) {
-		polite.HoldFor(now, s.spread(polite.Delay(now)), politeness.ReasonStart)
-	}
 }
 
 // spreadNew holds a discovered host.

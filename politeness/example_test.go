@@ -2,6 +2,7 @@ package politeness_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -41,11 +42,13 @@ func ExampleHost_SetDemands() {
 	host.SetDemands(politeness.Demands{Delay: 90 * time.Second, Line: politeness.Line{Number: 3}})
 	host.Ended(noon, politeness.Result{})
 	fmt.Println(host.Delay(noon), after(host.Ready(noon)))
-	fmt.Println(host.Explain(noon))
+	when, why, _ := strings.Cut(host.Explain(noon).String(), ": ")
+	fmt.Println(when)
+	fmt.Println(why)
 	// Output:
 	// 1m30s 1m30s
-	// not before 2026-11-20 12:01:30.000 UTC, since 2026-11-20 12:00:00.000 UTC: the Crawl-delay of its robots.txt
-	// (line 3); 1m30s between requests
+	// not before 2026-11-20 12:01:30.000 UTC, since 2026-11-20 12:00:00.000 UTC
+	// the Crawl-delay of its robots.txt (line 3); 1m30s between requests
 }
 
 // A host that answers 503 is left alone for as long as its Retry-After says. Without that header a

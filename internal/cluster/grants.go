@@ -21,7 +21,7 @@ type Need struct {
 
 // Need says what the node needs of a shared limit. Until it needs nothing any more, it gets and keeps
 // as many slots as others leave.
-func (n *Node) Need(now Instant, key string, need Need) {
+func (n *grants) Need(now Instant, key string, need Need) {
 	i, found := n.search(key)
 	if !found {
 		if need.Waiting == 0 {
@@ -37,7 +37,7 @@ func (n *Node) Need(now Instant, key string, need Need) {
 
 // Start reports whether a request may start under a shared limit, and counts it if so. [Node.End] ends
 // it. A request also needs what [Node.MayStart] says.
-func (n *Node) Start(now Instant, key string) bool {
+func (n *grants) Start(now Instant, key string) bool {
 	a := n.allowance(key)
 	if a == nil || a.using >= a.slots || !a.isValid(now, &n.o) {
 		return false
@@ -50,13 +50,13 @@ func (n *Node) Start(now Instant, key string) bool {
 
 // MayContinue reports whether a request that [Node.Start] has counted may be made now. It may not if
 // the slots have expired since, and those that came after them are used or their turn has not come.
-func (n *Node) MayContinue(now Instant, key string) bool {
+func (n *grants) MayContinue(now Instant, key string) bool {
 	a := n.allowance(key)
 	return a != nil && a.using <= a.slots && a.isValid(now, &n.o)
 }
 
 // End ends a request that [Node.Start] has counted, also one that was broken off or never made.
-func (n *Node) End(now Instant, key string) {
+func (n *grants) End(now Instant, key string) {
 	if a := n.allowance(key); a != nil && a.using > 0 {
 		a.using--
 		n.tickAllowance(now, a)
@@ -65,7 +65,7 @@ func (n *Node) End(now Instant, key string) {
 
 // Until returns the instant at which requests in flight under a shared limit are broken off, unless
 // grants and heartbeats have extended it.
-func (n *Node) Until(key string) Instant {
+func (n *grants) Until(key string) Instant {
 	if a := n.allowance(key); a != nil {
 		return min(a.until, n.self.until)
 	}
@@ -73,7 +73,7 @@ func (n *Node) Until(key string) Instant {
 }
 
 // GrantRequested takes a request to the granter of a shared limit.
-func (n *Node) GrantRequested(now Instant, r GrantRequest) {
+func (n *grants) GrantRequested(now Instant, r GrantRequest) {
 	if !n.IsGranter(now, r.Key) || !n.isMember(r.User) {
 		return
 	}
@@ -85,7 +85,7 @@ func (n *Node) GrantRequested(now Instant, r GrantRequest) {
 
 // IsGranter reports whether this node grants a shared limit. While the engine of the shard makes its
 // last commit, it does, and while the shard is in quarantine.
-func (n *Node) IsGranter(now Instant, key string) bool {
+func (n *ownership) IsGranter(now Instant, key string) bool {
 	s := GranterOf(key, n.o.Shards)
 	h := n.byShard[s]
 	if h == nil || h.releases || !n.isTrusted(now) {
@@ -95,7 +95,7 @@ func (n *Node) IsGranter(now Instant, key string) bool {
 }
 
 // repeatRequests repeats the requests to the granter of a shard soon: a new one does not know who waits.
-func (n *Node) repeatRequests(now Instant, s Shard) {
+func (n *grants) repeatRequests(now Instant, s Shard) {
 	for _, a := range n.allowances {
 		if GranterOf(a.key, n.o.Shards) == s {
 			a.repeated = min(a.repeated, now.Add(newGranterAfter-n.o.Retry))
@@ -104,7 +104,7 @@ func (n *Node) repeatRequests(now Instant, s Shard) {
 }
 
 // isMember reports whether a membership is the newest one of its node, and not over.
-func (n *Node) isMember(m Member) bool {
+func (n *ownership) isMember(m Member) bool {
 	i, known := n.members.byName[m.Node]
 	if !known {
 		return false
@@ -114,16 +114,16 @@ func (n *Node) isMember(m Member) bool {
 }
 
 // isOver reports whether a membership is known to have ended.
-func (n *Node) isOver(m Member) bool {
+func (n *ownership) isOver(m Member) bool {
 	i, known := n.members.byName[m.Node]
 	return known && n.members.all[i].isOver(m.Born)
 }
 
 // Member returns the membership of this node. Its Born is 0 if there is none.
-func (n *Node) Member() Member { return Member{n.o.Node, n.self.born} }
+func (n *ownership) Member() Member { return Member{n.o.Node, n.self.born} }
 
 // Granted takes a grant. Grants for an earlier membership or an older request have no effect.
-func (n *Node) Granted(now Instant, g Grant) {
+func (n *grants) Granted(now Instant, g Grant) {
 	if a := n.allowance(g.Key); a != nil && n.self.born != 0 && g.User == n.Member() {
 		a.apply(now, &n.o, g)
 		n.tickAllowance(now, a)
@@ -131,14 +131,14 @@ func (n *Node) Granted(now Instant, g Grant) {
 }
 
 // search returns where the allowance of a limit is, or would be.
-func (n *Node) search(key string) (int, bool) {
+func (n *grants) search(key string) (int, bool) {
 	return slices.BinarySearchFunc(n.allowances, key, func(a *allowance, key string) int {
 		return strings.Compare(a.key, key)
 	})
 }
 
 // allowance returns what the node has of a limit, or nil.
-func (n *Node) allowance(key string) *allowance {
+func (n *grants) allowance(key string) *allowance {
 	if i, found := n.search(key); found {
 		return n.allowances[i]
 	}
@@ -146,7 +146,7 @@ func (n *Node) allowance(key string) *allowance {
 }
 
 // tickAllowance sends what the granter needs to hear now. Without trust, slots are of no use.
-func (n *Node) tickAllowance(now Instant, a *allowance) {
+func (n *grants) tickAllowance(now Instant, a *allowance) {
 	a.expire(now)
 	if n.isTrusted(now) && a.isDue(now, &n.o) {
 		n.out = append(n.out, SendGrantRequest{a.request(now, &n.o, n.Member(), n.id())})
@@ -154,7 +154,7 @@ func (n *Node) tickAllowance(now Instant, a *allowance) {
 }
 
 // tickGrants keeps the allowances alive, and forgets those without a use.
-func (n *Node) tickGrants(now Instant) {
+func (n *grants) tickGrants(now Instant) {
 	for _, a := range n.allowances {
 		n.tickAllowance(now, a)
 	}
@@ -162,7 +162,7 @@ func (n *Node) tickGrants(now Instant) {
 }
 
 // tickGranter lets the granter of a shard forget limits.
-func (n *Node) tickGranter(now Instant, h *holding, g *granter) {
+func (n *grants) tickGranter(now Instant, h *holding, g *granter) {
 	if now >= h.nextSweep {
 		h.nextSweep = now.Add(sweepEvery)
 		g.sweep(now)
@@ -170,7 +170,7 @@ func (n *Node) tickGranter(now Instant, h *holding, g *granter) {
 }
 
 // dropSlots gives up all slots: the membership that has them is over, and so are its requests.
-func (n *Node) dropSlots() {
+func (n *grants) dropSlots() {
 	for _, a := range n.allowances {
 		a.slots, a.number = 0, 0
 	}

@@ -37,10 +37,10 @@ const maxBeats = 16
 
 // Trust returns the instant until which the node may make requests at all. Requests in flight are
 // broken off then, unless heartbeats have extended it.
-func (n *Node) Trust() Instant { return n.self.until }
+func (n *ownership) Trust() Instant { return n.self.until }
 
 // isTrusted reports whether requests in flight may go on.
-func (n *Node) isTrusted(now Instant) bool { return n.self.born != 0 && now < n.self.until }
+func (n *ownership) isTrusted(now Instant) bool { return n.self.born != 0 && now < n.self.until }
 
 // heartbeat writes the own register if it is time to. If the node is no member, the message begins
 // a membership, once the register is free for it.

@@ -9,19 +9,29 @@ import "time"
 // The instants that a Node is told need not be in order, but no answer may be reported with an
 // instant before its arrival.
 type Node struct {
-	o          Options
-	self       membership
-	own        int32 // the record of this node
-	members    members
-	epochs     []epochView
-	held       []*holding
-	byShard    map[Shard]*holding
+	grants
+	nextPass Instant
+}
+
+// ownership is who is a member, and which shards each of them owns.
+type ownership struct {
+	o       Options
+	self    membership
+	own     int32 // the record of this node
+	members members
+	epochs  []epochView
+	held    []*holding
+	byShard map[Shard]*holding
+	claims  int  // claims in flight
+	dirty   bool // all shards are reviewed at the next pass
+	lastID  uint64
+	out     []Action
+}
+
+// grants are what limits over all nodes permit, on the side that grants and on the one that uses it.
+type grants struct {
+	ownership
 	allowances []*allowance // in the order of their keys
-	claims     int          // claims in flight
-	dirty      bool         // all shards are reviewed at the next pass
-	nextPass   Instant
-	lastID     uint64
-	out        []Action
 }
 
 // passEvery is the shortest time between two walks over all shards.
@@ -37,7 +47,8 @@ func NewNode(now Instant, o Options) (*Node, error) {
 }
 
 func newNode(now Instant, o Options) *Node {
-	n := &Node{o: o, epochs: make([]epochView, o.Shards), byShard: make(map[Shard]*holding)}
+	n := new(Node)
+	n.o, n.epochs, n.byShard = o, make([]epochView, o.Shards), make(map[Shard]*holding)
 	n.members = members{byName: make(map[string]int32), heard: now}
 	n.own = n.members.find(o.Node, now)
 	n.self.weight = o.Weight
@@ -52,7 +63,7 @@ func (n *Node) Actions() []Action {
 	return out
 }
 
-func (n *Node) id() uint64 {
+func (n *ownership) id() uint64 {
 	n.lastID++
 	return n.lastID
 }
@@ -162,7 +173,7 @@ func (n *Node) KeyAnswer(now Instant, node string, id uint64, seq Sequence, writ
 
 // sealMember seals the register of a member that has been silent for a TTL, on condition that its
 // last message is the one after which it was silent.
-func (n *Node) sealMember(now Instant, r *record) {
+func (n *ownership) sealMember(now Instant, r *record) {
 	if r.seal.sent != 0 && now.Sub(r.seal.sent) < n.o.Retry {
 		return
 	}

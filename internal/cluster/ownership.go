@@ -45,7 +45,7 @@ const (
 )
 
 // hold returns the holding of a shard, and makes one if there is none.
-func (n *Node) hold(s Shard) *holding {
+func (n *ownership) hold(s Shard) *holding {
 	h := n.byShard[s]
 	if h == nil {
 		h = &holding{shard: s}
@@ -56,7 +56,7 @@ func (n *Node) hold(s Shard) *holding {
 }
 
 // drop forgets a holding.
-func (n *Node) drop(h *holding) {
+func (n *ownership) drop(h *holding) {
 	delete(n.byShard, h.shard)
 	n.epochs[h.shard].isHeld = false
 	i := slices.Index(n.held, h)
@@ -64,18 +64,18 @@ func (n *Node) drop(h *holding) {
 }
 
 // wants reports whether the shard should belong to this node.
-func (n *Node) wants(s Shard) bool {
+func (n *ownership) wants(s Shard) bool {
 	return n.self.weight > 0 && n.members.isBest(candidate{n.members.all[n.own].hash, n.self.weight}, s)
 }
 
 // isMine reports whether the newest epoch belongs to the current membership of this node.
-func (n *Node) isMine(v *epochView) bool {
+func (n *ownership) isMine(v *epochView) bool {
 	return !v.isFree() && v.owner == n.own && v.born == n.self.born
 }
 
 // review does for a shard what its epoch, its engine and the members demand. It is called after
 // each change of one of them.
-func (n *Node) review(now Instant, s Shard) {
+func (n *ownership) review(now Instant, s Shard) {
 	if n.self.born == 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (n *Node) review(now Instant, s Shard) {
 
 // mayClaim reports whether the owner of a shard has given it up, or can make no request any more. A
 // claim for an epoch of this node itself replaces one whose engine has ended.
-func (n *Node) mayClaim(now Instant, v *epochView) bool {
+func (n *ownership) mayClaim(now Instant, v *epochView) bool {
 	if !n.isTrusted(now) {
 		return false
 	}
@@ -129,7 +129,7 @@ func (n *Node) mayClaim(now Instant, v *epochView) bool {
 }
 
 // claim writes an epoch. If too many claims are in flight, a later pass does it.
-func (n *Node) claim(now Instant, s Shard) {
+func (n *ownership) claim(now Instant, s Shard) {
 	if n.claims >= n.o.Claims {
 		n.dirty = true
 		return
@@ -138,7 +138,7 @@ func (n *Node) claim(now Instant, s Shard) {
 }
 
 // writeEpoch claims or releases a shard, on condition that its epoch is the one that was seen.
-func (n *Node) writeEpoch(now Instant, h *holding, release bool) {
+func (n *ownership) writeEpoch(now Instant, h *holding, release bool) {
 	n.countClaim(h, -1)
 	h.write = write{n.id(), n.epochs[h.shard].seq, now}
 	h.written = Epoch{Owner: n.Member(), Released: release}
@@ -154,20 +154,20 @@ func (n *Node) writeEpoch(now Instant, h *holding, release bool) {
 }
 
 // countClaim counts the claims in flight.
-func (n *Node) countClaim(h *holding, by int) {
+func (n *ownership) countClaim(h *holding, by int) {
 	if h.write.id != 0 && !h.written.Released {
 		n.claims += by
 	}
 }
 
 // settle ends the wait for the answer to a write.
-func (n *Node) settle(h *holding) {
+func (n *ownership) settle(h *holding) {
 	n.countClaim(h, -1)
 	h.write = write{}
 }
 
 // open starts the engine of a shard whose newest epoch is this node's.
-func (n *Node) open(now Instant, h *holding) {
+func (n *ownership) open(now Instant, h *holding) {
 	h.engine, h.opened, h.began = running, n.epochs[h.shard].seq, now
 	v := &n.epochs[h.shard]
 	h.granter, v.granter = v.granter, nil
@@ -175,7 +175,7 @@ func (n *Node) open(now Instant, h *holding) {
 }
 
 // stop ends the engine of a shard. A breaking engine does not become a draining one.
-func (n *Node) stop(h *holding, how engine) {
+func (n *ownership) stop(h *holding, how engine) {
 	if h.engine == stopped || h.engine >= how {
 		return
 	}
@@ -195,7 +195,7 @@ func (n *Node) EngineStopped(now Instant, s Shard) {
 
 // LogRefused reports that the log of a shard has refused a message that was fenced by an epoch. The
 // shard is lost, whatever the reason was.
-func (n *Node) LogRefused(now Instant, s Shard, epoch Sequence) {
+func (n *ownership) LogRefused(now Instant, s Shard, epoch Sequence) {
 	h := n.byShard[s]
 	if h == nil || h.opened != epoch || h.engine == stopped {
 		return
@@ -234,7 +234,7 @@ func (n *Node) EpochSeen(now Instant, s Shard, seq Sequence, e Epoch) {
 
 // inherited returns the granter of a shard that this node has claimed with the message after the newest
 // one that it has seen: the condition of all its writes was that one or an earlier one.
-func (n *Node) inherited(now Instant, s Shard) *granter {
+func (n *ownership) inherited(now Instant, s Shard) *granter {
 	v := &n.epochs[s]
 	ready := now.Add(n.o.TTL)
 	switch g := n.granterOf(s); {
@@ -252,7 +252,7 @@ func (n *Node) inherited(now Instant, s Shard) *granter {
 }
 
 // granterOf returns the granter of the newest epoch of a shard, if this node has it. It may have ended.
-func (n *Node) granterOf(s Shard) *granter {
+func (n *ownership) granterOf(s Shard) *granter {
 	v := &n.epochs[s]
 	if h := n.byShard[s]; h != nil && h.opened == v.seq && v.seq != 0 {
 		return h.granter
@@ -291,14 +291,14 @@ func (n *Node) tickHolding(now Instant, h *holding) {
 
 // MayStart reports whether a request to a host of a shard may start. The shell checks it before it
 // connects, and again before it writes the request.
-func (n *Node) MayStart(now Instant, s Shard) bool {
+func (n *ownership) MayStart(now Instant, s Shard) bool {
 	h := n.byShard[s]
 	return h != nil && h.engine == running && n.isTrusted(now) && n.self.until.Sub(now) >= n.o.LastStart
 }
 
 // Owner returns the node that owns a shard, and its epoch, as far as this node knows. The name is
 // empty if nobody does.
-func (n *Node) Owner(s Shard) (node string, epoch Sequence) {
+func (n *ownership) Owner(s Shard) (node string, epoch Sequence) {
 	if v := &n.epochs[s]; !v.isFree() {
 		return n.members.all[v.owner].name, v.seq
 	}

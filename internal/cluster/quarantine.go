@@ -45,12 +45,12 @@ func (n *Node) RetryFaults(now Instant) {
 }
 
 // isQuarantined reports whether a shard of this node is in quarantine.
-func (n *Node) isQuarantined(s Shard) bool {
+func (n *ownership) isQuarantined(s Shard) bool {
 	v := &n.epochs[s]
 	return v.fault != nil && n.isMine(v) && v.granter != nil
 }
 
 // isPaused reports whether a shard is in quarantine and its engine is not to be opened yet.
-func (n *Node) isPaused(now Instant, v *epochView) bool {
+func (n *ownership) isPaused(now Instant, v *epochView) bool {
 	return v.fault != nil && now < v.seen.Add(n.o.pause(v.fault.Times))
 }

@@ -52,7 +52,7 @@ func (e EngineStatus) String() string {
 }
 
 // Born returns the sequence of the node's membership, or 0.
-func (n *Node) Born() Sequence { return n.self.born }
+func (n *ownership) Born() Sequence { return n.self.born }
 
 // Status returns what the node knows. Members are in the order of their names.
 func (n *Node) Status() Status {
@@ -85,7 +85,7 @@ type Turn struct {
 }
 
 // Turn returns what the node has of a shared limit.
-func (n *Node) Turn(now Instant, key string) Turn {
+func (n *grants) Turn(now Instant, key string) Turn {
 	a := n.allowance(key)
 	if a == nil || a.until.Sub(max(now, a.notBefore)) < n.o.LastStart {
 		return Turn{}

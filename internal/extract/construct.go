@@ -47,7 +47,7 @@ func (b *builder) startTag(selfClosing bool) {
 
 // sink takes a start tag in a template that was opened beyond the bound. It ignores the content of
 // that template.
-func (b *builder) sink() {
+func (b *openElements) sink() {
 	switch b.token.atom() {
 	case atom.Template:
 		b.sunk++
@@ -57,7 +57,7 @@ func (b *builder) sink() {
 }
 
 // insertAndOpen inserts the element of the current tag and, unless it is void, opens it.
-func (b *builder) insertAndOpen() {
+func (b *openElements) insertAndOpen() {
 	b.insert()
 	if b.token.traits&void == 0 {
 		b.push()
@@ -132,7 +132,7 @@ func (b *builder) openFrameset() bool {
 }
 
 // merge gives an element those attributes of the current tag that it lacks.
-func (b *builder) merge(n *html.Node) {
+func (b *openElements) merge(n *html.Node) {
 	for _, attr := range b.readAttributes() {
 		has := slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == attr.Key })
 		if !has && len(n.Attr) < maxKeys {
@@ -201,7 +201,7 @@ func (b *builder) makeRoom() bool {
 }
 
 // closeTable closes the innermost table, unless a cell or a caption of it is open: a table is in these only.
-func (b *builder) closeTable() {
+func (b *openElements) closeTable() {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
 		switch e := &b.open[i]; {
@@ -215,14 +215,14 @@ func (b *builder) closeTable() {
 }
 
 // closeParagraph closes an open p.
-func (b *builder) closeParagraph() {
+func (b *openElements) closeParagraph() {
 	if b.paragraphs > 0 {
 		b.close(uint32(atom.P), scope|noButton)
 	}
 }
 
 // closeItem closes the open item of a list, and the paragraph in it, before another item.
-func (b *builder) closeItem(one, other atom.Atom) {
+func (b *openElements) closeItem(one, other atom.Atom) {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
 		e := &b.open[i]
@@ -239,7 +239,7 @@ func (b *builder) closeItem(one, other atom.Atom) {
 
 // closeImplied closes the elements whose end tags may be left out, down to one with a name. It
 // reports whether they are in an element that has them.
-func (b *builder) closeImplied(within, keep atom.Atom) bool {
+func (b *openElements) closeImplied(within, keep atom.Atom) bool {
 	if b.find(uint32(within), scope) < 0 {
 		return false
 	}
@@ -254,7 +254,7 @@ func (b *builder) closeImplied(within, keep atom.Atom) bool {
 // closeFormatting closes a formatting element with its content. If other than formatting elements
 // are open in it, these stay open, with the elements between them (HTML, section 13.2.6.4.7,
 // "adoption agency algorithm", without its copies).
-func (b *builder) closeFormatting(id uint32) {
+func (b *openElements) closeFormatting(id uint32) {
 	i := b.find(id, scope)
 	if i < 0 {
 		return
@@ -394,7 +394,7 @@ func (b *builder) end(id uint32, a atom.Atom, t traits) {
 }
 
 // endHeading closes the innermost heading of any level.
-func (b *builder) endHeading() {
+func (b *openElements) endHeading() {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
 		if e := &b.open[i]; e.traits&heading != 0 {
@@ -407,7 +407,7 @@ func (b *builder) endHeading() {
 }
 
 // endTemplate closes the innermost template with its content.
-func (b *builder) endTemplate() {
+func (b *openElements) endTemplate() {
 	if b.templates == 0 {
 		return
 	}

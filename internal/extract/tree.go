@@ -25,23 +25,28 @@ const (
 // builder makes the tree of a document from its tokens. Each token costs a bounded number of steps.
 // The tree of a well-formed document is that of a browser; docs/EXTRACTION.md has the differences.
 type builder struct {
+	openElements
+	root      *html.Node
+	document  *html.Node // the html element
+	head      *html.Node
+	body      element // not in the tree before it begins
+	mode      mode
+	afterHead bool // the head was closed
+	noContent bool // a frameset may still come
+	inForm    bool // a form began whose end tag has not come
+}
+
+// openElements are the elements that have begun and not ended, and how nodes are added to them.
+type openElements struct {
 	*Tokenizer
 	o    Options
 	full bool // all elements, attributes and texts; else those that links and directives need
 
-	root       *html.Node
-	document   *html.Node // the html element
-	head       *html.Node
-	body       element   // not in the tree before it begins
 	open       []element // the first is html
-	mode       mode
-	afterHead  bool // the head was closed
-	noContent  bool // a frameset may still come
-	inForm     bool // a form began whose end tag has not come
-	paragraphs int  // open p
-	templates  int  // open templates
-	inert      int  // templates whose content is not part of the document
-	sunk       int  // templates that were opened beyond maxOpen
+	paragraphs int       // open p
+	templates  int       // open templates
+	inert      int       // templates whose content is not part of the document
+	sunk       int       // templates that were opened beyond maxOpen
 
 	token  element          // the current tag
 	tag    []byte           // its name
@@ -118,7 +123,7 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := &builder{Tokenizer: newTextTokenizer(text, !full), o: o, full: full, noContent: true}
+	b := &builder{openElements: openElements{Tokenizer: newTextTokenizer(text, !full), o: o, full: full}, noContent: true}
 	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)
@@ -169,10 +174,10 @@ func (b *builder) finish() {
 	b.openBody()
 }
 
-func (b *builder) top() *element { return &b.open[len(b.open)-1] }
+func (b *openElements) top() *element { return &b.open[len(b.open)-1] }
 
 // newElement makes html, head or body, without attributes. Its node is not in the tree.
-func (b *builder) newElement(a atom.Atom) element {
+func (b *openElements) newElement(a atom.Atom) element {
 	n := b.newNode()
 	n.Type, n.DataAtom, n.Data = html.ElementNode, a, a.String()
 	return element{id: uint32(a), traits: traitsOf(a), node: n, depth: 2}
@@ -180,7 +185,7 @@ func (b *builder) newElement(a atom.Atom) element {
 
 // insert puts the element of the current tag into the tree, below the open element, if it is needed
 // there. It sets where the content of the element goes.
-func (b *builder) insert() {
+func (b *openElements) insert() {
 	b.flush()
 	parent := b.top().node
 	b.token.node, b.token.depth = parent, b.top().depth
@@ -209,12 +214,12 @@ func (b *builder) insert() {
 }
 
 // needs reports whether an element has data for a crawler.
-func (b *builder) needs(a atom.Atom) bool {
+func (b *openElements) needs(a atom.Atom) bool {
 	return (b.token.ns == inHTML || a == atom.A) && isWanted(a, &b.o)
 }
 
 // newNode takes a node from the slab.
-func (b *builder) newNode() *html.Node {
+func (b *openElements) newNode() *html.Node {
 	if len(b.nodes) == 0 {
 		b.nodes = make([]html.Node, b.slab())
 	}
@@ -225,11 +230,11 @@ func (b *builder) newNode() *html.Node {
 }
 
 // slab returns how many nodes or attributes are allocated together: more for a larger tree.
-func (b *builder) slab() int { return min(max(16, b.size/3), slabSize) }
+func (b *openElements) slab() int { return min(max(16, b.size/3), slabSize) }
 
 // push opens the element of the current tag. Beyond the bound it is not opened, so its content is
 // next to it; but an element of raw text is opened, because nothing can be nested in it.
-func (b *builder) push() {
+func (b *openElements) push() {
 	if max(len(b.open), b.token.depth) >= maxOpen && b.token.traits&rawText == 0 {
 		b.flat = true
 		if b.token.inert {
@@ -250,7 +255,7 @@ func (b *builder) push() {
 }
 
 // popTo closes the elements from index n on.
-func (b *builder) popTo(n int) {
+func (b *openElements) popTo(n int) {
 	b.flush()
 	for i := len(b.open) - 1; i >= n; i-- {
 		b.forget(&b.open[i])
@@ -258,17 +263,17 @@ func (b *builder) popTo(n int) {
 	b.open = b.open[:n]
 }
 
-func (b *builder) pop() { b.popTo(len(b.open) - 1) }
+func (b *openElements) pop() { b.popTo(len(b.open) - 1) }
 
 // remove closes an element and leaves those within it open.
-func (b *builder) remove(i int) {
+func (b *openElements) remove(i int) {
 	b.steps += len(b.open) - i
 	b.forget(&b.open[i])
 	b.open = slices.Delete(b.open, i, i+1)
 }
 
 // forget counts an element that is no longer open.
-func (b *builder) forget(e *element) {
+func (b *openElements) forget(e *element) {
 	if e.is(atom.P) {
 		b.paragraphs--
 	}
@@ -282,7 +287,7 @@ func (b *builder) forget(e *element) {
 
 // find returns the index of the innermost open element with a name, or -1. It does not search
 // beyond an element with one of the traits.
-func (b *builder) find(id uint32, ends traits) int {
+func (b *openElements) find(id uint32, ends traits) int {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 0); i-- {
 		b.steps++
 		switch e := &b.open[i]; {
@@ -296,7 +301,7 @@ func (b *builder) find(id uint32, ends traits) int {
 }
 
 // close closes the innermost open element with a name, and its content, if there is one.
-func (b *builder) close(id uint32, ends traits) bool {
+func (b *openElements) close(id uint32, ends traits) bool {
 	i := b.find(id, ends)
 	if i > 0 {
 		b.popTo(i)
@@ -305,7 +310,7 @@ func (b *builder) close(id uint32, ends traits) bool {
 }
 
 // wantsText reports whether a text that comes now is part of the tree.
-func (b *builder) wantsText() bool { return b.full || b.top().is(atom.Title) }
+func (b *openElements) wantsText() bool { return b.full || b.top().is(atom.Title) }
 
 // ignoresText reports whether a text that comes now is of no use, whatever it is.
 func (b *builder) ignoresText() bool {
@@ -329,7 +334,7 @@ func (b *builder) addText() {
 }
 
 // flush adds the pending text to the open element.
-func (b *builder) flush() {
+func (b *openElements) flush() {
 	if len(b.text) == 0 {
 		return
 	}
@@ -355,7 +360,7 @@ func (b *builder) flush() {
 
 // readAttributes returns the attributes of the current tag: all, or those with data for a crawler.
 // Their values are parts of one string.
-func (b *builder) readAttributes() []html.Attribute {
+func (b *openElements) readAttributes() []html.Attribute {
 	if !b.unread {
 		return b.attrs
 	}

@@ -362,7 +362,7 @@ func errorCounts(h *storage.Host) map[string]uint32 {
 	return m
 }
 
-func (v *View) traps(id storage.HostID) ([]Trap, error) {
+func (v *records) traps(id storage.HostID) ([]Trap, error) {
 	counts, err := v.store.Traps(id)
 	if err != nil {
 		return nil, err

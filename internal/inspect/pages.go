@@ -98,7 +98,7 @@ func (v *View) byName(ctx context.Context, t *Table, q HostQuery) (HostPage, err
 
 // HostNames returns at most limit names of hosts that begin with a prefix. It inspects a bounded
 // number of names.
-func (v *View) HostNames(_ context.Context, begin string, most int) (names []string, err error) {
+func (v *records) HostNames(_ context.Context, begin string, most int) (names []string, err error) {
 	seen := 0
 	err = v.store.Names("", "", func(name string, _ storage.HostID) error {
 		if seen == maxNames || len(names) == most {
@@ -120,7 +120,7 @@ type URLPage struct {
 }
 
 // URLPage is [View.URLs] with the URLs in memory.
-func (v *View) URLPage(ctx context.Context, q URLQuery) (URLPage, error) {
+func (v *records) URLPage(ctx context.Context, q URLQuery) (URLPage, error) {
 	page := URLPage{URLs: make([]URL, 0, min(q.Limit, 1000))}
 	next, err := v.URLs(ctx, q, func(u *URL) error {
 		page.URLs = append(page.URLs, *u)

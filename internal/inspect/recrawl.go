@@ -82,7 +82,7 @@ var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 // inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
 // lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
 // number of hosts and pages. It returns ErrQuery if the settings recrawl no page.
-func (v *View) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
+func (v *records) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
 	if v.o.Recrawl == nil {
 		return RecrawlPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
 			"recrawl.policy is never", ErrQuery)
@@ -120,7 +120,7 @@ func (v *View) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) 
 }
 
 // plan returns the crawl's plan as last committed.
-func (v *View) plan() (*recrawl.Plan, error) {
+func (v *records) plan() (*recrawl.Plan, error) {
 	plan, err := recrawl.New(*v.o.Recrawl)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func known(n float64) *float64 {
 }
 
 // recrawlHosts finds the hosts with the most recrawls and those with the next ones.
-func (v *View) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
+func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
 	err error) {
 	byPages := func(a, b storage.Host) int {
 		return cmp.Or(cmp.Compare(b.Backlog().Recrawls, a.Backlog().Recrawls), cmp.Compare(a.ID, b.ID))
@@ -176,7 +176,7 @@ func (v *View) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (larg
 }
 
 // someHosts calls f for all hosts, or for evenly spread stretches of them.
-func (v *View) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
+func (v *records) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
 	inspect := func(h *storage.Host) error {
 		r.Inspected++
 		return f(h)
@@ -210,7 +210,7 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 }
 
 // sample inspects some pages of a host, evenly spread.
-func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
+func (v *records) sample(h *storage.Host) (HostRecrawls, error) {
 	b := h.Backlog()
 	r := HostRecrawls{Host: h.Name, Pages: int(b.Recrawls), Next: time.Unix(int64(b.NextRecrawl), 0).UTC()}
 	fresh, weights, visits := 0.0, 0.0, 0.0
@@ -245,7 +245,7 @@ func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
 }
 
 // nextOf finds the next recrawls of some hosts.
-func (v *View) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
+func (v *records) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for origin := range h.Queues {

@@ -39,7 +39,7 @@ type policy struct {
 
 // policy reads the robots record of an origin. A record that cannot be read counts as never
 // fetched, as it does for the crawl.
-func (v *View) policy(o weburl.Origin) (policy, error) {
+func (v *records) policy(o weburl.Origin) (policy, error) {
 	var p policy
 	encoded, err := v.store.Policy(o)
 	if err != nil {
@@ -115,7 +115,7 @@ type EarlierRobots struct {
 
 // RobotsText returns the stored robots.txt of an origin. A robots.txt that was never fetched has no
 // text.
-func (v *View) RobotsText(o weburl.Origin) (RobotsText, error) {
+func (v *records) RobotsText(o weburl.Origin) (RobotsText, error) {
 	p, err := v.policy(o)
 	if err != nil {
 		return RobotsText{}, err
@@ -128,7 +128,7 @@ func (v *View) RobotsText(o weburl.Origin) (RobotsText, error) {
 
 // earlierRobots returns the versions that were in force before. If they cannot be read there are
 // none, as for the crawl.
-func (v *View) earlierRobots(o weburl.Origin) ([]EarlierRobots, error) {
+func (v *records) earlierRobots(o weburl.Origin) ([]EarlierRobots, error) {
 	list := []EarlierRobots{}
 	encoded, err := v.store.RobotsHistory(o)
 	if err != nil {
@@ -165,7 +165,7 @@ type Checked struct {
 }
 
 // CheckRobots returns the verdicts of robots.txt about URLs, which may have several origins.
-func (v *View) CheckRobots(urls []weburl.URL) ([]Checked, error) {
+func (v *records) CheckRobots(urls []weburl.URL) ([]Checked, error) {
 	policies := make(map[weburl.Origin]policy)
 	list := make([]Checked, 0, len(urls))
 	for _, u := range urls {

@@ -192,7 +192,7 @@ func (v *View) strangersHost(ctx context.Context, name string, s *URLStory) erro
 }
 
 // chain follows the pages on which a URL was found.
-func (v *View) chain(from *storage.Entry) (steps []Step, err error) {
+func (v *records) chain(from *storage.Entry) (steps []Step, err error) {
 	host, ordinal := from.ViaHost, from.ViaOrdinal
 	for len(steps) < maxSteps && host != storage.NoHost {
 		u, err := v.store.URL(host, ordinal)

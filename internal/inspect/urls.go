@@ -45,7 +45,7 @@ var ErrUnknown = errors.New("not in the database")
 // URLs calls each for the URLs that match a query, host by host in the order of discovery. It
 // returns the position to continue from if the limit ended it, and nil if there are no more. The
 // URL is valid only during the call.
-func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*storage.Position, error) {
+func (v *records) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*storage.Position, error) {
 	only := storage.NoHost
 	if q.Host != "" {
 		h, err := v.host(q.Host)
@@ -76,13 +76,13 @@ func CanonicalHost(name string) string {
 
 // KnowsHost returns nil if a host is in the store, by a name that a person wrote; otherwise
 // ErrUnknown.
-func (v *View) KnowsHost(name string) error {
+func (v *records) KnowsHost(name string) error {
 	_, err := v.host(name)
 	return err
 }
 
 // host returns a host by a name that a person wrote.
-func (v *View) host(name string) (storage.Host, error) {
+func (v *records) host(name string) (storage.Host, error) {
 	h, err := v.store.HostByName(CanonicalHost(name))
 	if errors.Is(err, storage.ErrNotFound) {
 		return h, fmt.Errorf("host %s: %w", name, ErrUnknown)
@@ -92,7 +92,7 @@ func (v *View) host(name string) (storage.Host, error) {
 
 // walk is one query under way.
 type walk struct {
-	view  *View
+	view  *records
 	query URLQuery
 	only  storage.HostID
 	each  func(*URL) error

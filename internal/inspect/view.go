@@ -73,17 +73,20 @@ type Options struct {
 const LivePage = 500
 
 // View inspects a store. It may be used by any number of goroutines.
-type View struct {
+type View struct{ records }
+
+// records are what a view reads of the store: robots.txt files, lists of URLs, and the plan of recrawls.
+type records struct {
 	store    Store
 	o        Options
 	maxHosts int // hosts that RecrawlPlan inspects
 }
 
 // New returns a view of a store.
-func New(s Store, o Options) *View { return &View{store: s, o: o, maxHosts: maxInspected} }
+func New(s Store, o Options) *View { return &View{records{store: s, o: o, maxHosts: maxInspected}} }
 
 // live returns what the running crawl knows of a host; nil if it does not know it.
-func (v *View) live(ctx context.Context, id storage.HostID) (*frontier.View, error) {
+func (v *records) live(ctx context.Context, id storage.HostID) (*frontier.View, error) {
 	if v.o.Live == nil {
 		return nil, nil
 	}

@@ -143,7 +143,7 @@ func (g *grants) receive(ctx context.Context) {
 }
 
 // shards returns the shards that the node has.
-func (n *Node) shards() map[cluster.Shard]struct{} {
+func (n *shell) shards() map[cluster.Shard]struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	mine := make(map[cluster.Shard]struct{}, len(n.holdings))
@@ -169,7 +169,7 @@ func (n *Node) takeGrants(parts []any) {
 
 // granted takes a grant. What is in flight under slots that have expired is broken off first: it must not
 // go on under the new ones. n.mu is held.
-func (n *Node) granted(now cluster.Instant, g cluster.Grant) {
+func (n *shell) granted(now cluster.Instant, g cluster.Grant) {
 	if n.machine.Until(g.Key) <= now {
 		n.breakOffUnder(g.Key)
 	}
@@ -178,7 +178,7 @@ func (n *Node) granted(now cluster.Instant, g cluster.Grant) {
 }
 
 // breakOffUnder breaks off the requests under a shared limit. n.mu is held.
-func (n *Node) breakOffUnder(key string) {
+func (n *shell) breakOffUnder(key string) {
 	for _, h := range n.holdings {
 		for r := range h.requests {
 			if slices.Contains(r.keys, key) {

@@ -20,7 +20,7 @@ type Replica struct {
 
 // Replicas gets the state of the copies from the servers. A copy that stays behind while the others go
 // on needs an operator: nats-server may have given it up.
-func (n *Node) Replicas(ctx context.Context) (list []Replica, err error) {
+func (n *shell) Replicas(ctx context.Context) (list []Replica, err error) {
 	info, err := n.reg.stream.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get the state of the copies of stream %s: %w", n.reg.names.Stream(), err)
@@ -69,7 +69,7 @@ func (n *Node) watchReplicas(ctx context.Context) {
 
 // reportBehind reports the copies that are behind and were so before. It returns those that are
 // behind.
-func (n *Node) reportBehind(list []Replica, before map[string]bool) (behind map[string]bool) {
+func (n *shell) reportBehind(list []Replica, before map[string]bool) (behind map[string]bool) {
 	behind = make(map[string]bool)
 	for _, r := range list {
 		if r.Current && !r.Offline {

@@ -10,7 +10,7 @@ import (
 // TestBehind: a copy that is behind once is nothing, and one that stays behind is reported.
 func TestBehind(t *testing.T) {
 	var text bytes.Buffer
-	n := &Node{log: slog.New(slog.NewTextHandler(&text, nil))}
+	n := &shell{log: slog.New(slog.NewTextHandler(&text, nil))}
 	good := Replica{Server: "one", Leader: true, Current: true}
 	var before map[string]bool
 	for i, late := range [][]Replica{{{Server: "two"}}, nil, {{Server: "two", Lag: 7}}} {

@@ -26,29 +26,36 @@ var ErrInUse = errors.New("another process that runs uses it")
 
 // Node is a process in a cluster. Its methods may be called concurrently.
 type Node struct {
-	o      Options
-	log    *slog.Logger
-	reg    *registers
+	shell
 	writes *writes
 	grants *grants
 	state  *stateFile
-	trust  *Trust
 
 	wake    chan struct{} // for the loop: there are actions
 	alarm   chan struct{} // for the guard: trust or a holding has ended
 	leaving atomic.Bool   // Leave was called
 
-	mu       sync.Mutex // guards what follows; nothing blocks under it
-	machine  *cluster.Node
-	actions  []cluster.Action // to be carried out by the loop
-	holdings map[cluster.Shard]*Holding
-	closed   bool // nothing happens any more
-	names    map[string]struct{}
-	watch    watchState
-	notes    []note
+	// Guarded by mu.
+	closed bool // nothing happens any more
+	names  map[string]struct{}
+	watch  watchState
+	notes  []note
 
 	drained   bool // until Undrain
 	suspended bool // until Resume
+}
+
+// shell is what a node keeps around its state machine.
+type shell struct {
+	o     Options
+	log   *slog.Logger
+	reg   *registers
+	trust *Trust
+
+	mu       sync.Mutex // guards what follows, here and in Node; nothing blocks under it
+	machine  *cluster.Node
+	actions  []cluster.Action // to be carried out by the loop
+	holdings map[cluster.Shard]*Holding
 }
 
 // watchState is how far what the node follows is behind what it has written itself.
@@ -73,9 +80,12 @@ func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options)
 	var process [8]byte
 	_, _ = rand.Read(process[:]) // it never fails
 	o.Cluster.Process = binary.BigEndian.Uint64(process[:])
-	n := &Node{o: o, log: o.Log, trust: &Trust{uptime: o.Uptime},
-		wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
-		holdings: make(map[cluster.Shard]*Holding), names: make(map[string]struct{})}
+	n := &Node{
+		shell: shell{
+			o: o, log: o.Log, trust: &Trust{uptime: o.Uptime}, holdings: make(map[cluster.Shard]*Holding),
+		},
+		wake: make(chan struct{}, 1), alarm: make(chan struct{}, 1), names: make(map[string]struct{}),
+	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -96,10 +106,10 @@ func Join(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options)
 }
 
 // Trust returns the trust of the node.
-func (n *Node) Trust() *Trust { return n.trust }
+func (n *shell) Trust() *Trust { return n.trust }
 
 // now reads the clock.
-func (n *Node) now() cluster.Instant { return cluster.Instant(n.o.Uptime()) }
+func (n *shell) now() cluster.Instant { return cluster.Instant(n.o.Uptime()) }
 
 // tickEvery is how often the state machine lets time pass.
 const tickEvery = 200 * time.Millisecond
@@ -268,7 +278,7 @@ type (
 )
 
 // stop takes the permission from an engine that has to end. n.mu is held.
-func (n *Node) stop(a cluster.StopEngine) {
+func (n *shell) stop(a cluster.StopEngine) {
 	h := n.holdings[a.Shard]
 	if h == nil {
 		return
@@ -326,7 +336,7 @@ func (n *Node) breakAll() {
 }
 
 // isOpen reports whether a holding has not ended, and notes that its engine is being opened if it is.
-func (n *Node) isOpen(h *Holding, opens bool) bool {
+func (n *shell) isOpen(h *Holding, opens bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h.opened = h.opened || opens
@@ -392,7 +402,7 @@ func (n *Node) guard(ctx context.Context) {
 }
 
 // breakOffLate breaks off requests whose time is over, and returns how long the next one has.
-func (n *Node) breakOffLate() (next time.Duration) {
+func (n *shell) breakOffLate() (next time.Duration) {
 	next = guardEvery
 	n.mu.Lock()
 	defer n.mu.Unlock()

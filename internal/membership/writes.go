@@ -158,7 +158,7 @@ func (n *Node) mayKnow(node string) bool {
 }
 
 // foreign reports a message that cannot be read.
-func (n *Node) foreign(subject string, err error) {
+func (n *shell) foreign(subject string, err error) {
 	advice := "look who else writes to this subject"
 	if errors.Is(err, errProtocol) {
 		advice = "run the same version of amble on all nodes"

@@ -14,7 +14,8 @@ import (
 // again, after half of a TTL and not before.
 func TestBlindNode(t *testing.T) {
 	again := 0
-	n := &Node{o: Options{Cluster: shortOptions("a")}}
+	n := new(Node)
+	n.o = Options{Cluster: shortOptions("a")}
 	n.watch.again = func() { again++ }
 	half := n.o.Cluster.TTL / 2
 	at := func(d time.Duration) cluster.Instant { return cluster.Instant(time.Hour).Add(d) }
