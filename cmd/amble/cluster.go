@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/clusterapi"
+	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -53,7 +56,7 @@ func (c *clustering) connect(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	o, err := settings.Client()
+	o, err := clusterconf.Client(settings)
 	if err != nil {
 		return exit(exitUsage, err)
 	}
@@ -94,11 +97,11 @@ type survey struct {
 func readSurvey(ctx context.Context, js jetstream.JetStream, c *config.Config) (*survey, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
-	s, err := membership.ReadSurvey(ctx, js, c.ClusterNames())
+	s, err := membership.ReadSurvey(ctx, js, clusterconf.Names(c))
 	if err != nil {
 		return nil, err
 	}
-	logs, err := journal.ReadReports(ctx, js, c.ClusterNames(), len(s.Shards))
+	logs, err := journal.ReadReports(ctx, js, clusterconf.Names(c), len(s.Shards))
 	return &survey{c.Cluster.Name, s, logs}, err
 }
 
@@ -159,7 +162,7 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 				if drain {
 					order = membership.Drain
 				}
-				if err := membership.Command(limited, js.Conn(), s.ClusterNames(), args[0], order); err != nil {
+				if err := membership.Command(limited, js.Conn(), clusterconf.Names(s), args[0], order); err != nil {
 					return err
 				}
 				if !drain {
@@ -188,7 +191,7 @@ func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config,
 	for {
 		left := 0
 		limited, cancel := context.WithTimeout(ctx, clusterTimeout)
-		s, err := membership.ReadSurvey(limited, js, c.ClusterNames())
+		s, err := membership.ReadSurvey(limited, js, clusterconf.Names(c))
 		cancel()
 		if ctx.Err() != nil {
 			return errGoesOn

@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -44,7 +46,6 @@ type demoNode struct {
 
 // The bounds of the demonstration.
 const (
-	demoNodes      = 3
 	demoShards     = 16
 	demoPatience   = 5 * time.Minute // after which it reports what is missing
 	demoInterval   = 500 * time.Millisecond

@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
@@ -71,7 +74,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 	return f.connect(ctx, func(ctx context.Context, js jetstream.JetStream, c *config.Config) error {
 		limited, cancel := context.WithTimeout(ctx, clusterTimeout)
 		defer cancel()
-		owned, err := membership.ReadOwned(limited, js, c.ClusterNames(), f.node, since)
+		owned, err := membership.ReadOwned(limited, js, clusterconf.Names(c), f.node, since)
 		if err == nil && len(owned) == 0 {
 			err = fmt.Errorf("no node %s of cluster %s has owned a shard since %s", f.node, c.Cluster.Name,
 				since.UTC().Format(time.RFC3339))

@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -56,7 +59,7 @@ func skipMessage(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
-	survey, err := membership.ReadSurvey(ctx, js, c.ClusterNames())
+	survey, err := membership.ReadSurvey(ctx, js, clusterconf.Names(c))
 	if err != nil {
 		return err
 	}
@@ -64,8 +67,8 @@ func skipMessage(
 		return usagef("the cluster has shards 0 to %d", len(survey.Shards)-1)
 	}
 	file := ""
-	err = journal.SetAside(ctx, js, c.ClusterNames(), shard, sequence, func(data []byte) error {
-		file = fmt.Sprintf("%s-in-%d-%d.message", c.ClusterNames().Base(), shard, sequence)
+	err = journal.SetAside(ctx, js, clusterconf.Names(c), shard, sequence, func(data []byte) error {
+		file = fmt.Sprintf("%s-in-%d-%d.message", clusterconf.Names(c).Base(), shard, sequence)
 		return writeNew(file, data)
 	})
 	if err != nil {
@@ -73,7 +76,7 @@ func skipMessage(
 	}
 	fmt.Fprintf(command.OutOrStdout(), "message %d for shard %d is set aside, in %s\n", sequence, shard, file)
 	if owner := survey.Shards[shard].Node; owner != "" && owner != membership.UnknownOwner {
-		err = membership.Command(ctx, js.Conn(), c.ClusterNames(), owner, membership.RetryFaults)
+		err = membership.Command(ctx, js.Conn(), clusterconf.Names(c), owner, membership.RetryFaults)
 	}
 	return err
 }

@@ -56,7 +56,9 @@ Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred.
 	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for all files of the demo; new or empty")
 	command.Flags().DurationVar(&d.delay, "delay", defaultDemoDelay,
 		"least `time` between two requests to a host (politeness.delay)")
-	command.Flags().IntVar(&d.nodes, "nodes", 1, "`number` of nodes that crawl together: 1 or 3")
+	if d.nodes = 1; d.together() != nil {
+		command.Flags().IntVar(&d.nodes, "nodes", 1, "`number` of nodes that crawl together: 1 or 3")
+	}
 	_ = command.MarkFlagDirname("dir") // the flag exists
 	return command
 }
@@ -67,6 +69,19 @@ type demo struct {
 	dir      string
 	delay    time.Duration
 	nodes    int
+}
+
+// demoNodes is how many nodes crawl together, if several do.
+const demoNodes = 3
+
+// together returns what runs the demonstration with several nodes; nil: this program has no cluster.
+func (d *demo) together() func(*demo, *cobra.Command) error {
+	for _, m := range modules() {
+		if m.demo != nil {
+			return m.demo
+		}
+	}
+	return nil
 }
 
 func (d *demo) run(command *cobra.Command) error {
@@ -80,7 +95,7 @@ func (d *demo) run(command *cobra.Command) error {
 		return err
 	}
 	if d.nodes > 1 {
-		return d.runCluster(command)
+		return d.together()(d, command)
 	}
 	sites, facts := testweb.Demo()
 	web, err := testweb.New(testweb.Config{Sites: sites})

@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -28,6 +30,9 @@ type eraseFlags struct {
 	output, dryRun bool
 	resume, asJSON bool
 }
+
+// erasureModule removes all that is kept of a host.
+func erasureModule() module { return module{command: newEraseCommand, prepare: endErasure} }
 
 func newEraseCommand(settings *settingsFlags) *cobra.Command {
 	f := eraseFlags{}
@@ -162,7 +167,7 @@ func eraseError(ctx context.Context, c *config.Config, err error) error {
 }
 
 // endErasure goes on with an erasure that was interrupted, before a crawl opens the data directory.
-func (k *crawling) endErasure(ctx context.Context) error {
+func endErasure(ctx context.Context, k *crawling) error {
 	o, err := eraseOptions(k.config, func(text string) { k.log.Info(text) })
 	if err != nil {
 		return err

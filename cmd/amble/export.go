@@ -54,9 +54,10 @@ or settings. 3: another process has the database and no API answers.`,
 	}
 	command.Flags().StringVar(&state, "state", "", "only URLs in this `state`")
 	command.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; default: standard output")
-	command.Flags().StringVar(&format, "format", "", "the `format` of the lines: urlfrontier; default: amble's own")
+	command.Flags().StringVar(&format, "format", "", "the `format` of the lines: "+either(formats())+
+		"; default: amble's own")
 	offer(command, "state", stateNames())
-	offer(command, "format", []string{formatURLFrontier})
+	offer(command, "format", formats())
 	return command
 }
 
@@ -79,8 +80,8 @@ func exportTo(
 	out := bufio.NewWriterSize(w, 1<<16)
 	lines := inspect.NewLines(out)
 	write := func(u *inspect.URL) error { return lines.Write(u) }
-	if format == formatURLFrontier {
-		write = (&frontierWriter{w: out}).Write
+	if f, known := formatOf(format); known {
+		write = f.write(out)
 	}
 	_, err = i.URLs(command.Context(), q, "", func(u *inspect.URL) error {
 		n++

@@ -71,8 +71,8 @@ wrong usage or settings. 3: another process has the database and no API answers.
 				return err
 			}
 			i := importing{command: command, ctx: ctx, to: to, again: again}
-			if format == formatURLFrontier {
-				i.items = new(frontierItems)
+			if f, known := formatOf(format); known {
+				i.items = f.read()
 			}
 			err = i.files(files)
 			i.sum.Added = to.Sum()
@@ -82,8 +82,9 @@ wrong usage or settings. 3: another process has the database and no API answers.
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
 	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into "+
 		"their queues")
-	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: urlfrontier; default: amble's own")
-	offer(command, "format", []string{formatURLFrontier})
+	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: "+either(formats())+
+		"; default: amble's own")
+	offer(command, "format", formats())
 	return command
 }
 
@@ -180,8 +181,8 @@ type importing struct {
 	ctx     context.Context
 	to      adder
 	again   bool
-	items   *frontierItems // reads the JSON lines; nil: they are amble's own
-	refused bool           // the crawl or the database takes no more
+	items   lineReader // reads the JSON lines; nil: they are amble's own
+	refused bool       // the crawl or the database takes no more
 	sum     imported
 }
 
@@ -232,7 +233,7 @@ func (i *importing) list(name string, r io.Reader) error {
 	before := i.sum.Lines
 	for {
 		if i.items != nil {
-			i.items.put = nil
+			i.items.imported() // of a line that was bad
 		}
 		item, err := list.Next()
 		i.sum.Lines = before + list.Lines()
@@ -248,7 +249,7 @@ func (i *importing) list(name string, r io.Reader) error {
 		}
 		a := crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again}
 		if i.items != nil {
-			a.Put = i.items.put
+			a.Put = i.items.imported()
 		}
 		if err := i.to.Add(a); err != nil {
 			i.refused = true

@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -12,9 +14,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/clusterapi"
+	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
@@ -28,6 +32,25 @@ type member struct {
 	*crawling
 	node *shards.Node
 	js   jetstream.JetStream // of its connection
+}
+
+// clusterModule is the crawl of several machines together.
+func clusterModule() module {
+	return module{
+		command: newClusterCommand,
+		run: func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error) {
+			if !k.config.InCluster() {
+				return false, nil
+			}
+			m := &member{crawling: k}
+			out, err := m.run(command.Context())
+			if err == nil {
+				err = m.print(command.OutOrStdout(), out, badSeeds)
+			}
+			return true, err
+		},
+		demo: (*demo).runCluster,
+	}
 }
 
 // memberOutcome is what a node has done.
@@ -112,8 +135,8 @@ func (m *member) options() (shards.Options, error) {
 	o := shards.DefaultOptions(engines)
 	o.Crawl.ExitWhenDone = engines.ExitWhenDone
 	o.Settings = m.settings
-	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, m.config.ClusterNames(), c.Replicas, boot.Uptime()
-	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.NodeName(), c.Shards, uint16(c.Weight)
+	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, clusterconf.Names(m.config), c.Replicas, boot.Uptime()
+	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.Cluster.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {
 		return o,
 			errors.New("amble knows no clock of this system that counts while the machine sleeps, so it cannot be a " +
@@ -132,14 +155,14 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 		m.notice("warning",
 			"amble cannot see whether the NATS servers of cluster.urls sync what they acknowledge: set "+
 				"sync_interval: always in their configuration, or a power failure may lose results that were committed")
-		if open := m.config.OpenServers(); len(open) > 0 {
+		if open := clusterconf.OpenServers(m.config); len(open) > 0 {
 			m.notice("warning", "whoever reaches the NATS servers "+strings.Join(open, ", ")+
 				" can read and change the "+
 				"crawl: give them credentials, and set cluster.credentials")
 		}
 		return nil, nil
 	}
-	o := m.config.EmbeddedServer()
+	o := clusterconf.Server(m.config)
 	o.Log = func(level, text string) { m.log.Debug("NATS: "+text, "nats_level", level) }
 	server, err := natsconn.Start(o, serverPatience)
 	if err != nil {
@@ -154,7 +177,7 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 func (m *member) connect(
 	ctx context.Context, server *natsconn.Server, o shards.Options,
 ) (disconnect func(), err error) {
-	connection := m.config.Connection()
+	connection := clusterconf.Options(m.config)
 	connection.Server = server
 	connection.Events = func(event string, err error) {
 		if err == nil {
@@ -290,7 +313,7 @@ func (m *member) waitForOthers(ctx context.Context) {
 	defer cancel()
 	for {
 		limited, cancel := context.WithTimeout(ctx, openTimeout)
-		s, err := membership.ReadSurvey(limited, m.js, m.config.ClusterNames())
+		s, err := membership.ReadSurvey(limited, m.js, clusterconf.Names(m.config))
 		cancel()
 		if err != nil || !slices.ContainsFunc(s.Members, mayAct) {
 			return
@@ -346,11 +369,11 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 
 // happened says what the node did, and why it does not run any more.
 func (m *member) happened(out memberOutcome) string {
-	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.NodeName(), plural(out.Pages, "page"),
+	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.Cluster.NodeName(), plural(out.Pages, "page"),
 		size(out.Bytes))
 	if out.Finished {
 		if !out.Fresh {
-			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.NodeName())
+			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.Cluster.NodeName())
 		}
 		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n", span(out.took),
 			m.config.Cluster.Name, fetched)

@@ -13,10 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/membership"
-	"github.com/amble-crawler/amble/internal/shards"
 )
 
 const (
@@ -288,92 +285,4 @@ func fit(text string, width int) string {
 		return string(runes[:max(width, 0)])
 	}
 	return string(runes[:width-3]) + "..."
-}
-
-// untrustedText says why a node makes no request.
-const untrustedText = "nothing is fetched until the NATS servers confirm the place of this node in the cluster"
-
-// stalledNodeText says that engines write nothing; their reason follows.
-const stalledNodeText = "nothing is fetched from the hosts of some shards until their log and database can be written"
-
-// counted are the shards of a cluster by what a node knows of them.
-type counted struct{ own, free int }
-
-func countShards(s membership.Status) (n counted) {
-	for _, shard := range s.Shards {
-		switch {
-		case shard.Owner == "":
-			n.free++
-		case shard.Owner == s.Node && shard.Engine != cluster.NoEngine:
-			n.own++
-		}
-	}
-	return n
-}
-
-func live(members []membership.MemberStatus) (n int) {
-	for _, m := range members {
-		if m.State == "live" {
-			n++
-		}
-	}
-	return n
-}
-
-// isDoubted reports whether a node that is to go on may make no request.
-func isDoubted(s membership.Status) bool { return s.Joined && s.Trust <= 0 && !s.Leaving }
-
-// logNode logs how a node gets on as one line.
-func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
-	n := countShards(s)
-	attributes := []any{
-		"pages", p.Pages, "pages_per_second", rounded(p.PagesPerSec), "bytes", p.Bytes, "queued", p.Queued,
-		"shards", n.own, "shards_of", len(s.Shards), "shards_free", n.free, "nodes", live(s.Members),
-	}
-	switch {
-	case isDoubted(s):
-		log.Warn(untrustedText, attributes...)
-	case p.Stalled > 0:
-		log.Warn(stalledNodeText, append(attributes, "stalled", p.Stalled, "reason", p.Reason)...)
-	default:
-		log.Info(nodeState(s), attributes...)
-	}
-}
-
-// nodeState is the state of a node in a word.
-func nodeState(s membership.Status) string {
-	switch {
-	case s.Leaving:
-		return "leaving"
-	case !s.Joined:
-		return "joining"
-	case s.Drained:
-		return "drained"
-	}
-	return "running"
-}
-
-// nodeRows returns the block for a screen of a width.
-func nodeRows(s membership.Status, p shards.Progress, width int) []row {
-	n := countShards(s)
-	rows := []row{{"amble: node " + s.Node + " of cluster " + s.Cluster + ", " + nodeState(s) + "; Ctrl-C to leave",
-		styleTitle}}
-	if isDoubted(s) {
-		rows = append(rows, row{"  " + untrustedText, styleDanger})
-	}
-	if p.Stalled > 0 {
-		rows = append(rows, row{"  " + stalledNodeText + ": " + p.Reason, styleDanger})
-	}
-	free := ""
-	if n.free > 0 {
-		free = fmt.Sprintf(", %d without owner", n.free)
-	}
-	return append(rows, columns([][2]string{
-		{"pages", fmt.Sprintf("%s  %.1f/s", grouped(p.Pages), p.PagesPerSec)},
-		{"shards", fmt.Sprintf("%d of %d%s", n.own, len(s.Shards), free)},
-		{"received", size(p.Bytes)},
-		{"nodes", grouped(live(s.Members))},
-		{"queue", plural(p.Queued, "URL")},
-		{"in flight", plural(p.InFlight, "request")},
-	}, width)...)
 }

@@ -63,9 +63,7 @@ func newRootCommand() *cobra.Command {
 		newAuditCommand(settings),
 		newImportCommand(settings),
 		newRetryCommand(settings),
-		newEraseCommand(settings),
 		newControlCommand(settings),
-		newClusterCommand(settings),
 		newOptOutCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
@@ -76,6 +74,11 @@ func newRootCommand() *cobra.Command {
 		newDBCommand(settings),
 		newVersionCommand(),
 	)
+	for _, m := range modules() {
+		if m.command != nil {
+			root.AddCommand(m.command(settings))
+		}
+	}
 	return root
 }
 

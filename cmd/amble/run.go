@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/internal/urlfrontier/service"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -83,13 +82,16 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 		return err
 	}
 	k.seeds = seeds.good
-	if c.InCluster() {
-		m := &member{crawling: k}
-		out, err := m.run(command.Context())
-		if err != nil {
+	if err := unplugged(c, k.modules); err != nil {
+		return err
+	}
+	for _, m := range k.modules {
+		if m.run == nil {
+			continue
+		}
+		if took, err := m.run(command, k, seeds.bad); took {
 			return err
 		}
-		return m.print(command.OutOrStdout(), out, seeds.bad)
 	}
 	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
 		return err // before any directory is made
@@ -178,13 +180,13 @@ type crawling struct {
 	messages io.Writer
 	log      *slog.Logger
 	settings *liveSettings
-	counted  *service.Metrics // of the URLFrontier service
+	modules  []module
 }
 
 // newCrawling prepares a crawl whose messages go to messages, above the progress block if that is a
 // terminal. load reloads its settings, with a patch or without.
 func newCrawling(c *config.Config, load func(patch []byte) (*config.Config, error), messages io.Writer) *crawling {
-	k := &crawling{config: c, screen: newScreen(messages), messages: messages, counted: service.NewMetrics()}
+	k := &crawling{config: c, screen: newScreen(messages), messages: messages, modules: modules()}
 	if k.screen != nil {
 		k.messages = k.screen
 	}
@@ -200,6 +202,18 @@ func (k *crawling) notice(kind, text string) {
 		return
 	}
 	fmt.Fprintf(k.messages, "%s: %s\n", kind, text)
+}
+
+// nodeOptions are the options of the crawls of this process. Only clients of URLFrontier know of more
+// than one.
+func (k *crawling) nodeOptions() (node.Options, error) {
+	options, err := k.config.CrawlOptions(programVersion())
+	o := node.DefaultOptions(options)
+	o.Seeds = k.seeds
+	if k.config.URLFrontier.Listen == "" {
+		o.MaxCrawls = 0
+	}
+	return o, err
 }
 
 // outcome is the result of a run, and the status before it.
@@ -224,7 +238,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	ctx, stop := interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
 		span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
 	defer stop()
-	if err := k.endErasure(ctx); err != nil {
+	if err := k.prepared(ctx); err != nil {
 		return out, err
 	}
 	n, err := node.Open(options, k.log)
@@ -240,11 +254,10 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	frontier, err := k.startService(n)
+	running, unserve, err := k.served(ctx, n)
 	if err != nil {
 		return out, errors.Join(err, closeServer(api))
 	}
-	running, unserve := servedUntil(ctx, frontier, k.log)
 	started := time.Now()
 	status := n.Default().Status
 	out.before = status()
@@ -295,8 +308,13 @@ const closeGrace = 2 * time.Second
 func (k *crawling) serverOptions() server.Options {
 	s := k.config.Server
 	metrics := server.NewMetrics(programVersion())
-	if k.config.URLFrontier.Listen != "" {
-		metrics.Register(k.counted)
+	for _, m := range k.modules {
+		if m.collector == nil {
+			continue
+		}
+		if c := m.collector(k.config); c != nil {
+			metrics.Register(c)
+		}
 	}
 	return server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,

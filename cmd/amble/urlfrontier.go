@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -8,6 +10,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
@@ -21,12 +26,30 @@ import (
 // formatURLFrontier is the value of --format for the lines of URLFrontier's client.
 const formatURLFrontier = "urlfrontier"
 
-// checkFormat returns an error for an unknown value of --format.
-func checkFormat(format string) error {
-	if format != "" && format != formatURLFrontier {
-		return usagef("--format is %q; it may be %s, or left out", format, formatURLFrontier)
+// fetchersModule is the service of the URLFrontier protocol for crawlers of others, and their format of lists.
+func fetchersModule() module {
+	counted := service.NewMetrics()
+	return module{
+		serve: func(ctx context.Context, k *crawling, n *node.Node) (context.Context, func(), error) {
+			s, err := startService(k, n, counted)
+			if err != nil {
+				return nil, nil, err
+			}
+			running, stop := servedUntil(ctx, s, k.log)
+			return running, stop, nil
+		},
+		collector: func(c *config.Config) prometheus.Collector {
+			if c.URLFrontier.Listen == "" {
+				return nil
+			}
+			return counted
+		},
+		format: listFormat{
+			name:  formatURLFrontier,
+			read:  func() lineReader { return new(frontierItems) },
+			write: func(w io.Writer) func(*inspect.URL) error { return (&frontierWriter{w: w}).Write },
+		},
 	}
-	return nil
 }
 
 // frontierItems reads the lines of one import from URLFrontier.
@@ -35,7 +58,14 @@ type frontierItems struct {
 	put   *crawl.Imported // of the last line; nil: it was a plain URL
 }
 
-// parse is urllist.Reader.Objects.
+// imported implements lineReader.
+func (f *frontierItems) imported() *crawl.Imported {
+	put := f.put
+	f.put = nil
+	return put
+}
+
+// parse implements lineReader.
 func (f *frontierItems) parse(line []byte) (urllist.Item, error) {
 	item, err := urlfrontier.ParseItem(line)
 	if err != nil {
@@ -116,27 +146,15 @@ func nodeError(err error) error {
 	return err
 }
 
-// nodeOptions are the options of the crawls of this process. Only clients of URLFrontier know of more
-// than one.
-func (k *crawling) nodeOptions() (node.Options, error) {
-	options, err := k.config.CrawlOptions(programVersion())
-	o := node.DefaultOptions(options)
-	o.Seeds = k.seeds
-	if k.config.URLFrontier.Listen == "" {
-		o.MaxCrawls = 0
-	}
-	return o, err
-}
-
 // startService starts the URLFrontier service; nil: there is none.
-func (k *crawling) startService(n *node.Node) (*service.Service, error) {
+func startService(k *crawling, n *node.Node, counted *service.Metrics) (*service.Service, error) {
 	u := k.config.URLFrontier
 	if u.Listen == "" {
 		return nil, nil
 	}
 	s, err := service.Start(service.Options{
 		Listen: u.Listen, Token: u.Token, TLSCert: u.TLSCert, TLSKey: u.TLSKey, Plaintext: u.Plaintext,
-		Metrics: k.counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
+		Metrics: counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
 	}, nodeCrawls{n})
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or "+

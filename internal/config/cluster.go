@@ -1,18 +1,12 @@
 package config
 
 import (
-	"errors"
 	"math"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
-
-	"github.com/amble-crawler/amble/internal/cluster"
-	"github.com/amble-crawler/amble/internal/listen"
-	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
 // Cluster says which cluster the process is a node of. Without servers it is none, and the rest has no
@@ -20,7 +14,7 @@ import (
 type Cluster struct {
 	URLs        []string `mapstructure:"urls"`        // of NATS servers; see Config.InCluster
 	Name        string   `mapstructure:"name"`        // of the cluster
-	Node        string   `mapstructure:"node"`        // of this process; empty: see Config.NodeName
+	Node        string   `mapstructure:"node"`        // of this process; empty: see Cluster.NodeName
 	Shards      int      `mapstructure:"shards"`      // of the whole cluster, fixed when it is made
 	Replicas    int      `mapstructure:"replicas"`    // NATS servers that keep a copy
 	Weight      int      `mapstructure:"weight"`      // the share of the shards that this node takes
@@ -42,12 +36,13 @@ type Embed struct {
 
 // defaultCluster is no cluster.
 func defaultCluster() Cluster {
-	o := cluster.DefaultOptions()
 	return Cluster{
-		URLs: []string{}, Name: "crawl", Shards: o.Shards, Replicas: 3, Weight: int(o.Weight),
-		Embed: Embed{Routes: []string{}},
+		URLs: []string{}, Name: "crawl", Shards: 64, Replicas: 3, Weight: 1, Embed: Embed{Routes: []string{}},
 	}
 }
+
+// clusterName is what a cluster or a node can be called: a token of a NATS subject.
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // InCluster reports whether the process is a node of a cluster: it has NATS servers to connect to, or
 // one of its own.
@@ -55,9 +50,9 @@ func (c *Config) InCluster() bool { return len(c.Cluster.URLs) > 0 || c.Cluster.
 
 // NodeName returns the name of the node: cluster.node, or else the name of the machine up to its first
 // dot.
-func (c *Config) NodeName() string {
-	if c.Cluster.Node != "" {
-		return c.Cluster.Node
+func (c *Cluster) NodeName() string {
+	if c.Node != "" {
+		return c.Node
 	}
 	name, err := os.Hostname()
 	if err != nil {
@@ -65,81 +60,6 @@ func (c *Config) NodeName() string {
 	}
 	name, _, _ = strings.Cut(name, ".")
 	return name
-}
-
-// ClusterNames returns the names of what the cluster keeps on its servers.
-func (c *Config) ClusterNames() natsconn.Names { return natsconn.Names{Cluster: c.Cluster.Name} }
-
-// Connection returns the options of a connection to the NATS servers. The caller sets Server, if the
-// process runs one, and Events.
-func (c *Config) Connection() natsconn.Options {
-	s := &c.Cluster
-	return natsconn.Options{
-		URLs: s.URLs, Node: c.NodeName(), Names: c.ClusterNames(), Credentials: s.Credentials, TLS: c.clusterTLS(),
-	}
-}
-
-// OpenServers returns the NATS servers of cluster.urls beyond this machine to which a node says nothing of who it is:
-// neither credentials nor a certificate.
-func (c *Config) OpenServers() (open []string) {
-	s := &c.Cluster
-	if s.Credentials != "" || s.TLSCert != "" {
-		return nil
-	}
-	for _, text := range s.URLs {
-		u, err := url.Parse(text)
-		if err == nil && u.User == nil && !listen.IsLoopback(u.Host) {
-			open = append(open, u.Redacted())
-		}
-	}
-	return open
-}
-
-// Client returns the options of a connection of a command, which is no node. Without cluster.urls it
-// connects to the NATS server inside the node on this machine.
-func (c *Config) Client() (natsconn.Options, error) {
-	o := c.Connection()
-	if len(o.URLs) > 0 {
-		return o, nil
-	}
-	host, port, err := net.SplitHostPort(c.Cluster.Embed.Listen)
-	switch {
-	case err != nil:
-		return o,
-			errors.New("cluster.urls and cluster.embed.listen are empty, so there is no cluster: name a NATS server " +
-				"with --set cluster.urls=nats://HOST:4222, or the config file of a node with -c")
-	case port == "0":
-		return o,
-			errors.New("cluster.embed.listen has port 0: the log of amble run says which one it is; name it with " +
-				"--set cluster.urls=nats://HOST:PORT")
-	case isUnspecified(host):
-		host = "127.0.0.1"
-	}
-	o.URLs = []string{"nats://" + net.JoinHostPort(host, port)}
-	return o, nil
-}
-
-func isUnspecified(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
-}
-
-// EmbeddedServer returns the options of the NATS server inside the process, without Log.
-func (c *Config) EmbeddedServer() natsconn.ServerOptions {
-	s, e := &c.Cluster, &c.Cluster.Embed
-	directory := e.Directory
-	if directory == "" {
-		directory = filepath.Join(c.DataDir, "nats")
-	}
-	return natsconn.ServerOptions{
-		Node: c.NodeName(), Names: c.ClusterNames(), Listen: e.Listen, ListenRoutes: e.ListenRoutes,
-		Routes: e.Routes, Directory: directory, Credentials: s.Credentials, TLS: c.clusterTLS(),
-	}
-}
-
-func (c *Config) clusterTLS() natsconn.TLS {
-	s := &c.Cluster
-	return natsconn.TLS{CA: s.TLSCA, Cert: s.TLSCert, Key: s.TLSKey}
 }
 
 // cluster checks the values of the section.
@@ -156,10 +76,10 @@ func (k *checker) cluster() {
 		}
 	}
 	const wantName = "want 1 to 64 letters, digits, - and _"
-	if natsconn.ValidateName(c.Name) != nil {
+	if !clusterName.MatchString(c.Name) {
 		k.reject("cluster.name", wantName)
 	}
-	if c.Node != "" && natsconn.ValidateName(c.Node) != nil {
+	if c.Node != "" && !clusterName.MatchString(c.Node) {
 		k.reject("cluster.node", wantName+`; or "" for the name of the machine`)
 	}
 	between(k, "cluster.shards", c.Shards, 1, 1<<16)
@@ -217,7 +137,7 @@ func (k *checker) nodes() {
 	} else {
 		k.embedded()
 	}
-	if k.c.InCluster() && c.Node == "" && natsconn.ValidateName(k.c.NodeName()) != nil {
+	if k.c.InCluster() && c.Node == "" && !clusterName.MatchString(c.NodeName()) {
 		k.conflict("cluster.node",
 			"is empty, and the name of this machine cannot be used: give each node a name of its own")
 	}

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
 // TestClusterPage: the config files of docs/CLUSTER.md are correct, and each is that of a node.
@@ -64,40 +62,12 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		names[c.NodeName()] = true
-		if o := c.EmbeddedServer(); len(o.Routes) != 3 || o.Credentials == "" ||
-			o.Names != (natsconn.Names{Cluster: "crawl"}) {
-			t.Errorf("%s: %+v", name, o)
+		names[c.Cluster.NodeName()] = true
+		if e := c.Cluster.Embed; len(e.Routes) != 3 || c.Cluster.Credentials == "" || c.Cluster.Name != "crawl" {
+			t.Errorf("%s: %+v", name, c.Cluster)
 		}
 	}
 	if len(names) != 3 {
 		t.Errorf("the nodes are %v", names)
-	}
-}
-
-// TestClient: a command connects to the servers of the settings, or to the one inside the node.
-func TestClient(t *testing.T) {
-	for _, tt := range []struct{ set, want string }{
-		{"cluster.urls=nats://a:1,tls://b:2", "nats://a:1"},
-		{"cluster.embed.listen=127.0.0.7:4222", "nats://127.0.0.7:4222"},
-		{"cluster.embed.listen=localhost:4222", "nats://localhost:4222"},
-		{"cluster.embed.listen=127.0.0.1:0", ""},
-		{"log.level=info", ""},
-	} {
-		c, err := inFile(t, "", []string{"cluster.replicas=1", tt.set}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := c.Client()
-		if tt.want == "" && err == nil || tt.want != "" && (err != nil || o.URLs[0] != tt.want) {
-			t.Errorf("%s: %v, %v", tt.set, o.URLs, err)
-		}
-	}
-	c, err := inFile(t, "cluster:\n  credentials: x\n  replicas: 1\n  embed:\n    listen: '[::]:4222'\n", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o, err := c.Client(); err != nil || o.URLs[0] != "nats://127.0.0.1:4222" {
-		t.Errorf("%v, %v", o.URLs, err)
 	}
 }

@@ -69,7 +69,11 @@ func (o *outing) pages(by time.Duration) int {
 // crawl crawls for a while.
 func (c company) crawl(t *testing.T) *outing {
 	t.Helper()
-	web := testweb.Serve(t, testweb.Config{Network: c.network, Sites: endlessSites(c.good, c.takes)})
+	config := testweb.Config{Sites: endlessSites(c.good, c.takes)}
+	if c.network != nil {
+		config.Network = c.network
+	}
+	web := testweb.Serve(t, config)
 	z := newZoo(t, c.network)
 	out := &outing{zoo: z}
 	var err error

@@ -10,10 +10,11 @@ import (
 
 // The budgets of a room that one mind can hold.
 const (
-	maxMethods      = 40   // of a type
-	maxPackageLines = 8000 // of a package, without tests
-	maxFileLines    = 400  // of a file, without tests
-	maxColumns      = 120  // of a line, where a tab counts for four
+	maxMethods      = 40     // of a type
+	maxPackageLines = 8000   // of a package, without tests
+	maxFileLines    = 400    // of a file, without tests
+	maxColumns      = 120    // of a line, where a tab counts for four
+	maxCoreLines    = 70_000 // of all packages of the program without its modules
 )
 
 // TestBudgets: what is over a budget today stands in testdata/over.txt with its size. That list only
@@ -22,6 +23,9 @@ const (
 func TestBudgets(t *testing.T) {
 	allowed := make(map[string]int)
 	for _, entry := range readList(t, "over.txt") {
+		if strings.HasPrefix(entry, "lines of the core ") {
+			continue // see TestCoreProgram
+		}
 		i := strings.LastIndexByte(entry, ' ')
 		n, err := strconv.Atoi(entry[i+1:])
 		if err != nil {

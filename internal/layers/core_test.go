@@ -1,7 +1,9 @@
 package layers
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,7 +24,7 @@ func TestCoreImportsNoModule(t *testing.T) {
 		for _, spec := range file.tree.Imports {
 			path, _ := strconv.Unquote(spec.Path.Value)
 			imported, own := strings.CutPrefix(path, module)
-			if !own || !modules.breaks(file.pkg(), imported) {
+			if !own || !modules.breaks(file.pkg(), imported) || file.isModule() {
 				continue
 			}
 			entry := file.path + " " + imported
@@ -37,6 +39,43 @@ func TestCoreImportsNoModule(t *testing.T) {
 	for _, entry := range listed {
 		t.Errorf("testdata/breaks.txt lists %q, which is mended: remove the line", entry)
 	}
+}
+
+// TestCoreProgram: the program without its modules links none of them, and no test tool. Its lines are a budget: what
+// is over it stands in testdata/over.txt.
+func TestCoreProgram(t *testing.T) {
+	const core = "core"
+	out, err := exec.Command("go", "list", "-tags", core, "-deps", "-f",
+		"{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}\n{{end}}", "../../cmd/amble").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, lines := readModules(t), 0
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		pkg, own := strings.CutPrefix(path, module)
+		if !own {
+			continue
+		}
+		if of := modules.of(pkg); of != "" {
+			t.Errorf("the core links %s of the module %q", pkg, of)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += bytes.Count(text, []byte("\n"))
+	}
+	limit := maxCoreLines
+	for _, entry := range readList(t, "over.txt") {
+		if n, is := strings.CutPrefix(entry, "lines of the core "); is {
+			limit, _ = strconv.Atoi(n)
+		}
+	}
+	if lines > limit {
+		t.Errorf("the core has %d lines, more than %d: what is over its budget may only shrink", lines, limit)
+	}
+	t.Logf("the core has %d lines", lines)
 }
 
 func TestModuleRule(t *testing.T) {

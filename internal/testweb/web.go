@@ -15,8 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/amble-crawler/amble/internal/memnet"
 )
 
 // Site is one host of a Web.
@@ -30,6 +28,12 @@ type Site struct {
 
 	// Alias is the name that a CNAME record of Host leads to; empty: there is none.
 	Alias string
+}
+
+// Network is what a web listens on and is reached by in place of the loopback.
+type Network interface {
+	Listen(network, address string) (net.Listener, error)
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Config says what a Web serves. Its zero value has no sites.
@@ -51,7 +55,7 @@ type Config struct {
 	Port uint16
 
 	// Network is the network in virtual time on which the web listens. Nil: the loopback.
-	Network *memnet.Network
+	Network Network
 
 	// AbsenceTakes is the time until DNS answers that a name does not exist. AbsenceLasts is the
 	// lifetime of that answer; 0: the answer has none.

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// TestHeavyCore: the program without its modules crawls, goes on after an end, serves its dashboard, and refuses
+// settings of modules instead of ignoring them.
+func TestHeavyCore(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "amble")
+	if out, err := exec.Command("go", "build", "-tags", "core", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const pages = 12
+	routes := testweb.Routes{}
+	for i := range pages {
+		routes[fmt.Sprintf("/%d", i)] = testweb.Page("page", fmt.Sprintf("/%d", (i+1)%pages))
+	}
+	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	data := t.TempDir()
+	amble := func(sets ...string) *exec.Cmd {
+		args := []string{"run", "--set", "data_dir=" + data, "--set", "fetch.resolver=" + web.ResolverAddr(),
+			"--set", "fetch.allow_private=true", "--set", "politeness.delay=1ms", "--set",
+			"politeness.adaptive_factor=0",
+			"--set", "fetch.contact=https://example.org/bot"}
+		for _, s := range sets {
+			args = append(args, "--set", s)
+		}
+		return exec.CommandContext(t.Context(), program, append(args, web.URL("a.test", "/0"))...)
+	}
+	for _, sets := range [][]string{{"crawl.max_pages=5", "server.listen="}, {"server.listen="}} {
+		if out, err := amble(sets...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if n := len(web.Requests().Pages()); n != pages {
+		t.Errorf("%d pages were requested in two runs, want each of %d once", n, pages)
+	}
+	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
+		"urlfrontier.listen=127.0.0.1:0": "urlfrontier"} {
+		out, err := amble(set).CombinedOutput()
+		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != exitUsage ||
+			!bytes.Contains(out, []byte(name)) {
+			t.Errorf("%s: %v\n%s", set, err, out)
+		}
+	}
+	checkDashboard(t, amble("crawl.exit_when_done=false", "server.listen=127.0.0.1:0"), data)
+}
+
+// checkDashboard starts a crawl, and looks whether its dashboard is there.
+func checkDashboard(t *testing.T, daemon *exec.Cmd, data string) {
+	t.Helper()
+	var out bytes.Buffer
+	daemon.Stderr = &out
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = daemon.Process.Signal(os.Interrupt)
+		if err := daemon.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		_, running, err := server.FetchStatus(ctx, data, "")
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		resp, err := http.Get("http://" + running.Address + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>") {
+			t.Errorf("%v, %s:\n%.300s", err, resp.Status, page)
+		}
+		return
+	}
+	t.Errorf("there is no API:\n%s", out.String())
+}

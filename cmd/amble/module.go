@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/urllist"
+)
+
+// module is what a product adds to the program. The core runs without any: the build tag core leaves them out. What a
+// module does not add is nil.
+type module struct {
+	// command is a command of its own.
+	command func(*settingsFlags) *cobra.Command
+	// prepare does what comes before a crawl opens its data directory.
+	prepare func(context.Context, *crawling) error
+	// run crawls in place of a crawl of this process alone, unless the settings do not ask for that: took is false.
+	run func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error)
+	// serve serves others while the crawl runs. running ends when ctx has ended and they are served; stop ends it.
+	serve func(ctx context.Context, k *crawling, n *node.Node) (running context.Context, stop func(), err error)
+	// collector has metrics; nil: the settings ask for none.
+	collector func(*config.Config) prometheus.Collector
+	// format is of the lists that amble import reads and amble export writes.
+	format listFormat
+	// demo runs the demonstration with several nodes.
+	demo func(*demo, *cobra.Command) error
+}
+
+// listFormat is a format of lists of URLs.
+type listFormat struct {
+	name  string // the value of --format; empty: there is none
+	read  func() lineReader
+	write func(io.Writer) func(*inspect.URL) error
+}
+
+// lineReader reads the lines of one import.
+type lineReader interface {
+	parse(line []byte) (urllist.Item, error) // as urllist.Reader.Objects
+	imported() *crawl.Imported               // what the last line says, once; nil: it was a plain URL
+}
+
+// formats returns the values of --format.
+func formats() (names []string) {
+	for _, m := range modules() {
+		if m.format.name != "" {
+			names = append(names, m.format.name)
+		}
+	}
+	return names
+}
+
+// formatOf returns the format of a value of --format.
+func formatOf(name string) (f listFormat, known bool) {
+	for _, m := range modules() {
+		if name != "" && m.format.name == name {
+			return m.format, true
+		}
+	}
+	return listFormat{}, false
+}
+
+// checkFormat returns an error for an unknown value of --format.
+func checkFormat(name string) error {
+	if _, known := formatOf(name); name != "" && !known {
+		return usagef("--format is %q; it may be %s, or left out", name, either(formats()))
+	}
+	return nil
+}
+
+// either joins names for people.
+func either(names []string) string { return strings.Join(names, " or ") }
+
+// prepared does what modules do before a crawl opens its data directory.
+func (k *crawling) prepared(ctx context.Context) error {
+	for _, m := range k.modules {
+		if m.prepare == nil {
+			continue
+		}
+		if err := m.prepare(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// served starts what serves others while the crawl runs: one after the other, so that the last one ends first.
+func (k *crawling) served(ctx context.Context, n *node.Node) (running context.Context, stop func(), err error) {
+	running, stop = ctx, func() {}
+	for _, m := range k.modules {
+		if m.serve == nil {
+			continue
+		}
+		inner, stopInner, err := m.serve(running, k, n)
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		before := stop
+		running, stop = inner, func() { stopInner(); before() }
+	}
+	return running, stop, nil
+}
+
+// unplugged refuses settings that ask for a module that this program has not.
+func unplugged(c *config.Config, plugged []module) error {
+	var runs, serves bool
+	for _, m := range plugged {
+		runs, serves = runs || m.run != nil, serves || m.serve != nil
+	}
+	switch {
+	case c.InCluster() && !runs:
+		return exit(exitUsage,
+			errors.New("the settings of cluster.* ask for a node of a cluster, and this program was "+
+				"built without that (build tag core): leave them out, or use the whole program"))
+	case c.URLFrontier.Listen != "" && !serves:
+		return exit(exitUsage, errors.New("urlfrontier.listen asks for a service that this program was built without "+
+			"(build tag core): leave it out, or use the whole program"))
+	}
+	return nil
+}
