@@ -1,14 +1,8 @@
 package frontier
 
 import (
-	"time"
-
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/wall"
-	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // maxActivating is how many hosts may be on their way from dormant to active.
@@ -174,61 +168,6 @@ func (a *active) measure() int {
 	return n
 }
 
-// LoadRequest requests the next URLs of a host, and the first time for all that an active host
-// needs.
-type LoadRequest struct {
-	Host   storage.HostID
-	Now    time.Time      // due times are compared with it
-	Queues []QueueRequest // those that are known already; none: the host becomes active
-	Max    int            // new URLs of each queue wanted
-	Due    int            // due URLs of each queue wanted
-
-	Recrawls int // pages to recrawl of each queue wanted
-}
-
-// QueueRequest is the part of a LoadRequest about one queue.
-type QueueRequest struct {
-	From  uint32
-	Max   int  // new URLs wanted; 0: none
-	Known bool // its robots record is not needed again
-}
-
-// Load is the answer to a LoadRequest.
-type Load struct {
-	Host   storage.Host
-	Queues []QueueLoad // one for each of Host.Queues
-	At     time.Time   // LoadRequest.Now
-}
-
-// QueueLoad is what was read of one queue.
-type QueueLoad struct {
-	Heads  storage.Heads
-	Record robots.Record // zero: none is stored, or it was not wanted
-	Rules  *robots.Rules
-}
-
-// requestLoad requests the next URLs of a host.
-func (m *inMemory) requestLoad(h *host) {
-	a := h.active
-	if a.loading {
-		return
-	}
-	a.loading = true
-	heads := m.headsOf(a)
-	a.dueWanted = heads + len(a.busy) // busy ones are left out
-	r := LoadRequest{Host: h.id, Now: m.dueTime(m.clock), Max: heads, Due: a.dueWanted}
-	if m.o.Recrawl != nil {
-		r.Recrawls = a.dueWanted
-	}
-	for i := range a.queues {
-		q := &a.queues[i]
-		r.Queues = append(r.Queues, QueueRequest{
-			From: q.ReadTo(), Max: max(0, heads-q.Len(queue.New)), Known: q.known,
-		})
-	}
-	m.wants = append(m.wants, r)
-}
-
 // needsHeads reports whether more URLs should be loaded: a queue runs low, or no queue can go on,
 // so that a new queue may have begun behind the URLs that were read.
 func (a *active) needsHeads(heads int) bool {
@@ -298,116 +237,4 @@ func (m *inMemory) refill(h *host, now instant) {
 	if !m.budgets.isOver(h) && (low || m.readDueAt(h) <= now) || m.readRecrawlsAt(h) <= now {
 		m.requestLoad(h)
 	}
-}
-
-// TakeWants returns the load requests since the last call. Each must be answered with Loaded or
-// LoadFailed.
-func (f *Frontier) TakeWants() []LoadRequest {
-	w := f.memory.wants
-	f.memory.wants = nil
-	return w
-}
-
-// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be
-// decoded.
-func (f *Frontier) Loaded(l *Load, now time.Time) error {
-	h := f.hosts.get(l.Host.ID)
-	if h == nil || h.active == nil {
-		return nil
-	}
-	a := h.active
-	f.readClock(now)
-	a.loading = false
-	opening := !a.loaded
-	if opening {
-		f.memory.activating--
-		state, err := politeness.DecodeState(l.Host.Politeness)
-		if err != nil {
-			return err
-		}
-		f.budgets.setName(h, l.Host.Name, 0)
-		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
-		h.setLimit(byDomain, f.limits.ofDomain(a.name))
-		h.setLimit(byGroup, f.limits.ofGroup(a.name, nil)) // a group by alias follows with the address
-		if f.o.NoLookups {
-			h.setLimit(byAddress, &f.limits.none)
-			a.expires = never
-		}
-		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
-			return err
-		}
-		if a.wall, err = wall.DecodeState(l.Host.Wall); err != nil {
-			return err
-		}
-	}
-	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
-	a.recrawlsRead, a.dueLater = a.dueRead, 0
-	a.tail = max(a.tail, a.read)
-	if a.dueMissed {
-		a.dueMissed, a.dueRead = false, 0
-	}
-	for i := range l.Host.Queues {
-		f.memory.loadQueue(a, i, l)
-	}
-	a.applyCommitted()
-	f.commands.applyDrop(h, now)
-	h.setPace()
-	if opening {
-		f.commands.applyCommands(h, now)
-	}
-	f.memory.updateBytes(h)
-	f.schedule(h, f.instant(now))
-	return nil
-}
-
-// applyCommitted removes from busy what was committed during a load.
-func (a *active) applyCommitted() {
-	for _, ordinal := range a.commitsDuringLoad {
-		a.committed(ordinal)
-	}
-	a.commitsDuringLoad = nil
-}
-
-// loadQueue takes in one queue.
-func (m *inMemory) loadQueue(a *active, i int, l *Load) {
-	from, got := &l.Host.Queues[i], &l.Queues[i]
-	if i == len(a.queues) {
-		a.queues = append(a.queues, originQueue{
-			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
-		})
-		m.setOptedOut(a)
-	}
-	q := &a.queues[i]
-	if !q.known {
-		if m.o.NoRobots {
-			got.Record, got.Rules = robots.Record{}, m.allowAll
-		}
-		q.setRules(got.Record, got.Rules)
-		q.known = got.Rules != nil
-	}
-	a.isDueLater(got.Heads.NextDue)
-	q.Load(&got.Heads, a.busy, m.headsOf(a), a.dueWanted)
-}
-
-// LoadFailed says that a load failed. It is requested again after idleTime.
-func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
-	h := f.hosts.get(id)
-	if h == nil || h.active == nil {
-		return
-	}
-	a, t := h.active, f.instant(now)
-	f.readClock(now)
-	a.loading = false
-	a.applyCommitted()
-	if !a.loaded {
-		f.memory.activating--
-		if len(a.jobs) > 0 {
-			f.jobs.dormant[id] = append(f.jobs.dormant[id], a.jobs...)
-		}
-		f.memory.deactivate(h)
-		h.ready = max(h.ready, t+idleTime)
-	} else {
-		a.loadAfter = t + idleTime
-	}
-	f.schedule(h, t)
 }

@@ -15,8 +15,23 @@ import (
 type domainHosts struct {
 	most  uint32 // of a domain
 	seed  maphash.Seed
-	known []atomic.Uint64             // bits of hosts
-	count [sketchRows][]atomic.Uint32 // by domain
+	known sparse[atomic.Uint64]             // bits of hosts
+	count [sketchRows]sparse[atomic.Uint32] // by domain
+}
+
+// sparse is an array whose parts take memory once they are used: most crawls have few hosts.
+type sparse[T any] []atomic.Pointer[[sparsePart]T]
+
+const sparsePart = 64
+
+func newSparse[T any](n int) sparse[T] { return make(sparse[T], n/sparsePart) }
+
+func (s sparse[T]) at(i uint64) *T {
+	part := &s[i/sparsePart]
+	if part.Load() == nil {
+		part.CompareAndSwap(nil, new([sparsePart]T))
+	}
+	return &part.Load()[i%sparsePart]
 }
 
 const (
@@ -32,10 +47,11 @@ func newDomainHosts(most int) *domainHosts {
 		return nil
 	}
 	d := &domainHosts{
-		most: uint32(min(most, math.MaxUint32)), seed: maphash.MakeSeed(), known: make([]atomic.Uint64, knownWords),
+		most: uint32(min(most, math.MaxUint32)), seed: maphash.MakeSeed(),
+		known: newSparse[atomic.Uint64](knownWords),
 	}
 	for row := range d.count {
-		d.count[row] = make([]atomic.Uint32, sketchCells)
+		d.count[row] = newSparse[atomic.Uint32](sketchCells)
 	}
 	return d
 }
@@ -73,7 +89,7 @@ func (d *domainHosts) countHost(host string, domain uint64) {
 }
 
 func (d *domainHosts) cell(row int, h uint64) *atomic.Uint32 {
-	return &d.count[row][h>>(16*row)%sketchCells]
+	return d.count[row].at(h >> (16 * row) % sketchCells)
 }
 
 func (d *domainHosts) isKnown(host string) bool {
@@ -87,6 +103,6 @@ func (d *domainHosts) bits(host string, each func(word *atomic.Uint64, bit uint6
 	h := maphash.String(d.seed, host)
 	for i := range uint64(knownHashes) {
 		at := (h + i*(h>>32|1)) % (64 * knownWords)
-		each(&d.known[at/64], 1<<(at%64))
+		each(d.known.at(at/64), 1<<(at%64))
 	}
 }

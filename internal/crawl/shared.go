@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/crawl/internal/gc"
@@ -117,51 +115,8 @@ func (s *Shared) Close() {
 // is open.
 func (e *Engine) Shared() *Shared { return e.shared }
 
-// rateLimit is a limit of requests a second.
-type rateLimit struct {
-	perSecond float64
-	limiter   *rate.Limiter // nil: no limit
-}
-
 // requestBurst is the time whose requests may be handed out at once, one at least.
 const requestBurst = 100 * time.Millisecond
-
-// newRateLimit returns a limit of requests a second; 0: none.
-func newRateLimit(perSecond float64) rateLimit {
-	l := rateLimit{perSecond: perSecond}
-	if perSecond > 0 {
-		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(int(perSecond*requestBurst.Seconds()), 1))
-	}
-	return l
-}
-
-// set puts another limit in force. It begins without a burst, so that changes bring no more requests.
-func (l *rateLimit) set(perSecond float64, now time.Time) {
-	if perSecond == l.perSecond {
-		return
-	}
-	if *l = newRateLimit(perSecond); l.limiter != nil {
-		l.limiter.ReserveN(now, l.limiter.Burst())
-	}
-}
-
-// wait returns when there is one more token than so many; zero: now.
-func (l *rateLimit) wait(ahead int, now time.Time) time.Time {
-	if l.limiter == nil || l.limiter.TokensAt(now) >= float64(1+ahead) {
-		return time.Time{}
-	}
-	tokens := l.limiter.ReserveN(now, min(1+ahead, l.limiter.Burst()))
-	next := now.Add(tokens.DelayFrom(now) + 1) // the limiter rounds down
-	tokens.CancelAt(now)
-	return next
-}
-
-// take takes a token.
-func (l *rateLimit) take(now time.Time) {
-	if l.limiter != nil {
-		l.limiter.AllowN(now, 1)
-	}
-}
 
 // share is the part that one engine has of the requests of all. Its dispatcher owns it.
 type share struct {
@@ -309,36 +264,11 @@ func (s *share) ring() {
 	}
 }
 
-// processLimits are the limits of requests and of received bytes a second. In a cluster they are those of
-// all nodes, and this process has a part of them.
-type processLimits struct {
-	part      float64 // from 0 to 1
-	perSecond float64 // requests; 0: no limit
-	bandwidth int64   // bytes a second; 0: no limit
-	ofHost    func(host string) int64
-}
-
 // Where a limit is 0 there is none, so a part of nothing is the least that stands still.
 const (
 	leastRate      = 1e-9
 	leastBandwidth = 1
 )
-
-// ratePart is the part of the requests a second.
-func (l *processLimits) ratePart() float64 {
-	if l.perSecond == 0 {
-		return 0
-	}
-	return max(l.perSecond*l.part, leastRate)
-}
-
-// bandwidthPart is the part of the bytes a second.
-func (l *processLimits) bandwidthPart() int64 {
-	if l.bandwidth == 0 {
-		return 0
-	}
-	return max(int64(float64(l.bandwidth)*l.part), leastBandwidth)
-}
 
 // SetPart makes this process use a part of the limits of requests and of bytes a second, from 0 to 1. At
 // first it is all.

@@ -2,7 +2,9 @@ package extract
 
 import (
 	"bytes"
+	"slices"
 
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
 
@@ -124,4 +126,56 @@ func skipValue(text []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// readAttributes returns the attributes of the current tag: all, or those with data for a crawler.
+// Their values are parts of one string.
+func (b *openElements) readAttributes() []html.Attribute {
+	if !b.unread {
+		return b.attrs
+	}
+	b.unread = false
+	b.keys, b.values, b.ends = b.keys[:0], b.values[:0], b.ends[:0]
+	for more := true; more; {
+		var key, value []byte
+		if key, value, more = b.TagAttr(); len(key) == 0 {
+			break
+		}
+		a := atom.Lookup(key)
+		if !isNeeded(a, key) && (!b.full || len(b.keys) >= maxKeys) {
+			continue
+		}
+		name := a.String()
+		if a == 0 {
+			name = string(key)
+		}
+		if slices.ContainsFunc(b.keys, func(k html.Attribute) bool { return k.Key == name }) {
+			continue // only the first counts
+		}
+		b.keys = append(b.keys, html.Attribute{Key: name})
+		b.values = append(b.values, value...)
+		b.ends = append(b.ends, len(b.values))
+	}
+	n := len(b.keys)
+	if len(b.attributes) < n {
+		b.attributes = make([]html.Attribute, max(n, b.slab()))
+	}
+	b.attrs, b.attributes = b.attributes[:n:n], b.attributes[n:]
+	values, from := string(b.values), 0
+	for i, end := range b.ends {
+		b.attrs[i] = html.Attribute{Key: b.keys[i].Key, Val: values[from:end]}
+		from = end
+	}
+	b.size += n / 2
+	return b.attrs
+}
+
+// isNeeded reports whether the crawler or the builder needs an attribute.
+func isNeeded(a atom.Atom, key []byte) bool {
+	switch a {
+	case atom.Href, atom.Rel, atom.Src, atom.Srcset, atom.Name, atom.Content, atom.HttpEquiv, atom.Lang, atom.Type,
+		atom.Poster, atom.Data, atom.Action, atom.Method, atom.Color, atom.Face, atom.Size:
+		return true
+	}
+	return a == 0 && (string(key) == "shadowrootmode" || string(key) == "encoding")
 }

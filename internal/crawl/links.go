@@ -1,0 +1,200 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"runtime"
+	"slices"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
+// reading the body back.
+func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	l := &res.lease
+	contentType := resp.Header.Get("Content-Type")
+	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		return nil
+	}
+	rd.endRequest(res)
+	doc, err := rd.html(ctx, resp.Body, resp.Header, l.URL)
+	var unread *spool.Error
+	switch {
+	case errors.As(err, &unread):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is fetched again
+		res.page.Broken = true
+		return nil
+	}
+	if err != nil {
+		rd.log.Debug("cannot extract", "url", page.URL, "error", err)
+		page.Error = err.Error()
+		return nil
+	}
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	page.Canonical = doc.Canonical.String()
+	switch {
+	case doc.Cut != 0 || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
+	page.Fields = doc.Fields
+	rd.keepText(res, &doc)
+	rd.sum(res, &doc)
+	note(res, page, &doc.Robots)
+	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
+	if rd.followsLinks(&l.Head, &doc.Robots) {
+		rd.takeDocument(res, &doc)
+	}
+	return nil
+}
+
+// endRequest ends the request of a page whose links take time, so that its host may have the next
+// one meanwhile. A host with a delay waits for longer than that. Which short pages are those of a
+// wall is only known later: their leases have one end, so that its sweep finds all of them on disk.
+func (rd *reading) endRequest(res *result) {
+	isPage := !rd.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
+	if res.lease.Delay > 0 || res.remote != nil || !isPage {
+		return
+	}
+	res.requestEnded = true
+	rd.results <- &requestEnd{res, res.page.RequestEnd}
+	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
+}
+
+// followsLinks reports whether the links of a page are followed, by its depth and its directives.
+func (rd *reading) followsLinks(h *storage.Head, d *extract.Directives) bool {
+	deepest := rd.o.Frontier.MaxDepth > 0 && h.Depth >= rd.o.Frontier.MaxDepth || h.Depth == math.MaxUint16
+	return !deepest && !rd.forbidsLinks(d)
+}
+
+// takeDocument makes discoveries of the links of a document.
+func (rd *reading) takeDocument(res *result, doc *extract.Page) {
+	l := &res.lease
+	scope := rd.scope()
+	res.found = slices.Grow(res.found, len(doc.Links))
+	for i := range doc.Links {
+		link := &doc.Links[i]
+		u, ok := rd.o.admit(scope, link.URL)
+		switch {
+		case link.NoFollow && rd.o.NoFollow:
+		case link.Kind == extract.Sitemap:
+			if rd.o.Sitemaps.Follow {
+				rd.findSitemap(res, rd.sitemap(res, link.URL))
+			}
+		case !ok:
+			rd.tally.Outside.Add(1)
+		case rd.trap(res, u) != storage.NoTrap:
+		case link.Kind == extract.Refresh:
+			rd.takeRefresh(res, u)
+		default:
+			f := rd.discovery(res, u, l.Head.Depth+1)
+			rd.stripSession(&f)
+			res.found = append(res.found, f)
+		}
+	}
+}
+
+// takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
+// may follow each other as redirects.
+func (rd *reading) takeRefresh(res *result, u weburl.URL) {
+	l := &res.lease
+	t := rd.o.Traps.CheckRefresh(u, l.URL)
+	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
+		t = storage.TrapRefresh
+	}
+	if rd.refuse(res, u, t) {
+		return
+	}
+	f := rd.discovery(res, u, l.Head.Depth+1)
+	f.Redirects = l.Head.Redirects + 1
+	res.found = append(res.found, f)
+}
+
+func (rd *reading) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+	l := &res.lease
+	return storage.Found{
+		URL: u, Fingerprint: rd.store.Fingerprint(u), Depth: depth,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+	}
+}
+
+// trap returns which trap a discovered URL leads into by its text, and has the store count it.
+func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
+	t := rd.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.add(u.Host()) {
+		t = storage.TrapHosts
+	}
+	rd.refuse(res, u, t)
+	return t
+}
+
+// refuse has the store count a URL that leads into a trap. It reports whether it does.
+func (rd *reading) refuse(res *result, u weburl.URL, t storage.Trap) bool {
+	if t != storage.NoTrap {
+		host := u.Host()
+		if t == storage.TrapHosts { // it is not known, so the count is that of the page
+			host = res.lease.HostName
+		}
+		res.refused = append(res.refused, storage.Refused{Host: host, Reason: t, URL: u})
+	}
+	return t != storage.NoTrap
+}
+
+// stripSession makes URLs that differ by a session id only the same to the store. That is for links
+// only: if a site redirects to add an id, the target would be known already and its content never
+// seen.
+func (rd *reading) stripSession(f *storage.Found) {
+	stripped, has := rd.sessions.Strip(f.URL.RequestURI())
+	if !has {
+		return
+	}
+	f.Stripped = stripped
+	f.Fingerprint = rd.store.Fingerprint(f.URL.Origin().URL(stripped))
+}
+
+// parsers are the permissions to parse, as many as there are cores: the tree of a document is many
+// times its size, and more at once would not be faster. Each carries a buffer for documents that
+// are in a file.
+type parsers chan []byte
+
+func newParsers() parsers {
+	n := runtime.GOMAXPROCS(0)
+	p := make(parsers, n)
+	for range n {
+		p <- nil
+	}
+	return p
+}
+
+// html reads a document. It waits for its turn, which does not depend on the network; the error is
+// that of the context if the crawl ends before that.
+func (rd *reading) html(
+	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+) (extract.Page, error) {
+	var buf []byte
+	select {
+	case buf = <-rd.parsers:
+	case <-ctx.Done():
+		return extract.Page{}, ctx.Err()
+	}
+	defer func() { rd.parsers <- buf }()
+	text, err := body.Load(buf, maxParse)
+	if err != nil {
+		return extract.Page{}, err
+	}
+	if _, inMemory := body.Bytes(); !inMemory {
+		buf = text
+	}
+	return extract.HTML(text, header, base, rd.o.Frontier.Tokens, rd.o.Extract)
+}
