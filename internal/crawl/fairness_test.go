@@ -69,11 +69,8 @@ func (o *outing) pages(by time.Duration) int {
 // crawl crawls for a while.
 func (c company) crawl(t *testing.T) *outing {
 	t.Helper()
-	config := testweb.Config{Sites: endlessSites(c.good, c.takes)}
-	if c.network != nil {
-		config.Network = c.network
-	}
-	web := testweb.Serve(t, config)
+	web := testweb.Serve(t,
+		testweb.Config{Network: networkOf(c.network), Sites: endlessSites(c.good, c.takes)})
 	z := newZoo(t, c.network)
 	out := &outing{zoo: z}
 	var err error

@@ -124,6 +124,14 @@ func ended(o storage.Outcome, cut bool) string {
 	return text
 }
 
+// networkOf is what a web listens on; nil: the loopback.
+func networkOf(n *memnet.Network) testweb.Network {
+	if n == nil {
+		return nil
+	}
+	return n
+}
+
 // visitZoo crawls the animals that are picked, waiting so long for each, with a good host among
 // them, and checks what holds for all: the good host is crawled whole, every URL has ended as it
 // should, and the memory stayed in its bounds.
@@ -131,7 +139,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	pick func(name string) bool) (Options, map[string]storage.Outcome) {
 	t.Helper()
 	good := site("good.test", "", paths("/", 30), nil)
-	web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{good}})
+	web := testweb.Serve(t, testweb.Config{Network: networkOf(network), Sites: []testweb.Site{good}})
 	o := testOptions(t, web)
 	o.Workers = 128
 	o.GiveUpAfter = 30 * time.Second
