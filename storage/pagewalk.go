@@ -37,6 +37,8 @@ type pageWalk struct {
 	// row gets each row that is read. Nil: nobody does.
 	row func(bucket string, k, v []byte)
 
+	freeKnown bool // the list of free pages was read
+
 	bucket string                // at hand
 	height int                   // of its tree: the level of its leaves; -1: not known yet
 	taken  []uint64              // a bit for each page that something refers to
@@ -329,4 +331,5 @@ func (w *pageWalk) freelist() {
 		}
 		last = id
 	}
+	w.freeKnown = true
 }

@@ -18,7 +18,8 @@ import (
 
 func newDBCommand(settings *settingsFlags) *cobra.Command {
 	return group("db", "Maintain the database", "Maintain the database in data_dir.", newDBCheckCommand(settings),
-		newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
+		newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings),
+		newDBSalvageCommand(settings))
 }
 
 func newDBCheckCommand(settings *settingsFlags) *cobra.Command {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -144,7 +145,15 @@ func damageAdvice(c *config.Config) string {
 	if c.InCluster() {
 		return "remove its directory, and the node restores it from the snapshot and the log of the cluster"
 	}
-	return "restore a backup of " + c.DataDir + ", or start again with another data_dir"
+	if copied := filepath.Join(c.DataDir, crawl.BackupDir, storage.FileName); exists(copied) {
+		return "move " + copied + " in its place, or bring over what is whole with amble db salvage"
+	}
+	return "restore a backup of it, or bring over what is whole with amble db salvage"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // makeError is databaseError for commands that create the database and the output.

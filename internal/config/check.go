@@ -136,6 +136,9 @@ func (k *checker) limits() {
 		k.reject("storage.max_size", "want 0, or 16MiB to 1024TiB")
 	}
 	between(k, "storage.min_free", s.MinFree, 0, 1024*TiB)
+	if every := s.BackupEvery; every != 0 && (every < time.Minute || every > 366*24*time.Hour) {
+		k.reject("storage.backup_every", "want 0s, or 1m to 8784h")
+	}
 	for i, name := range t.SessionNames {
 		if !isParameter(name) {
 			k.rejectItem("traps.session_names", i, name, "want the name of a parameter of a URL, such as visitid, "+

@@ -116,6 +116,8 @@ type Retry struct {
 type Storage struct {
 	MaxSize ByteSize `mapstructure:"max_size"` // of the database; 0: no limit
 	MinFree ByteSize `mapstructure:"min_free"` // left free on the disk; 0: nothing
+	// BackupEvery is how old the second copy of the database may be; 0: there is none.
+	BackupEvery time.Duration `mapstructure:"backup_every"`
 }
 
 // Output says what is written for each page, and where.

@@ -51,6 +51,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Recrawl:        recrawl,
 		SimilarBits:    c.Recrawl.SimilarBits,
 		MinFree:        uint64(c.Storage.MinFree),
+		BackupEvery:    c.Storage.BackupEvery,
 		URLs:           c.URLRules(),
 		Traps:          c.TrapOptions(),
 		MaxDomainHosts: c.Traps.DomainHosts,

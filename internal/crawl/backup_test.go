@@ -8,116 +8,124 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// copiedStore knows whether a copy is being read from it.
-type copiedStore struct {
-	store
-	reading atomic.Bool
-}
-
-func (s *copiedStore) Backup(begin func(int64) (io.Writer, error)) (int64, error) {
-	s.reading.Store(true)
-	defer s.reading.Store(false)
-	return s.store.Backup(begin)
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// openForCopies opens an engine with a database, , which copies are made.
-func openForCopies(t *testing.T, log slog.Handler, now func() time.Time) (*Engine, *copiedStore) {
-	t.Helper()
+// TestSecondCopy: a running crawl has a second copy of its database that can be crawled from, and makes it again when
+// it is old enough.
+func TestSecondCopy(t *testing.T) {
+	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 5), nil))
 	o := testOptions(t, web)
-	crawl(t, o, web.URL("a.test", "/"))
-	o.Now = now
-	e, err := Open(o, slog.New(log))
+	o.BackupEvery = time.Hour
+	_, stop := daemon(t, o, web.URL("a.test", "/"))
+	path := filepath.Join(o.DataDir, BackupDir, storage.FileName)
+	eventually(t, "there is a copy", func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	eventually(t, "all pages are requested", func() bool { return len(web.Requests().Pages()) >= 5 })
+	stop()
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = daemon(t, o, web.URL("a.test", "/"))
+	eventually(t, "there is a newer copy", func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.ModTime().After(old)
+	})
+	stop()
+	s, err := storage.Open(filepath.Dir(path), storage.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
+	defer s.Close()
+	if n := s.Counters().Of(storage.Fetched); n < 5 {
+		t.Errorf("the copy has %d pages", n)
+	}
+}
+
+// testBackups returns what makes copies of a database of which the bytes are given.
+func testBackups(t *testing.T, database func() []byte) (*backups, *bytes.Buffer) {
+	var logged bytes.Buffer
+	return &backups{
+		every: time.Hour, dir: filepath.Join(t.TempDir(), BackupDir), now: time.Now,
+		log: slog.New(slog.NewTextHandler(&logged, nil)), hasRoom: func(int64) bool { return true },
+		database: func(_ context.Context, w io.Writer, begin func(int64)) error {
+			begin(1)
+			_, err := w.Write(database())
+			return err
+		},
+	}, &logged
+}
+
+// TestSecondCopyIsWhole: a copy that is damaged, or cannot be written, never replaces the one before, and a part that a
+// killed process has left is removed.
+func TestSecondCopyIsWhole(t *testing.T) {
+	s, err := storage.Open(t.TempDir(), storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(&storage.Batch{Ensure: []string{"a.test"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := good
+	b, _ := testBackups(t, func() []byte { return content })
+	path := filepath.Join(b.dir, storage.FileName)
+	if err := os.MkdirAll(filepath.Join(b.dir, backupPart+"1"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, good) {
+			t.Errorf("the copy has %d bytes, %v", len(got), err)
+		}
+		if all, err := os.ReadDir(b.dir); err != nil || len(all) != 1 {
+			t.Errorf("%v, %v", all, err)
+		}
+	}
+	if err := b.make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	content = bytes.Clone(good)
+	for i := range content[2*4096:] {
+		content[2*4096+i] ^= 0x20
+	}
+	if err := b.make(t.Context()); !errors.Is(err, storage.ErrCorrupt) && !errors.Is(err, storage.ErrNotDatabase) {
+		t.Errorf("a damaged copy: %v", err)
+	}
+	check()
+	content, b.hasRoom = good, func(int64) bool { return false }
+	if err := b.make(t.Context()); !errors.Is(err, errNoRoom) {
+		t.Errorf("without room: %v", err)
+	}
+	check()
+}
+
+// TestSecondCopyAgain: after a failure the copy is tried again a minute later, and the context ends the waiting.
+func TestSecondCopyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		b, logged := testBackups(t, func() []byte { tried++; return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*backupAgain+time.Second)
+		defer cancel()
+		b.run(ctx)
+		if tried != 6 || !bytes.Contains(logged.Bytes(), []byte("no new second copy")) {
+			t.Errorf("%d times in 5 minutes: %s", tried, logged)
 		}
 	})
-	s := &copiedStore{store: e.store}
-	e.store = s
-	return e, s
-}
-
-// TestSlowCopy: whoever takes a copy of the database slowly keeps no commit from using its pages
-// again. In real time: nothing waits.
-func TestSlowCopy(t *testing.T) {
-	t.Parallel()
-	e, s := openForCopies(t, slog.DiscardHandler, nil)
-	var copied bytes.Buffer
-	size := int64(-1)
-	n, err := e.Backup(context.Background(), writerFunc(func(p []byte) (int, error) {
-		if s.reading.Load() {
-			t.Error("the database is being read while a client takes its time")
-		}
-		if _, err := e.Backup(context.Background(), io.Discard, func(int64) {}); !errors.Is(err, ErrCopying) {
-			t.Errorf("a second copy at a time: %v", err)
-		}
-		return copied.Write(p)
-	}), func(n int64) { size = n })
-	if err != nil || n != int64(copied.Len()) || n != size {
-		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), size, err)
-	}
-	if e.shared.spool.Files() != 0 || e.shared.spool.Held() != 0 {
-		t.Errorf("%d files and %d bytes are left", e.shared.spool.Files(), e.shared.spool.Held())
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, storage.FileName), copied.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Counters() != e.store.Counters() {
-		t.Errorf("the copy has %+v, the database %+v", c.Counters(), e.store.Counters())
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCopyWithoutRoom: where the disk has no room for a copy next to the crawl, the copy has to be
-// taken in time. In real time: nothing waits, and the test moves the clock.
-func TestCopyWithoutRoom(t *testing.T) {
-	t.Parallel()
-	var passed atomic.Int64
-	log := &messages{count: make(map[string]int)}
-	e, s := openForCopies(t, log, func() time.Time { return time.Now().Add(time.Duration(passed.Load())) })
-	e.space.free = func(string) (uint64, error) { return e.space.least + copyMargin, nil }
-	take := func(each time.Duration) (n int64, err error) {
-		return e.Backup(context.Background(), writerFunc(func(p []byte) (int, error) {
-			if !s.reading.Load() {
-				t.Error("the copy was made on a disk without room")
-			}
-			passed.Add(int64(each))
-			return len(p), nil
-		}), func(int64) {})
-	}
-	if n, err := take(0); err != nil || n == 0 {
-		t.Errorf("taken at once: %d bytes, %v", n, err)
-	}
-	if _, err := take(2 * time.Minute); !errors.Is(err, ErrSlowCopy) ||
-		log.of("copy of the database is not complete") != 1 {
-		t.Errorf("taken too slowly: %v", err)
-	}
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := e.Backup(gone, io.Discard, func(int64) {}); !errors.Is(err, context.Canceled) ||
-		log.of("copy of the database is not complete") != 1 {
-		t.Errorf("nobody wants it any more: %v", err)
-	}
 }

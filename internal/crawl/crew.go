@@ -20,6 +20,7 @@ type crew struct {
 	loader    *load.Loader
 	sweeper   *sweep.Sweeper
 	incoming  *incoming // nil: there is no journal
+	backups   *backups  // nil: there is no second copy
 }
 
 // newCrew makes the roles and wires them to each other.
@@ -64,7 +65,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
 	return d, &crew{
-		worker: w, committer: c,
+		worker: w, committer: c, backups: e.newBackups(),
 		loader: &load.Loader{
 			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
 		},
@@ -94,6 +95,9 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	wg.Go(func() { c.sweeper.Run(walk) })
 	if c.incoming != nil {
 		wg.Go(func() { c.incoming.run(walk) })
+	}
+	if c.backups != nil {
+		wg.Go(func() { c.backups.run(walk) })
 	}
 
 	d.protect(func() { d.dispatch(ctx) })

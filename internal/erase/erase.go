@@ -126,9 +126,7 @@ func (w *work) steps(ctx context.Context) error {
 		return err
 	}
 	return w.each(ctx, w.others, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger,
-		w.database,
-		w.tombstones,
-		w.mentions, func(context.Context) error { return w.j.remove() })
+		w.database, w.backup, w.tombstones, w.mentions, func(context.Context) error { return w.j.remove() })
 }
 
 func (w *work) each(ctx context.Context, steps ...func(context.Context) error) error {
@@ -170,6 +168,12 @@ func (w *work) others(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// backup removes the second copy of the database: the crawl makes the next one when it runs.
+func (w *work) backup(context.Context) error {
+	w.o.Step("removing the second copy of the database")
+	return os.RemoveAll(filepath.Join(w.o.Crawl.DataDir, crawl.BackupDir))
 }
 
 // leftovers removes files that no process will ever read, because the one that made them has ended.

@@ -1,0 +1,255 @@
+package storage
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// salvageStore makes a database in which hosts have rows in all buckets, and returns its file.
+func salvageStore(t *testing.T) (good []byte, want map[string]Head) {
+	t.Helper()
+	s := goldenStore(t)
+	var b Batch
+	for host := range 12 {
+		for n := range 20 * (host % 5) {
+			u := parse(t, fmt.Sprintf("https://h%d.test/page/%d?q=%d", host, n, n%3))
+			b.Found = append(b.Found, Found{
+				URL: u, Fingerprint: s.Fingerprint(u), Depth: uint16(n % 7), Priority: int8(n % 2), At: time.Unix(1e9, 0),
+			})
+		}
+		b.Marks = map[string][]byte{"mark": {1}, "optout/host h1.test": []byte("{}")}
+	}
+	mustCommit(t, s, &b)
+	var done Batch
+	if _, err := s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
+		if l.Ordinal%3 == 0 && l.Last.State == Queued {
+			done.Done = append(done.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
+				Outcome: Outcome{State: Retrying, At: time.Unix(1e9, 0), Due: time.Unix(2e9, 0), Attempts: 1}})
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, s, &done)
+	want = urlsOf(t, s)
+	good = readFile(t, s.Path())
+	need, err := boltSize(bytes.NewReader(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return good[:need], want
+}
+
+// urlsOf returns the URLs of a store with their outcomes.
+func urlsOf(t *testing.T, s *Store) map[string]Head {
+	t.Helper()
+	all := make(map[string]Head)
+	_, err := s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
+		h := l.Head
+		h.Ordinal, h.ViaHost, h.ViaOrdinal = 0, NoHost, 0
+		all[l.URL().String()] = h
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// salvaged salvages a file, and checks that the new database is sound and has nothing that the good one had not.
+func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[string]Head) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "damaged", FileName)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var losses int
+	report, err := Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{
+		Damaged: func(HostLoss) { losses++ },
+		Lost:    func(string) []byte { return []byte{7} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(filepath.Join(dir, "new"), Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Check(t.Context(), func(f Finding) { t.Errorf("the new database: %s", f.Text) }); err != nil {
+		t.Fatal(err)
+	}
+	got := urlsOf(t, s)
+	outcomes := 0
+	for u, h := range got {
+		switch w, known := want[u]; {
+		case !known:
+			t.Errorf("%s was not there", u)
+		case h != w && h.Last != (Outcome{}):
+			t.Errorf("%s is %+v, was %+v", u, h, w)
+		case h != w:
+			outcomes++
+		}
+	}
+	if lost := uint64(len(want) - len(got)); losses != report.Hosts || lost != report.URLs && !report.Uncounted ||
+		lost > 0 && report.Whole() || uint64(outcomes) != report.Outcomes {
+		t.Errorf("%d of %d URLs, %d without their outcome: %+v", len(got), len(want), outcomes, report)
+	}
+	for _, name := range []string{"mark"} {
+		if v, err := s.Mark(name); err != nil || len(v) > 1 {
+			t.Errorf("mark %s is %x, %v", name, v, err)
+		}
+	}
+	if marks, err := s.Marks("optout/"); err != nil || len(marks) == 0 && !report.Marks {
+		t.Errorf("opt-outs were lost unsaid: %v", err)
+	}
+	return report, got
+}
+
+// TestSalvageWhole: all of a database without damage is brought over.
+func TestSalvageWhole(t *testing.T) {
+	good, want := salvageStore(t)
+	report, got := salvaged(t, good, want)
+	if !report.Whole() || !maps.Equal(got, want) {
+		t.Errorf("%d of %d URLs, %+v", len(got), len(want), report)
+	}
+}
+
+// TestSalvageSmall: the rows of a small database are all in one page.
+func TestSalvageSmall(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	u := parse(t, "http://a.test/")
+	mustCommit(t, s, &Batch{
+		Found: []Found{{URL: u, Fingerprint: s.Fingerprint(u)}},
+		Marks: map[string][]byte{"mark": {1}, "optout/host h1.test": []byte("{}")},
+	})
+	want := urlsOf(t, s)
+	report, got := salvaged(t, readFile(t, s.Path()), want)
+	if !report.Whole() || !maps.Equal(got, want) {
+		t.Errorf("%d of %d URLs, %+v", len(got), len(want), report)
+	}
+}
+
+// TestSalvageFlips: a flipped byte costs at most the rows that it is in, and is said.
+func TestSalvageFlips(t *testing.T) {
+	good, want := salvageStore(t)
+	for at := 2 * 4096; at < len(good); at += 997 {
+		report, got := salvaged(t, patched(good, at, []byte{good[at] ^ 0x41}), want)
+		if len(got) < len(want)-200 || len(got) < len(want) && report.Whole() {
+			t.Errorf("byte %d: %d of %d URLs, %+v", at, len(got), len(want), report)
+		}
+		if t.Failed() {
+			t.Fatalf("byte %d", at)
+		}
+	}
+}
+
+// TestSalvagePages: a page that is gone costs the rows that were in it. Below a branch nothing is lost.
+func TestSalvagePages(t *testing.T) {
+	good, want := salvageStore(t)
+	branches := 0
+	for at := 2 * 4096; at < len(good); at += 4096 {
+		_, got := salvaged(t, patched(good, at, make([]byte, 4096)), want)
+		if kind := good[at+8]; kind == boltBranch {
+			if branches++; len(got) < len(want) {
+				t.Errorf("page %d, a branch: %d of %d URLs", at/4096, len(got), len(want))
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("page %d", at/4096)
+		}
+	}
+	if branches < 2 {
+		t.Errorf("%d branches were tried", branches)
+	}
+}
+
+// TestSalvageTruncated: a file that was cut short is read as far as it goes.
+func TestSalvageTruncated(t *testing.T) {
+	good, want := salvageStore(t)
+	for at := 3 * 4096; at < len(good); at += 7 * 4096 {
+		if report, got := salvaged(t, good[:at], want); report.Whole() && len(got) < len(want) {
+			t.Errorf("%d bytes: %d of %d URLs, %+v", at, len(got), len(want), report)
+		}
+	}
+}
+
+// TestSalvageRefuses: nothing is written over, and what is no database, or that of a shard, is left alone.
+func TestSalvageRefuses(t *testing.T) {
+	good, _ := salvageStore(t)
+	write := func(b []byte) string {
+		path := filepath.Join(t.TempDir(), FileName)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if _, err := Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("where a database is: %v", err)
+	}
+	dir := t.TempDir()
+	if _, err := Salvage(t.Context(), write(make([]byte, 9<<12)), dir, SalvageOptions{}); !errors.Is(err, ErrNotDatabase) {
+		t.Errorf("no database: %v", err)
+	}
+	s := goldenStore(t)
+	if err := s.db.update(func(tx *txn) error {
+		return tx.bucket(bucketMark).put([]byte(markLog), LogPosition{Number: 1}.encode())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(t.Context(), write(readFile(t, s.Path())), dir, SalvageOptions{}); !errors.Is(err, ErrShard) {
+		t.Errorf("a shard: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestSalvageOlder: a database without checksums is read as far as it can be decoded, whatever its bytes are.
+func TestSalvageOlder(t *testing.T) {
+	packed, err := gzip.NewReader(bytes.NewReader(readFile(t, filepath.Join("testdata", "database-3.db.gz"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := io.ReadAll(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 2 * 4096; at < len(good); at += 7919 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, FileName)
+		if err := os.WriteFile(path, patched(good, at, []byte{good[at] ^ 0xff}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{}); err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		s, err := Open(filepath.Join(dir, "new"), Options{ReadOnly: true})
+		if err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if err := s.Check(context.Background(), func(f Finding) { t.Errorf("byte %d: %s", at, f.Text) }); err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
