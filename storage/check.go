@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // Finding is a defect that Check found.
@@ -48,27 +49,27 @@ func (s *Store) checkPages(ctx context.Context, tx *txn, report func(Finding)) e
 		return err
 	}
 	defer f.Close()
-	metas := validMetas(f)
-	i := slices.IndexFunc(metas, func(m boltMeta) bool { return m.tx == uint64(tx.id()) })
+	metas := boltfile.Metas(f)
+	i := slices.IndexFunc(metas, func(m boltfile.Meta) bool { return m.TX == uint64(tx.id()) })
 	if i < 0 {
 		return errors.New("the database was written to while it was checked")
 	}
-	w := pageWalk{ctx: ctx, file: f, meta: metas[i]}
-	if damaged, err := w.check(s.db.summed, report); err != nil || damaged {
+	w := boltfile.Walk{Ctx: ctx, File: f, Meta: metas[i]}
+	if damaged, err := checkWalk(&w, s.db.summed, report); err != nil || damaged {
 		return cmp.Or(err, fmt.Errorf("%w: its rows were not compared", ErrCorrupt))
 	}
-	w.lost(func(id uint64) { report(Finding{fmt.Sprintf("page %d is neither used nor free", id)}) })
+	w.Lost(func(id uint64) { report(Finding{fmt.Sprintf("page %d is neither used nor free", id)}) })
 	return nil
 }
 
-// check reports the pages that bbolt could not follow, and the rows without their checksums.
-func (w *pageWalk) check(summed bool, report func(Finding)) (damaged bool, err error) {
-	w.leaves = everything
-	w.report = func(bucket, text string) {
+// checkWalk reports the pages that bbolt could not follow, and the rows without their checksums.
+func checkWalk(w *boltfile.Walk, summed bool, report func(Finding)) (damaged bool, err error) {
+	w.Leaves = boltfile.Everything
+	w.Report = func(bucket, text string) {
 		damaged = true
 		report(Finding{pageText(bucket, text)})
 	}
-	w.row = func(bucket string, k, v []byte) {
+	w.Row = func(bucket string, k, v []byte) {
 		if !summed || hasNoSum([]byte(bucket), k) {
 			return
 		}
@@ -77,7 +78,7 @@ func (w *pageWalk) check(summed bool, report func(Finding)) (damaged bool, err e
 			report(Finding{damagedRow([]byte(bucket), k).Error()})
 		}
 	}
-	err = w.walk()
+	err = w.Run()
 	return damaged, err
 }
 
@@ -89,8 +90,8 @@ func CheckDamaged(ctx context.Context, dir string, report func(Finding)) error {
 		return err
 	}
 	defer f.Close()
-	w := pageWalk{ctx: ctx, file: f, meta: m}
-	_, err = w.check(isSummed(f, m), report)
+	w := boltfile.Walk{Ctx: ctx, File: f, Meta: m}
+	_, err = checkWalk(&w, isSummed(f, m), report)
 	return err
 }
 

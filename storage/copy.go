@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -54,7 +56,7 @@ func Compact(dir string) (before, after int64, err error) {
 	if err := os.Rename(fresh, path); err != nil {
 		return before, 0, fmt.Errorf("compact %s: %w", path, errors.Join(err, os.Remove(fresh)))
 	}
-	return before, after, syncDir(dir)
+	return before, after, system.SyncDir(dir)
 }
 
 // upgrade replaces a file of an older version by one of this version, as Compact does. After kill -9 at
@@ -68,7 +70,7 @@ func (s *Store) upgrade() error {
 	if err != nil {
 		return errors.Join(spaceError(err), os.Remove(fresh))
 	}
-	return errors.Join(syncDir(filepath.Dir(s.path)), s.db.close())
+	return errors.Join(system.SyncDir(filepath.Dir(s.path)), s.db.close())
 }
 
 // copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode
@@ -137,13 +139,4 @@ func fileSize(path string) (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
-}
-
-// syncDir makes a rename in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 func writeStore(t tester, dir string, file []byte) {
@@ -185,9 +187,9 @@ func TestPowerCut(t *testing.T) {
 		after := readFile(t, s.Path())
 		for _, torn := range []bool{false, true} {
 			cut := tear(rng, before, after, page)
-			if torn { // half of the newest meta page
+			if torn { // half of the boltfile.Newest meta page
 				for at := range 2 {
-					copy(cut[at*page+boltMetaOffset:][:boltMetaSize/2], after[at*page+boltMetaOffset:])
+					copy(cut[at*page+boltfile.MetaOffset:][:boltfile.MetaSize/2], after[at*page+boltfile.MetaOffset:])
 				}
 			}
 			copied := t.TempDir()
@@ -270,7 +272,7 @@ func TestMaxBytes(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	defer mountTmpfs(t, dir, "size=3m")()
+	defer badsync.MountTmpfs(t, dir, "size=3m")()
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o644); err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestFullDiskAtCreation(t *testing.T) {
 	for free := range 8 {
 		t.Run(fmt.Sprintf("pages free=%d", free), func(t *testing.T) {
 			dir := t.TempDir()
-			defer mountTmpfs(t, dir, "size=64k")()
+			defer badsync.MountTmpfs(t, dir, "size=64k")()
 			ballast := filepath.Join(dir, "ballast")
 			for n := 16 - free; ; n-- {
 				if os.WriteFile(ballast, make([]byte, n<<12), 0o644) == nil {

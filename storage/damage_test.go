@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // smallStore returns the bytes of a closed store of some hundred URLs, cut to their least length.
@@ -59,9 +62,9 @@ func patched(b []byte, at int, with []byte) []byte {
 
 // reseal corrects the sums of both meta pages.
 func reseal(b []byte) []byte {
-	page := int(binary.LittleEndian.Uint32(b[boltMetaOffset+8:]))
-	for _, at := range []int{boltMetaOffset, page + boltMetaOffset} {
-		binary.LittleEndian.PutUint64(b[at+56:], metaSum(b[at:at+56]))
+	page := int(binary.LittleEndian.Uint32(b[boltfile.MetaOffset+8:]))
+	for _, at := range []int{boltfile.MetaOffset, page + boltfile.MetaOffset} {
+		binary.LittleEndian.PutUint64(b[at+56:], boltfile.MetaSum(b[at:at+56]))
 	}
 	return b
 }
@@ -70,7 +73,7 @@ func TestOpenRefuses(t *testing.T) {
 	good := smallStore(t)
 	page := os.Getpagesize()
 	garbage := bytes.Repeat([]byte{0xa5}, len(good))
-	farAway := reseal(patched(patched(good, boltMetaOffset+16, []byte{0, 0, 0, 1}), page+boltMetaOffset+16,
+	farAway := reseal(patched(patched(good, boltfile.MetaOffset+16, []byte{0, 0, 0, 1}), page+boltfile.MetaOffset+16,
 		[]byte{0, 0, 0, 1}))
 	tests := []struct {
 		name string
@@ -129,7 +132,7 @@ func TestOpenOneMetaDamaged(t *testing.T) {
 	good, page := smallStore(t), os.Getpagesize()
 	for at := range 2 {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltMetaOffset+40,
+		if err := os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltfile.MetaOffset+40,
 			[]byte{1, 2, 3}), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -204,13 +207,13 @@ func TestOpenReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	thaw := func() {}
 	if os.Geteuid() == 0 {
-		thaw = mountTmpfs(t, dir, "size=8m") // permissions do not stop root
+		thaw = badsync.MountTmpfs(t, dir, "size=8m") // permissions do not stop root
 	}
 	if err := os.WriteFile(filepath.Join(dir, FileName), file, 0o444); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		remountReadOnly(t, dir)
+		badsync.RemountReadOnly(t, dir)
 	} else if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"context"
 	"encoding/binary"
 	"errors"
@@ -103,7 +105,7 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 	if err != nil {
 		return fmt.Errorf("erase from %s: %w", s.path, errors.Join(spaceError(err), os.Remove(fresh)))
 	}
-	return syncDir(dir)
+	return system.SyncDir(dir)
 }
 
 // copy passes on what stays of all rows.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // TestFlips: whatever one byte of a database becomes, each command has the right answer or says that the
@@ -104,8 +106,8 @@ func commitAndCopy(dir string) ([]byte, error) {
 // TestDamagedFreelist: a file at which bbolt itself fails to open does not stay locked.
 func TestDamagedFreelist(t *testing.T) {
 	good := smallStore(t)
-	m := newest(validMetas(bytes.NewReader(good)))
-	bad := patched(good, int(m.freelist)*int(m.pageSize)+8, []byte{0xff})
+	m := boltfile.Newest(boltfile.Metas(bytes.NewReader(good)))
+	bad := patched(good, int(m.Freelist)*int(m.PageSize)+8, []byte{0xff})
 	dir := t.TempDir()
 	for range 2 {
 		if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o644); err != nil {

@@ -3,8 +3,6 @@ package storage
 import (
 	"bytes"
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -143,32 +141,6 @@ func FuzzDecodeTraps(f *testing.F) {
 		again, ok := decodeTraps(appendTraps(nil, counts))
 		if !ok || !reflect.DeepEqual(again, counts) {
 			t.Fatalf("%+v comes back as %+v", counts, again)
-		}
-	})
-}
-
-func FuzzReadUncommitted(f *testing.F) {
-	f.Add([]byte("amble-starts-1 0 boot\n1 - a.example 5\n2 - b.example -1\n"), uint64(0))
-	f.Add([]byte("amble-starts-1 0 boot\n1 192.0.2.1 a.example 5 p,1,http://a.example/\n"), uint64(0))
-	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
-	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, b []byte, committed uint64) {
-		if err := os.WriteFile(filepath.Join(dir, LedgerName), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		last := committed
-		uncommitted, err := ReadUncommitted(dir, committed, "boot", func(offset uint64, s Start) {
-			if offset < last || s.Host == "" {
-				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
-			}
-			last = offset
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if uncommitted.End < committed {
-			t.Fatalf("the next ledger would begin at %d, before the mark %d", uncommitted.End, committed)
 		}
 	})
 }

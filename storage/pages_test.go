@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // branchedStore returns the bytes of a store whose trees have branches.
@@ -70,7 +72,7 @@ func TestCheckRandomDamage(t *testing.T) { damageAndCheck(t, 100) }
 
 func damageAndCheck(t *testing.T, rounds int) {
 	good := branchedStore(t)
-	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
+	size := int(binary.LittleEndian.Uint32(good[boltfile.MetaOffset+8:]))
 	rng := rand.New(rand.NewPCG(1, 2))
 	noticed := 0
 	for round := range rounds {
@@ -99,11 +101,11 @@ func damaged(rng *rand.Rand, good []byte, size int) []byte {
 		case 0: // anything anywhere
 			copy(p[rng.IntN(size):], random())
 		case 1: // in the header
-			copy(p[rng.IntN(boltHeader):boltHeader], random())
+			copy(p[rng.IntN(16):16], random())
 		case 2: // in the elements
-			copy(p[boltHeader+rng.IntN(20*boltElement):], random()[:1+rng.IntN(8)])
+			copy(p[16+rng.IntN(20*16):], random()[:1+rng.IntN(8)])
 		case 3: // a page number, in range
-			binary.LittleEndian.PutUint64(p[boltHeader+rng.IntN(8)*boltElement+8:], rng.Uint64N(uint64(pages)+2))
+			binary.LittleEndian.PutUint64(p[16+rng.IntN(8)*16+8:], rng.Uint64N(uint64(pages)+2))
 		case 4: // a page in the place of another, with its number
 			id := binary.LittleEndian.Uint64(p)
 			copy(p, file[rng.IntN(pages)*size:][:size])
@@ -115,7 +117,7 @@ func damaged(rng *rand.Rand, good []byte, size int) []byte {
 				p[i] = byte(rng.Uint32())
 			}
 		case 7: // what a meta page says, with a right sum
-			binary.LittleEndian.PutUint64(file[rng.IntN(2)*size+boltMetaOffset+8*(2+rng.IntN(4)):],
+			binary.LittleEndian.PutUint64(file[rng.IntN(2)*size+boltfile.MetaOffset+8*(2+rng.IntN(4)):],
 				rng.Uint64N(uint64(pages)+2))
 			reseal(file)
 		}
@@ -126,7 +128,7 @@ func damaged(rng *rand.Rand, good []byte, size int) []byte {
 // TestCheckPages damages single facts of pages that something refers to.
 func TestCheckPages(t *testing.T) {
 	good := branchedStore(t)
-	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
+	size := int(binary.LittleEndian.Uint32(good[boltfile.MetaOffset+8:]))
 	dir := t.TempDir()
 	writeStore(t, dir, good)
 	s := mustOpen(t, dir, Options{ReadOnly: true})
@@ -139,30 +141,30 @@ func TestCheckPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	if good[branch+8] != boltBranch {
+	if good[branch+8] != boltfile.Branch {
 		t.Fatal("the url bucket has no branch")
 	}
 	le := binary.LittleEndian
 	self := le.AppendUint64(nil, uint64(branch/size))
-	child := int(le.Uint64(good[branch+boltHeader+8:])) * size
+	child := int(le.Uint64(good[branch+16+8:])) * size
 	tests := []struct {
 		name string
 		at   int
 		with []byte
 		want string
 	}{
-		{"a ring", branch + boltHeader + 8, self, "is led to twice"},
-		{"a page beyond the file", branch + boltHeader + 8, le.AppendUint64(nil, 1<<40), "is none of the"},
-		{"a page number that overflows", branch + boltHeader + 8, le.AppendUint64(nil, 1<<63+5), "is none of the"},
-		{"the meta page", branch + boltHeader + 8, make([]byte, 8), "is none of the"},
+		{"a ring", branch + 16 + 8, self, "is led to twice"},
+		{"a page beyond the file", branch + 16 + 8, le.AppendUint64(nil, 1<<40), "is none of the"},
+		{"a page number that overflows", branch + 16 + 8, le.AppendUint64(nil, 1<<63+5), "is none of the"},
+		{"the meta page", branch + 16 + 8, make([]byte, 8), "is none of the"},
 		{"another number", child, le.AppendUint64(nil, 7777), "says that it is page 7777"},
 		{"reaching beyond the file", child + 12, le.AppendUint32(nil, 1<<20), "1048576 more"},
 		{"neither branch nor leaf", child + 8, []byte{3, 0}, "neither a branch nor a leaf"},
 		{"a branch without elements", branch + 10, []byte{0, 0}, "neither a branch nor a leaf"},
 		{"too many elements", child + 10, []byte{0xff, 0xfe}, "has a gap"},
-		{"a key beyond the page", branch + boltHeader, le.AppendUint32(nil, 1<<30), "beyond its end"},
-		{"a value beyond the page", child + boltHeader + 12, le.AppendUint32(nil, 1<<31), "beyond its end"},
-		{"a bucket among rows", child + boltHeader, []byte{1}, "a bucket in place of a row"},
+		{"a key beyond the page", branch + 16, le.AppendUint32(nil, 1<<30), "beyond its end"},
+		{"a value beyond the page", child + 16 + 12, le.AppendUint32(nil, 1<<31), "beyond its end"},
+		{"a bucket among rows", child + 16, []byte{1}, "a bucket in place of a row"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

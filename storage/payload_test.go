@@ -213,7 +213,8 @@ func TestPayloadsAreBounded(t *testing.T) {
 	others := []Payload{payload(1, set-1, 9999), payload(1, set+1<<(64-payloadSetBits), 9999), payload(2, set, 9999)}
 	b := &Batch{Payloads: others}
 	for i := range payloadsOfSet {
-		b.Payloads = append(b.Payloads, payload(1, set+uint64(i), (i*7)%payloadsOfSet)) // number 0 is the newest
+		// number 0 is the boltfile.Newest
+		b.Payloads = append(b.Payloads, payload(1, set+uint64(i), (i*7)%payloadsOfSet))
 	}
 	mustCommit(t, s, b)
 	overflow(t, s, 1)

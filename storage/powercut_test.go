@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // image is what a power cut leaves of a file in the middle of a commit.
@@ -26,7 +28,8 @@ func images(rng *rand.Rand, before, after []byte, page int) []image {
 	anywhere := rng.IntN(page + 1)
 	all := []image{
 		{"pages in part, meta missing", tear(rng, before, after, page), true, false},
-		{"pages in part, meta torn", metas(tear(rng, before, after, page), boltMetaOffset+1+rng.IntN(boltMetaSize-1)),
+		{"pages in part, meta torn",
+			metas(tear(rng, before, after, page), boltfile.MetaOffset+1+rng.IntN(boltfile.MetaSize-1)),
 			true, false},
 		{"pages there, meta missing", append(bytes.Clone(before[:2*page]), after[2*page:]...), true, false},
 		{"pages there, meta torn anywhere", metas(append(bytes.Clone(before[:2*page]), after[2*page:]...), anywhere),

@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
+
 	"bytes"
 	"context"
 	"errors"
@@ -78,7 +81,7 @@ func Salvage(ctx context.Context, path, dir string, o SalvageOptions) (*Salvaged
 	if err := os.Rename(filepath.Join(s.dir, FileName), target); err != nil {
 		return nil, err
 	}
-	return s.report, syncDir(dir)
+	return s.report, system.SyncDir(dir)
 }
 
 // salvage is one call of Salvage. Its steps are gather and build.
@@ -101,7 +104,7 @@ func (s *salvage) gather() error {
 	f, m, err := openPages(s.like)
 	if errors.Is(err, ErrTruncated) { // the pages that are missing count as damaged
 		if f, err = os.Open(s.like); err == nil {
-			m = newest(validMetas(f))
+			m = boltfile.Newest(boltfile.Metas(f))
 		}
 	}
 	if err != nil {
@@ -109,13 +112,13 @@ func (s *salvage) gather() error {
 	}
 	defer f.Close()
 	const leastHost = 64 // bytes of the rows of a host
-	s.most = HostID(min(int64(m.pages)*m.pageSize/leastHost, 1<<31))
+	s.most = HostID(min(int64(m.Pages)*m.PageSize/leastHost, 1<<31))
 	return writeDatabase(s.raw, s.like, func(to *database) error {
 		g := gatherer{salvage: s, rows: &rowWriter{db: to}, summed: hasSums(f, m)}
-		g.walk = pageWalk{ctx: s.ctx, file: f, meta: m, leaves: everything, report: g.page, row: g.row}
+		g.walk = boltfile.Walk{Ctx: s.ctx, File: f, Meta: m, Leaves: boltfile.Everything, Report: g.page, Row: g.row}
 		err := g.begin(buckets()...)
 		if err == nil {
-			err = g.walk.walk()
+			err = g.walk.Run()
 		}
 		if err == nil && g.summed {
 			err = g.orphans()
@@ -131,39 +134,22 @@ func (s *salvage) gather() error {
 }
 
 // hasSums reports whether rows of a damaged file have checksums: one of them has, wherever it is.
-func hasSums(f *os.File, m boltMeta) (summed bool) {
-	w := pageWalk{
-		ctx: context.Background(), file: f, meta: m, leaves: everything, report: func(string, string) {},
-		row: func(_ string, k, v []byte) {
+func hasSums(f *os.File, m boltfile.Meta) (summed bool) {
+	w := boltfile.Walk{
+		Ctx: context.Background(), File: f, Meta: m, Leaves: boltfile.Everything, Report: func(string, string) {},
+		Row: func(_ string, k, v []byte) {
 			_, _, ok := bucketOf(k, v)
 			summed = summed || ok
 		},
 	}
-	_ = w.walk() // the context does not end
-	for id := uint64(2); id < m.pages && !summed; id++ {
-		w.eachRow(id, func(k, v []byte) {
+	_ = w.Run() // the context does not end
+	for id := uint64(2); id < m.Pages && !summed; id++ {
+		w.EachRow(id, func(k, v []byte) {
 			_, _, ok := bucketOf(k, v)
 			summed = summed || ok
 		})
 	}
 	return summed
-}
-
-// eachRow calls f for the rows of a page, if it is a leaf that nothing was read of so far.
-func (w *pageWalk) eachRow(id uint64, f func(k, v []byte)) {
-	if !w.take(id) {
-		return
-	}
-	p, ok := w.read(id, 0)
-	if !ok || p.kind != boltLeaf {
-		return
-	}
-	all, _ := w.elements(&p, span{})
-	for _, e := range all {
-		if e.flags == 0 {
-			f(e.key, e.value)
-		}
-	}
 }
 
 // bucketOf returns the bucket of a row, by its checksum, and its value.
@@ -179,7 +165,7 @@ func bucketOf(k, v []byte) (name, value []byte, ok bool) {
 // gatherer takes rows out of a damaged file.
 type gatherer struct {
 	*salvage
-	walk   pageWalk
+	walk   boltfile.Walk
 	rows   *rowWriter
 	summed bool
 	bucket string
@@ -241,15 +227,15 @@ func (g *gatherer) begin(names ...[]byte) error {
 // orphans takes the rows of leaves that nothing leads to any more. What is free is none of them: if the list of free
 // pages cannot be read, rows of earlier commits could not be told from those that count.
 func (g *gatherer) orphans() error {
-	if g.report.Pages == 0 || !g.walk.freeKnown {
+	if g.report.Pages == 0 || !g.walk.FreeKnown {
 		return nil
 	}
-	g.walk.report = func(string, string) {} // what leads there was counted
-	for id := uint64(2); id < g.walk.meta.pages && g.err == nil; id++ {
+	g.walk.Report = func(string, string) {} // what leads there was counted
+	for id := uint64(2); id < g.walk.Meta.Pages && g.err == nil; id++ {
 		if err := g.ctx.Err(); err != nil {
 			return err
 		}
-		g.walk.eachRow(id, func(k, v []byte) { g.orphan(k, v) })
+		g.walk.EachRow(id, func(k, v []byte) { g.orphan(k, v) })
 	}
 	return g.err
 }

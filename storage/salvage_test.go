@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // salvageStore makes a database in which hosts have rows in all buckets, and returns its file.
@@ -23,7 +25,8 @@ func salvageStore(t *testing.T) (good []byte, want map[string]Head) {
 		for n := range 20 * (host % 5) {
 			u := parse(t, fmt.Sprintf("https://h%d.test/page/%d?q=%d", host, n, n%3))
 			b.Found = append(b.Found, Found{
-				URL: u, Fingerprint: s.Fingerprint(u), Depth: uint16(n % 7), Priority: int8(n % 2), At: time.Unix(1e9, 0),
+				URL: u, Fingerprint: s.Fingerprint(u), Depth: uint16(n % 7), Priority: int8(n % 2),
+				At: time.Unix(1e9, 0),
 			})
 		}
 		b.Marks = map[string][]byte{"mark": {1}, "optout/host h1.test": []byte("{}")}
@@ -32,8 +35,9 @@ func salvageStore(t *testing.T) (good []byte, want map[string]Head) {
 	var done Batch
 	if _, err := s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
 		if l.Ordinal%3 == 0 && l.Last.State == Queued {
-			done.Done = append(done.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
-				Outcome: Outcome{State: Retrying, At: time.Unix(1e9, 0), Due: time.Unix(2e9, 0), Attempts: 1}})
+			done.Done = append(done.Done,
+				Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
+					Outcome: Outcome{State: Retrying, At: time.Unix(1e9, 0), Due: time.Unix(2e9, 0), Attempts: 1}})
 		}
 		return nil
 	}); err != nil {
@@ -167,7 +171,7 @@ func TestSalvagePages(t *testing.T) {
 	branches := 0
 	for at := 2 * 4096; at < len(good); at += 4096 {
 		_, got := salvaged(t, patched(good, at, make([]byte, 4096)), want)
-		if kind := good[at+8]; kind == boltBranch {
+		if kind := good[at+8]; kind == boltfile.Branch {
 			if branches++; len(got) < len(want) {
 				t.Errorf("page %d, a branch: %d of %d URLs", at/4096, len(got), len(want))
 			}
@@ -201,11 +205,13 @@ func TestSalvageRefuses(t *testing.T) {
 		}
 		return path
 	}
-	if _, err := Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}); !errors.Is(err, os.ErrExist) {
+	if _, err := Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}); !errors.Is(err,
+		os.ErrExist) {
 		t.Errorf("where a database is: %v", err)
 	}
 	dir := t.TempDir()
-	if _, err := Salvage(t.Context(), write(make([]byte, 9<<12)), dir, SalvageOptions{}); !errors.Is(err, ErrNotDatabase) {
+	if _, err := Salvage(t.Context(), write(make([]byte, 9<<12)), dir, SalvageOptions{}); !errors.Is(err,
+		ErrNotDatabase) {
 		t.Errorf("no database: %v", err)
 	}
 	s := goldenStore(t)

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -47,7 +49,7 @@ func RestoreFile(snapshot, dir string) (LogPosition, error) {
 		err = os.Rename(snapshot, at)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = system.SyncDir(dir)
 	}
 	if err != nil {
 		return LogPosition{}, fmt.Errorf("restore %s from a snapshot: %w", at, spaceError(err))

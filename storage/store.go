@@ -16,6 +16,8 @@ import (
 	"time"
 
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // Version is the version of the layout that this code writes. The code also reads older versions
@@ -159,7 +161,7 @@ func (s *Store) open(o Options) error {
 		return err
 	}
 	if !o.NoSync {
-		if err := confirm(s.db.file); err != nil {
+		if err := boltfile.Confirm(s.db.file); err != nil {
 			return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -36,7 +37,8 @@ func openCollection(settings *settingsFlags) (*archive.Collection, string, error
 	dir := c.OutputDir()
 	collection, err := archive.OpenCollection(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = exit(exitProblem, fmt.Errorf("there is no output in %s yet; output.dir says where it is", dir))
+		err = console.Exit(console.ExitProblem,
+			fmt.Errorf("there is no output in %s yet; output.dir says where it is", dir))
 	}
 	return collection, dir, err
 }
@@ -68,7 +70,7 @@ usage or settings.`,
 				err = listFiles(c, out, lines)
 			}
 			if err = errors.Join(err, out.Flush()); err != nil {
-				return exit(exitProblem, err)
+				return console.Exit(console.ExitProblem, err)
 			}
 			return nil
 		},
@@ -94,7 +96,7 @@ func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
 		return err
 	}
 	encoder := json.NewEncoder(out)
-	t := newTable(out, "FILE", "FORMAT", "SIZE", "ANSWERS", "FROM", "TO")
+	t := console.NewTable(out, "FILE", "FORMAT", "SIZE", "ANSWERS", "FROM", "TO")
 	for _, f := range files {
 		n, err := c.Contents(f)
 		if err != nil {
@@ -103,7 +105,7 @@ func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
 		if lines {
 			err = encoder.Encode(fileLine{f.Name, f.Format, f.Open, f.Size, n.Captures, n.First, n.Last})
 		} else {
-			err = t.row(fileCells(f, n)...)
+			err = t.Row(fileCells(f, n)...)
 		}
 		if err != nil {
 			return err
@@ -112,7 +114,7 @@ func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
 	if lines {
 		return nil
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func fileCells(f archive.File, n archive.Contents) []string {
@@ -121,9 +123,10 @@ func fileCells(f archive.File, n archive.Contents) []string {
 		name += " (being written)"
 	}
 	if f.Format != archive.FormatWARC {
-		return []string{name, f.Format, size(uint64(f.Size)), "-", "-", "-"}
+		return []string{name, f.Format, console.Size(uint64(f.Size)), "-", "-", "-"}
 	}
-	return []string{name, f.Format, size(uint64(f.Size)), grouped(n.Captures), moment(n.First), moment(n.Last)}
+	return []string{name, f.Format, console.Size(uint64(f.Size)), console.Grouped(n.Captures), moment(n.First),
+		moment(n.Last)}
 }
 
 // moment formats the time of a stored response, or a dash.
@@ -149,7 +152,7 @@ type captureLine struct {
 func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, out io.Writer, lines bool) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	t := newTable(out, "TIME", "STATUS", "TYPE", "STORED", "URL")
+	t := console.NewTable(out, "TIME", "STATUS", "TYPE", "STORED", "URL")
 	found := 0
 	err := c.Captures(command.Context(), prefix, func(e *warc.Entry) error {
 		found++
@@ -157,7 +160,7 @@ func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, 
 			return encoder.Encode(captureLine{e.URL, e.Time, e.Status, e.Mime, e.Digest, e.Filename, e.Offset,
 				e.Length})
 		}
-		return t.row(moment(e.Time), strconv.Itoa(e.Status), orDash(e.Mime), size(uint64(e.Length)), e.URL)
+		return t.Row(moment(e.Time), strconv.Itoa(e.Status), orDash(e.Mime), console.Size(uint64(e.Length)), e.URL)
 	})
 	if err == nil && found == 0 {
 		err = errors.New("nothing is stored under " + prefix + ": amble archive ls lists the files")
@@ -165,7 +168,7 @@ func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, 
 	if err != nil || lines {
 		return err
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // orDash returns text, or a dash if it is empty.
@@ -202,7 +205,7 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
 		RunE: func(command *cobra.Command, urls []string) error {
 			u, err := weburl.Parse(urls[0])
 			if err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			at, err := parseMoment(f.at)
 			if err != nil {
@@ -227,7 +230,7 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
 func exactlyOne(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
+			return console.Usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
 		}
 		return nil
 	}
@@ -247,25 +250,26 @@ func parseMoment(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usagef("%q is not a time, such as 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415", text)
+	return time.Time{},
+		console.Usagef("%q is not a time, such as 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415", text)
 }
 
 func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir, url string, at time.Time) error {
 	ctx := command.Context()
 	e, err := c.Find(ctx, url, at)
 	if errors.Is(err, archive.ErrNoCapture) {
-		return exit(exitProblem, notStored(ctx, c, dir, url, at))
+		return console.Exit(console.ExitProblem, notStored(ctx, c, dir, url, at))
 	}
 	if err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	s, err := c.Open(ctx, e)
 	if err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
-	err = f.print(rawOutput(command.OutOrStdout()), s)
+	err = f.print(console.RawOutput(command.OutOrStdout()), s)
 	if err = errors.Join(err, s.Close()); err != nil {
-		return exit(exitProblem, fmt.Errorf("%s: %w", url, err))
+		return console.Exit(console.ExitProblem, fmt.Errorf("%s: %w", url, err))
 	}
 	switch s.Truncated {
 	case "":
@@ -273,7 +277,7 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 		command.PrintErrln("amble: the stored body is incomplete: the response was longer than fetch.max_body")
 	default:
 		command.PrintErrf("amble: the stored body is incomplete: the response broke off (%s)\n",
-			printable(string(s.Truncated)))
+			console.Printable(string(s.Truncated)))
 	}
 	return nil
 }
@@ -328,7 +332,7 @@ record of an open file may be incomplete.
 Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: wrong usage or settings.`,
 		Example: `  amble archive verify
   amble archive verify --set output.dir=/srv/crawl/output`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, dir, err := openCollection(settings)
 			if err != nil {
@@ -341,14 +345,15 @@ Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: 
 				_, _ = fmt.Fprintln(out, p) // the exit code says it too
 			})
 			if err != nil {
-				return exit(exitProblem, err)
+				return console.Exit(console.ExitProblem, err)
 			}
 			if problems > 0 {
-				return exit(exitProblem, errors.New(dir+": "+plural(problems, "problem")))
+				return console.Exit(console.ExitProblem, errors.New(dir+": "+console.Plural(problems, "problem")))
 			}
-			_, err = fmt.Fprintf(out, "%s: no problems, %s in %s, %s, %s\n", dir, plural(v.Records, "WARC record"),
-				plural(v.Files, "file"),
-				plural(v.Lines, "JSON line"), size(uint64(v.Bytes)))
+			_, err = fmt.Fprintf(out, "%s: no problems, %s in %s, %s, %s\n", dir,
+				console.Plural(v.Records, "WARC record"),
+				console.Plural(v.Files, "file"),
+				console.Plural(v.Lines, "JSON line"), console.Size(uint64(v.Bytes)))
 			return err
 		},
 	}

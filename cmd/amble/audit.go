@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/audit"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -62,7 +63,7 @@ usage or settings.`,
 		RunE: func(command *cobra.Command, dirs []string) error {
 			o, err := f.options(time.Now())
 			if err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			c, err := settings.load()
 			if err != nil {
@@ -175,7 +176,9 @@ func requestLogs(dirs []string) (logs [][]string, err error) {
 			found = append(found, some...)
 		}
 		if len(found) == 0 && len(dirs) > 1 {
-			return nil, exit(exitProblem, fmt.Errorf("there is no request log in %s: name the data_dir of a node", dir))
+			return nil,
+				console.Exit(console.ExitProblem,
+					fmt.Errorf("there is no request log in %s: name the data_dir of a node", dir))
 		}
 		if len(found) == 0 {
 			found = []string{requestlog.DirName} // reading it says why
@@ -201,19 +204,19 @@ func auditOptOuts(ctx context.Context, c *config.Config) (*optout.List, error) {
 func auditProblem(r *audit.Report) error {
 	var problems []string
 	if n := r.Counts.Violations; n > 0 {
-		problems = append(problems, plural(n, "violation"))
+		problems = append(problems, console.Plural(n, "violation"))
 	}
 	if n := len(r.Damaged); n > 0 {
 		text := "part of the request log cannot be read, and nothing is proven about it: " + damageText(&r.Damaged[0])
 		if n > 1 {
-			text += fmt.Sprintf("; and %s", plural(n-1, "other part"))
+			text += fmt.Sprintf("; and %s", console.Plural(n-1, "other part"))
 		}
 		problems = append(problems, text)
 	}
 	if problems == nil {
 		return nil
 	}
-	return exit(exitProblem, errors.New(strings.Join(problems, "; ")))
+	return console.Exit(console.ExitProblem, errors.New(strings.Join(problems, "; ")))
 }
 
 // list makes the audit print the selected requests. The returned function completes the list.
@@ -227,9 +230,9 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 	switch {
 	case f.lines:
 	case f.requests:
-		t := newTable(out, "TIME", "KIND", "ANSWER", "GAP", "DELAY", "WHY", "ALLOWED BY", "URL")
-		write = func(l *audit.Line) error { return t.row(requestCells(l)...) }
-		end = t.flush
+		t := console.NewTable(out, "TIME", "KIND", "ANSWER", "GAP", "DELAY", "WHY", "ALLOWED BY", "URL")
+		write = func(l *audit.Line) error { return t.Row(requestCells(l)...) }
+		end = t.Flush
 	default:
 		now := time.Now()
 		write = func(l *audit.Line) error { return printRequest(out, l, now) }
@@ -249,12 +252,13 @@ func noRequests(c *config.Config, dirs []string, o audit.Options) error {
 	where := strings.Join(dirs, ", ")
 	switch {
 	case c.Audit.MaxSize == 0:
-		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
+		return console.Exit(console.ExitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
 			c.Source("audit.max_size")))
 	case o.Host != "" || !o.Since.IsZero():
-		return exit(exitProblem, fmt.Errorf("the request log in %s has no matching request", where))
+		return console.Exit(console.ExitProblem, fmt.Errorf("the request log in %s has no matching request", where))
 	}
-	return exit(exitProblem, fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", where))
+	return console.Exit(console.ExitProblem,
+		fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", where))
 }
 
 // printAuditJSON writes one object and holds one host at a time.
@@ -298,7 +302,7 @@ func (f *auditFlags) print(w io.Writer, r *audit.Report) error {
 }
 
 func (f *auditFlags) printHosts(w io.Writer, hosts []*audit.Host) error {
-	t := newTable(w, "HOST", "REQUESTS", "PAGES", "SMALLEST GAP", "DELAY", "ROBOTS.TXT", "VIOLATIONS")
+	t := console.NewTable(w, "HOST", "REQUESTS", "PAGES", "SMALLEST GAP", "DELAY", "ROBOTS.TXT", "VIOLATIONS")
 	shown := len(hosts)
 	if f.limit > 0 {
 		shown = min(shown, f.limit)
@@ -308,15 +312,16 @@ func (f *auditFlags) printHosts(w io.Writer, hosts []*audit.Host) error {
 		if g := h.Smallest; g != nil {
 			gap, delay = gapText(g.Seconds), gapText(g.Delay)+" "+g.Reason
 		}
-		err := t.row(h.Host, grouped(h.Requests), grouped(h.Pages), gap, delay,
-			plural(len(h.Versions)+h.Older, "version"), grouped(h.Counts.Violations))
+		err := t.Row(h.Host, console.Grouped(h.Requests), console.Grouped(h.Pages), gap, delay,
+			console.Plural(len(h.Versions)+h.Older, "version"), console.Grouped(h.Counts.Violations))
 		if err != nil {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || shown == len(hosts) {
+	if err := t.Flush(); err != nil || shown == len(hosts) {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s of %s hosts; --limit 0 shows all\n", grouped(shown), grouped(len(hosts)))
+	_, err := fmt.Fprintf(w, "%s of %s hosts; --limit 0 shows all\n", console.Grouped(shown),
+		console.Grouped(len(hosts)))
 	return err
 }

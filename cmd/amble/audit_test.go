@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"encoding/json"
 	"net/http"
 	"os"
@@ -9,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // TestAuditReadsAbsurdAnswers: a response that demands an absurd delay costs the audit
@@ -100,6 +101,6 @@ func TestAuditAfterKill(t *testing.T) {
 
 // pagesInFlight is how many pages are in the start ledger.
 func (p *program) pagesInFlight() int {
-	text, _ := os.ReadFile(p.path("data", storage.LedgerName)) // not there yet: none
+	text, _ := os.ReadFile(p.path("data", starts.FileName)) // not there yet: none
 	return strings.Count(string(text), " page,")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -178,7 +180,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 func (c *chaos) left(t *testing.T) remains {
 	t.Helper()
 	r := remains{at: time.Now(), final: make(map[string]bool), open: make(map[string]bool)}
-	if _, err := os.Stat(filepath.Join(c.data(), storage.LedgerName)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.data(), starts.FileName)); err != nil {
 		return r // killed before it began
 	}
 	s, err := storage.Open(c.data(), storage.Options{ReadOnly: true})
@@ -190,7 +192,7 @@ func (c *chaos) left(t *testing.T) remains {
 	if err == nil {
 		var outcomes uint64
 		if outcomes, err = storage.DecodeOffset(mark); err == nil {
-			_, err = storage.ReadUncommitted(c.data(), outcomes, boot.ID(), func(_ uint64, start storage.Start) {
+			_, err = starts.Read(c.data(), outcomes, boot.ID(), func(_ uint64, start starts.Start) {
 				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
 					r.open[note[3]] = true
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
@@ -58,7 +59,7 @@ func (c *clustering) connect(ctx context.Context,
 	}
 	o, err := clusterconf.Client(settings)
 	if err != nil {
-		return exit(exitUsage, err)
+		return console.Exit(console.ExitUsage, err)
 	}
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -72,18 +73,18 @@ func (c *clustering) connect(ctx context.Context,
 	}
 	nc, js, err := natsconn.Connect(o)
 	if err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	defer nc.Close()
 	err = f(ctx, js, settings)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
 		err = cause
 	}
-	var known *exitError
+	var known *console.ExitError
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return exit(exitProblem, err)
+	return console.Exit(console.ExitProblem, err)
 }
 
 // survey is what the NATS servers know of a cluster.
@@ -119,7 +120,7 @@ With --shards each shard is listed, with --json everything is one object.`,
 		Example: `  amble cluster status
   amble cluster status --shards
   amble cluster status --set cluster.urls=nats://10.1.2.3:4222 --json`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.connect(command.Context(),
 				func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
@@ -145,16 +146,17 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 		Use: name + " NODE", Short: short, Long: long, Example: "  amble cluster " + name + " machine2",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%q takes the name of one node; amble cluster status lists them", command.CommandPath())
+				return console.Usagef("%q takes the name of one node; amble cluster status lists them",
+					command.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted(command.Context())
+			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
 				if err := natsconn.ValidateName(args[0]); err != nil {
-					return exit(exitUsage, err)
+					return console.Exit(console.ExitUsage, err)
 				}
 				limited, cancel := context.WithTimeout(ctx, clusterTimeout)
 				defer cancel()
@@ -170,7 +172,7 @@ func (c *clustering) command(name, short, long string, drain bool) *cobra.Comman
 					return err
 				}
 				if err := untilDrained(ctx, js, s, args[0], func(left int) {
-					command.PrintErrf("node %s has %s left\n", args[0], plural(left, "shard"))
+					command.PrintErrf("node %s has %s left\n", args[0], console.Plural(left, "shard"))
 				}); err != nil {
 					return err
 				}
@@ -240,18 +242,20 @@ func (v *survey) counts() (free, moving int) {
 func (v *survey) print(w io.Writer, all bool) error {
 	var b strings.Builder
 	free, moving := v.counts()
-	fmt.Fprintf(&b, "cluster %s: %s, %s of %s without owner, %d moving\n", v.cluster, plural(len(v.Members), "node"),
-		grouped(free), plural(len(v.Shards), "shard"), moving)
+	fmt.Fprintf(&b, "cluster %s: %s, %s of %s without owner, %d moving\n", v.cluster,
+		console.Plural(len(v.Members), "node"),
+		console.Grouped(free), console.Plural(len(v.Shards), "shard"), moving)
 	fmt.Fprintf(&b, "registers and logs on %s\n\n", v.serversText())
 	rows := [][]string{{"node", "state", "shards", "weight", "heartbeat"}}
 	for _, m := range v.Members {
-		owns := grouped(m.Owns)
+		owns := console.Grouped(m.Owns)
 		if m.Gets > 0 {
 			owns += fmt.Sprintf(", gets %d", m.Gets)
 		}
-		rows = append(rows, []string{m.Node, memberText(m.State), owns, grouped(int(m.Weight)), span(m.Beat) + " ago"})
+		rows = append(rows,
+			[]string{m.Node, memberText(m.State), owns, console.Grouped(int(m.Weight)), console.Span(m.Beat) + " ago"})
 	}
-	writeTable(&b, rows)
+	console.WriteTable(&b, rows)
 	for _, m := range v.Members {
 		for _, note := range m.Notes {
 			fmt.Fprintf(&b, "node %s: %s\n", m.Node, note)
@@ -289,11 +293,11 @@ func (v *survey) serversText() string {
 		case r.Offline:
 			text += " (OFFLINE)"
 		case !r.Current:
-			text += fmt.Sprintf(" (BEHIND by %s)", plural(r.Lag, "message"))
+			text += fmt.Sprintf(" (BEHIND by %s)", console.Plural(r.Lag, "message"))
 		}
 		servers = append(servers, text)
 	}
-	return plural(len(servers), "NATS server") + ": " + strings.Join(servers, ", ")
+	return console.Plural(len(servers), "NATS server") + ": " + strings.Join(servers, ", ")
 }
 
 // writeLogs says how much log and snapshots there are.
@@ -311,12 +315,12 @@ func (v *survey) writeLogs(b *strings.Builder) {
 			snapshots += uint64(log.Snapshot.Size)
 		}
 	}
-	fmt.Fprintf(b, "\nlog since the snapshots: %s, %s", plural(records, "record"), size(bytes))
+	fmt.Fprintf(b, "\nlog since the snapshots: %s, %s", console.Plural(records, "record"), console.Size(bytes))
 	if records > 0 {
-		fmt.Fprintf(b, "; most in shard %d: %s, %s", largest, plural(v.logs[largest].Records, "record"),
-			size(v.logs[largest].Bytes))
+		fmt.Fprintf(b, "; most in shard %d: %s, %s", largest, console.Plural(v.logs[largest].Records, "record"),
+			console.Size(v.logs[largest].Bytes))
 	}
-	fmt.Fprintf(b, "\nsnapshots: %d, %s\n", number, size(snapshots))
+	fmt.Fprintf(b, "\nsnapshots: %d, %s\n", number, console.Size(snapshots))
 }
 
 // writeShards lists all shards, or those that move and those that nobody owns.
@@ -329,7 +333,7 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 		}
 		owner, since, snapshot := s.Node, "", "none"
 		if !s.Since.IsZero() {
-			since = span(v.At.Sub(s.Since)) + " ago"
+			since = console.Span(v.At.Sub(s.Since)) + " ago"
 		}
 		if owner == "" {
 			owner = "nobody"
@@ -344,20 +348,20 @@ func (v *survey) writeShards(b *strings.Builder, all bool) {
 		}
 		log := &v.logs[i]
 		if !log.At.IsZero() {
-			snapshot = size(uint64(log.Snapshot.Size)) + ", " + span(v.At.Sub(log.At)) + " ago"
+			snapshot = console.Size(uint64(log.Snapshot.Size)) + ", " + console.Span(v.At.Sub(log.At)) + " ago"
 		}
-		rows = append(rows, []string{grouped(i), owner, since,
-			plural(log.Records, "record") + ", " + size(log.Bytes), snapshot})
+		rows = append(rows, []string{console.Grouped(i), owner, since,
+			console.Plural(log.Records, "record") + ", " + console.Size(log.Bytes), snapshot})
 	}
 	if len(rows) > 1 {
 		b.WriteString("\n")
-		writeTable(b, rows)
+		console.WriteTable(b, rows)
 	}
 	for i, s := range v.Shards {
 		if f := s.Fault; f != nil {
 			fmt.Fprintf(b,
 				"\nshard %d is in quarantine: its engine has failed %s in a row; it is tried again after a pause, "+
-					"and the other shards go on\n  %s\n", i, plural(f.Times, "time"), f.Reason)
+					"and the other shards go on\n  %s\n", i, console.Plural(f.Times, "time"), f.Reason)
 			if f.Kind == "in" {
 				fmt.Fprintf(b, "  amble cluster skip %d %d sets the message aside\n", i, f.Sequence)
 			}

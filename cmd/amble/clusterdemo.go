@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -93,7 +94,7 @@ func (d *demo) runCluster(command *cobra.Command) (err error) {
 		return err
 	}
 	c := &clusterDemo{demo: d, web: web, facts: facts, out: command.ErrOrStderr(), started: time.Now()}
-	ctx, stop := untilInterrupted(command.Context())
+	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	err = c.run(ctx)
 	for _, n := range c.nodes {
@@ -110,7 +111,7 @@ func (c *clusterDemo) run(ctx context.Context) error {
 		"Three nodes crawl a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
 			"host, whichever node makes them. Each node is a process with a NATS server inside.\nEverything goes "+
 			"to %s\n\n",
-		plural(len(c.web.Sites()), "host"), plural(c.facts.Pages(), "page"), c.delay, c.dir)
+		console.Plural(len(c.web.Sites()), "host"), console.Plural(c.facts.Pages(), "page"), c.delay, c.dir)
 	if err := c.start(); err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (c *clusterDemo) run(ctx context.Context) error {
 		return nil // the report says what is missing
 	}
 	if err != nil {
-		return exit(exitProblem,
+		return console.Exit(console.ExitProblem,
 			fmt.Errorf("%w; the logs of the nodes are in %s", err, filepath.Join(c.dir, "*", "log.txt")))
 	}
 	return nil
@@ -287,9 +288,9 @@ func (c *clusterDemo) state(log testweb.Log, s *membership.Survey) string {
 	}
 	var parts []string
 	for _, n := range c.nodes {
-		part := n.name + " " + grouped(len(n.pages(log)))
+		part := n.name + " " + console.Grouped(len(n.pages(log)))
 		if s != nil {
-			part += " (" + plural(owned(s, n.name), "shard") + ")"
+			part += " (" + console.Plural(owned(s, n.name), "shard") + ")"
 		}
 		parts = append(parts, part)
 	}
@@ -332,7 +333,7 @@ func (c *clusterDemo) killOne(log testweb.Log, s *membership.Survey) {
 	busiest.kill()
 	c.say("kill -9 %d: %s is dead, in the middle of its work, and its NATS server too. It had %s, which\n        "+
 		"nobody touches for 20 seconds: it could be alive and only cut off", busiest.command.Process.Pid, busiest.name,
-		plural(owned(s, busiest.name), "shard"))
+		console.Plural(owned(s, busiest.name), "shard"))
 }
 
 // demoServers is a connection to the NATS servers of the nodes.

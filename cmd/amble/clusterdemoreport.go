@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -19,7 +20,7 @@ func (c *clusterDemo) report(w io.Writer) error {
 	settling, cancel := context.WithTimeout(context.Background(), demoSettleTime)
 	defer cancel()
 	if err := c.web.Settle(settling); err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	log := c.web.Requests()
 	if err := log.Save(filepath.Join(c.dir, "requests.jsonl")); err != nil {
@@ -28,20 +29,22 @@ func (c *clusterDemo) report(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		"\nWhat the web itself saw, in %s of %d nodes. The least gap is the shortest time from\nthe end of one "+
-			"request to the start of the next, whichever node made them:\n", plural(len(log), "request"), len(c.nodes))
+			"request to the start of the next, whichever node made them:\n", console.Plural(len(log), "request"),
+		len(c.nodes))
 	tooShort := c.writeHosts(&b, log)
 	again, wrong := c.repeats(log)
 	wrong = append(c.facts.Check(log), wrong...)
 	early := len(log.BeforeRobots())
 	writeVerdict(&b, wrong, tooShort, early)
 	fmt.Fprintf(&b, "\nFetched again: %s that %s had fetched, but not committed, when it was killed.\n",
-		plural(again, "page"), c.victim.name)
+		console.Plural(again, "page"), c.victim.name)
 	c.writeNext(&b)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
 	if len(wrong)+tooShort+early > 0 {
-		return exit(exitProblem, errors.New("the nodes did not behave as a correct crawler does, see above"))
+		return console.Exit(console.ExitProblem,
+			errors.New("the nodes did not behave as a correct crawler does, see above"))
 	}
 	return nil
 }
@@ -66,7 +69,7 @@ func (c *clusterDemo) writeHosts(b *strings.Builder, log testweb.Log) (tooShort 
 		gaps, short := gapCells(own, c.delay, c.facts.CrawlDelay[host])
 		rows, tooShort = append(rows, append(row, gaps...)), tooShort+short
 	}
-	writeTable(b, rows)
+	console.WriteTable(b, rows)
 	return tooShort
 }
 
@@ -101,7 +104,7 @@ func (c *clusterDemo) repeats(log testweb.Log) (again int, wrong []string) {
 // writeNext says where the files are.
 func (c *clusterDemo) writeNext(b *strings.Builder) {
 	b.WriteString("\nLook into:\n")
-	writeTable(b, [][]string{
+	console.WriteTable(b, [][]string{
 		{filepath.Join(c.dir, "node1", "config.yaml"), "the settings of a node"},
 		{filepath.Join(c.dir, "node1", "log.txt"), "what it said: the shards that it took and gave up"},
 		{filepath.Join(c.dir, "node1", "data", "shards"), "its shards, each with a database and the output"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/shards"
 	"github.com/amble-crawler/amble/storage"
@@ -39,12 +40,13 @@ empty, or the disk is full. 2: wrong usage or settings. 5: nodes own shards, or 
   amble cluster export /srv/new --set cluster.urls=nats://10.1.2.3:4222 https://example.com/`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%q takes the directory to make: the data_dir of amble run", command.CommandPath())
+				return console.Usagef("%q takes the directory to make: the data_dir of amble run",
+					command.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted(command.Context())
+			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
 				return exportCrawl(ctx, command, js, s, args[0], args[1:])
@@ -62,16 +64,16 @@ func exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	}
 	reported := time.Now()
 	done, err := shards.Export(ctx, js.Conn(), js, options, dir, func(x shards.Exported) {
-		if now := time.Now(); now.Sub(reported) >= logEvery {
+		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
 			reported = now
 			command.PrintErrf("%d of %d shards\n", x.Shards, x.Of)
 		}
 	})
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("interrupted: nothing is exported"))
+		return console.Exit(console.ExitProblem, errors.New("interrupted: nothing is exported"))
 	case errors.Is(err, shards.ErrOwned), errors.Is(err, membership.ErrSettings):
-		return exit(exitRefused, err)
+		return console.Exit(console.ExitRefused, err)
 	case err != nil:
 		return err
 	}
@@ -82,8 +84,9 @@ func exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(), "%s with %s (%s fetched) and %s of %s of cluster %s are in %s\n"+
 		"go on with amble run and data_dir: %s; do not start the nodes of the cluster again\n",
-		plural(done.Counters.Hosts, "host"), plural(done.Counters.URLs, "URL"),
-		grouped(done.Counters.Of(storage.Fetched)), plural(done.OptOuts, "opt-out"), plural(done.Of, "shard"),
+		console.Plural(done.Counters.Hosts, "host"), console.Plural(done.Counters.URLs, "URL"),
+		console.Grouped(done.Counters.Of(storage.Fetched)), console.Plural(done.OptOuts, "opt-out"),
+		console.Plural(done.Of, "shard"),
 		c.Cluster.Name, dir, dir)
 	return err
 }
@@ -98,7 +101,7 @@ func memberOptions(command *cobra.Command, c *config.Config, urls []string) (sha
 	k.seeds = seeds.good
 	options, err := (&member{crawling: k}).options()
 	if err != nil {
-		return options, exit(exitUsage, err)
+		return options, console.Exit(console.ExitUsage, err)
 	}
 	return options, nil
 }

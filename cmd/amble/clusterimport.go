@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/node"
@@ -45,12 +46,13 @@ nodes, or had some.`,
   amble cluster import /srv/old --set cluster.urls=nats://10.1.2.3:4222 https://example.com/`,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%q takes the directory of a crawl: the data_dir of amble run", command.CommandPath())
+				return console.Usagef("%q takes the directory of a crawl: the data_dir of amble run",
+					command.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, stop := untilInterrupted(command.Context())
+			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
 				return importCrawl(ctx, command, js, s, args[0], args[1:])
@@ -71,9 +73,9 @@ func importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	}
 	reported := time.Now()
 	done, err := shards.Import(ctx, js.Conn(), js, options, dir, func(i shards.Imported) {
-		if now := time.Now(); now.Sub(reported) >= logEvery {
+		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
 			reported = now
-			command.PrintErrf("%d of %d shards, %s\n", i.Shards, i.Of, plural(i.Counters.URLs, "URL"))
+			command.PrintErrf("%d of %d shards, %s\n", i.Shards, i.Of, console.Plural(i.Counters.URLs, "URL"))
 		}
 	})
 	if err != nil {
@@ -81,9 +83,10 @@ func importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 	}
 	_, err = fmt.Fprintf(command.OutOrStdout(),
 		"%s of %s with %s (%s fetched) are in %s of cluster %s, which take %s\n"+
-			"start the nodes with amble run; %s is as it was\n", plural(done.Counters.Hosts, "host"), dir,
-		plural(done.Counters.URLs, "URL"), grouped(done.Counters.Of(storage.Fetched)), plural(done.Of, "shard"),
-		c.Cluster.Name, size(uint64(done.Bytes)), dir)
+			"start the nodes with amble run; %s is as it was\n", console.Plural(done.Counters.Hosts, "host"), dir,
+		console.Plural(done.Counters.URLs, "URL"), console.Grouped(done.Counters.Of(storage.Fetched)),
+		console.Plural(done.Of, "shard"),
+		c.Cluster.Name, console.Size(uint64(done.Bytes)), dir)
 	return err
 }
 
@@ -106,11 +109,12 @@ func canMove(dir string) error {
 func moveError(dir string, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrInUse):
-		return exit(exitInUse, fmt.Errorf("%w: stop the crawl in %s first", err, dir))
+		return console.Exit(console.ExitInUse, fmt.Errorf("%w: stop the crawl in %s first", err, dir))
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("interrupted: no node can join until the import is repeated and complete"))
+		return console.Exit(console.ExitProblem,
+			errors.New("interrupted: no node can join until the import is repeated and complete"))
 	case errors.Is(err, membership.ErrInService):
-		return exit(exitRefused, err)
+		return console.Exit(console.ExitRefused, err)
 	}
 	return err
 }
@@ -126,16 +130,17 @@ import on one of them, stop it, and start the nodes.
 
 Exit code 0: stopped by a signal. 2: wrong settings, or there is no such server in them.`,
 		Example: "  amble cluster serve -c cluster.yaml",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := c.settings.load()
 			if err != nil {
 				return err
 			}
 			if settings.Cluster.Embed.Listen == "" {
-				return exit(exitUsage, errors.New("cluster.embed.listen is empty, so there is no server to run here"))
+				return console.Exit(console.ExitUsage,
+					errors.New("cluster.embed.listen is empty, so there is no server to run here"))
 			}
-			ctx, stop := untilInterrupted(command.Context())
+			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			server, err := (&member{crawling: newCrawling(settings, nil, command.ErrOrStderr())}).startNATS()
 			if err != nil {

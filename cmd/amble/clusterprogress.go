@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/shards"
 )
@@ -48,7 +49,7 @@ func isDoubted(s membership.Status) bool { return s.Joined && s.Trust <= 0 && !s
 func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 	n := countShards(s)
 	attributes := []any{
-		"pages", p.Pages, "pages_per_second", rounded(p.PagesPerSec), "bytes", p.Bytes, "queued", p.Queued,
+		"pages", p.Pages, "pages_per_second", console.Rounded(p.PagesPerSec), "bytes", p.Bytes, "queued", p.Queued,
 		"shards", n.own, "shards_of", len(s.Shards), "shards_free", n.free, "nodes", live(s.Members),
 	}
 	switch {
@@ -75,26 +76,27 @@ func nodeState(s membership.Status) string {
 }
 
 // nodeRows returns the block for a screen of a width.
-func nodeRows(s membership.Status, p shards.Progress, width int) []row {
+func nodeRows(s membership.Status, p shards.Progress, width int) []console.Row {
 	n := countShards(s)
-	rows := []row{{"amble: node " + s.Node + " of cluster " + s.Cluster + ", " + nodeState(s) + "; Ctrl-C to leave",
-		styleTitle}}
+	rows := []console.Row{{Text: "amble: node " + s.Node + " of cluster " + s.Cluster + ", " + nodeState(s) +
+		"; Ctrl-C to leave",
+		Style: console.StyleTitle}}
 	if isDoubted(s) {
-		rows = append(rows, row{"  " + untrustedText, styleDanger})
+		rows = append(rows, console.Row{Text: "  " + untrustedText, Style: console.StyleDanger})
 	}
 	if p.Stalled > 0 {
-		rows = append(rows, row{"  " + stalledNodeText + ": " + p.Reason, styleDanger})
+		rows = append(rows, console.Row{Text: "  " + stalledNodeText + ": " + p.Reason, Style: console.StyleDanger})
 	}
 	free := ""
 	if n.free > 0 {
 		free = fmt.Sprintf(", %d without owner", n.free)
 	}
-	return append(rows, columns([][2]string{
-		{"pages", fmt.Sprintf("%s  %.1f/s", grouped(p.Pages), p.PagesPerSec)},
+	return append(rows, console.Columns([][2]string{
+		{"pages", fmt.Sprintf("%s  %.1f/s", console.Grouped(p.Pages), p.PagesPerSec)},
 		{"shards", fmt.Sprintf("%d of %d%s", n.own, len(s.Shards), free)},
-		{"received", size(p.Bytes)},
-		{"nodes", grouped(live(s.Members))},
-		{"queue", plural(p.Queued, "URL")},
-		{"in flight", plural(p.InFlight, "request")},
+		{"received", console.Size(p.Bytes)},
+		{"nodes", console.Grouped(live(s.Members))},
+		{"queue", console.Plural(p.Queued, "URL")},
+		{"in flight", console.Plural(p.InFlight, "request")},
 	}, width)...)
 }

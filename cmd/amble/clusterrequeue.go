@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/server"
@@ -45,7 +46,7 @@ Exit code 0: done. 1: no node with that name has owned a shard since, no node on
 shards did not: repeat the command. 2: wrong usage or settings.`,
 		Example: `  amble cluster requeue --node machine2 --since 2026-11-01T00:00:00Z --dry-run
   amble cluster requeue --node machine2 --since 72h`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return f.run(command) },
 	}
 	command.Flags().StringVar(&f.node, "node", "", "the `name` of the node")
@@ -60,16 +61,16 @@ const clockSlack = 10 * time.Second
 
 func (f *requeueFlags) run(command *cobra.Command) error {
 	if f.node == "" || f.since == "" {
-		return usagef("%q takes --node and --since: whose pages, and since when", command.CommandPath())
+		return console.Usagef("%q takes --node and --since: whose pages, and since when", command.CommandPath())
 	}
 	if err := natsconn.ValidateName(f.node); err != nil {
-		return usagef("--node: %w", err)
+		return console.Usagef("--node: %w", err)
 	}
 	since, err := parseSince(f.since, time.Now())
 	if err != nil {
-		return usagef("%w", err)
+		return console.Usagef("%w", err)
 	}
-	ctx, stop := untilInterrupted(command.Context())
+	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	return f.connect(ctx, func(ctx context.Context, js jetstream.JetStream, c *config.Config) error {
 		limited, cancel := context.WithTimeout(ctx, clusterTimeout)
@@ -117,7 +118,7 @@ func (f *requeueFlags) putBack(ctx context.Context, command *cobra.Command, c *c
 	if f.dryRun {
 		verb = "to be put back"
 	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of node %s in %s %s\n", plural(done.Back, "page"), f.node,
-		plural(len(owned), "shard"), verb)
+	_, err = fmt.Fprintf(command.OutOrStdout(), "%s of node %s in %s %s\n", console.Plural(done.Back, "page"), f.node,
+		console.Plural(len(owned), "shard"), verb)
 	return err
 }

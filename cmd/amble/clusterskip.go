@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 )
@@ -32,7 +33,7 @@ settings.`,
 		Example: "  amble cluster skip 3 4711",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("%q takes a shard and the sequence of a message; amble cluster status names both",
+				return console.Usagef("%q takes a shard and the sequence of a message; amble cluster status names both",
 					command.CommandPath())
 			}
 			return nil
@@ -40,11 +41,11 @@ settings.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			shard, err := strconv.ParseUint(args[0], 10, 16)
 			if err != nil {
-				return usagef("%q is not the number of a shard", args[0])
+				return console.Usagef("%q is not the number of a shard", args[0])
 			}
 			sequence, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil {
-				return usagef("%q is not the sequence of a message", args[1])
+				return console.Usagef("%q is not the sequence of a message", args[1])
 			}
 			return c.connect(command.Context(),
 				func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
@@ -64,7 +65,7 @@ func skipMessage(
 		return err
 	}
 	if shard >= len(survey.Shards) {
-		return usagef("the cluster has shards 0 to %d", len(survey.Shards)-1)
+		return console.Usagef("the cluster has shards 0 to %d", len(survey.Shards)-1)
 	}
 	file := ""
 	err = journal.SetAside(ctx, js, clusterconf.Names(c), shard, sequence, func(data []byte) error {

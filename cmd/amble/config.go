@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/server"
 )
@@ -39,7 +40,7 @@ Exit code 0: no problems. 2: there are problems.`,
 		Example: `  amble config check
   amble config check -c /etc/amble/config.yaml
   AMBLE_POLITENESS_DELAY=fast amble config check`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -53,7 +54,7 @@ Exit code 0: no problems. 2: there are problems.`,
 // checkSettings reports on settings that were loaded: bad seeds, and warnings.
 func checkSettings(command *cobra.Command, c *config.Config) error {
 	if _, err := c.OptOuts(); err != nil {
-		return exit(exitUsage, err)
+		return console.Exit(console.ExitUsage, err)
 	}
 	good, bad := 0, 0
 	config.VisitSeeds(c, nil, func(crawl.Seed) { good++ }, func(b config.BadSeed) {
@@ -64,7 +65,8 @@ func checkSettings(command *cobra.Command, c *config.Config) error {
 		command.PrintErrln("warning:", w)
 	}
 	if bad > 0 {
-		return exit(exitUsage, fmt.Errorf("%d bad and %d good seeds; a crawl would use the good ones", bad, good))
+		return console.Exit(console.ExitUsage,
+			fmt.Errorf("%d bad and %d good seeds; a crawl would use the good ones", bad, good))
 	}
 	name := c.File()
 	if name == "" {
@@ -82,7 +84,7 @@ func newConfigShowCommand(settings *settingsFlags) *cobra.Command {
 line of the file, an environment variable, or --set. Secrets are not printed.`,
 		Example: `  amble config show
   amble config show --set politeness.delay=2s | grep -v default`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -268,7 +270,7 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 	if err := l.apply(ctx, options.Live()); err != nil {
 		return nil, err
 	}
-	l.level.Set(levelOf(fresh.Log))
+	l.level.Set(console.LevelOf(fresh.Log))
 	if l.tokens != nil {
 		l.tokens(fresh.Server.Token, fresh.Server.ReadToken, fresh.Server.FetchToken)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
@@ -51,7 +52,8 @@ func (c *controlling) submit(ctx context.Context, method, path string, body, to 
 	}
 	client, err := dial(ctx, loaded)
 	if err == nil && client == nil {
-		err = exit(exitProblem, fmt.Errorf("no crawl is running in %s, or it has no API", loaded.DataDir))
+		err = console.Exit(console.ExitProblem,
+			fmt.Errorf("no crawl is running in %s, or it has no API", loaded.DataDir))
 	}
 	if err != nil {
 		return err
@@ -61,7 +63,7 @@ func (c *controlling) submit(ctx context.Context, method, path string, body, to 
 	case errors.Is(err, inspect.ErrUnknown):
 		return unknown(err)
 	case err != nil:
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ func (c *controlling) crawl(command *cobra.Command, name string) error {
 }
 
 func (c *controlling) crawlCommand(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Long: long, Args: noArguments,
+	return &cobra.Command{Use: name, Short: short, Long: long, Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return c.crawl(command, name) }}
 }
 
@@ -112,9 +114,9 @@ func (c *controlling) pause() *cobra.Command {
 		RunE: func(command *cobra.Command, hosts []string) error {
 			switch {
 			case length < 0:
-				return usagef("--for is %s, want a positive duration", length)
+				return console.Usagef("--for is %s, want a positive duration", length)
 			case len(hosts) == 0 && length > 0:
-				return usagef("--for needs a host; the whole crawl is paused until it is resumed")
+				return console.Usagef("--for needs a host; the whole crawl is paused until it is resumed")
 			case len(hosts) == 0:
 				return c.crawl(command, "pause")
 			case length == 0:
@@ -154,7 +156,7 @@ func (c *controlling) delay() *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			d, err := time.ParseDuration(args[1])
 			if err != nil || d < 0 {
-				return usagef("%q is not a delay; want a duration with its unit, such as 30s", args[1])
+				return console.Usagef("%q is not a delay; want a duration with its unit, such as 30s", args[1])
 			}
 			return c.post(command.Context(), hostCommandPath(args[0], "delay"),
 				map[string]float64{"seconds": d.Seconds()}, nil)
@@ -174,7 +176,7 @@ func (c *controlling) drop() *cobra.Command {
 			if err := c.post(command.Context(), hostCommandPath(hosts[0], "drop"), nil, &done); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(command.OutOrStdout(), "%s to be excluded\n", plural(done.Dropped, "URL"))
+			_, err := fmt.Fprintf(command.OutOrStdout(), "%s to be excluded\n", console.Plural(done.Dropped, "URL"))
 			return err
 		},
 	}
@@ -197,9 +199,9 @@ func (c *controlling) deletion() *cobra.Command {
 			body := make(map[string]any)
 			switch {
 			case age < 0:
-				return usagef("--older is %s, want a positive duration", age)
+				return console.Usagef("--older is %s, want a positive duration", age)
 			case all == (len(hosts) > 0):
-				return usagef("either name a host, or use --all for all hosts")
+				return console.Usagef("either name a host, or use --all for all hosts")
 			case all:
 				body["all"] = true
 			default:
@@ -215,7 +217,7 @@ func (c *controlling) deletion() *cobra.Command {
 			if err := c.post(command.Context(), "/urls/delete", body, &done); err != nil {
 				return err
 			}
-			text := plural(done.Deleted, "URL") + " deleted"
+			text := console.Plural(done.Deleted, "URL") + " deleted"
 			if !done.Done {
 				text = "the deletion goes on in the background"
 			}
@@ -239,7 +241,7 @@ func (c *controlling) set() *cobra.Command {
 		ValidArgsFunction: completeLiveSetting,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name the settings, such as crawl.workers=128")
+				return console.Usagef("name the settings, such as crawl.workers=128")
 			}
 			return nil
 		},
@@ -258,7 +260,7 @@ func (c *controlling) reload() *cobra.Command {
 		Use: "reload", Short: "Let the running crawl read its config file again",
 		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set.\n" +
 			"If a setting is wrong or cannot change, nothing is changed.",
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.changed(command, http.MethodPost, "/config/reload", nil)
 		},
@@ -283,7 +285,7 @@ func (c *controlling) changed(command *cobra.Command, method, path string, body 
 func exactly(n int, names string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("%q takes %s, and %d were given", command.CommandPath(), names, len(args))
+			return console.Usagef("%q takes %s, and %d were given", command.CommandPath(), names, len(args))
 		}
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
@@ -57,7 +58,7 @@ func TestHeavyCore(t *testing.T) {
 	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
 		"urlfrontier.listen=127.0.0.1:0": "urlfrontier"} {
 		out, err := amble(set).CombinedOutput()
-		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != exitUsage ||
+		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != console.ExitUsage ||
 			!bytes.Contains(out, []byte(name)) {
 			t.Errorf("%s: %v\n%s", set, err, out)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -34,7 +35,7 @@ Exit code 0: no problems. 1: there is no database. 2: wrong usage or settings. 3
 database. 6: there are problems, or the file is no database.`,
 		Example: `  amble db check
   amble db check --set data_dir=/srv/crawl`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -65,9 +66,11 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 		return databaseError(command.Context(), c, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
-		return exit(exitDamaged, fmt.Errorf("%s: %s; %s", path, plural(findings, "problem"), damageAdvice(c)))
+		return console.Exit(console.ExitDamaged,
+			fmt.Errorf("%s: %s; %s", path, console.Plural(findings, "problem"), damageAdvice(c)))
 	}
-	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, plural(n.URLs, "URL"), plural(n.Hosts, "host"))
+	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, console.Plural(n.URLs, "URL"),
+		console.Plural(n.Hosts, "host"))
 	return err
 }
 
@@ -83,7 +86,7 @@ Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage
 database.`,
 		Example: `  amble db stats
   amble db stats --json`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			stats, path, err := readStats(command, settings)
 			if err != nil {
@@ -115,27 +118,29 @@ func readStats(command *cobra.Command, settings *settingsFlags) (stats storage.S
 
 func printStats(w io.Writer, path string, s *storage.Stats) error {
 	free := uint64(s.FreePages) * uint64(s.PageSize)
-	if _, err := fmt.Fprintf(w, "%s: %s in %s of %s; %s free (%s)\n", path, size(uint64(s.FileBytes)),
-		plural(uint64(s.FileBytes)/uint64(s.PageSize), "page"), size(uint64(s.PageSize)), grouped(s.FreePages),
-		size(free)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s in %s of %s; %s free (%s)\n", path, console.Size(uint64(s.FileBytes)),
+		console.Plural(uint64(s.FileBytes)/uint64(s.PageSize), "page"), console.Size(uint64(s.PageSize)),
+		console.Grouped(s.FreePages),
+		console.Size(free)); err != nil {
 		return err
 	}
-	t := newTable(w, "BUCKET", "ROWS", "BYTES", "IN USE", "LEVELS")
+	t := console.NewTable(w, "BUCKET", "ROWS", "BYTES", "IN USE", "LEVELS")
 	for _, b := range s.Buckets {
 		used := "-"
 		if b.Bytes > 0 {
 			used = fmt.Sprintf("%d%%", 100*b.InUse/b.Bytes)
 		}
-		_ = t.row(b.Name, grouped(b.Rows), size(uint64(b.Bytes)), used, grouped(b.Levels))
+		_ = t.Row(b.Name, console.Grouped(b.Rows), console.Size(uint64(b.Bytes)), used, console.Grouped(b.Levels))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	each := ""
 	if s.Counters.URLs > 0 {
 		each = fmt.Sprintf(", %d bytes of the file for each", uint64(s.FileBytes)/s.Counters.URLs)
 	}
-	_, err := fmt.Fprintf(w, "%s of %s%s\n", plural(s.Counters.URLs, "URL"), plural(s.Counters.Hosts, "host"), each)
+	_, err := fmt.Fprintf(w, "%s of %s%s\n", console.Plural(s.Counters.URLs, "URL"),
+		console.Plural(s.Counters.Hosts, "host"), each)
 	return err
 }
 
@@ -187,7 +192,7 @@ or settings. 3: another process has the database and no API answers.`,
 				return err
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", filepath.Join(args[0], storage.FileName),
-				size(uint64(n)))
+				console.Size(uint64(n)))
 			return err
 		},
 	}
@@ -198,7 +203,7 @@ or settings. 3: another process has the database and no API answers.`,
 func backup(ctx context.Context, c *config.Config, dir string) (n int64, err error) {
 	path := filepath.Join(dir, storage.FileName)
 	if _, err := os.Stat(path); err == nil {
-		return 0, exit(exitUsage, fmt.Errorf("%s exists already: name another directory", path))
+		return 0, console.Exit(console.ExitUsage, fmt.Errorf("%s exists already: name another directory", path))
 	}
 	source, err := openSource(ctx, c)
 	if err != nil {
@@ -206,18 +211,18 @@ func backup(ctx context.Context, c *config.Config, dir string) (n int64, err err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return 0, exit(exitProblem, err)
+		return 0, console.Exit(console.ExitProblem, err)
 	}
 	part, err := os.MkdirTemp(dir, "backup-*")
 	if err != nil {
-		return 0, exit(exitProblem, err)
+		return 0, console.Exit(console.ExitProblem, err)
 	}
 	defer os.RemoveAll(part)
 	if n, err = copyDatabase(ctx, source, part); err == nil {
 		err = os.Rename(filepath.Join(part, storage.FileName), path)
 	}
 	if err != nil {
-		return n, exit(exitProblem, fmt.Errorf("back up to %s: %w", dir, err))
+		return n, console.Exit(console.ExitProblem, fmt.Errorf("back up to %s: %w", dir, err))
 	}
 	return n, nil
 }
@@ -279,7 +284,7 @@ Exit code 0: done. 1: there is no database, it cannot be used, or there is no ro
 settings. 3: another process has the database.`,
 		Example: `  amble db compact
   amble db compact --set data_dir=/srv/crawl`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -290,7 +295,7 @@ settings. 3: another process has the database.`,
 				return databaseError(command.Context(), c, err)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s before, %s after\n",
-				filepath.Join(c.DataDir, storage.FileName), size(uint64(before)), size(uint64(after)))
+				filepath.Join(c.DataDir, storage.FileName), console.Size(uint64(before)), console.Size(uint64(after)))
 			return err
 		},
 	}

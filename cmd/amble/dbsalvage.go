@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -64,8 +65,9 @@ func salvage(command *cobra.Command, c *config.Config, dir string, asJSON bool) 
 	})
 	switch {
 	case errors.Is(err, storage.ErrShard):
-		return exit(exitProblem, fmt.Errorf("%w: stop the node, remove this directory, and start it; it restores the "+
-			"shard from the cluster", err))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%w: stop the node, remove this directory, and start it; it restores the "+
+				"shard from the cluster", err))
 	case err != nil:
 		return salvageError(command.Context(), c, err)
 	}
@@ -76,14 +78,14 @@ func salvage(command *cobra.Command, c *config.Config, dir string, asJSON bool) 
 		err = printSalvaged(out, filepath.Join(dir, storage.FileName), r, lost)
 	}
 	if err == nil && !r.Whole() {
-		err = exit(exitProblem, nil) // the list says it
+		err = console.Exit(console.ExitProblem, nil) // the list says it
 	}
 	return err
 }
 
 func salvageError(ctx context.Context, c *config.Config, err error) error {
 	if errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrTruncated) {
-		return exit(exitDamaged, err) // salvage is the last advice there is
+		return console.Exit(console.ExitDamaged, err) // salvage is the last advice there is
 	}
 	return databaseError(ctx, c, err)
 }
@@ -127,7 +129,8 @@ func salvageObject(dir string, r *storage.Salvaged, lost []salvagedHost) any {
 const mostLost = 100
 
 func printSalvaged(w io.Writer, path string, r *storage.Salvaged, lost []salvagedHost) error {
-	fmt.Fprintf(w, "%s: %s of %s\n", path, plural(r.Counters.URLs, "URL"), plural(r.Counters.Hosts, "host"))
+	fmt.Fprintf(w, "%s: %s of %s\n", path, console.Plural(r.Counters.URLs, "URL"),
+		console.Plural(r.Counters.Hosts, "host"))
 	if r.Whole() {
 		_, err := fmt.Fprintln(w, "Nothing was lost.")
 		return err
@@ -136,8 +139,8 @@ func printSalvaged(w io.Writer, path string, r *storage.Salvaged, lost []salvage
 	for _, n := range r.Rows {
 		rows += n
 	}
-	fmt.Fprintf(w, "Damaged: %s, and %s in others. Lost: %s, and the outcomes of %s\n", plural(r.Pages, "page"),
-		plural(rows, "row"), plural(r.URLs, "URL"), plural(r.Outcomes, "other URL"))
+	fmt.Fprintf(w, "Damaged: %s, and %s in others. Lost: %s, and the outcomes of %s\n", console.Plural(r.Pages, "page"),
+		console.Plural(rows, "row"), console.Plural(r.URLs, "URL"), console.Plural(r.Outcomes, "other URL"))
 	if r.Uncounted {
 		fmt.Fprintln(w, "More may be lost: the counters of the database are, so nobody knows how many URLs it had.")
 	}
@@ -150,7 +153,7 @@ func printSalvaged(w io.Writer, path string, r *storage.Salvaged, lost []salvage
 	if len(lost) == 0 {
 		return nil
 	}
-	t := newTable(w, "HOST", "LOST URLS", "LOST OUTCOMES", "")
+	t := console.NewTable(w, "HOST", "LOST URLS", "LOST OUTCOMES", "")
 	for _, l := range lost[:min(len(lost), mostLost)] {
 		all := ""
 		if l.Row {
@@ -160,11 +163,11 @@ func printSalvaged(w io.Writer, path string, r *storage.Salvaged, lost []salvage
 		if name == "" {
 			name = "(the name is lost)"
 		}
-		_ = t.row(name, grouped(uint64(l.URLs)), grouped(uint64(l.Outcomes)), all)
+		_ = t.Row(name, console.Grouped(uint64(l.URLs)), console.Grouped(uint64(l.Outcomes)), all)
 	}
-	err := t.flush()
+	err := t.Flush()
 	if more := len(lost) - mostLost; more > 0 {
-		fmt.Fprintf(w, "and %s: see --json\n", plural(more, "other host"))
+		fmt.Fprintf(w, "and %s: see --json\n", console.Plural(more, "other host"))
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -50,7 +51,7 @@ Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred.
   amble demo --nodes 3
   amble demo --dir my-demo --delay 50ms
   amble demo --set crawl.workers=1`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command) },
 	}
 	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for all files of the demo; new or empty")
@@ -71,25 +72,12 @@ type demo struct {
 	nodes    int
 }
 
-// demoNodes is how many nodes crawl together, if several do.
-const demoNodes = 3
-
-// together returns what runs the demonstration with several nodes; nil: this program has no cluster.
-func (d *demo) together() func(*demo, *cobra.Command) error {
-	for _, m := range modules() {
-		if m.demo != nil {
-			return m.demo
-		}
-	}
-	return nil
-}
-
 func (d *demo) run(command *cobra.Command) error {
 	if d.settings.file != "" {
-		return usagef("amble demo has its own settings and takes no -c; change one with --set key=value")
+		return console.Usagef("amble demo has its own settings and takes no -c; change one with --set key=value")
 	}
 	if d.nodes != 1 && d.nodes != demoNodes {
-		return usagef("--nodes is %d; it may be 1 or %d", d.nodes, demoNodes)
+		return console.Usagef("--nodes is %d; it may be 1 or %d", d.nodes, demoNodes)
 	}
 	if err := d.makeDir(); err != nil {
 		return err
@@ -117,11 +105,12 @@ func (d *demo) makeDir() (err error) {
 	}
 	entries, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return exit(exitUsage, err)
+		return console.Exit(console.ExitUsage, err)
 	}
 	if len(entries) > 0 {
-		return exit(exitUsage, fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a "+
-			"temporary one", d.dir))
+		return console.Exit(console.ExitUsage,
+			fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a "+
+				"temporary one", d.dir))
 	}
 	return os.MkdirAll(d.dir, 0o750)
 }
@@ -172,7 +161,7 @@ func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web,
 	k := newCrawling(c, d.load, command.ErrOrStderr())
 	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
 		"host, or the longer crawl delay of its robots.txt. Everything goes to\n%s\n",
-		plural(len(web.Sites()), "host"), plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
+		console.Plural(len(web.Sites()), "host"), console.Plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })
 	if err != nil {
 		return err
@@ -205,11 +194,11 @@ func (r *demoReport) print(w io.Writer) error {
 	fmt.Fprintf(&b, "%s\n\n", happened(r.config, r.out))
 	fmt.Fprintf(&b, "What the web itself saw, in %s. The least gap is the shortest time from the\nend of one "+
 		"request to the start of the next:\n",
-		plural(len(r.log), "request"))
+		console.Plural(len(r.log), "request"))
 	tooShort := r.writeHosts(&b)
 	b.WriteString("\n")
 	if err := r.writeDenied(&b); err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	var wrong []string
 	early := len(r.log.BeforeRobots())
@@ -223,7 +212,8 @@ func (r *demoReport) print(w io.Writer) error {
 		return err
 	}
 	if len(wrong)+tooShort+early > 0 {
-		return exit(exitProblem, errors.New("the crawler did not behave as a correct one does, see above"))
+		return console.Exit(console.ExitProblem,
+			errors.New("the crawler did not behave as a correct one does, see above"))
 	}
 	return nil
 }
@@ -241,7 +231,7 @@ func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
 		gaps, short := gapCells(log, r.config.Politeness.Delay, r.facts.CrawlDelay[host])
 		rows, tooShort = append(rows, append(cells, gaps...)), tooShort+short
 	}
-	writeTable(b, rows)
+	console.WriteTable(b, rows)
 	return tooShort
 }
 
@@ -272,7 +262,7 @@ func gapCells(log testweb.Log, delay, crawlDelay time.Duration) (cells []string,
 		delay, why = crawlDelay, ", its Crawl-delay"
 	}
 	if tooShort = len(log.ShortGaps(delay)); tooShort > 0 {
-		why += ": TOO SHORT " + plural(tooShort, "time")
+		why += ": TOO SHORT " + console.Plural(tooShort, "time")
 	}
 	return []string{leastGap(log), delay.String() + why}, tooShort
 }
@@ -298,7 +288,7 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 		return "NO"
 	}
 	b.WriteString("\n")
-	writeTable(b, [][]string{
+	console.WriteTable(b, [][]string{
 		{"fetched exactly the pages that it should:", yes(len(wrong) == 0)},
 		{"kept the delay of every host after each request:", yes(tooShort == 0)},
 		{"fetched no page before its host's robots.txt:", yes(early == 0)},
@@ -313,7 +303,7 @@ func (r *demoReport) writeNext(b *strings.Builder) {
 	info, _ := debug.ReadBuildInfo()
 	amble, settings := commandOf(os.Args[0], info), " -c "+filepath.Join(r.dir, "config.yaml")
 	b.WriteString("\nTry next:\n")
-	writeTable(b, [][]string{
+	console.WriteTable(b, [][]string{
 		{amble + " status" + settings, "what the database knows"},
 		{amble + " db check" + settings, "is it sound?"},
 		{amble + " config show" + settings, "the settings of this crawl"},
@@ -354,8 +344,8 @@ func (r *demoReport) writeDenied(b *strings.Builder) error {
 		return err
 	}
 	fmt.Fprintf(b, "%s not fetched, because robots.txt disallows it. Examples, each with the line that decides:\n",
-		were(n, "URL"))
-	writeTable(b, rows)
+		console.Were(n, "URL"))
+	console.WriteTable(b, rows)
 	return nil
 }
 
@@ -396,5 +386,6 @@ func robotsLine(store *storage.Store, origin weburl.Origin, line int) (string, e
 	if err != nil {
 		return "", fmt.Errorf("robots.txt of %s: %w", origin, err)
 	}
-	return fmt.Sprintf("line %d: %s", line, printable(strings.TrimSpace(robots.LineText(record.Body, line)))), nil
+	return fmt.Sprintf("line %d: %s", line, console.Printable(strings.TrimSpace(robots.LineText(record.Body, line)))),
+		nil
 }

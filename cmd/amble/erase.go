@@ -17,6 +17,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/node"
@@ -79,7 +80,7 @@ Exit code 0: done. 1: there is no database, a file cannot be read or written, or
 
 func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args []string) error {
 	if f.resume != (len(args) == 0) {
-		return usagef("%q takes one host or domain, or --resume", command.CommandPath())
+		return console.Usagef("%q takes one host or domain, or --resume", command.CommandPath())
 	}
 	names := weburl.Names{}
 	if len(args) == 1 {
@@ -92,7 +93,7 @@ func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args [
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilInterrupted(command.Context())
+	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	o, err := eraseOptions(c, func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) })
 	if err != nil {
@@ -122,10 +123,10 @@ func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
 		scope = optout.ScopeDomain
 	}
 	if scope != optout.ScopeHost && scope != optout.ScopeDomain {
-		return names, usagef("--scope is %q, should be host or domain", f.scope)
+		return names, console.Usagef("--scope is %q, should be host or domain", f.scope)
 	}
 	if strings.Contains(text, "*") {
-		return names, usagef("%q is a pattern: name the domain itself, the names below it are erased too", text)
+		return names, console.Usagef("%q is a pattern: name the domain itself, the names below it are erased too", text)
 	}
 	e, err := optout.New(optout.Entry{Scope: scope, Value: text})
 	if err != nil && f.scope == "" { // an address has no names below it
@@ -134,10 +135,11 @@ func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
 	}
 	if err != nil {
 		_, why, _ := strings.Cut(err.Error(), optout.ErrEntry.Error()+" of ")
-		return names, usagef("%s", why)
+		return names, console.Usagef("%s", why)
 	}
 	if scope == optout.ScopeDomain && weburl.IsRegistry(e.Value) {
-		return names, usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
+		return names,
+			console.Usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
 	}
 	return weburl.Names{Name: e.Value, Below: scope == optout.ScopeDomain}, nil
 }
@@ -145,11 +147,11 @@ func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
 func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err error) {
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
-		return o, exit(exitUsage, err)
+		return o, console.Exit(console.ExitUsage, err)
 	}
 	others, err := node.Stored(options)
 	if err != nil {
-		return o, exit(exitProblem, fmt.Errorf("list the crawls: %w", err))
+		return o, console.Exit(console.ExitProblem, fmt.Errorf("list the crawls: %w", err))
 	}
 	return erase.Options{Crawl: options, Others: others, Now: time.Now, Step: step}, nil
 }
@@ -158,10 +160,10 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 func eraseError(ctx context.Context, c *config.Config, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem,
+		return console.Exit(console.ExitProblem,
 			errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))
 	case errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort):
-		return exit(exitProblem, fmt.Errorf("%w; then amble erase --resume", err))
+		return console.Exit(console.ExitProblem, fmt.Errorf("%w; then amble erase --resume", err))
 	}
 	return databaseError(ctx, c, err)
 }
@@ -202,11 +204,11 @@ func (f *eraseFlags) print(w io.Writer, c *config.Config, r *erase.Report) error
 		fmt.Fprintf(&b, "Erased %s:\n", subject)
 	}
 	if !r.IsEmpty() {
-		writeTable(&b, erasedRows(r))
+		console.WriteTable(&b, erasedRows(r))
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Crawls)) {
-		fmt.Fprintf(&b, "Of crawl %s:\n", printable(id))
-		writeTable(&b, erasedRows(r.Crawls[id]))
+		fmt.Fprintf(&b, "Of crawl %s:\n", console.Printable(id))
+		console.WriteTable(&b, erasedRows(r.Crawls[id]))
 	}
 	writeEraseHints(&b, c, r, f)
 	_, err := io.WriteString(w, b.String())
@@ -222,30 +224,32 @@ func unreadable(r *erase.Report) error {
 	for _, id := range slices.Sorted(maps.Keys(r.Crawls)) {
 		other := r.Crawls[id]
 		for _, file := range slices.Sorted(maps.Keys(other.Unreadable)) {
-			lines = append(lines, "crawl "+printable(id)+": "+other.Unreadable[file])
+			lines = append(lines, "crawl "+console.Printable(id)+": "+other.Unreadable[file])
 		}
 	}
 	if len(lines) == 0 {
 		return nil
 	}
-	return exit(exitProblem,
+	return console.Exit(console.ExitProblem,
 		fmt.Errorf("%s damaged and unchanged, so what it holds is not known: repair it or move it "+
-			"away, and repeat the command: %s", are(len(lines), "file"), strings.Join(lines, "; ")))
+			"away, and repeat the command: %s", console.Are(len(lines), "file"), strings.Join(lines, "; ")))
 }
 
 func erasedRows(r *erase.Report) [][]string {
 	d := r.Database
 	rows := [][]string{
-		{"hosts", grouped(d.Hosts)},
-		{"URLs", fmt.Sprintf("%s, %s of them with an outcome", grouped(d.URLs), grouped(d.Outcomes))},
-		{"robots.txt", fmt.Sprintf("%s, %s with earlier versions", grouped(d.Robots), grouped(d.History))},
-		{"scope seeds", grouped(d.Seeds)},
-		{"references", fmt.Sprintf("%s from URLs of other hosts, %s in other values", grouped(d.References),
-			grouped(d.Mentions))},
+		{"hosts", console.Grouped(d.Hosts)},
+		{"URLs", fmt.Sprintf("%s, %s of them with an outcome", console.Grouped(d.URLs), console.Grouped(d.Outcomes))},
+		{"robots.txt",
+			fmt.Sprintf("%s, %s with earlier versions", console.Grouped(d.Robots), console.Grouped(d.History))},
+		{"scope seeds", console.Grouped(d.Seeds)},
+		{"references", fmt.Sprintf("%s from URLs of other hosts, %s in other values", console.Grouped(d.References),
+			console.Grouped(d.Mentions))},
 		{"request log",
-			fmt.Sprintf("%s, of %s", plural(r.LoggedRequests(), "request"), plural(len(r.Requests), "file"))},
-		{"start ledger", plural(r.Ledger, "line")},
-		{"crash files", grouped(r.Crashes)},
+			fmt.Sprintf("%s, of %s", console.Plural(r.LoggedRequests(), "request"),
+				console.Plural(len(r.Requests), "file"))},
+		{"start ledger", console.Plural(r.Ledger, "line")},
+		{"crash files", console.Grouped(r.Crashes)},
 	}
 	if len(r.Output) == 0 {
 		return rows
@@ -258,17 +262,17 @@ func erasedRows(r *erase.Report) [][]string {
 	}
 	var texts []string
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		texts = append(texts, kind+" "+grouped(kinds[kind]))
+		texts = append(texts, kind+" "+console.Grouped(kinds[kind]))
 	}
-	return append(rows, []string{"output", fmt.Sprintf("%s of %s: %s", plural(r.Records(), "record"),
-		plural(len(r.Output), "file"), strings.Join(texts, ", "))})
+	return append(rows, []string{"output", fmt.Sprintf("%s of %s: %s", console.Plural(r.Records(), "record"),
+		console.Plural(len(r.Output), "file"), strings.Join(texts, ", "))})
 }
 
 // writeEraseHints says what is left, and what people usually want next.
 func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *eraseFlags) {
 	for _, file := range slices.Sorted(maps.Keys(r.Mentions)) {
 		fmt.Fprintf(b, "%s still names it %s, in what is kept of others.\n", filepath.Join(c.DataDir, file),
-			plural(r.Mentions[file], "time"))
+			console.Plural(r.Mentions[file], "time"))
 	}
 	if !f.output && !f.resume {
 		fmt.Fprintf(b, "The output in %s was not searched: --output does that.\n", c.OutputDir())
@@ -281,7 +285,7 @@ func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *e
 	}, func(config.BadSeed) {})
 	if seeds > 0 {
 		fmt.Fprintf(b, "%s of the settings would be fetched again by the next run: remove them.\n",
-			plural(seeds, "seed"))
+			console.Plural(seeds, "seed"))
 	}
 	if r.DryRun {
 		return

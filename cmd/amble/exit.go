@@ -12,69 +12,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Exit codes. They are a part of the contract of the program and are listed in the help of the root
-// command. A crash of the program has none of them: it ends by SIGABRT (abortOnCrash), which a
-// shell shows as 134.
-const (
-	exitDone        = 0
-	exitProblem     = 1   // the work found a problem
-	exitUsage       = 2   // wrong usage or configuration
-	exitInUse       = 3   // another process has the database
-	exitNoSeed      = 4   // no seed of a run could be fetched
-	exitRefused     = 5   // the cluster refuses this node
-	exitDamaged     = 6   // the database is damaged, or is none
-	exitInterrupted = 130 // interrupted a second time
-)
-
-// exitError is an error that knows its exit code.
-type exitError struct {
-	code int
-	err  error // nil: the command has printed everything itself
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// exit ends the command with the code; err is printed unless it is nil.
-func exit(code int, err error) error { return &exitError{code: code, err: err} }
-
-// usageError is an invalid command line. Its message points to the help.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
-
 // report prints the error of a command, once, and returns the exit code. Only report maps errors to
 // exit codes.
 func report(command *cobra.Command, err error) int {
 	if err == nil {
-		return exitDone
+		return console.ExitDone
 	}
-	code := exitProblem
-	var known *exitError
+	code := console.ExitProblem
+	var known *console.ExitError
 	var problems config.Errors
-	var usage *usageError
+	var usage *console.UsageError
 	switch {
 	case errors.As(err, &known):
-		code = known.code
+		code = known.Code
 	case errors.As(err, &problems), errors.As(err, &usage):
-		code = exitUsage
+		code = console.ExitUsage
 	}
-	if code == exitProblem && isDamage(err) {
-		code = exitDamaged
+	if code == console.ExitProblem && isDamage(err) {
+		code = console.ExitDamaged
 	}
 	printError(command, err)
 	return code
@@ -90,11 +51,11 @@ func isDamage(err error) bool {
 // printError prints an error: each problem of the settings on its own line, and after wrong usage
 // where to find help.
 func printError(command *cobra.Command, err error) {
-	var silent *exitError
+	var silent *console.ExitError
 	var problems config.Errors
-	var usage *usageError
+	var usage *console.UsageError
 	switch {
-	case errors.As(err, &silent) && silent.err == nil:
+	case errors.As(err, &silent) && silent.Err == nil:
 	case errors.As(err, &problems):
 		for _, p := range problems {
 			command.PrintErrln("amble:", p)
@@ -107,37 +68,32 @@ func printError(command *cobra.Command, err error) {
 	}
 }
 
-// noArguments refuses all arguments.
-func noArguments(command *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("%q takes no arguments, and %q was given", command.CommandPath(), args[0])
-	}
-	return nil
-}
-
 // databaseError returns the error for a database that cannot be opened, with what to do and the
 // exit code. The database is unchanged.
 func databaseError(ctx context.Context, c *config.Config, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrInUse):
-		return exit(exitInUse, inUse(ctx, c))
+		return console.Exit(console.ExitInUse, inUse(ctx, c))
 	case errors.Is(err, storage.ErrNotDatabase):
-		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
-			"file away", err))
+		return console.Exit(console.ExitDamaged,
+			fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
+				"file away", err))
 	case errors.Is(err, storage.ErrCorrupt), errors.Is(err, storage.ErrTruncated):
-		return exit(exitDamaged, fmt.Errorf("%w; it was not changed: %s", err, damageAdvice(c)))
+		return console.Exit(console.ExitDamaged, fmt.Errorf("%w; it was not changed: %s", err, damageAdvice(c)))
 	case danglingLink(c.DataDir) != "":
-		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
-			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
+				"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
 	case errors.Is(err, fs.ErrNotExist) && c.InCluster():
-		return exit(exitProblem,
+		return console.Exit(console.ExitProblem,
 			fmt.Errorf("no node with an API runs in %s: start one, or set data_dir or server.listen to "+
 				"its; amble cluster status needs none", c.DataDir))
 	case errors.Is(err, fs.ErrNotExist):
-		return exit(exitProblem, fmt.Errorf("there is no database in %s yet: amble run creates it; if there should "+
-			"be one, set data_dir or name the config file with -c", c.DataDir))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("there is no database in %s yet: amble run creates it; if there should "+
+				"be one, set data_dir or name the config file with -c", c.DataDir))
 	}
-	return exit(exitProblem, err)
+	return console.Exit(console.ExitProblem, err)
 }
 
 // damageAdvice says what to do about a damaged database.
@@ -161,8 +117,9 @@ func makeError(ctx context.Context, c *config.Config, err error) error {
 	if danglingLink(c.DataDir) == "" &&
 		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
 			errors.Is(err, syscall.ENOTDIR)) {
-		return exit(exitProblem, fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created "+
-			"and written to", err))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created "+
+				"and written to", err))
 	}
 	return databaseError(ctx, c, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
@@ -36,12 +37,12 @@ or settings. 3: another process has the database and no API answers.`,
   amble export --state failed | jq -r .url
   amble export --format urlfrontier -o dump.jsonl.gz`,
 		Args: func(command *cobra.Command, args []string) error {
-			return errors.Join(noArguments(command, args), checkFormat(format))
+			return errors.Join(console.NoArguments(command, args), checkFormat(format))
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			q := inspect.URLQuery{}
 			if err := q.Filter(state, ""); err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
 				if file == "" || file == "-" {
@@ -64,13 +65,13 @@ or settings. 3: another process has the database and no API answers.`,
 func exportFile(command *cobra.Command, i inspector, q inspect.URLQuery, format, name string) error {
 	f, err := createOutFile(name)
 	if err != nil {
-		return exit(exitProblem, fmt.Errorf("export: %w", err))
+		return console.Exit(console.ExitProblem, fmt.Errorf("export: %w", err))
 	}
 	n, err := exportTo(command, i, q, format, f)
 	if err = f.finish(err); err != nil {
-		return exit(exitProblem, fmt.Errorf("export to %s: %w", name, err))
+		return console.Exit(console.ExitProblem, fmt.Errorf("export to %s: %w", name, err))
 	}
-	_, err = fmt.Fprintf(command.ErrOrStderr(), "%s: %s\n", name, plural(n, "URL"))
+	_, err = fmt.Fprintf(command.ErrOrStderr(), "%s: %s\n", name, console.Plural(n, "URL"))
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -86,8 +87,9 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 	source.cut(extract.MaxDocument)
 	if !extract.IsHTML(source.header.Get("Content-Type"), source.body) {
 		contentType := source.header.Get("Content-Type")
-		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
-			"those of a sitemap or feed", from, contentType))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
+				"those of a sitemap or feed", from, contentType))
 	}
 	crawls, err := c.CrawlOptions(programVersion())
 	if err != nil {
@@ -98,7 +100,7 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 	o.Text, o.LinkText = o.Text || f.text, o.LinkText || f.text
 	page, err := extract.HTML(source.body, source.header, source.url, []string{c.Robots.ProductToken}, o)
 	if err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	if source.longer {
 		page.Cut |= extract.DocumentBound
@@ -236,7 +238,7 @@ func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) erro
 	if page.Text != "" {
 		s.WriteString("\n")
 		for line := range strings.SplitSeq(page.Text, "\n") {
-			s.WriteString(printable(line) + "\n")
+			s.WriteString(console.Printable(line) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, s.String())
@@ -255,7 +257,7 @@ func (s *story) fields(page *extract.Page) {
 			if i == 0 {
 				label = "field"
 			}
-			s.line(label, "%s: %s", name, printable(value))
+			s.line(label, "%s: %s", name, console.Printable(value))
 		}
 	}
 	switch {
@@ -268,7 +270,8 @@ func (s *story) fields(page *extract.Page) {
 
 // links prints the links of a page, one a line.
 func (s *story) links(page *extract.Page) {
-	s.line("links", "%s, %s refused", plural(len(page.Links), "link"), plural(page.Refused, "reference"))
+	s.line("links", "%s, %s refused", console.Plural(len(page.Links), "link"),
+		console.Plural(page.Refused, "reference"))
 	for i := range page.Links {
 		l := &page.Links[i]
 		mark := ""
@@ -276,9 +279,9 @@ func (s *story) links(page *extract.Page) {
 			mark = "  nofollow"
 		}
 		if l.Text != "" {
-			mark += "  " + printable(l.Text)
+			mark += "  " + console.Printable(l.Text)
 		}
-		s.WriteString("  " + pad(l.Kind.String(), 10) + "  " + l.URL.String() + mark + "\n")
+		s.WriteString("  " + console.Pad(l.Kind.String(), 10) + "  " + l.URL.String() + mark + "\n")
 	}
 }
 
@@ -293,8 +296,9 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 		off = "sitemaps.follow"
 	}
 	if off != "" {
-		return exit(exitProblem, fmt.Errorf("%s is of the kind %s, which a crawl with these settings does not read: "+
-			"%s is false", source.url, kind, off))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%s is of the kind %s, which a crawl with these settings does not read: "+
+				"%s is false", source.url, kind, off))
 	}
 	directives := extract.HeaderDirectives(source.header, []string{c.Robots.ProductToken})
 	e := extractedList{
@@ -315,7 +319,7 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 			return nil
 		})
 	if err != nil {
-		return exit(exitProblem, err)
+		return console.Exit(console.ExitProblem, err)
 	}
 	e.Title, e.Refused = list.Title, list.Refused
 	if list.Truncated || source.longer {

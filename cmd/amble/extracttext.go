@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/extract"
 )
 
@@ -82,10 +83,10 @@ func (e *extractedList) print(w io.Writer) error {
 	s.text("title", e.Title)
 	s.text("robots", strings.Join(e.Robots, ", "))
 	s.text("extracted", e.Extracted)
-	s.line("links", "%s, %s refused", plural(len(e.Links), "link"), plural(e.Refused, "reference"))
+	s.line("links", "%s, %s refused", console.Plural(len(e.Links), "link"), console.Plural(e.Refused, "reference"))
 	for i := range e.Links {
 		l := &e.Links[i]
-		s.WriteString("  " + pad(l.Kind, 10) + "  " + l.To)
+		s.WriteString("  " + console.Pad(l.Kind, 10) + "  " + l.To)
 		if l.Modified != nil {
 			s.WriteString("  modified " + l.Modified.Format(time.RFC3339))
 		}

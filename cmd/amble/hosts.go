@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
@@ -38,7 +39,7 @@ States: idle (none of its URLs waits), ready (may be fetched from now), busy (ha
 (for an instant), trouble (waiting after failures), held (its robots.txt disallows everything).
 Orders (numbers: largest first): ` +
 			strings.Join(inspect.HostSorts(), ", ") + `.
-A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts; --sort found --limit 0 lists all.
+A sorted list has at most ` + console.Grouped(inspect.MaxSorted) + ` hosts; --sort found --limit 0 lists all.
 
 Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or not all of a cluster
 has answered: the hosts are those of the others. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
@@ -50,7 +51,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 		ValidArgsFunction: completeHostArgument(settings),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if err := f.query.Check(); err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
 				if len(hosts) == 1 {
@@ -76,7 +77,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(args))
+			return console.Usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(args))
 		}
 		return nil
 	}
@@ -96,7 +97,8 @@ func (f *hostsFlags) one(command *cobra.Command, i inspector, name string) error
 // unknown adds a hint to the error for an unknown host or URL.
 func unknown(err error) error {
 	if errors.Is(err, inspect.ErrUnknown) {
-		return exit(exitProblem, fmt.Errorf("%w: amble hosts lists the hosts, and amble urls the URLs", err))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%w: amble hosts lists the hosts, and amble urls the URLs", err))
 	}
 	return err
 }
@@ -147,23 +149,23 @@ func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) 
 }
 
 func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) error {
-	t := newTable(w, "HOST", "STATE", "WAITING", "KNOWN", "DELAY", "NEXT", "WHY")
+	t := console.NewTable(w, "HOST", "STATE", "WAITING", "KNOWN", "DELAY", "NEXT", "WHY")
 	now := time.Now()
 	shown := 0
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
 		shown++
-		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)),
+		return t.Row(h.Host, h.State, console.Grouped(uint64(h.Waiting)), console.Grouped(uint64(h.Known)),
 			secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
 	})
-	if err = errors.Join(err, t.flush()); err != nil {
+	if err = errors.Join(err, t.Flush()); err != nil {
 		return err
 	}
 	if matching > shown {
-		more := grouped(matching)
+		more := console.Grouped(matching)
 		if f.query.Sort == inspect.SortFound || f.query.Sort == "name" {
 			more = "more"
 		}
-		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", grouped(shown), more)
+		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", console.Grouped(shown), more)
 	}
 	return err
 }
@@ -179,12 +181,12 @@ func nextText(h *inspect.Host, now time.Time) string {
 	case h.Next.IsZero():
 		return "now"
 	}
-	return "in " + span(h.Next.Sub(now)+time.Second/2)
+	return "in " + console.Span(h.Next.Sub(now)+time.Second/2)
 }
 
 // whyHost says why a host waits, or what is under way, and why the last request to it failed.
 func whyHost(h *inspect.Host) string {
-	why := postponedReason(h.Reason)
+	why := console.PostponedReason(h.Reason)
 	if h.LastFailure == "" {
 		return why
 	}
@@ -203,7 +205,7 @@ type story struct {
 }
 
 func (s *story) line(label, format string, args ...any) {
-	s.WriteString(strings.TrimRight(pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
+	s.WriteString(strings.TrimRight(console.Pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
 }
 
 // at formats an instant and its distance from now.
@@ -212,9 +214,9 @@ func (s *story) at(t time.Time) string {
 		return "never"
 	}
 	if away := t.Sub(s.now); away > 0 {
-		return instantText(t, s.now) + " (in " + span(away) + ")"
+		return console.InstantText(t, s.now) + " (in " + console.Span(away) + ")"
 	}
-	return instantText(t, s.now) + " (" + span(s.now.Sub(t)) + " ago)"
+	return console.InstantText(t, s.now) + " (" + console.Span(s.now.Sub(t)) + " ago)"
 }
 
 func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
@@ -231,7 +233,7 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	s.politeness(&h.Politeness)
 	s.wall(h.Wall)
 	if h.InFlight > 0 {
-		s.line("in flight", "%s", plural(h.InFlight, "request"))
+		s.line("in flight", "%s", console.Plural(h.InFlight, "request"))
 	}
 	if h.Address != "" {
 		s.line("address", "%s", h.Address)
@@ -239,26 +241,26 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	if h.Group != "" {
 		s.line("group", "%s", h.Group)
 	}
-	s.line("URLs", "%s known, %s waiting", grouped(uint64(h.Known)), grouped(uint64(h.Waiting)))
+	s.line("URLs", "%s known, %s waiting", console.Grouped(uint64(h.Known)), console.Grouped(uint64(h.Waiting)))
 	for state := storage.Queued; state <= storage.Retrying; state++ {
 		if n := h.URLs[state]; n > 0 {
-			s.line("  "+state.String(), "%s", grouped(uint64(n)))
+			s.line("  "+state.String(), "%s", console.Grouped(uint64(n)))
 		}
 	}
-	s.line("requests", "%s, %s received", grouped(uint64(h.Requests)), size(h.Bytes))
+	s.line("requests", "%s, %s received", console.Grouped(uint64(h.Requests)), console.Size(h.Bytes))
 	for _, name := range slices.Sorted(maps.Keys(h.Errors)) {
-		s.line("  "+name, "%s", grouped(uint64(h.Errors[name])))
+		s.line("  "+name, "%s", console.Grouped(uint64(h.Errors[name])))
 	}
 	if h.Waiting > 0 {
-		s.line("left", "about %s at this delay", span(secondsOf(h.Finish)))
+		s.line("left", "about %s at this delay", console.Span(secondsOf(h.Finish)))
 	}
 	for i := range h.Origins {
 		s.origin(&h.Origins[i])
 	}
 	for _, t := range h.Traps {
-		s.line("refused", "%s (%s)", plural(int(t.Refused), "URL"), t.Reason)
+		s.line("refused", "%s (%s)", console.Plural(int(t.Refused), "URL"), t.Reason)
 		for _, sample := range t.Samples {
-			s.line("", "such as %s", printable(sample))
+			s.line("", "such as %s", console.Printable(sample))
 		}
 	}
 	_, err := io.WriteString(w, s.String())
@@ -269,7 +271,7 @@ func (s *story) politeness(p *inspect.Politeness) {
 	s.line("politeness", "%s", p.Text)
 	for _, source := range []string{p.Source, p.DelaySource} {
 		if source != "" {
-			s.line("", "by %s", printable(source))
+			s.line("", "by %s", console.Printable(source))
 		}
 		if p.DelaySource == p.Source {
 			break
@@ -289,16 +291,17 @@ func (s *story) wall(w *inspect.Wall) {
 	default:
 		s.line("wall", "%s; it is probed once in each period of the backoff", w.Kind)
 	}
-	s.line("", "%s", printable(w.Evidence))
+	s.line("", "%s", console.Printable(w.Evidence))
 }
 
 func (s *story) origin(o *inspect.Origin) {
 	s.line("origin", "%s", o.Origin)
 	due := ""
 	if o.Due > 0 {
-		due = fmt.Sprintf(", %s due, the first at %s", grouped(uint64(o.Due)), s.at(o.NextDue))
+		due = fmt.Sprintf(", %s due, the first at %s", console.Grouped(uint64(o.Due)), s.at(o.NextDue))
 	}
-	s.line("  queue", "%s queued%s; the cursor is at %s", grouped(uint64(o.Queued)), due, grouped(uint64(o.Cursor)))
+	s.line("  queue", "%s queued%s; the cursor is at %s", console.Grouped(uint64(o.Queued)), due,
+		console.Grouped(uint64(o.Cursor)))
 	s.robots(&o.Robots)
 }
 
@@ -311,7 +314,7 @@ func (s *story) robots(r *inspect.Robots) {
 		text += ", " + r.Failure
 	}
 	if r.Group != "" {
-		text += fmt.Sprintf(", group %s with %s", printable(r.Group), plural(r.Rules, "rule"))
+		text += fmt.Sprintf(", group %s with %s", console.Printable(r.Group), console.Plural(r.Rules, "rule"))
 	}
 	if r.DisallowsAll {
 		text += ", which disallow everything"
@@ -321,11 +324,12 @@ func (s *story) robots(r *inspect.Robots) {
 		s.line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
 	}
 	if r.Failures > 0 {
-		s.line("", "%s in a row since %s; fetched again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable),
+		s.line("", "%s in a row since %s; fetched again %s", console.Plural(r.Failures, "failure"),
+			s.at(r.FirstUnreachable),
 			s.at(r.Refresh))
 	}
 	if r.CrawlDelay != nil {
-		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
+		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, console.Printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
 	}
 	s.line("", "now: %s", decisionText(r))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/urllist"
@@ -47,10 +48,11 @@ wrong usage or settings. 3: another process has the database and no API answers.
   amble import --format urlfrontier --set scope.mode=any dump.jsonl.gz`,
 		Args: func(command *cobra.Command, files []string) error {
 			if len(files) == 0 {
-				return usagef("name the lists to import, or - for standard input")
+				return console.Usagef("name the lists to import, or - for standard input")
 			}
 			if again && format != "" {
-				return usagef("--again has no meaning with --format: the date of a known URL says when it is fetched")
+				return console.Usagef(
+					"--again has no meaning with --format: the date of a known URL says when it is fetched")
 			}
 			return checkFormat(format)
 		},
@@ -61,10 +63,10 @@ wrong usage or settings. 3: another process has the database and no API answers.
 			}
 			for _, name := range files {
 				if _, err := os.Stat(name); name != "-" && err != nil {
-					return exit(exitUsage, err)
+					return console.Exit(console.ExitUsage, err)
 				}
 			}
-			ctx, stop := untilInterrupted(command.Context())
+			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			to, err := openAdder(ctx, c, again, format != "", newWaitNotice(command.ErrOrStderr()))
 			if err != nil {
@@ -139,7 +141,7 @@ func newWaitNotice(w io.Writer) func(reason string) {
 		if reason != reported {
 			reported = reason
 			fmt.Fprintf(w, "waiting: the crawl is stalled, and adds URLs when there is room again: %s\n",
-				printable(reason))
+				console.Printable(reason))
 		}
 	}
 }
@@ -155,14 +157,14 @@ func openAdder(
 	}
 	if client != nil && stopped {
 		err := fmt.Errorf("a crawl runs in %s: stop it, import the list, and start it again", c.DataDir)
-		return nil, exit(exitInUse, errors.Join(err, client.Close()))
+		return nil, console.Exit(console.ExitInUse, errors.Join(err, client.Close()))
 	}
 	if client != nil {
 		return runningAdder{client.Send(ctx, again, waits), client}, nil
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, console.Exit(console.ExitUsage, err)
 	}
 	var seeds []crawl.Seed
 	config.VisitSeeds(c, nil,
@@ -212,7 +214,7 @@ func (i *importing) files(names []string) error {
 
 func (i *importing) file(name string) error {
 	if name == "-" {
-		return i.list("standard input", &untilDone{i.ctx, i.command.InOrStdin()})
+		return i.list("standard input", console.NewUntilDone(i.ctx, i.command.InOrStdin()))
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -269,15 +271,15 @@ func (i *importing) complain(name string, bad *urllist.BadLine) {
 func (i *importing) ended(err error, asJSON bool) error {
 	s := &i.sum
 	if more := s.Bad - maxBadShown; more > 0 {
-		i.command.PrintErrf("and %s\n", plural(more, "more bad line"))
+		i.command.PrintErrf("and %s\n", console.Plural(more, "more bad line"))
 	}
 	if s.Outside > 0 {
 		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to "+
-			"domain or any\n", are(s.Outside, "URL"))
+			"domain or any\n", console.Are(s.Outside, "URL"))
 	}
 	if s.OptedOut > 0 {
 		i.command.PrintErrf("%s covered by opt-outs and left out; amble optout list lists these\n",
-			are(s.OptedOut, "URL"))
+			console.Are(s.OptedOut, "URL"))
 	}
 	out := i.command.OutOrStdout()
 	if asJSON {
@@ -285,22 +287,25 @@ func (i *importing) ended(err error, asJSON bool) error {
 	} else {
 		back := ""
 		if i.again {
-			back = grouped(s.Again) + " put back, "
+			back = console.Grouped(s.Again) + " put back, "
 		}
 		_, printing := fmt.Fprintf(out, "%s: %s added, %s%s known, %s outside the scope, %s refused, %s bad\n",
-			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside),
-			grouped(s.Refused), grouped(s.Bad))
+			console.Plural(s.Lines, "line"), console.Grouped(s.Added.Added), back, console.Grouped(s.Known),
+			console.Grouped(s.Outside),
+			console.Grouped(s.Refused), console.Grouped(s.Bad))
 		err = errors.Join(err, printing)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; more may "+
-			"have been added, and the same lists may be imported again"))
+		return console.Exit(console.ExitProblem,
+			errors.New("the import was interrupted. What is counted as added is safe; more may "+
+				"have been added, and the same lists may be imported again"))
 	case err != nil:
-		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the "+
-			"same lists may be imported again", err))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the "+
+				"same lists may be imported again", err))
 	case s.Bad > 0:
-		return exit(exitProblem, nil)
+		return console.Exit(console.ExitProblem, nil)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
@@ -40,7 +41,7 @@ func withInspector(ctx context.Context, settings *settingsFlags, f func(inspecto
 		return err
 	}
 	if err = errors.Join(f(i), i.Close()); errors.Is(err, server.ErrNotRunning) {
-		err = exit(exitProblem, fmt.Errorf("the crawl ended meanwhile: %w", err))
+		err = console.Exit(console.ExitProblem, fmt.Errorf("the crawl ended meanwhile: %w", err))
 	}
 	return err
 }
@@ -109,7 +110,7 @@ type storedInspector struct {
 func (i *storedInspector) URLs(ctx context.Context, q inspect.URLQuery, from string, each func(*inspect.URL) error) (
 	next string, err error) {
 	if q.From, err = storage.ParsePosition(from); err != nil {
-		return "", usagef("--from: %w", err)
+		return "", console.Usagef("--from: %w", err)
 	}
 	at, err := i.View.URLs(ctx, q, each)
 	if at != nil {
@@ -131,7 +132,8 @@ func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
 	case errors.Is(err, server.ErrNotRunning):
 		return nil, nil
 	case errors.Is(err, server.ErrToken):
-		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: "+tokenHint))
+		return nil,
+			console.Exit(console.ExitUsage, errors.New("the running crawl does not accept the token: "+tokenHint))
 	}
-	return nil, exit(exitProblem, err)
+	return nil, console.Exit(console.ExitProblem, err)
 }

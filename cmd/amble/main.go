@@ -6,8 +6,13 @@ package main
 import (
 	"io"
 	"os"
-	_ "time/tzdata" // for politeness.time_zone on machines without a time zone database
+
+	"github.com/amble-crawler/amble/internal/console"
+
+	_ "time/tzdata"
 )
+
+// for politeness.time_zone on machines without a time zone database
 
 // version is set by the linker: -ldflags '-X main.version=1.2.3'. If it is empty, see
 // programVersion.
@@ -23,8 +28,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(&plainWriter{w: stdout})
-	root.SetErr(&plainWriter{w: stderr})
+	root.SetOut(&console.PlainWriter{W: stdout})
+	root.SetErr(&console.PlainWriter{W: stderr})
 	command, err := root.ExecuteC()
 	return report(command, err)
 }

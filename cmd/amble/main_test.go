@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
@@ -235,4 +236,26 @@ func waitFor(leave <-chan struct{}) http.Handler {
 		case <-r.Context().Done():
 		}
 	})
+}
+
+// TestAllOutputIsPlain: whatever a command prints passes the writer that escapes.
+func TestAllOutputIsPlain(t *testing.T) {
+	var out, errors bytes.Buffer
+	run([]string{"robots", "check", "--robots", "/nowhere" + strange, strange}, strings.NewReader(""), &out, &errors)
+	run([]string{strange}, strings.NewReader(""), &out, &errors)
+	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + strange},
+		strings.NewReader(""), &out, &errors)
+	for _, text := range []string{out.String(), errors.String()} {
+		if !isPlainText(text) || text == "" {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+// strange is text that would change what a terminal shows.
+const strange = "\x1b[2J\x1b]0;title\a\u202e\x9b31m\r"
+
+// isPlainText reports whether a terminal shows a text as it is.
+func isPlainText(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && c != '\t' && !unicode.IsPrint(c) })
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/clusterconf"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
@@ -77,7 +78,7 @@ const (
 func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	options, err := m.options()
 	if err != nil {
-		return out, exit(exitUsage, err)
+		return out, console.Exit(console.ExitUsage, err)
 	}
 	if limit, known := system.Descriptors(); known {
 		warn := func(text string) { m.notice("warning", text) }
@@ -85,9 +86,10 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 			return out, err
 		}
 	}
-	defer redirectStandardLog(m.log)()
-	ctx, stop := interruptible(ctx, m.messages, "amble: leaving the cluster; the other nodes take over the shards. "+
-		"A second signal stops at once")
+	defer console.RedirectStandardLog(m.log)()
+	ctx, stop := console.Interruptible(ctx, m.messages,
+		"amble: leaving the cluster; the other nodes take over the shards. "+
+			"A second signal stops at once")
 	defer stop()
 	nats, err := m.startNATS()
 	if err != nil {
@@ -166,7 +168,7 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 	o.Log = func(level, text string) { m.log.Debug("NATS: "+text, "nats_level", level) }
 	server, err := natsconn.Start(o, serverPatience)
 	if err != nil {
-		return nil, exit(exitUsage, fmt.Errorf("%s: %w", m.config.Source("cluster.embed.listen"), err))
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: %w", m.config.Source("cluster.embed.listen"), err))
 	}
 	m.log.Info("the NATS server of this node listens", "url", server.URL(), "routes", server.RoutesURL())
 	return server, nil
@@ -187,7 +189,7 @@ func (m *member) connect(
 		}
 	}
 	var reported time.Time
-	supervisor := findSupervisor(os.Getenv)
+	supervisor := console.FindSupervisor(os.Getenv)
 	timeout := openTimeout / 8
 	for begun := time.Now(); ; timeout = min(2*timeout, openTimeout) {
 		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
@@ -199,18 +201,20 @@ func (m *member) connect(
 		}
 		if now := time.Now(); reserved && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting until nodes can join", "error", err)
-			supervisor.waits("until nodes can join: " + err.Error())
+			supervisor.Waits("until nodes can join: " + err.Error())
 			reported = now
 		} else if now.Sub(begun) > openTimeout && now.Sub(reported) > reportAgain {
 			m.log.Warn("waiting for the NATS servers: at the first start of the cluster as many have to run as "+
-				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for", span(now.Sub(begun)),
+				"cluster.replicas says, later on a majority", "replicas", o.Replicas, "for",
+				console.Span(now.Sub(begun)),
 				"error", err)
-			supervisor.waits("for the NATS servers")
+			supervisor.Waits("for the NATS servers")
 			reported = now
 		}
 		select {
 		case <-ctx.Done():
-			return nil, exit(exitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
+			return nil,
+				console.Exit(console.ExitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
 		case <-time.After(openAgain):
 		}
 	}
@@ -238,11 +242,11 @@ func refusedError(ctx context.Context, m *member, err error) error {
 	var path *os.PathError
 	switch {
 	case errors.Is(err, membership.ErrInUse):
-		return exit(exitInUse, fmt.Errorf("%w: wait for it or stop it, or set another data_dir", err))
+		return console.Exit(console.ExitInUse, fmt.Errorf("%w: wait for it or stop it, or set another data_dir", err))
 	case errors.As(err, &path):
 		return makeError(ctx, m.config, err)
 	}
-	return exit(exitRefused, err)
+	return console.Exit(console.ExitRefused, err)
 }
 
 // agree puts the politeness and the identity of the cluster in force, and says where this node's file differs.
@@ -258,11 +262,11 @@ func (m *member) agree(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown):
-			return exit(exitRefused, err)
+			return console.Exit(console.ExitRefused, err)
 		}
 		select {
 		case <-ctx.Done():
-			return exit(exitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
+			return console.Exit(console.ExitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
 		case <-time.After(openAgain):
 		}
 	}
@@ -288,8 +292,8 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 		}
 	}()
 	started := time.Now()
-	unwatch := watch(m.show(), m.screen)
-	stopping := findSupervisor(os.Getenv).watch(m.vital)
+	unwatch := console.Watch(m.show(), m.screen)
+	stopping := console.FindSupervisor(os.Getenv).Watch(m.vital)
 	err = m.node.Run(running)
 	stopping()
 	unwatch()
@@ -298,12 +302,14 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	case err == nil:
 		return out, nil
 	case errors.Is(err, membership.ErrNameTaken):
-		return out, exit(exitRefused, err)
+		return out, console.Exit(console.ExitRefused, err)
 	case (ctx.Err() != nil || out.Finished) && errors.Is(err, context.Canceled):
 		return out, nil
 	}
-	return out, exit(exitProblem, fmt.Errorf("the node had to stop: %w. What was committed is safe; the same command "+
-		"continues", err))
+	return out,
+		console.Exit(console.ExitProblem,
+			fmt.Errorf("the node had to stop: %w. What was committed is safe; the same command "+
+				"continues", err))
 }
 
 // waitForOthers waits until the other nodes have left too, or cannot: as long as their server and that of this
@@ -332,17 +338,18 @@ func mayAct(n membership.Member) bool {
 }
 
 // vital is what a supervisor wants to know of the node.
-func (m *member) vital(time.Time, time.Duration) vital {
+func (m *member) vital(time.Time, time.Duration) console.Vital {
 	s, p := m.node.Status(), m.node.Progress()
-	return vital{ready: s.Joined, alive: true, text: fmt.Sprintf("node of cluster %s: %s, %d fetched, %d queued, "+
-		"%.1f pages/s", s.Cluster, plural(p.Open, "shard"), p.Pages, p.Queued, p.PagesPerSec)}
+	return console.Vital{Ready: s.Joined, Alive: true,
+		Text: fmt.Sprintf("node of cluster %s: %s, %d fetched, %d queued, "+
+			"%.1f pages/s", s.Cluster, console.Plural(p.Open, "shard"), p.Pages, p.Queued, p.PagesPerSec)}
 }
 
 // show shows how the node gets on.
-func (m *member) show() progress {
-	return progress{
-		log:  func() { logNode(m.log, m.node.Status(), m.node.Progress()) },
-		rows: func(_ time.Time, width int) []row { return nodeRows(m.node.Status(), m.node.Progress(), width) },
+func (m *member) show() console.Progress {
+	return console.Progress{
+		Log:  func() { logNode(m.log, m.node.Status(), m.node.Progress()) },
+		Rows: func(_ time.Time, width int) []console.Row { return nodeRows(m.node.Status(), m.node.Progress(), width) },
 	}
 }
 
@@ -353,15 +360,15 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 	switch {
 	case out.MaxPages:
 		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued in the shards of this node.\n",
-			grouped(uint64(m.config.Crawl.MaxPages)), are(out.Summary.Queued, "URL"))
+			console.Grouped(uint64(m.config.Crawl.MaxPages)), console.Are(out.Summary.Queued, "URL"))
 	case out.Finished:
 		writePostponed(&b, out.Postponed, time.Now())
 	}
 	if len(out.Failed) > 0 {
-		fmt.Fprintf(&b, "Given up for: %s.\n", countsText(out.Failed))
+		fmt.Fprintf(&b, "Given up for: %s.\n", console.CountsText(out.Failed))
 	}
 	writeBadSeeds(&b, badSeeds)
-	writeTable(&b,
+	console.WriteTable(&b,
 		[][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -369,16 +376,18 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 
 // happened says what the node did, and why it does not run any more.
 func (m *member) happened(out memberOutcome) string {
-	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.Cluster.NodeName(), plural(out.Pages, "page"),
-		size(out.Bytes))
+	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.Cluster.NodeName(),
+		console.Plural(out.Pages, "page"),
+		console.Size(out.Bytes))
 	if out.Finished {
 		if !out.Fresh {
 			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.Cluster.NodeName())
 		}
-		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n", span(out.took),
+		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n",
+			console.Span(out.took),
 			m.config.Cluster.Name, fetched)
 	}
-	fetched = "N" + fetched[1:] + " in " + span(out.took)
+	fetched = "N" + fetched[1:] + " in " + console.Span(out.took)
 	if out.left {
 		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n",
 			fetched, m.config.Cluster.Name)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
@@ -71,7 +72,7 @@ func formatOf(name string) (f listFormat, known bool) {
 // checkFormat returns an error for an unknown value of --format.
 func checkFormat(name string) error {
 	if _, known := formatOf(name); name != "" && !known {
-		return usagef("--format is %q; it may be %s, or left out", name, either(formats()))
+		return console.Usagef("--format is %q; it may be %s, or left out", name, either(formats()))
 	}
 	return nil
 }
@@ -118,12 +119,26 @@ func unplugged(c *config.Config, plugged []module) error {
 	}
 	switch {
 	case c.InCluster() && !runs:
-		return exit(exitUsage,
+		return console.Exit(console.ExitUsage,
 			errors.New("the settings of cluster.* ask for a node of a cluster, and this program was "+
 				"built without that (build tag core): leave them out, or use the whole program"))
 	case c.URLFrontier.Listen != "" && !serves:
-		return exit(exitUsage, errors.New("urlfrontier.listen asks for a service that this program was built without "+
-			"(build tag core): leave it out, or use the whole program"))
+		return console.Exit(console.ExitUsage,
+			errors.New("urlfrontier.listen asks for a service that this program was built without "+
+				"(build tag core): leave it out, or use the whole program"))
+	}
+	return nil
+}
+
+// demoNodes is how many nodes crawl together, if several do.
+const demoNodes = 3
+
+// together returns what runs the demonstration with several nodes; nil: this program has no cluster.
+func (d *demo) together() func(*demo, *cobra.Command) error {
+	for _, m := range modules() {
+		if m.demo != nil {
+			return m.demo
+		}
 	}
 	return nil
 }

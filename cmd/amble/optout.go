@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -54,7 +55,7 @@ func keepOptOut(ctx context.Context, settings *settingsFlags, f func(optOutKeepe
 	case errors.Is(err, inspect.ErrUnknown):
 		err = fmt.Errorf("%w: amble optout list lists them; those of consent.optout are removed from that file", err)
 	}
-	return exit(exitProblem, err)
+	return console.Exit(console.ExitProblem, err)
 }
 
 func openOptOutKeeper(ctx context.Context, c *config.Config) (optOutKeeper, error) {
@@ -64,7 +65,7 @@ func openOptOutKeeper(ctx context.Context, c *config.Config) (optOutKeeper, erro
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, console.Exit(console.ExitUsage, err)
 	}
 	k, err := crawl.OpenOptOuts(options)
 	if err != nil {
@@ -95,11 +96,11 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 			e := optout.Entry{Scope: optout.Scope(scope), Value: args[0], Reason: reason, By: by, At: time.Now()}
 			if until != "" {
 				if e.Until, err = optout.ParseUntil(until); err != nil {
-					return usagef("--until: %w", err)
+					return console.Usagef("--until: %w", err)
 				}
 			}
 			if e, err = optout.New(e); err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			err = keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
 				return k.AddOptOut(command.Context(), e)
@@ -107,7 +108,7 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(command.OutOrStdout(), "recorded: "+printable(e.String()))
+			_, err = fmt.Fprintln(command.OutOrStdout(), "recorded: "+console.Printable(e.String()))
 			return err
 		},
 	}
@@ -141,7 +142,7 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			e, err := optout.New(optout.Entry{Scope: optout.Scope(scope), Value: args[0]})
 			if err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			return keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
 				return k.RemoveOptOut(command.Context(), e.Scope, e.Value)
@@ -155,7 +156,7 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 func newOptOutList(settings *settingsFlags) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
-		Use: "list", Short: "List the opt-outs", Args: noArguments,
+		Use: "list", Short: "List the opt-outs", Args: console.NoArguments,
 		Long: "List the opt-outs that commands recorded and those of the file consent.optout, by scope and value.",
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
@@ -169,13 +170,13 @@ func newOptOutList(settings *settingsFlags) *cobra.Command {
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), list)
 			}
-			t := newTable(command.OutOrStdout(), "SCOPE", "VALUE", "SINCE", "UNTIL", "BY", "SOURCE", "REASON")
+			t := console.NewTable(command.OutOrStdout(), "SCOPE", "VALUE", "SINCE", "UNTIL", "BY", "SOURCE", "REASON")
 			for i := range list {
-				if err := t.row(optOutCells(&list[i])...); err != nil {
+				if err := t.Row(optOutCells(&list[i])...); err != nil {
 					return err
 				}
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print them as a JSON array")
@@ -190,8 +191,8 @@ func optOutCells(o *crawl.OptOut) []string {
 	if !o.InForce {
 		until += " (ended)"
 	}
-	return []string{string(o.Scope), o.Value, o.At.Format(time.DateOnly), until, printable(o.By), o.Source,
-		printable(o.Reason)}
+	return []string{string(o.Scope), o.Value, o.At.Format(time.DateOnly), until, console.Printable(o.By), o.Source,
+		console.Printable(o.Reason)}
 }
 
 // optOuts reads the opt-outs of the running crawl, or of the database and the settings.
@@ -206,7 +207,7 @@ func optOuts(ctx context.Context, c *config.Config) ([]crawl.OptOut, error) {
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
-		return nil, exit(exitUsage, errors.Join(err, store.Close()))
+		return nil, console.Exit(console.ExitUsage, errors.Join(err, store.Close()))
 	}
 	list, err := crawl.StoredOptOuts(store, options)
 	return list, errors.Join(err, store.Close())

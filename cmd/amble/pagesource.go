@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -33,9 +34,9 @@ func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, fro
 	_, isWARC := warc.Base(from)
 	switch {
 	case f.record != "" && !isWARC:
-		return nil, usagef("--url is for a WARC file, whose name ends in .warc.gz or .warc.zst")
+		return nil, console.Usagef("--url is for a WARC file, whose name ends in .warc.gz or .warc.zst")
 	case isWebURL(from) && f.base != "":
-		return nil, usagef("--base is for a file; a stored page has its own URL")
+		return nil, console.Usagef("--base is for a file; a stored page has its own URL")
 	case isWebURL(from):
 		return storedPage(command, settings, from, f.most)
 	case isWARC:
@@ -48,7 +49,7 @@ func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, fro
 func parsePageURL(text string) (weburl.URL, error) {
 	u, err := weburl.Parse(text)
 	if err != nil {
-		return u, usagef("%w", err)
+		return u, console.Usagef("%w", err)
 	}
 	return u, nil
 }
@@ -71,8 +72,9 @@ func (s *pageSource) cut(n int64) {
 // filePage reads a page from a file, or from standard input.
 func (f *extractFlags) filePage(stdin io.Reader, path string) (*pageSource, error) {
 	if f.base == "" {
-		return nil, usagef("%s has no URL to resolve its links against: set it with --base https://example.com/page",
-			path)
+		return nil,
+			console.Usagef("%s has no URL to resolve its links against: set it with --base https://example.com/page",
+				path)
 	}
 	u, err := parsePageURL(f.base)
 	if err != nil {
@@ -85,7 +87,7 @@ func (f *extractFlags) filePage(stdin io.Reader, path string) (*pageSource, erro
 		err = withFile(path, s.fill)
 	}
 	if err != nil {
-		return nil, exit(exitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
+		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
 	}
 	return s, nil
 }
@@ -105,7 +107,7 @@ func withFile(path string, read func(io.Reader) error) error {
 // warcPage reads the last response that a WARC file has for a URL.
 func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 	if f.record == "" {
-		return nil, usagef("%s holds many pages: select one with --url https://example.com/page", path)
+		return nil, console.Usagef("%s holds many pages: select one with --url https://example.com/page", path)
 	}
 	u, err := parsePageURL(f.record)
 	if err != nil {
@@ -133,9 +135,10 @@ func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, exit(exitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
+		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
 	case s == nil:
-		return nil, exit(exitProblem, fmt.Errorf("%s has no response for %s that holds a page", path, u))
+		return nil,
+			console.Exit(console.ExitProblem, fmt.Errorf("%s has no response for %s that holds a page", path, u))
 	}
 	return s, nil
 }
@@ -174,17 +177,17 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string, mo
 		return nil, noRequest(u, fmt.Errorf("it is not stored in the WARC files of %s", dir))
 	}
 	if err != nil {
-		return nil, exit(exitProblem, err)
+		return nil, console.Exit(console.ExitProblem, err)
 	}
 	stored, err := c.Open(command.Context(), entry)
 	if err != nil {
-		return nil, exit(exitProblem, err)
+		return nil, console.Exit(console.ExitProblem, err)
 	}
 	defer stored.Close()
 	s := &pageSource{url: u, most: most}
 	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
 	if err := s.readResponse(answer, stored.Truncated != ""); err != nil {
-		return nil, exit(exitProblem, fmt.Errorf("%s: %w", u, err))
+		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s: %w", u, err))
 	}
 	return s, nil
 }
@@ -192,5 +195,5 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string, mo
 // noRequest explains why a page is not available, and what to do.
 func noRequest(u weburl.URL, err error) error {
 	const advice = "amble extract makes no request: crawl the page with output.format: [warc], or name a file"
-	return exit(exitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
+	return console.Exit(console.ExitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
@@ -30,7 +31,7 @@ settings. 3: another process has the database and no API answers.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if hosts < 0 || hosts > inspect.MaxPlanHosts {
-				return usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
+				return console.Usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
 				plan, err := i.RecrawlPlan(command.Context(), hosts)
@@ -56,10 +57,10 @@ settings. 3: another process has the database and no API answers.`,
 }
 
 func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
-	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"),
-		grouped(int(p.Visits+0.5)))
+	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", console.Plural(p.Pages, "page"), console.Plural(p.Hosts, "host"),
+		console.Grouped(int(p.Visits+0.5)))
 	if p.Budget > 0 {
-		fmt.Fprintf(w, " of the %s that the budget allows", grouped(int(p.Budget)))
+		fmt.Fprintf(w, " of the %s that the budget allows", console.Grouped(int(p.Budget)))
 	}
 	fmt.Fprintln(w, ".")
 	if p.Freshness != nil {
@@ -67,14 +68,14 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 	}
 	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
-			"and the lists are of these.\n", grouped(p.Inspected), plural(p.Known, "host"))
+			"and the lists are of these.\n", console.Grouped(p.Inspected), console.Plural(p.Known, "host"))
 	}
 	if p.Overdue > 0 {
-		fmt.Fprintf(w, "%s with an overdue recrawl.\n", plural(p.Overdue, "host"))
+		fmt.Fprintf(w, "%s with an overdue recrawl.\n", console.Plural(p.Overdue, "host"))
 	}
 	if p.Unplanned > 0 {
 		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n",
-			plural(p.Unplanned, "host"))
+			console.Plural(p.Unplanned, "host"))
 	}
 	for _, part := range []func(io.Writer, *inspect.RecrawlPlan) error{printBudgets, printPlanHosts, printNext} {
 		if err := part(w, p); err != nil {
@@ -89,17 +90,18 @@ func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, "BUDGET A DAY", "RECRAWLED A DAY", "UP TO DATE", "CHANGE")
+	t := console.NewTable(w, "BUDGET A DAY", "RECRAWLED A DAY", "UP TO DATE", "CHANGE")
 	for _, b := range p.Budgets {
 		change := "now"
 		if b.Factor != 1 {
 			change = fmt.Sprintf("%+.1f points", 100*(*b.Freshness-*p.Freshness))
 		}
-		if err := t.row(grouped(int(b.Budget)), grouped(int(b.Visits+0.5)), percent(b.Freshness), change); err != nil {
+		if err := t.Row(console.Grouped(int(b.Budget)), console.Grouped(int(b.Visits+0.5)), percent(b.Freshness),
+			change); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
@@ -107,14 +109,14 @@ func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT")
+	t := console.NewTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT")
 	for _, h := range p.Largest {
-		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness),
+		if err := t.Row(h.Host, console.Grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness),
 			until(h.Next, p.At)); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func printNext(w io.Writer, p *inspect.RecrawlPlan) error {
@@ -122,17 +124,17 @@ func printNext(w io.Writer, p *inspect.RecrawlPlan) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, "NEXT", "URL", "CHANGES A DAY", "FETCHED")
+	t := console.NewTable(w, "NEXT", "URL", "CHANGES A DAY", "FETCHED")
 	for _, n := range p.Next {
 		changes := "-"
 		if n.Changes != nil {
 			changes = fmt.Sprintf("%.3g", *n.Changes)
 		}
-		if err := t.row(until(n.Due, p.At), n.URL, changes, span(p.At.Sub(n.Fetched))+" ago"); err != nil {
+		if err := t.Row(until(n.Due, p.At), n.URL, changes, console.Span(p.At.Sub(n.Fetched))+" ago"); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // until formats when something is due.
@@ -140,7 +142,7 @@ func until(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
 	}
-	return "in " + span(at.Sub(now))
+	return "in " + console.Span(at.Sub(now))
 }
 
 // percent formats a fraction, or a dash if it is not known.

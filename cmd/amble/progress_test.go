@@ -2,16 +2,13 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"log/slog"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 )
 
@@ -28,14 +25,6 @@ func someStatus() crawl.Status {
 		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125,
 		Slowest: []crawl.SlowHost{{Host: "slow.example", URLs: 7, Finish: 125}},
 	}
-}
-
-func texts(rows []row) string {
-	var lines []string
-	for _, r := range rows {
-		lines = append(lines, r.text)
-	}
-	return strings.Join(lines, "\n")
 }
 
 func TestProgressBlock(t *testing.T) {
@@ -59,8 +48,8 @@ func TestProgressBlock(t *testing.T) {
 		t.Errorf("60 columns:\n%s", got)
 	}
 	for _, r := range progressRows(someStatus(), someTime, 80) {
-		if len(r.text) >= 80 {
-			t.Errorf("too wide: %s", r.text)
+		if len(r.Text) >= 80 {
+			t.Errorf("too wide: %s", r.Text)
 		}
 	}
 }
@@ -69,21 +58,21 @@ func TestProgressTitles(t *testing.T) {
 	s := someStatus()
 	s.State = "stopping"
 	if got := progressRows(s, someTime,
-		80)[0].text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
+		80)[0].Text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
 		t.Error(got)
 	}
 	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
-	if got := progressRows(s, someTime, 80)[0].text; got != "amble: stalled for 7s; Ctrl-C to stop" {
+	if got := progressRows(s, someTime, 80)[0].Text; got != "amble: stalled for 7s; Ctrl-C to stop" {
 		t.Error(got)
 	}
-	if got := stateText(s); !strings.Contains(got, "stalled, since "+instantText(s.Since, s.At)) {
+	if got := stateText(s); !strings.Contains(got, "stalled, since "+console.InstantText(s.Since, s.At)) {
 		t.Error(got)
 	}
-	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger ||
-		!strings.Contains(got.text, "until the disk has room again: no space left") {
+	if got := progressRows(s, someTime, 80)[1]; got.Style != console.StyleDanger ||
+		!strings.Contains(got.Text, "until the disk has room again: no space left") {
 		t.Error(got)
 	}
-	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].text; got != "amble: reading the database" {
+	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].Text; got != "amble: reading the database" {
 		t.Error(got)
 	}
 }
@@ -92,8 +81,8 @@ func TestProgressTitles(t *testing.T) {
 func TestProgressInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		log, _ := newLogger(&b, config.Log{Level: "info", Format: "text"})
-		stop := watch(crawlProgress(someStatus, log), nil)
+		log, _ := console.NewLogger(&b, config.Log{Level: "info", Format: "text"})
+		stop := console.Watch(crawlProgress(someStatus, log), nil)
 		time.Sleep(35 * time.Second)
 		stop()
 		time.Sleep(time.Minute)
@@ -109,38 +98,6 @@ func TestProgressInTheLog(t *testing.T) {
 			}
 		}
 	})
-}
-
-// On a screen the block is drawn at once and again, and gone at the end.
-func TestProgressOnAScreen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &glass{t: t, width: 80}
-		s := &screen{w: g, size: func() (int, int) { return 80, 24 }}
-		stop := watch(crawlProgress(someStatus, slog.New(slog.DiscardHandler)), s)
-		if !strings.Contains(g.String(), "pages     1,234") {
-			t.Errorf("not drawn at once: %q", g.String())
-		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if n := strings.Count(g.String(), "pages"); n != 1 {
-			t.Errorf("%d blocks after 5 s", n)
-		}
-		stop()
-		if g.String() != "" {
-			t.Errorf("left at the end: %q", g.String())
-		}
-	})
-}
-
-func TestLogger(t *testing.T) {
-	var b bytes.Buffer
-	log, _ := newLogger(&b, config.Log{Level: "warn", Format: "json"})
-	log.Info("hidden")
-	log.Warn("shown", "n", 1)
-	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) ||
-		strings.Contains(got, "hidden") {
-		t.Error(got)
-	}
 }
 
 func TestStatusNamesLimits(t *testing.T) {
@@ -179,162 +136,10 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 	}
 }
 
-// glass is a little terminal: it understands what screen sends and shows what a person would see.
-type glass struct {
-	t     *testing.T
-	width int
-
-	mu     sync.Mutex
-	lines  []string
-	column int
-}
-
-func (g *glass) Write(b []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for text := string(b); text != ""; {
-		switch {
-		case strings.HasPrefix(text, "\x1b["):
-			text = g.sequence(text[2:])
-			continue
-		case text[0] == '\r':
-			g.column = 0
-		case text[0] == '\n':
-			g.lines, g.column = append(g.lines, ""), 0
-		default:
-			g.put(text[0])
-		}
-		text = text[1:]
+func texts(rows []console.Row) string {
+	var lines []string
+	for _, r := range rows {
+		lines = append(lines, r.Text)
 	}
-	return len(b), nil
-}
-
-func (g *glass) put(c byte) {
-	if len(g.lines) == 0 {
-		g.lines = []string{""}
-	}
-	if g.column == g.width {
-		g.lines, g.column = append(g.lines, ""), 0
-	}
-	g.lines[len(g.lines)-1] += string(c)
-	g.column++
-}
-
-// sequence understands up with erase to the end, and styles.
-func (g *glass) sequence(text string) string {
-	end := strings.IndexAny(text, "AJm")
-	switch text[end] {
-	case 'A':
-		n := 0
-		for _, d := range text[:end] {
-			n = n*10 + int(d-'0')
-		}
-		if n >= len(g.lines) {
-			g.t.Errorf("up %d lines of %d", n, len(g.lines)-1)
-			n = len(g.lines) - 1
-		}
-		if !strings.HasPrefix(text[end+1:], "\x1b[J") {
-			g.t.Error("moves up and does not erase")
-		}
-		g.lines = append(g.lines[:len(g.lines)-1-n], "")
-	case 'm':
-	}
-	return text[end+1:]
-}
-
-func (g *glass) String() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return strings.Join(g.lines, "\n")
-}
-
-func TestScreenRedrawsBlock(t *testing.T) {
-	g := &glass{t: t, width: 20}
-	s := &screen{w: g, size: func() (int, int) { return g.width, 10 }, colour: true}
-	s.Draw(row{"one", styleTitle}, row{"two", styleNone})
-	if got := g.String(); got != "one\ntwo\n" {
-		t.Errorf("%q", got)
-	}
-	io.WriteString(s, "a line of the log that is longer than the screen is wide\n")
-	s.Draw(row{"three", styleDanger}, row{strings.Repeat("x", 100), styleNone}, row{"end", styleNone})
-	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\nthree\n"+
-		strings.Repeat("x", 16)+"...\nend\n" {
-		t.Errorf("%q", got)
-	}
-	s.Draw()
-	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-// A block that is higher than the screen would scroll it, and could not be erased.
-func TestScreenFitsTheHeight(t *testing.T) {
-	g := &glass{t: t, width: 20}
-	s := &screen{w: g, size: func() (int, int) { return 20, 3 }}
-	for range 3 {
-		s.Draw(row{text: "a"}, row{text: "b"}, row{text: "c"}, row{text: "d"})
-	}
-	if got := g.String(); got != "a\nb\n" {
-		t.Errorf("%q", got)
-	}
-	s.size = func() (int, int) { return 1, 1 }
-	s.Draw(row{text: "a"})
-	if got := g.String(); got != "" {
-		t.Errorf("%q", got)
-	}
-}
-
-// When the window becomes narrower, the terminal wraps what is drawn, and all of it has to go.
-func TestScreenCountsWrappedRows(t *testing.T) {
-	var b bytes.Buffer
-	width := 40
-	s := &screen{w: &b, size: func() (int, int) { return width, 10 }}
-	s.Draw(row{text: strings.Repeat("x", 39)}, row{text: "short"})
-	b.Reset()
-	width = 13
-	s.Draw(row{text: "y"})
-	if got := b.String(); got != "\r\x1b[4A\x1b[Jy\n" {
-		t.Errorf("%q, want it to go up three lines and one", got)
-	}
-}
-
-func TestColourOnlyWhereWanted(t *testing.T) {
-	var b bytes.Buffer
-	s := &screen{w: &b, size: func() (int, int) { return 40, 10 }}
-	s.Draw(row{"x", styleTitle})
-	if got := b.String(); got != "x\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestScreenManyWriters(t *testing.T) {
-	g := &glass{t: t, width: 80}
-	s := &screen{w: g, size: func() (int, int) { return 80, 10 }}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 100 {
-				io.WriteString(s, "line\n")
-				s.Draw(row{text: "block"}, row{text: "block"})
-			}
-		})
-	}
-	wg.Wait()
-	if got, want := g.String(), strings.Repeat("line\n", 400)+"block\nblock\n"; got != want {
-		t.Errorf("%d bytes, want %d", len(got), len(want))
-	}
-}
-
-func TestNoScreen(t *testing.T) {
-	if newScreen(&bytes.Buffer{}) != nil {
-		t.Error("a buffer is no terminal")
-	}
-	file, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if newScreen(file) != nil {
-		t.Error("a file is no terminal")
-	}
+	return strings.Join(lines, "\n")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
@@ -51,7 +52,7 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
   amble retry --reason status --pattern '^https://www\.example\.com/api/'`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return f.run(command, settings) },
 	}
 	flags := command.Flags()
@@ -79,13 +80,13 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 	}
 	selection, err := f.query.Selection()
 	if err != nil {
-		return usagef("%w", err)
+		return console.Usagef("%w", err)
 	}
 	c, err := settings.load()
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilInterrupted(command.Context())
+	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	r, err := openRetrier(ctx, c, f.query.DryRun)
 	if err != nil {
@@ -98,7 +99,7 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 // ended prints the result.
 func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return unknown(exit(exitProblem, err))
+		return unknown(console.Exit(console.ExitProblem, err))
 	}
 	out := command.OutOrStdout()
 	verb := "put back"
@@ -109,11 +110,12 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 	if f.asJSON {
 		printing = writeJSON(out, done)
 	} else {
-		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb,
-			grouped(done.Inspected))
+		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", console.Plural(done.Back, "URL"), verb,
+			console.Grouped(done.Inspected))
 	}
 	if err != nil {
-		return exit(exitProblem, errors.New("interrupted; a running crawl continues, without one repeat the command"))
+		return console.Exit(console.ExitProblem,
+			errors.New("interrupted; a running crawl continues, without one repeat the command"))
 	}
 	return printing
 }
@@ -122,9 +124,9 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 func newRetryProgress(w io.Writer) func(sweep.Retried) error {
 	reported := time.Now()
 	return func(p sweep.Retried) error {
-		if now := time.Now(); now.Sub(reported) >= logEvery {
+		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
 			reported = now
-			fmt.Fprintf(w, "%s inspected, %s so far\n", plural(p.Inspected, "URL"), grouped(p.Back))
+			fmt.Fprintf(w, "%s inspected, %s so far\n", console.Plural(p.Inspected, "URL"), console.Grouped(p.Back))
 		}
 		return nil
 	}
@@ -150,7 +152,7 @@ func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, erro
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
-		return nil, exit(exitUsage, err)
+		return nil, console.Exit(console.ExitUsage, err)
 	}
 	r, err := crawl.OpenRetrier(options)
 	if err != nil {

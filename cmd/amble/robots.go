@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -47,7 +48,7 @@ func (f *robotsFlags) addCommon(command *cobra.Command) {
 func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 	if command.Flags().Changed("agent") {
 		if len(f.agents) == 0 || slices.Contains(f.agents, "") {
-			return nil, usagef("--agent is empty; want a product token such as amble")
+			return nil, console.Usagef("--agent is empty; want a product token such as amble")
 		}
 		return f.agents, nil
 	}
@@ -62,7 +63,7 @@ func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 // robots.txt.
 func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robots.Record, err error) {
 	if f.from == "" {
-		return nil, record, usagef("which robots.txt? Name its file or URL with --robots")
+		return nil, record, console.Usagef("which robots.txt? Name its file or URL with --robots")
 	}
 	if tokens, err = f.tokens(command); err != nil {
 		return nil, record, err
@@ -72,7 +73,7 @@ func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robo
 		return nil, record, err
 	}
 	if note := responseNote(record); note != "" {
-		command.PrintErrln("note:", printable(note))
+		command.PrintErrln("note:", console.Printable(note))
 	}
 	return tokens, record, nil
 }
@@ -95,7 +96,7 @@ Exit code 0: all URLs are allowed. 1: some are disallowed. 2: error.`,
   amble robots check --robots robots.txt --json - < urls.txt`,
 		Args: func(_ *cobra.Command, urls []string) error {
 			if len(urls) == 0 {
-				return usagef("which URLs? Name them as arguments, or - to read them from standard input")
+				return console.Usagef("which URLs? Name them as arguments, or - to read them from standard input")
 			}
 			return nil
 		},
@@ -132,7 +133,7 @@ func (f *robotsFlags) check(command *cobra.Command, urls []string) error {
 		}
 	}
 	if checker.disallowed {
-		return exit(exitProblem, nil)
+		return console.Exit(console.ExitProblem, nil)
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (c *robotsChecker) url(u string) error {
 	if why.Line > 0 {
 		because = fmt.Sprintf("line %d: %s", why.Line, c.text(why.Line))
 	}
-	_, err := fmt.Fprintf(c.out, "%s\t%s\t%s\n", word, u, printable(because))
+	_, err := fmt.Fprintf(c.out, "%s\t%s\t%s\n", word, u, console.Printable(because))
 	return err
 }
 
@@ -229,7 +230,8 @@ Exit code 0: nothing changed for the crawler. 1: something changed. 2: error.`,
   amble robots diff robots.txt https://example.com/robots.txt`,
 		Args: func(_ *cobra.Command, files []string) error {
 			if len(files) != 2 {
-				return usagef("want two robots.txt, the old and the new, each a file or a URL; %d given", len(files))
+				return console.Usagef("want two robots.txt, the old and the new, each a file or a URL; %d given",
+					len(files))
 			}
 			return nil
 		},
@@ -252,7 +254,7 @@ func (f *robotsFlags) diff(command *cobra.Command, files []string) error {
 			return err
 		}
 		if note := responseNote(record); note != "" {
-			return asUsage(fmt.Errorf("%s cannot be compared: %s", from, printable(note)))
+			return asUsage(fmt.Errorf("%s cannot be compared: %s", from, console.Printable(note)))
 		}
 		parsed[i] = robots.Parse(record.Body)
 	}
@@ -261,7 +263,7 @@ func (f *robotsFlags) diff(command *cobra.Command, files []string) error {
 		return asUsage(err)
 	}
 	if len(changes) > 0 {
-		return exit(exitProblem, nil)
+		return console.Exit(console.ExitProblem, nil)
 	}
 	return nil
 }
@@ -279,7 +281,7 @@ func (f *robotsFlags) printChanges(w io.Writer, changes []robots.Change) error {
 		if f.json {
 			err = writeJSON(w, shownChange(c))
 		} else {
-			_, err = fmt.Fprintln(w, printable(c.String()))
+			_, err = fmt.Fprintln(w, console.Printable(c.String()))
 		}
 		if err != nil {
 			return err

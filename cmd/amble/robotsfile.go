@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -45,7 +46,7 @@ func asUsage(err error) error {
 	if err == nil {
 		return nil
 	}
-	return exit(exitUsage, err)
+	return console.Exit(console.ExitUsage, err)
 }
 
 // readRobotsFile reads one byte more than the crawler would, so that the parser can tell that a
@@ -189,7 +190,7 @@ Exit code 0: shown. 2: error.`,
 		Example: `  amble robots show --robots https://example.com/robots.txt
   amble robots show --robots robots.txt --agent amble --json
   amble robots show --robots robots.txt --base https://example.com/robots.txt`,
-		Args:              noArguments,
+		Args:              console.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, _ []string) error {
 			tokens, record, err := flags.read(command)
@@ -319,7 +320,7 @@ func (s shownRobots) text() []byte {
 		b.WriteString("\nSitemaps\n")
 	}
 	for _, u := range s.Sitemaps {
-		fmt.Fprintf(&b, "  %s\n", printable(u))
+		fmt.Fprintf(&b, "  %s\n", console.Printable(u))
 	}
 	if len(s.Warnings) > 0 {
 		b.WriteString("\nWarnings\n")
@@ -338,7 +339,7 @@ func (l shownLine) write(b *bytes.Buffer) {
 	if l.Line > 0 {
 		number = strconv.Itoa(l.Line)
 	}
-	fmt.Fprintf(b, "%6s  %s\n", number, printable(l.Text))
+	fmt.Fprintf(b, "%6s  %s\n", number, console.Printable(l.Text))
 }
 
 func seconds(s *float64) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 )
 
 const rootLong = `amble is a polite crawler. It starts from the given URLs, crawls the sites they reach, never
@@ -51,7 +52,7 @@ func newRootCommand() *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if not .HasParent}}` + exitCodes + `{{end}}`)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Wrong(err) })
 	root.PersistentPreRunE = flagsThatGoTogether
 	settings := addSettingsFlags(root)
 	root.AddCommand(
@@ -85,7 +86,7 @@ func newRootCommand() *cobra.Command {
 // flagsThatGoTogether reports flags that exclude each other as wrong usage.
 func flagsThatGoTogether(command *cobra.Command, _ []string) error {
 	if err := command.ValidateFlagGroups(); err != nil {
-		return &usageError{err}
+		return console.Wrong(err)
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func knownCommand(command *cobra.Command, args []string) error {
 	if near := suggestions(command, args[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef("there is no command %q in %q%s", args[0], command.CommandPath(), hint)
+	return console.Usagef("there is no command %q in %q%s", args[0], command.CommandPath(), hint)
 }
 
 // otherWords are other names that people use for the commands.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/server"
@@ -107,7 +108,7 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 		return err
 	}
 	if out.Seeds.Failed && !out.Stopped {
-		return exit(exitNoSeed, nil)
+		return console.Exit(console.ExitNoSeed, nil)
 	}
 	return nil
 }
@@ -123,10 +124,11 @@ func somethingToCrawl(c *config.Config, seeds int) error {
 	case seeds > 0 || hasDatabase(c):
 		return nil
 	case c.Crawl.ExitWhenDone && c.URLFrontier.Listen == "":
-		return exit(exitUsage, crawl.ErrNothing)
+		return console.Exit(console.ExitUsage, crawl.ErrNothing)
 	case c.Server.Listen == "" && c.URLFrontier.Listen == "":
-		return exit(exitUsage, errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
-			"server.listen"))
+		return console.Exit(console.ExitUsage,
+			errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
+				"server.listen"))
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func readSeeds(c *config.Config, arguments []string, complain func(string)) (see
 			complain(b.String())
 		})
 	if list.bad > 0 && len(list.good) == 0 {
-		return list, exit(exitUsage, fmt.Errorf("no seed can be used: %s", badSeeds(list.bad)))
+		return list, console.Exit(console.ExitUsage, fmt.Errorf("no seed can be used: %s", badSeeds(list.bad)))
 	}
 	return list, nil
 }
@@ -169,14 +171,14 @@ func badSeeds(n int) string {
 	if n == 1 {
 		return "the only one given is bad, see above"
 	}
-	return "all " + grouped(n) + " are bad, see above"
+	return "all " + console.Grouped(n) + " are bad, see above"
 }
 
 // crawling is one crawl of this process, from the opening of its data directory to the last commit.
 type crawling struct {
 	config   *config.Config
 	seeds    []crawl.Seed
-	screen   *screen // nil: no terminal
+	screen   *console.Screen // nil: no terminal
 	messages io.Writer
 	log      *slog.Logger
 	settings *liveSettings
@@ -186,11 +188,11 @@ type crawling struct {
 // newCrawling prepares a crawl whose messages go to messages, above the progress block if that is a
 // terminal. load reloads its settings, with a patch or without.
 func newCrawling(c *config.Config, load func(patch []byte) (*config.Config, error), messages io.Writer) *crawling {
-	k := &crawling{config: c, screen: newScreen(messages), messages: messages, modules: modules()}
+	k := &crawling{config: c, screen: console.NewScreen(messages), messages: messages, modules: modules()}
 	if k.screen != nil {
 		k.messages = k.screen
 	}
-	log, level := newLogger(k.messages, c.Log)
+	log, level := console.NewLogger(k.messages, c.Log)
 	k.log, k.settings = log, &liveSettings{load: load, level: level, log: log, current: c}
 	return k
 }
@@ -227,16 +229,16 @@ type outcome struct {
 func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	options, err := k.nodeOptions()
 	if err != nil {
-		return out, exit(exitUsage, err)
+		return out, console.Exit(console.ExitUsage, err)
 	}
 	if limit, known := system.Descriptors(); known {
 		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
 			return out, err
 		}
 	}
-	defer redirectStandardLog(k.log)()
-	ctx, stop := interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
-		span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
+	defer console.RedirectStandardLog(k.log)()
+	ctx, stop := console.Interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
+		console.Span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
 	defer stop()
 	if err := k.prepared(ctx); err != nil {
 		return out, err
@@ -261,8 +263,8 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	started := time.Now()
 	status := n.Default().Status
 	out.before = status()
-	unwatch := watch(crawlProgress(status, k.log), k.screen)
-	stopping := findSupervisor(os.Getenv).watch(vitalOf(status))
+	unwatch := console.Watch(crawlProgress(status, k.log), k.screen)
+	stopping := console.FindSupervisor(os.Getenv).Watch(console.VitalOf(status))
 	err = n.Run(running)
 	out.Summary = n.Summary()
 	unserve()
@@ -282,23 +284,26 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 		out.Status = out.before
 		return nil
 	case errors.Is(err, crawl.ErrNothing) && len(k.seeds) > 0:
-		return exit(exitUsage, fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of "+
-			"scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
+		return console.Exit(console.ExitUsage,
+			fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of "+
+				"scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
 	case errors.Is(err, crawl.ErrNothing):
-		return exit(exitUsage, err)
+		return console.Exit(console.ExitUsage, err)
 	}
 	if isDamage(err) {
-		return exit(exitDamaged, fmt.Errorf("the crawl had to stop: %w: %s", err, damageAdvice(k.config)))
+		return console.Exit(console.ExitDamaged,
+			fmt.Errorf("the crawl had to stop: %w: %s", err, damageAdvice(k.config)))
 	}
-	return exit(exitProblem, fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
-		"continues the crawl", err))
+	return console.Exit(console.ExitProblem,
+		fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
+			"continues the crawl", err))
 }
 
 func allSeeds(n int) string {
 	if n == 1 {
 		return "the only seed is"
 	}
-	return "all " + grouped(n) + " seeds are"
+	return "all " + console.Grouped(n) + " seeds are"
 }
 
 // closeGrace is how long responses of the API that are being written may take at the end.
@@ -340,7 +345,7 @@ func (k *crawling) startServer(n *node.Node, several bool) (*server.Server, erro
 func (k *crawling) serve(o server.Options, c server.Crawl) (*server.Server, error) {
 	api, err := server.Start(o, c)
 	if err != nil {
-		return nil, exit(exitUsage, fmt.Errorf(
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
 				"server.listen=127.0.0.1:0, or disable the API with --set server.listen=",
 			k.config.Source("server.listen"), err))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
@@ -33,7 +34,7 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 		Example: `  amble status
   amble status -c site.yaml --json
   amble status --set data_dir=/srv/crawl`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -65,10 +66,11 @@ func readStatus(ctx context.Context, c *config.Config) (server.CrawlStatus, erro
 	case err == nil:
 		return s, nil
 	case errors.Is(err, server.ErrToken):
-		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
-			running.Process, tokenHint))
+		return s,
+			console.Exit(console.ExitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
+				running.Process, tokenHint))
 	case !errors.Is(err, server.ErrNotRunning):
-		return s, exit(exitProblem, err)
+		return s, console.Exit(console.ExitProblem, err)
 	}
 	if s.Status, err = stored(c); err != nil {
 		return s, databaseError(ctx, c, err)
@@ -95,20 +97,21 @@ func stored(c *config.Config) (crawl.Status, error) {
 func printStatus(w io.Writer, s crawl.Status) error {
 	rows := [][]string{{"state", stateText(s)}}
 	for state := storage.Queued; state <= storage.Retrying; state++ {
-		rows = append(rows, []string{state.String(), grouped(s.URLs[state.String()]), stateMeaning(state)})
+		rows = append(rows, []string{state.String(), console.Grouped(s.URLs[state.String()]), stateMeaning(state)})
 	}
 	active, waiting := hostsAt(s)
 	hosts := ""
 	if !s.Started.IsZero() {
-		hosts = fmt.Sprintf("%s active, %s waiting", grouped(active), grouped(waiting))
+		hosts = fmt.Sprintf("%s active, %s waiting", console.Grouped(active), console.Grouped(waiting))
 	}
 	rows = append(rows,
-		[]string{"hosts", grouped(s.Hosts), hosts},
-		[]string{"requests", grouped(s.Requests), errorsText(s)},
-		[]string{"received", size(s.Bytes)},
+		[]string{"hosts", console.Grouped(s.Hosts), hosts},
+		[]string{"requests", console.Grouped(s.Requests), errorsText(s)},
+		[]string{"received", console.Size(s.Bytes)},
 	)
 	if !s.Started.IsZero() {
-		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f pages/s, %s/s", s.PagesPerSec, size(s.BytesPerSec))})
+		rows = append(rows,
+			[]string{"rate", fmt.Sprintf("%.1f pages/s, %s/s", s.PagesPerSec, console.Size(s.BytesPerSec))})
 	}
 	if text := limitsText(s.Limits); text != "" {
 		rows = append(rows, []string{"limits", text})
@@ -130,8 +133,9 @@ func printStatus(w io.Writer, s crawl.Status) error {
 // fetcherRows lists the fetchers outside of amble, and what they hold.
 func fetcherRows(list []crawl.Fetcher) (rows [][]string) {
 	for _, f := range list {
-		text := fmt.Sprintf("%s leases, %s reported, %s ran out", grouped(f.Leases), grouped(f.Reported),
-			grouped(f.RanOut))
+		text := fmt.Sprintf("%s leases, %s reported, %s ran out", console.Grouped(f.Leases),
+			console.Grouped(f.Reported),
+			console.Grouped(f.RanOut))
 		if f.CutOff {
 			text += ", cut off"
 		}
@@ -145,14 +149,14 @@ func fetcherRows(list []crawl.Fetcher) (rows [][]string) {
 func limitsText(l crawl.Limits) string {
 	var parts []string
 	if l.MaxRate > 0 {
-		waited := span(fromSeconds(l.RateWait))
+		waited := console.Span(fromSeconds(l.RateWait))
 		parts = append(parts, fmt.Sprintf("%g requests/s (hosts that were due waited %s)", l.MaxRate, waited))
 	}
 	if l.Bandwidth > 0 {
-		parts = append(parts, size(uint64(l.Bandwidth))+"/s")
+		parts = append(parts, console.Size(uint64(l.Bandwidth))+"/s")
 	}
 	if l.HostBandwidth > 0 {
-		parts = append(parts, size(uint64(l.HostBandwidth))+"/s a host")
+		parts = append(parts, console.Size(uint64(l.HostBandwidth))+"/s a host")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -169,7 +173,8 @@ func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
 	label := "slowest"
 	for _, h := range hosts {
 		rows = append(rows, []string{label,
-			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
+			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, console.Span(fromSeconds(h.Finish)),
+				console.Plural(h.URLs, "URL"))})
 		label = ""
 	}
 	return rows
@@ -185,7 +190,7 @@ func writeStatusTable(b *strings.Builder, rows [][]string) {
 		}
 	}
 	for _, cells := range rows {
-		line := pad(cells[0], labelWidth+2)
+		line := console.Pad(cells[0], console.LabelWidth+2)
 		if len(cells) == 3 {
 			line += fmt.Sprintf("%*s  %s", width, cells[1], cells[2])
 		} else {
@@ -198,7 +203,7 @@ func writeStatusTable(b *strings.Builder, rows [][]string) {
 func stateText(s crawl.Status) string {
 	text := s.State
 	if since := stateSince(s); !since.IsZero() {
-		text += ", since " + instantText(since, s.At) + " (" + span(s.At.Sub(since)) + ")"
+		text += ", since " + console.InstantText(since, s.At) + " (" + console.Span(s.At.Sub(since)) + ")"
 	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
@@ -220,9 +225,9 @@ func errorsText(s crawl.Status) string {
 		return ""
 	}
 	kinds := errorKinds(s)
-	text := plural(total(kinds), "error") + " in this run"
+	text := console.Plural(total(kinds), "error") + " in this run"
 	if len(kinds) > 0 {
-		text += ": " + countsText(kinds)
+		text += ": " + console.CountsText(kinds)
 	}
 	return text
 }

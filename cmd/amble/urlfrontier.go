@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
@@ -157,7 +158,7 @@ func startService(k *crawling, n *node.Node, counted *service.Metrics) (*service
 		Metrics: counted, SetLevel: k.settings.level.Set, Log: k.log, Now: time.Now,
 	}, nodeCrawls{n})
 	if err != nil {
-		return nil, exit(exitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or "+
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: urlfrontier.listen: %w; set another address, or "+
 			"disable the service with --set urlfrontier.listen=", k.config.Source("urlfrontier.listen"), err))
 	}
 	k.settings.useToken(s.SetToken)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -50,7 +51,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 		Args: atMostOne("URL"),
 		RunE: func(command *cobra.Command, urls []string) error {
 			if err := f.parse(); err != nil {
-				return usagef("%w", err)
+				return console.Usagef("%w", err)
 			}
 			if len(urls) == 1 {
 				return f.one(command, settings, urls[0])
@@ -106,7 +107,7 @@ func (f *urlsFlags) parse() (err error) {
 func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text string) error {
 	u, err := weburl.Parse(text)
 	if err != nil {
-		return usagef("%w", err)
+		return console.Usagef("%w", err)
 	}
 	return withInspector(command.Context(), settings, func(i inspector) error {
 		s, err := i.URL(command.Context(), u)
@@ -127,7 +128,7 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 
 func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	if f.asJSON {
-		return usagef("a list of URLs is printed as JSON lines: use --jsonl")
+		return console.Usagef("a list of URLs is printed as JSON lines: use --jsonl")
 	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	write, end := f.printer(out)
@@ -152,8 +153,8 @@ func (f *urlsFlags) printer(out *bufio.Writer) (write func(*inspect.URL) error, 
 		lines := inspect.NewLines(out)
 		return func(u *inspect.URL) error { return lines.Write(u) }, func() error { return nil }
 	}
-	t := newTable(out, "STATE", "WHY", "DEPTH", "URL")
-	return func(u *inspect.URL) error { return t.row(u.State, whyText(u), strconv.Itoa(u.Depth), u.URL) }, t.flush
+	t := console.NewTable(out, "STATE", "WHY", "DEPTH", "URL")
+	return func(u *inspect.URL) error { return t.Row(u.State, whyText(u), strconv.Itoa(u.Depth), u.URL) }, t.Flush
 }
 
 // noteWidth is how much of a note a list of URLs shows.
@@ -200,7 +201,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 		s.line("attempts", "%d failed in a row", u.Attempts)
 	}
 	if !u.LastFetched.IsZero() {
-		s.line("last fetched", "%s, %s", s.at(u.LastFetched), size(u.Bytes))
+		s.line("last fetched", "%s, %s", s.at(u.LastFetched), console.Size(u.Bytes))
 	}
 	if !u.Judged.IsZero() {
 		s.line("decided", "%s, without a request", s.at(u.Judged))
@@ -233,7 +234,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 // text is a line with foreign text. It prints nothing if the text is empty.
 func (s *story) text(label, text string) {
 	if text != "" {
-		s.line(label, "%s", printable(text))
+		s.line(label, "%s", console.Printable(text))
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *story) found(u *inspect.URLStory) {
 	}
 	text := fmt.Sprintf("%d", u.Depth)
 	if u.Redirects > 0 {
-		text += ", behind " + plural(u.Redirects, "redirect")
+		text += ", behind " + console.Plural(u.Redirects, "redirect")
 	}
 	switch {
 	case u.Seed:
@@ -281,7 +282,7 @@ func verdictText(v *inspect.Verdict) string {
 		text = "allowed"
 	}
 	if v.Line > 0 {
-		return fmt.Sprintf("%s by line %d: %s", text, v.Line, printable(v.Rule))
+		return fmt.Sprintf("%s by line %d: %s", text, v.Line, console.Printable(v.Rule))
 	}
 	return text + ": " + v.Reason
 }

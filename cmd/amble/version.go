@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/console"
 )
 
 func newVersionCommand() *cobra.Command {
@@ -15,7 +17,7 @@ func newVersionCommand() *cobra.Command {
 		Short:   "Print the version and what it was built from",
 		Long:    "Print the version, the commit of the build if known, and the Go release and platform.",
 		Example: "  amble version",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			out := command.OutOrStdout()
 			text := "amble " + programVersion() + "\n"

@@ -3,6 +3,8 @@ package archive
 import (
 	"io"
 	"os"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // disk has the operations that a series needs of the file system. Tests replace it with one that
@@ -68,11 +70,4 @@ func (osDisk) rename(oldPath, newPath string) error { return os.Rename(oldPath, 
 
 func (osDisk) remove(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
+func (osDisk) syncDir(dir string) error { return system.SyncDir(dir) }

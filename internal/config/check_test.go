@@ -72,6 +72,7 @@ func TestRanges(t *testing.T) {
 		{"traps.domain_hosts", "-1", "2147483648", "0 to 2147483647"},
 		{"sitemaps.max_files", "-1", "65536", "0 to 65535"},
 		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
+		{"storage.backup_every", "59s", "8785h", "0s, or 1m to 8784h"},
 		{"storage.min_free", "1025TiB", "2000TiB", "0B to 1024TiB"},
 		{"urlfrontier.delay", "-1ns", "169h", "0s to 168h"},
 		{"audit.max_size", "1048575", "1025TiB", "0, or 1MiB to 1024TiB"},

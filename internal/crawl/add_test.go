@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -367,7 +369,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 			sum.Added != 1 {
 			t.Fatalf("%+v, %v", sum, err)
 		}
-		uncommitted, err := storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(), nil)
+		uncommitted, err := starts.Read(o.DataDir, committedOffset(t, e.store), boot.ID(), nil)
 		if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 			t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 		}

@@ -1,5 +1,7 @@
 package crawl
 
+import "github.com/amble-crawler/amble/internal/crawl/internal/backup"
+
 import (
 	"context"
 	"sync"
@@ -19,8 +21,8 @@ type crew struct {
 	committer *committer
 	loader    *load.Loader
 	sweeper   *sweep.Sweeper
-	incoming  *incoming // nil: there is no journal
-	backups   *backups  // nil: there is no second copy
+	incoming  *incoming     // nil: there is no journal
+	backups   *backup.Maker // nil: there is no second copy
 }
 
 // newCrew makes the roles and wires them to each other.
@@ -97,7 +99,7 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 		wg.Go(func() { c.incoming.run(walk) })
 	}
 	if c.backups != nil {
-		wg.Go(func() { c.backups.run(walk) })
+		wg.Go(func() { c.backups.Run(walk) })
 	}
 
 	d.protect(func() { d.dispatch(ctx) })

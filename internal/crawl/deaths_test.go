@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +36,7 @@ func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) 
 
 // die leaves a data directory as a process does that is killed while requests are out. With orderly
 // it meant to end.
-func die(t *testing.T, dir, bootID string, orderly bool, out ...storage.Start) {
+func die(t *testing.T, dir, bootID string, orderly bool, out ...starts.Start) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
 	if err != nil {
@@ -44,11 +46,11 @@ func die(t *testing.T, dir, bootID string, orderly bool, out ...storage.Start) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := storage.ReadUncommitted(dir, committed, boot.ID(), nil)
+	uncommitted, err := starts.Read(dir, committed, boot.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, bootID, uncommitted.End)
+	l, err := starts.Open(dir, bootID, uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +68,16 @@ func die(t *testing.T, dir, bootID string, orderly bool, out ...storage.Start) {
 }
 
 // pageOut is a request for a page that is out, robotsOut one for a robots.txt.
-func pageOut(t *testing.T, url string) storage.Start {
+func pageOut(t *testing.T, url string) starts.Start {
 	u := parse(t, url)
-	return storage.Start{Host: u.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute),
+	return starts.Start{Host: u.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute),
 		Note: startNote(&frontier.Lease{Kind: frontier.Page, URL: u})}
 }
 
-func robotsOut(t *testing.T, url, origin string) storage.Start {
+func robotsOut(t *testing.T, url, origin string) starts.Start {
 	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
 		Robots: &frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
-	return storage.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
+	return starts.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
 }
 
 // reopen opens a data directory as the next process does, and closes it.
@@ -133,7 +135,7 @@ func TestDeathsAreCounted(t *testing.T) {
 			t.Parallel()
 			o := known(t, u, other)
 			for _, life := range test.lives {
-				var out []storage.Start
+				var out []starts.Start
 				ends, orderly := thisBoot, false
 				for word := range strings.FieldsSeq(life) {
 					switch word {
@@ -226,7 +228,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 			<-requested
 			stop()
 			for range 30_000 {
-				if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, boot.ID(), nil); err == nil &&
+				if uncommitted, err := starts.Read(o.DataDir, 0, boot.ID(), nil); err == nil &&
 					uncommitted.Ended {
 					return
 				}
@@ -246,7 +248,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()
 	var urls []string
-	var out []storage.Start
+	var out []starts.Start
 	for i := range 64 {
 		urls = append(urls, fmt.Sprintf("http://h%d.test/", i))
 	}

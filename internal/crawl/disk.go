@@ -1,11 +1,14 @@
 package crawl
 
+import "github.com/amble-crawler/amble/internal/crawl/internal/backup"
+
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -287,4 +290,30 @@ func (c *copier) Write(p []byte) (n int, err error) {
 	}
 	c.failed = err
 	return n, err
+}
+
+// BackupDir is the directory below a data directory that holds the second copy of the database.
+const BackupDir = "backup"
+
+// newBackups returns what makes second copies; nil: the options ask for none, or a log of the cluster replaces them.
+func (e *Engine) newBackups() *backup.Maker {
+	if e.o.BackupEvery == 0 || e.o.Journal != nil {
+		return nil
+	}
+	return &backup.Maker{
+		Every: e.o.BackupEvery, Dir: filepath.Join(e.o.DataDir, BackupDir), Now: e.o.Now, Log: e.log,
+		HasRoom: e.hasRoomForCopy,
+		Database: func(ctx context.Context, w io.Writer, begin func(size int64)) error {
+			if !e.copying.TryLock() {
+				return ErrCopying
+			}
+			defer e.copying.Unlock()
+			c := copier{ctx: ctx, w: w}
+			_, err := e.store.Backup(func(size int64) (io.Writer, error) {
+				begin(size)
+				return &c, nil
+			})
+			return errors.Join(c.failed, err)
+		},
+	}
 }

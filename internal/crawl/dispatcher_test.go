@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"net/http"
 	"testing"
 	"time"
@@ -39,12 +41,12 @@ type memoryLedger struct {
 	trimmed uint64
 }
 
-func (l *memoryLedger) Append(storage.Start) (uint64, error) {
+func (l *memoryLedger) Append(starts.Start) (uint64, error) {
 	l.lines++
 	return l.lines - 1, nil
 }
 
-func (l *memoryLedger) AppendWait(storage.Wait) error { return nil }
+func (l *memoryLedger) AppendWait(starts.Wait) error { return nil }
 
 func (l *memoryLedger) AppendEnd(time.Time) error { return nil }
 
@@ -77,7 +79,7 @@ func TestLedgerMark(t *testing.T) {
 			t.Helper()
 			var hosts []string
 			mark := committedOffset(t, e.store)
-			u, err := storage.ReadUncommitted(o.DataDir, mark, boot.ID(), func(offset uint64, s storage.Start) {
+			u, err := starts.Read(o.DataDir, mark, boot.ID(), func(offset uint64, s starts.Start) {
 				if hosts = append(hosts, s.Host); len(hosts) == 1 && offset != mark {
 					t.Errorf("the mark is %d, and the next line is at %d", mark, offset)
 				}

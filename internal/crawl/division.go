@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -68,7 +70,7 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 	}
 	o.fill()
 	d.holds.limits, d.holds.now = newInForce(&o, o.Live()).politeness, o.Now()
-	if d.holds.ledger, err = storage.ReadUncommitted(o.DataDir, committed, boot.ID(), nil); err != nil {
+	if d.holds.ledger, err = starts.Read(o.DataDir, committed, boot.ID(), nil); err != nil {
 		return err
 	}
 	d.division, err = d.store.Divide(ctx, parts, of)

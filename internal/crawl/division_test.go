@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"maps"
 	"path/filepath"
 	"slices"
@@ -31,12 +33,12 @@ func TestDivisionMarks(t *testing.T) {
 			"output": {1}, "in": storage.EncodeOffset(9), markHeld: {1}, "ledger": storage.EncodeOffset(0),
 			"other": {3},
 		}})
-	held, err := storage.OpenLedger(dir, boot.ID(), 0)
+	held, err := starts.Open(dir, boot.ID(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if err := held.AppendWait(storage.Wait{Host: "bb.test", At: now, Wait: time.Hour}); err != nil {
+	if err := held.AppendWait(starts.Wait{Host: "bb.test", At: now, Wait: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if err := held.Close(); err != nil {

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -132,8 +134,8 @@ func warnOfLoss(o *Options, s *storage.Store, log *slog.Logger) {
 		return
 	}
 	var left []string
-	if info, err := os.Stat(filepath.Join(o.DataDir, storage.LedgerName)); err == nil && info.Size() > 0 {
-		left = append(left, filepath.Join(o.DataDir, storage.LedgerName))
+	if info, err := os.Stat(filepath.Join(o.DataDir, starts.FileName)); err == nil && info.Size() > 0 {
+		left = append(left, filepath.Join(o.DataDir, starts.FileName))
 	}
 	if files, err := os.ReadDir(o.Archive.Dir); err == nil && len(files) > 0 {
 		left = append(left, o.Archive.Dir)

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +101,7 @@ type fullLedger struct {
 	disk *disk
 }
 
-func (l *fullLedger) Append(s storage.Start) (uint64, error) {
+func (l *fullLedger) Append(s starts.Start) (uint64, error) {
 	if err := l.disk.write(); err != nil {
 		return 0, fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
 	}
@@ -328,4 +330,39 @@ func TestStopWithLittleRoom(t *testing.T) {
 		crawl(t, o)
 		checkWhole(t, web, o, 0)
 	})
+}
+
+// TestSecondCopy: a running crawl has a second copy of its database that can be crawled from, and makes it again when
+// it is old enough.
+func TestSecondCopy(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 5), nil))
+	o := testOptions(t, web)
+	o.BackupEvery = time.Hour
+	_, stop := daemon(t, o, web.URL("a.test", "/"))
+	path := filepath.Join(o.DataDir, BackupDir, storage.FileName)
+	eventually(t, "there is a copy", func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	eventually(t, "all pages are requested", func() bool { return len(web.Requests().Pages()) >= 5 })
+	stop()
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = daemon(t, o, web.URL("a.test", "/"))
+	eventually(t, "there is a newer copy", func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.ModTime().After(old)
+	})
+	stop()
+	s, err := storage.Open(filepath.Dir(path), storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n := s.Counters().Of(storage.Fetched); n < 5 {
+		t.Errorf("the copy has %d pages", n)
+	}
 }

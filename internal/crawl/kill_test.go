@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -176,7 +178,7 @@ func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, bef
 func left(t *testing.T, o Options) remains {
 	t.Helper()
 	r := remains{at: time.Now(), final: make(map[string]bool), open: make(map[string]int)}
-	if _, err := os.Stat(filepath.Join(o.DataDir, storage.LedgerName)); err != nil {
+	if _, err := os.Stat(filepath.Join(o.DataDir, starts.FileName)); err != nil {
 		return r // killed before it began
 	}
 	for u, outcome := range stored(t, o.DataDir) {
@@ -189,8 +191,8 @@ func left(t *testing.T, o Options) remains {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, s), boot.ID(),
-		func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = starts.Read(o.DataDir, committedOffset(t, s), boot.ID(),
+		func(_ uint64, start starts.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

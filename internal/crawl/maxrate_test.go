@@ -26,8 +26,8 @@ func mostOver(starts []time.Time, perSecond float64) (most float64) {
 	return most
 }
 
-// starts are those of the requests that servers saw, in order.
-func starts(log testweb.Log) (all []time.Time) {
+// startsOf are those of the requests that servers saw, in order.
+func startsOf(log testweb.Log) (all []time.Time) {
 	for _, q := range log {
 		all = append(all, q.Start)
 	}
@@ -94,7 +94,7 @@ func TestMaxRate(t *testing.T) {
 				}
 				time.Sleep(time.Millisecond) // the record of the web knows no request of its first instant
 				sum := crawl(t, o, seeds...)
-				all, burst := starts(web.Requests()), max(perSecond/10, 1)
+				all, burst := startsOf(web.Requests()), max(perSecond/10, 1)
 				if len(all) != hosts*(pages+2) {
 					t.Errorf("%d requests, want %d", len(all), hosts*(pages+2))
 				}
@@ -173,7 +173,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 				from := len(web.Requests())
 				at = at.Add(10 * time.Second)
 				time.Sleep(time.Until(at))
-				all := starts(web.Requests())
+				all := startsOf(web.Requests())
 				n := float64(len(all) - from)
 				if n < x.want*0.9-1 || n > x.want*1.1+1 {
 					t.Errorf("%g a second: %g requests in ten seconds, want %g", x.perSecond, n, x.want)

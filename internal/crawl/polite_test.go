@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"fmt"
 	"net"
@@ -360,8 +362,8 @@ func TestNextRequestWhileLinksAreRead(t *testing.T) {
 						test.while)
 				}
 				uncommitted := 0
-				_, err = storage.ReadUncommitted(o.DataDir, committedOffset(t, e.store), boot.ID(),
-					func(_ uint64, s storage.Start) {
+				_, err = starts.Read(o.DataDir, committedOffset(t, e.store), boot.ID(),
+					func(_ uint64, s starts.Start) {
 						if s.Host == "a.test" {
 							uncommitted++
 						}

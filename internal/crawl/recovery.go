@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +38,7 @@ type recovery struct {
 
 	// ledger is what the start ledger says behind the committed offset; started are the requests
 	// among that, by offset.
-	ledger  storage.UncommittedRequests
+	ledger  starts.Uncommitted
 	started map[uint64]requestlog.Request
 
 	logged map[uint64]bool      // those of started that are in the request log
@@ -69,7 +71,7 @@ func (e *Engine) settleLastProcess() error {
 	if err := r.openLeases(); err != nil {
 		return err
 	}
-	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, bootID, r.addStarted); err != nil {
+	if r.ledger, err = starts.Read(e.o.DataDir, committed, bootID, r.addStarted); err != nil {
 		return err
 	}
 	if err := r.readLogged(filepath.Join(e.o.DataDir, requestlog.DirName), committed); err != nil {
@@ -88,7 +90,7 @@ func (e *Engine) settleLastProcess() error {
 	if err := e.files.Committed(); err != nil {
 		return err
 	}
-	l, err := storage.OpenLedger(e.o.DataDir, bootID, r.ledger.End)
+	l, err := starts.Open(e.o.DataDir, bootID, r.ledger.End)
 	if err == nil {
 		e.ledger = l
 	}
@@ -97,7 +99,7 @@ func (e *Engine) settleLastProcess() error {
 
 // addStarted takes a line of the ledger. One without a note of ours counts for the restart holds
 // only.
-func (r *recovery) addStarted(offset uint64, s storage.Start) {
+func (r *recovery) addStarted(offset uint64, s starts.Start) {
 	if reported, ok := r.lent.AddLine(s, offset); reported != nil {
 		if q, ok := reported.Request(); ok { // the work on the report may have been fatal
 			r.started[offset] = q
@@ -197,7 +199,7 @@ func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
 
 // restartHolds are those of the hosts with requests that no commit knows of.
 type restartHolds struct {
-	ledger storage.UncommittedRequests
+	ledger starts.Uncommitted
 	limits func(host string) *politeness.Options
 	now    time.Time
 }

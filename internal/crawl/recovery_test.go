@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"bytes"
 	"os"
 	"path/filepath"
@@ -9,7 +11,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // A Retry-After is in the ledger as soon as the answer is there, and a process that finds it there
@@ -23,7 +24,7 @@ func TestRetryAfterWithoutACommit(t *testing.T) {
 		o := testOptions(t, web)
 		o.GiveUpAfter = 500 * time.Millisecond
 		crawl(t, o, web.URL("a.test", "/refused"))
-		ledger, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
+		ledger, err := os.ReadFile(filepath.Join(o.DataDir, starts.FileName))
 		// rounded up
 		lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n"))
 		if err != nil || lines != 1 {
@@ -31,7 +32,7 @@ func TestRetryAfterWithoutACommit(t *testing.T) {
 		}
 
 		time.Sleep(time.Until(lastOf(web).Add(1100 * time.Millisecond))) // it is over
-		waited := leaveWait(t, o.DataDir, storage.Wait{Host: "a.test", At: time.Now(), Wait: 1500 * time.Millisecond})
+		waited := leaveWait(t, o.DataDir, starts.Wait{Host: "a.test", At: time.Now(), Wait: 1500 * time.Millisecond})
 		o.GiveUpAfter = 2500 * time.Millisecond
 		before := len(web.Requests())
 		crawl(t, o, web.URL("a.test", "/b"))
@@ -52,13 +53,13 @@ func lastOf(web *testweb.Web) (end time.Time) {
 
 // leaveWait writes a wait into the ledger as a process does that is killed before the commit. It
 // returns when the wait is over.
-func leaveWait(t *testing.T, dir string, w storage.Wait) time.Time {
+func leaveWait(t *testing.T, dir string, w starts.Wait) time.Time {
 	t.Helper()
-	uncommitted, err := storage.ReadUncommitted(dir, 0, boot.ID(), nil)
+	uncommitted, err := starts.Read(dir, 0, boot.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, boot.ID(), uncommitted.End)
+	l, err := starts.Open(dir, boot.ID(), uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"fmt"
 	"math"
 	"net/http"
@@ -83,7 +85,7 @@ func TestDeathsByReports(t *testing.T) {
 	t.Parallel()
 	const u = "http://a.test/x"
 	o := known(t, u)
-	out := func(kind string) storage.Start {
+	out := func(kind string) starts.Start {
 		start := pageOut(t, u)
 		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", kind, time.Now().Add(time.Hour).UnixMilli(), u)
 		return start

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"errors"
 	"fmt"
 	"maps"
@@ -76,8 +78,8 @@ func (l *requestLog) close() error {
 
 // ledger is what a crawl needs of the start ledger.
 type ledger interface {
-	Append(storage.Start) (offset uint64, err error)
-	AppendWait(storage.Wait) error
+	Append(starts.Start) (offset uint64, err error)
+	AppendWait(starts.Wait) error
 	AppendEnd(time.Time) error
 	Offset() uint64
 	Trim(committed uint64) error
@@ -89,7 +91,7 @@ type startLedger struct{ ledger }
 
 // start writes the start of a request, and returns its offset.
 func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err error) {
-	start := storage.Start{
+	start := starts.Start{
 		Host: l.HostName, At: now, Delay: -1, Note: startNote(l),
 	}
 	if l.Address.IsValid() {
@@ -115,7 +117,7 @@ func (s startLedger) claim(l *frontier.Lease, x *leasebook.Lease) (offset uint64
 }
 
 func (s startLedger) note(kind string, l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
-	return s.Append(storage.Start{
+	return s.Append(starts.Start{
 		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind),
 	})
 }
@@ -127,7 +129,7 @@ func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
 	if !report.Sent || wait <= l.Delay {
 		return nil
 	}
-	err := s.AppendWait(storage.Wait{Host: l.HostName, At: report.End, Wait: wait})
+	err := s.AppendWait(starts.Wait{Host: l.HostName, At: report.End, Wait: wait})
 	if errors.Is(err, storage.ErrNoSpace) {
 		return nil
 	}
@@ -186,7 +188,7 @@ func HasUncommitted(dir string) (has bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("mark %s: %w", storage.MarkLedger, err)
 	}
-	_, err = storage.ReadUncommitted(dir, committed, boot.ID(), func(uint64, storage.Start) { has = true })
+	_, err = starts.Read(dir, committed, boot.ID(), func(uint64, starts.Start) { has = true })
 	return has, err
 }
 
@@ -304,7 +306,7 @@ func startNote(l *frontier.Lease) string {
 }
 
 // parseStart makes a request of a line of the start ledger; false: its note is not from startNote.
-func parseStart(s storage.Start) (q requestlog.Request, ok bool) {
+func parseStart(s starts.Start) (q requestlog.Request, ok bool) {
 	parts := strings.SplitN(s.Note, ",", 4)
 	if len(parts) != 4 {
 		return q, false

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -13,7 +15,6 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // logged reads the request log of a data directory.
@@ -210,14 +211,14 @@ func TestRequestLogAfterKill(t *testing.T) {
 // left alone.
 func TestStartNote(t *testing.T) {
 	for _, note := range []string{"", "page", "page,x,,http://a.test/", "page,1,,nothing", "page,1,,"} {
-		if r, ok := parseStart(storage.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
+		if r, ok := parseStart(starts.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
 			t.Errorf("%q is read as %+v", note, r)
 		}
 	}
-	if r, ok := parseStart(storage.Start{Host: "a.test", Note: "page,1,,http://a.test/,b"}); ok {
+	if r, ok := parseStart(starts.Start{Host: "a.test", Note: "page,1,,http://a.test/,b"}); ok {
 		t.Errorf("without an address: %+v", r)
 	}
-	r, ok := parseStart(storage.Start{Host: "a.test", Address: "::1", Note: "robots,0,,http://a.test/a,b"})
+	r, ok := parseStart(starts.Start{Host: "a.test", Address: "::1", Note: "robots,0,,http://a.test/a,b"})
 	if !ok || r.Kind != requestlog.Robots || r.URL.String() != "http://a.test/a,b" || r.Policy != nil {
 		t.Errorf("%+v, %t", r, ok)
 	}

@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +150,7 @@ func TestFailedOpen(t *testing.T) {
 			"options": func(o *Options) { o.Workers = -1 },
 			"output":  func(o *Options) { o.Archive.Dir = file },
 			"ledger": func(o *Options) {
-				if err := os.Mkdir(filepath.Join(o.DataDir, storage.LedgerName), 0o755); err != nil {
+				if err := os.Mkdir(filepath.Join(o.DataDir, starts.FileName), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -159,7 +161,7 @@ func TestFailedOpen(t *testing.T) {
 			if _, err := Open(o, testLog(t)); err == nil {
 				t.Errorf("%s: no error", name)
 			}
-			if err := os.RemoveAll(filepath.Join(o.DataDir, storage.LedgerName)); err != nil {
+			if err := os.RemoveAll(filepath.Join(o.DataDir, starts.FileName)); err != nil {
 				t.Fatal(err)
 			}
 			e, err := Open(good, testLog(t))

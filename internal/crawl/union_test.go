@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -139,9 +141,9 @@ func drawDatabase(t *rapid.T, dir string) {
 		t.Fatal(err)
 	}
 	commit(t, s, &storage.Batch{Marks: map[string][]byte{MarkPlan: plan, storage.MarkLedger: storage.EncodeOffset(0)}})
-	ledger, err := storage.OpenLedger(dir, boot.ID(), 0)
+	ledger, err := starts.Open(dir, boot.ID(), 0)
 	if err == nil {
-		err = ledger.AppendWait(storage.Wait{Host: heldHost, At: time.Now(), Wait: time.Hour})
+		err = ledger.AppendWait(starts.Wait{Host: heldHost, At: time.Now(), Wait: time.Hour})
 	}
 	if err := errors.Join(err, ledger.Close(), s.Close()); err != nil {
 		t.Fatal(err)

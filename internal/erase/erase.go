@@ -1,6 +1,10 @@
 package erase
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"crypto/rand"
 	"errors"
@@ -179,8 +183,8 @@ func (w *work) backup(context.Context) error {
 // leftovers removes files that no process will ever read, because the one that made them has ended.
 func (w *work) leftovers(context.Context) error {
 	for _, name := range []string{
-		storage.FileName + ".compact", storage.FileName + ".erase", storage.LedgerName + ".new",
-		storage.LedgerName + ".erase",
+		storage.FileName + ".compact", storage.FileName + ".erase", starts.FileName + ".new",
+		starts.FileName + ".erase",
 	} {
 		if err := os.Remove(filepath.Join(w.j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -287,7 +291,7 @@ func (w *work) crashes(context.Context) error {
 			return fmt.Errorf("erase crash files: %w", err)
 		}
 	}
-	return syncDir(dir)
+	return system.SyncDir(dir)
 }
 
 // spool removes the bodies that a crash has left where a file without a name is not possible.
@@ -313,7 +317,7 @@ func (w *work) ledger(context.Context) error {
 		return err
 	}
 	r := &w.j.Report
-	return storage.EraseLedger(w.j.dir, committed, w.j.names(), w.o.DryRun, func(lines int) error {
+	return starts.Erase(w.j.dir, committed, w.j.names(), w.o.DryRun, func(lines int) error {
 		if r.Ledger = max(r.Ledger, lines); lines == 0 || w.o.DryRun {
 			return nil
 		}

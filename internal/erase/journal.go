@@ -1,6 +1,8 @@
 package erase
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,7 +130,7 @@ func (j *journal) remove() error {
 	if err := os.Remove(journalPath(j.dir)); err != nil {
 		return fmt.Errorf("end the erasure: %w", err)
 	}
-	return syncDir(j.dir)
+	return system.SyncDir(j.dir)
 }
 
 // writeDurably replaces a file by one with another content.
@@ -148,13 +150,5 @@ func writeDurably(path string, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return system.SyncDir(filepath.Dir(path))
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
@@ -144,7 +146,7 @@ func (d *directory) create(id string) error {
 	}
 	parent := filepath.Join(d.dataDir, CrawlsDir)
 	if err := os.Mkdir(parent, 0o750); err == nil {
-		err = syncDir(d.dataDir)
+		err = system.SyncDir(d.dataDir)
 		if err != nil {
 			return err
 		}
@@ -154,7 +156,7 @@ func (d *directory) create(id string) error {
 	if err := os.Mkdir(d.path(id), 0o750); err != nil {
 		return err
 	}
-	return syncDir(parent)
+	return system.SyncDir(parent)
 }
 
 // openFile is the name of the file in the directory of a crawl that is open, or was closed while fetchers
@@ -171,7 +173,7 @@ func (d *directory) setOpen(id string) error {
 		err = f.Close()
 	}
 	if err == nil {
-		err = syncDir(d.path(id))
+		err = system.SyncDir(d.path(id))
 	}
 	return err
 }
@@ -201,7 +203,7 @@ func (d *directory) remove(id string) (gone bool, err error) {
 	if err := os.Rename(d.path(id), renamed); err != nil {
 		return false, err
 	}
-	if err := syncDir(parent); err != nil {
+	if err := system.SyncDir(parent); err != nil {
 		return false, err
 	}
 	return true, os.RemoveAll(renamed)
@@ -216,13 +218,4 @@ func (d *directory) tidyUp() error {
 		}
 	}
 	return err
-}
-
-// syncDir makes changes of the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

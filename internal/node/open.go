@@ -1,6 +1,8 @@
 package node
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"context"
 	"errors"
 	"path/filepath"
@@ -90,7 +92,7 @@ func (n *Node) openEngine(id string, create bool) (*crawl.Engine, error) {
 	}
 	e, err := crawl.Open(n.optionsOf(id), n.log.With("crawl", id))
 	if err == nil && !exists { // the database is in its directory, also after a loss of power
-		if err = syncDir(n.directory.path(id)); err != nil {
+		if err = system.SyncDir(n.directory.path(id)); err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}

@@ -1,6 +1,8 @@
 package requestlog
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -90,7 +92,7 @@ func eraseFile(name string, names weburl.Names, dry bool, commit func(string, Er
 		if err := commit(filepath.Base(name), e.erased); err != nil {
 			return err
 		}
-		return errors.Join(os.Remove(name), syncDir(filepath.Dir(name)))
+		return errors.Join(os.Remove(name), system.SyncDir(filepath.Dir(name)))
 	}
 	fresh := name + suffixErase
 	if err := writeDurably(fresh, e.out, info); err != nil {
@@ -99,7 +101,7 @@ func eraseFile(name string, names weburl.Names, dry bool, commit func(string, Er
 	if err := commit(filepath.Base(name), e.erased); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(fresh, name), syncDir(filepath.Dir(name)))
+	return errors.Join(os.Rename(fresh, name), system.SyncDir(filepath.Dir(name)))
 }
 
 // writeDurably writes a file that has the mode of another one, and its age, which decides when it is
@@ -117,14 +119,6 @@ func writeDurably(name string, content []byte, like os.FileInfo) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // eraser writes the requests of a file again that stay. Contexts, policies and bodies follow from

@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -294,7 +296,7 @@ func (x *exporting) unchanged(ctx context.Context, before *membership.Survey, se
 
 // publish puts what was made at its place, durably.
 func (x *exporting) publish() error {
-	err := syncDir(x.partial)
+	err := system.SyncDir(x.partial)
 	if err == nil {
 		err = os.Remove(x.to) // it is empty
 	}
@@ -302,7 +304,7 @@ func (x *exporting) publish() error {
 		err = os.Rename(x.partial, x.to)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(x.to))
+		err = system.SyncDir(filepath.Dir(x.to))
 	}
 	return err
 }

@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +77,7 @@ func (e *engines) removeDatabase(s cluster.Shard) error {
 	}
 	uncommitted, err := crawl.HasUncommitted(dir)
 	if err == nil && !uncommitted {
-		if err = os.Remove(filepath.Join(dir, storage.LedgerName)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err = os.Remove(filepath.Join(dir, starts.FileName)); err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = os.Remove(database)
 		}
 		e.log.Info("another node has owned the shard for long, so its database on this node is removed", "shard", s)

@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"cmp"
 	"errors"
 	"fmt"
@@ -48,7 +50,7 @@ func checkLog(dir, identity string) error {
 		err = os.Rename(temporary, path)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = system.SyncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("note which log the shards belong to: %w", err)

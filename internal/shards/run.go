@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"github.com/amble-crawler/amble/internal/system"
+
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +179,7 @@ func (r *run) open(ctx context.Context, shard *journal.Shard, now *target) (*cra
 		}
 	}
 	if err == nil {
-		if err = syncDir(o.DataDir); err != nil {
+		if err = system.SyncDir(o.DataDir); err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}
@@ -245,15 +247,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of a shard: %w", err)
 	}
-	return errors.Join(syncDir(filepath.Dir(dir)), syncDir(filepath.Dir(filepath.Dir(dir))))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(system.SyncDir(filepath.Dir(dir)), system.SyncDir(filepath.Dir(filepath.Dir(dir))))
 }
 
 // answerRest answers whether the shard is at rest. What was read before it was at rest is committed.

@@ -1,13 +1,14 @@
 package leasebook
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // History are the leases of earlier processes, by all that is left of them: marks, lines of the start ledger and
@@ -42,7 +43,7 @@ func (p *History) AddMark(name string, value []byte) error {
 
 // AddLine takes a line of the start ledger; false: its note is not that of a lease. If the line says that a
 // report is worked on, its lease is returned.
-func (p *History) AddLine(s storage.Start, offset uint64) (reported *Record, ok bool) {
+func (p *History) AddLine(s starts.Start, offset uint64) (reported *Record, ok bool) {
 	kind, r := Parse(s, offset)
 	last := p.leases[r.URL]
 	switch kind {

@@ -1,6 +1,8 @@
 package leasebook
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +10,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // TestHistory: what is left of a lease, in whatever order a process was killed, says whether it is out, whether its
@@ -21,29 +22,29 @@ func TestHistory(t *testing.T) {
 		r.Deadline = now.Add(left)
 		return r
 	}
-	line := func(kind string, r Record) storage.Start { return storage.Start{Note: r.Note(kind), At: r.Given} }
+	line := func(kind string, r Record) starts.Start { return starts.Start{Note: r.Note(kind), At: r.Given} }
 	out, over := lease("A", time.Minute), lease("A", -time.Second)
 	next := lease("B", time.Minute)
 	given, longer, end := line(NoteLease, out), line(NoteLease, lease("A", time.Hour)), line(NoteEnd, out)
 	for name, x := range map[string]struct {
 		marks             []Record
-		lines             []storage.Start
+		lines             []starts.Start
 		logged            string
 		fetched, answered bool
 		out, ended        string // ids
 	}{
-		"out":                           {lines: []storage.Start{given}, out: "A"},
+		"out":                           {lines: []starts.Start{given}, out: "A"},
 		"only a mark is left":           {marks: []Record{out}, out: "A"},
-		"ran out":                       {lines: []storage.Start{line(NoteLease, over)}, ended: "A"},
-		"extended, its mark ran out":    {marks: []Record{over}, lines: []storage.Start{longer}, out: "A"},
-		"given back":                    {lines: []storage.Start{given, end}},
-		"given back, with a mark":       {marks: []Record{out}, lines: []storage.Start{end}},
-		"reported":                      {lines: []storage.Start{given, line(NoteReport, out)}},
-		"logged, and killed then":       {lines: []storage.Start{given}, logged: "A", ended: "A"},
-		"logged and ended":              {lines: []storage.Start{given, end}, logged: "A", ended: "A"},
-		"leased again":                  {lines: []storage.Start{end, line(NoteAgain, next)}, out: "B"},
-		"the end of an earlier lease":   {lines: []storage.Start{line(NoteLease, next), end}, out: "B"},
-		"the request of an earlier one": {lines: []storage.Start{line(NoteLease, next)}, logged: "A", out: "B"},
+		"ran out":                       {lines: []starts.Start{line(NoteLease, over)}, ended: "A"},
+		"extended, its mark ran out":    {marks: []Record{over}, lines: []starts.Start{longer}, out: "A"},
+		"given back":                    {lines: []starts.Start{given, end}},
+		"given back, with a mark":       {marks: []Record{out}, lines: []starts.Start{end}},
+		"reported":                      {lines: []starts.Start{given, line(NoteReport, out)}},
+		"logged, and killed then":       {lines: []starts.Start{given}, logged: "A", ended: "A"},
+		"logged and ended":              {lines: []starts.Start{given, end}, logged: "A", ended: "A"},
+		"leased again":                  {lines: []starts.Start{end, line(NoteAgain, next)}, out: "B"},
+		"the end of an earlier lease":   {lines: []starts.Start{line(NoteLease, next), end}, out: "B"},
+		"the request of an earlier one": {lines: []starts.Start{line(NoteLease, next)}, logged: "A", out: "B"},
 		"fetched by amble since":        {marks: []Record{out}, fetched: true},
 		"has an outcome since":          {marks: []Record{out}, answered: true},
 	} {

@@ -3,6 +3,8 @@
 package leasebook
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -82,7 +84,7 @@ func (r *Record) Note(kind string) string {
 
 // Parse makes a record of a line of the start ledger; kind is that of its note, and empty if it is none of a
 // lease. Earlier versions wrote the deadline alone, in milliseconds.
-func Parse(s storage.Start, offset uint64) (kind string, r Record) {
+func Parse(s starts.Start, offset uint64) (kind string, r Record) {
 	parts := strings.SplitN(s.Note, ",", 5)
 	if len(parts) != 5 || !slices.Contains([]string{NoteLease, NoteAgain, NoteReport, NoteEnd}, parts[0]) {
 		return "", r

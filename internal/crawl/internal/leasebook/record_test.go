@@ -1,10 +1,10 @@
 package leasebook
 
 import (
+	"github.com/amble-crawler/amble/storage/starts"
+
 	"testing"
 	"time"
-
-	"github.com/amble-crawler/amble/storage"
 )
 
 // TestGoldenLeaseMark: the value of the mark of a lease is what storage/FORMAT.md says, byte by byte.
@@ -44,7 +44,7 @@ func TestGoldenLeaseNote(t *testing.T) {
 	if got := want.Note(NoteLease); got != note {
 		t.Errorf("the note is %s, want %s", got, note)
 	}
-	start := storage.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond)}
+	start := starts.Start{Note: note, Address: want.Address, At: at.Truncate(time.Millisecond)}
 	start.Delay = 2 * time.Millisecond
 	if kind, got := Parse(start, 7); kind != NoteLease || got != want {
 		t.Errorf("%s: %+v, want %+v", kind, got, want)
@@ -66,11 +66,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("lease,1,,a/b,http://a.test/")
 	f.Add("end,1,,a/b/1,http://a.test/")
 	f.Fuzz(func(t *testing.T, note string) {
-		kind, first := Parse(storage.Start{Note: note, At: time.Unix(0, 5)}, 7)
+		kind, first := Parse(starts.Start{Note: note, At: time.Unix(0, 5)}, 7)
 		if kind == "" {
 			return
 		}
-		if again, r := Parse(storage.Start{Note: first.Note(kind)}, 7); again != kind || !r.Given.Equal(first.Given) ||
+		if again, r := Parse(starts.Start{Note: first.Note(kind)}, 7); again != kind || !r.Given.Equal(first.Given) ||
 			r.Note(kind) != first.Note(kind) {
 			t.Errorf("%q is %+v, and again %+v", note, first, r)
 		}

@@ -1,4 +1,4 @@
-package storage
+package starts
 
 import (
 	"bytes"
@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/storage"
 )
 
 func writeLedger(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, LedgerName), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -79,7 +82,7 @@ func TestReadUncommitted(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), test.committed, test.boot, nil)
+			uncommitted, err := Read(writeLedger(t, test.file), test.committed, test.boot, nil)
 			if err != nil || uncommitted.Everyone != test.everyone || !maps.Equal(uncommitted.Hosts, test.hosts) ||
 				uncommitted.End != test.end {
 				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err,
@@ -119,7 +122,7 @@ func TestReadUncommittedOfADeath(t *testing.T) {
 		{"no ledger", "garbage\n", "boot", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), 0, test.boot, nil)
+			uncommitted, err := Read(writeLedger(t, test.file), 0, test.boot, nil)
 			if err != nil || uncommitted.Died != test.died || uncommitted.Ended != test.ended {
 				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err,
 					test.died, test.ended)
@@ -144,7 +147,7 @@ func TestLedgerAppendEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var starts int
-	uncommitted, err := ReadUncommitted(dir, 100, "boot", func(uint64, Start) { starts++ })
+	uncommitted, err := Read(dir, 100, "boot", func(uint64, Start) { starts++ })
 	if err != nil || !uncommitted.Ended || uncommitted.Died || uncommitted.Everyone || starts != 1 ||
 		len(uncommitted.Waits) != 1 ||
 		uncommitted.End != l.Offset() {
@@ -154,23 +157,23 @@ func TestLedgerAppendEnd(t *testing.T) {
 
 func TestReadUncommittedWithoutLedger(t *testing.T) {
 	for _, committed := range []uint64{0, 10} {
-		uncommitted, err := ReadUncommitted(t.TempDir(), committed, "boot", nil)
+		uncommitted, err := Read(t.TempDir(), committed, "boot", nil)
 		if err != nil || uncommitted.Everyone != (committed > 0) || uncommitted.End != committed {
 			t.Errorf("committed %d: %+v, %v", committed, uncommitted, err)
 		}
 	}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, LedgerName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, FileName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if uncommitted, err := ReadUncommitted(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
+	if uncommitted, err := Read(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
 		t.Errorf("a directory with the ledger's name holds no host: %+v", uncommitted)
 	}
 }
 
 func mustLedger(t *testing.T, dir string, base uint64) *Ledger {
 	t.Helper()
-	l, err := OpenLedger(dir, "boot", base)
+	l, err := Open(dir, "boot", base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +204,7 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := ReadUncommitted(dir, offsets[3], "boot", nil)
+	uncommitted, err := Read(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
@@ -213,7 +216,7 @@ func TestLedgerAppend(t *testing.T) {
 	if next.Offset() != uncommitted.End {
 		t.Errorf("the next ledger begins at %d, want %d", next.Offset(), uncommitted.End)
 	}
-	if uncommitted, err := ReadUncommitted(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
+	if uncommitted, err := Read(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
 		len(uncommitted.Hosts) > 0 {
 		t.Errorf("a new ledger has uncommitted requests %+v, %v", uncommitted, err)
 	}
@@ -248,7 +251,7 @@ func TestReadUncommittedEach(t *testing.T) {
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := ReadUncommitted(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
+		if _, err := Read(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
 			!maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
 		}
@@ -279,7 +282,7 @@ func TestLedgerTrim(t *testing.T) {
 		}
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
-			uncommitted, err := ReadUncommitted(dir, open[0], "boot", nil)
+			uncommitted, err := Read(dir, open[0], "boot", nil)
 			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Offset() {
 				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n,
 					len(uncommitted.Hosts),
@@ -318,7 +321,7 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 
 func TestLedgerAppendFails(t *testing.T) {
 	dir := t.TempDir()
-	defer mountTmpfs(t, dir, "size=64k")()
+	defer badsync.MountTmpfs(t, dir, "size=64k")()
 	ballast := filepath.Join(dir, "ballast")
 	err := os.WriteFile(ballast, make([]byte, 32<<10), 0o644)
 	l := mustLedger(t, dir, 0)
@@ -326,18 +329,18 @@ func TestLedgerAppendFails(t *testing.T) {
 	for ; err == nil; n++ {
 		_, err = l.Append(start(n))
 	}
-	if !errors.Is(err, ErrNoSpace) {
+	if !errors.Is(err, storage.ErrNoSpace) {
 		t.Fatalf("append on a full disk: %v", err)
 	}
-	whole := readFile(t, filepath.Join(dir, LedgerName))
+	whole := readFile(t, filepath.Join(dir, FileName))
 	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
 		t.Errorf("%d lines after %d appends (the last one failed); the file ends in %q",
 			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
-	if err := l.begin(l.Offset(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
+	if err := l.begin(l.Offset(), make([]byte, 64<<10)); !errors.Is(err, storage.ErrNoSpace) {
 		t.Errorf("a new file on a full disk: %v", err)
 	}
-	if !bytes.Equal(readFile(t, filepath.Join(dir, LedgerName)), whole) {
+	if !bytes.Equal(readFile(t, filepath.Join(dir, FileName)), whole) {
 		t.Error("a failed change of files changed the ledger")
 	}
 	if err := os.Remove(ballast); err != nil {
@@ -348,22 +351,6 @@ func TestLedgerAppendFails(t *testing.T) {
 	}
 	if _, err := l.Append(start(n)); err != nil {
 		t.Errorf("append with room again: %v", err)
-	}
-}
-
-func TestOffset(t *testing.T) {
-	for _, offset := range []uint64{0, 1, 1 << 63} {
-		if got, err := DecodeOffset(EncodeOffset(offset)); err != nil || got != offset {
-			t.Errorf("offset %d comes back as %d, %v", offset, got, err)
-		}
-	}
-	if got, err := DecodeOffset(nil); err != nil || got != 0 {
-		t.Errorf("no mark is offset %d, %v", got, err)
-	}
-	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
-		if _, err := DecodeOffset(bad); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("mark %x: %v", bad, err)
-		}
 	}
 }
 
@@ -384,7 +371,7 @@ func TestLedgerWaits(t *testing.T) {
 		}
 	}
 	var offsets []uint64
-	uncommitted, err := ReadUncommitted(dir, 100, "boot",
+	uncommitted, err := Read(dir, 100, "boot",
 		func(offset uint64, s Start) { offsets = append(offsets, offset) })
 	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Offset() {
 		t.Fatalf("uncommitted requests %+v, %v", uncommitted, err)
@@ -401,7 +388,7 @@ func TestLedgerWaits(t *testing.T) {
 		t.Fatalf("%d requests were read", len(offsets))
 	}
 	for _, offset := range offsets { // each offset is where the ledger can be read from
-		if rest, err := ReadUncommitted(dir, offset, "boot", nil); err != nil || rest.Everyone {
+		if rest, err := Read(dir, offset, "boot", nil); err != nil || rest.Everyone {
 			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
 		}
 	}
@@ -411,17 +398,17 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 	const header = "amble-starts-1 0 boot\n"
 	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
 		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
-		uncommitted, err := ReadUncommitted(writeLedger(t, header+line), 0, "boot", nil)
+		uncommitted, err := Read(writeLedger(t, header+line), 0, "boot", nil)
 		if err != nil || !uncommitted.Everyone || len(uncommitted.Waits) > 0 {
 			t.Errorf("%q: %+v, %v; want everyone", line, uncommitted, err)
 		}
 	}
 	torn := writeLedger(t, header+"wait 1 a.example 5")
-	if uncommitted, err := ReadUncommitted(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
+	if uncommitted, err := Read(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
 		len(uncommitted.Waits) > 0 {
 		t.Errorf("a torn line: %+v, %v", uncommitted, err)
 	}
-	if _, err := os.Stat(filepath.Join(torn, LedgerName)); err != nil {
+	if _, err := os.Stat(filepath.Join(torn, FileName)); err != nil {
 		t.Error(err)
 	}
 }
@@ -436,7 +423,7 @@ func TestWaitEndsNoSooner(t *testing.T) {
 			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
 				t.Fatal(err)
 			}
-			uncommitted, err := ReadUncommitted(dir, 0, "boot", nil)
+			uncommitted, err := Read(dir, 0, "boot", nil)
 			got := uncommitted.Waits["a.example"]
 			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
 				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)

@@ -1,4 +1,4 @@
-package storage
+package boltfile
 
 import (
 	"bytes"
@@ -8,65 +8,65 @@ import (
 	"io"
 )
 
-// The part of bbolt's file format that pageWalk reads besides the meta pages. A page begins with a
+// The part of bbolt's file format that Walk reads besides the meta pages. A page begins with a
 // header of 16 bytes: its own number (8), type (2), number of elements (2), and the number of pages
 // behind it that belong to it (4). An element of a branch has the offset of its key from the
 // element's start, the key's size (4 each), and the number of a page (8). An element of a leaf has
 // its flags, the offset of its key, and the sizes of key and value (4 each). Keys and values follow
 // the elements in the same order, without gaps, and a page has as many pages behind it as that takes.
 const (
-	boltHeader      = 16
-	boltElement     = 16
-	boltBranch      = 0x01
-	boltLeaf        = 0x02
-	boltFreelist    = 0x10
-	boltBucketEntry = 0x01 // flag of a leaf's element: the value is a bucket
-	boltBucket      = 16   // bytes of such a value: the number of the root page, 0 if the page follows, and a sequence
-	boltMaxLevels   = 64   // of a tree; more than any real one has
+	header      = 16
+	elementSize = 16
+	Branch      = 0x01
+	Leaf        = 0x02
+	Freelist    = 0x10
+	bucketEntry = 0x01 // flag of a leaf's element: the value is a bucket
+	bucketSize  = 16   // bytes of such a value: the number of the root page, 0 if the page follows, and a sequence
+	maxLevels   = 64   // of a tree; more than any real one has
 )
 
-// pageWalk follows the pages of a file by reading it. bbolt follows them in the mapped file, where
+// Walk follows the pages of a file by reading it. bbolt follows them in the mapped file, where
 // a wrong page number kills the process and a cycle of pages never ends.
-type pageWalk struct {
-	ctx    context.Context
-	file   io.ReaderAt
-	meta   boltMeta
-	report func(bucket, text string)
-	// leaves reports whether the rows of a bucket are read. Of other buckets only the branches are.
-	leaves func(bucket string) bool
-	// row gets each row that is read. Nil: nobody does.
-	row func(bucket string, k, v []byte)
+type Walk struct {
+	Ctx    context.Context
+	File   io.ReaderAt
+	Meta   Meta
+	Report func(bucket, text string) // of damage
+	// Leaves reports whether the rows of a bucket are read. Of other buckets only the branches are.
+	Leaves func(bucket string) bool
+	// Row gets each row that is read. Nil: nobody does.
+	Row func(bucket string, k, v []byte)
 
-	freeKnown bool // the list of free pages was read
+	FreeKnown bool // the list of free pages was read
 
-	bucket string                // at hand
-	height int                   // of its tree: the level of its leaves; -1: not known yet
-	taken  []uint64              // a bit for each page that something refers to
-	levels [boltMaxLevels][]byte // a page of each level
+	bucket string            // at hand
+	height int               // of its tree: the level of its leaves; -1: not known yet
+	taken  []uint64          // a bit for each page that something refers to
+	levels [maxLevels][]byte // a page of each level
 }
 
-// walk follows the pages of the file and reports those that bbolt could not follow. It returns the
+// Run follows the pages of the file and reports those that bbolt could not follow. It returns the
 // context's error.
-func (w *pageWalk) walk() error {
-	w.taken, w.height = make([]uint64, w.meta.pages/64+1), -1
+func (w *Walk) Run() error {
+	w.taken, w.height = make([]uint64, w.Meta.Pages/64+1), -1
 	w.freelist()
-	return w.tree(w.meta.root, 0, span{})
+	return w.tree(w.Meta.root, 0, span{})
 }
 
-// everything is pageWalk.leaves for those who read all rows.
-func everything(string) bool { return true }
+// Everything is Walk.Leaves for those who read all rows.
+func Everything(string) bool { return true }
 
-// lost reports the pages that belong to nothing, if all leaves were read.
-func (w *pageWalk) lost(found func(id uint64)) {
-	for id := uint64(2); id < w.meta.pages; id++ {
+// Lost reports the pages that belong to nothing, if all leaves were read.
+func (w *Walk) Lost(found func(id uint64)) {
+	for id := uint64(2); id < w.Meta.Pages; id++ {
 		if w.taken[id/64]&(1<<(id%64)) == 0 {
 			found(id)
 		}
 	}
 }
 
-func (w *pageWalk) found(id uint64, format string, args ...any) {
-	w.report(w.bucket, fmt.Sprintf("page %d ", id)+fmt.Sprintf(format, args...))
+func (w *Walk) found(id uint64, format string, args ...any) {
+	w.Report(w.bucket, fmt.Sprintf("page %d ", id)+fmt.Sprintf(format, args...))
 }
 
 // page is a page with the pages that belong to it, or a small bucket inside a page.
@@ -82,9 +82,9 @@ type page struct {
 type span struct{ from, below []byte }
 
 // take records that something refers to a page.
-func (w *pageWalk) take(id uint64) bool {
-	if id < 2 || id >= w.meta.pages {
-		w.found(id, "is none of the %d pages of the file", w.meta.pages)
+func (w *Walk) take(id uint64) bool {
+	if id < 2 || id >= w.Meta.Pages {
+		w.found(id, "is none of the %d pages of the file", w.Meta.Pages)
 		return false
 	}
 	if w.taken[id/64]&(1<<(id%64)) != 0 {
@@ -96,15 +96,15 @@ func (w *pageWalk) take(id uint64) bool {
 }
 
 // read reads a page that something refers to. It returns false if bbolt could not read it.
-func (w *pageWalk) read(id uint64, level int) (p page, ok bool) {
-	size := int(w.meta.pageSize)
+func (w *Walk) read(id uint64, level int) (p page, ok bool) {
+	size := int(w.Meta.PageSize)
 	b := w.room(level, size)
 	if !w.readAt(id, b) {
 		return p, false
 	}
 	p = page{id: id, kind: binary.LittleEndian.Uint16(b[8:]), count: int(binary.LittleEndian.Uint16(b[10:]))}
 	more := uint64(binary.LittleEndian.Uint32(b[12:]))
-	if own := binary.LittleEndian.Uint64(b); own != id || more >= w.meta.pages-id {
+	if own := binary.LittleEndian.Uint64(b); own != id || more >= w.Meta.Pages-id {
 		w.found(id, "says that it is page %d and %d more", own, more)
 		return p, false
 	}
@@ -123,15 +123,15 @@ func (w *pageWalk) read(id uint64, level int) (p page, ok bool) {
 }
 
 // room returns the memory for a page of a level.
-func (w *pageWalk) room(level, size int) []byte {
+func (w *Walk) room(level, size int) []byte {
 	if cap(w.levels[level]) < size {
 		w.levels[level] = make([]byte, size)
 	}
 	return w.levels[level][:size]
 }
 
-func (w *pageWalk) readAt(id uint64, b []byte) bool {
-	if _, err := w.file.ReadAt(b, int64(id)*w.meta.pageSize); err != nil {
+func (w *Walk) readAt(id uint64, b []byte) bool {
+	if _, err := w.File.ReadAt(b, int64(id)*w.Meta.PageSize); err != nil {
 		w.found(id, "cannot be read: %v", err)
 		return false
 	}
@@ -139,17 +139,17 @@ func (w *pageWalk) readAt(id uint64, b []byte) bool {
 }
 
 // tree follows the pages below a page. Without a bucket at hand it is the tree of buckets.
-func (w *pageWalk) tree(id uint64, level int, keys span) error {
-	if err := w.ctx.Err(); err != nil {
+func (w *Walk) tree(id uint64, level int, keys span) error {
+	if err := w.Ctx.Err(); err != nil {
 		return err
 	}
 	if !w.take(id) {
 		return nil
 	}
-	if w.bucket != "" && level == w.height && !w.leaves(w.bucket) {
+	if w.bucket != "" && level == w.height && !w.Leaves(w.bucket) {
 		return nil
 	}
-	if level == boltMaxLevels {
+	if level == maxLevels {
 		w.found(id, "is at level %d", level)
 		return nil
 	}
@@ -158,9 +158,9 @@ func (w *pageWalk) tree(id uint64, level int, keys span) error {
 		return nil
 	}
 	switch {
-	case p.kind == boltBranch && p.count > 0 && (w.height < 0 || level < w.height):
+	case p.kind == Branch && p.count > 0 && (w.height < 0 || level < w.height):
 		return w.branch(&p, level, keys)
-	case p.kind == boltLeaf && (w.height < 0 || level == w.height):
+	case p.kind == Leaf && (w.height < 0 || level == w.height):
 		w.height = level
 		return w.leaf(&p, level, keys)
 	}
@@ -180,13 +180,13 @@ type element struct {
 
 // element returns the element at an index; ok is false if it reaches beyond the page.
 func (p *page) element(i int) (e element, ok bool) {
-	at := int64(boltHeader + i*boltElement)
-	if at+boltElement > int64(len(p.bytes)) {
+	at := int64(header + i*elementSize)
+	if at+elementSize > int64(len(p.bytes)) {
 		return e, false
 	}
 	le, b := binary.LittleEndian, p.bytes[at:]
 	pos, size, value := int64(le.Uint32(b)), int64(le.Uint32(b[4:])), int64(0)
-	if p.kind == boltLeaf {
+	if p.kind == Leaf {
 		e.flags = le.Uint32(b)
 		pos, size, value = int64(le.Uint32(b[4:])), int64(le.Uint32(b[8:])), int64(le.Uint32(b[12:]))
 	} else {
@@ -203,7 +203,7 @@ func (p *page) element(i int) (e element, ok bool) {
 // elements returns the elements of a page. It reports what bbolt would not have written: gaps, keys that
 // are out of order or outside of the span, and pages behind that nothing needs. whole is false then, and
 // the elements are those that can be read nevertheless.
-func (w *pageWalk) elements(p *page, keys span) (all []element, whole bool) {
+func (w *Walk) elements(p *page, keys span) (all []element, whole bool) {
 	whole = true
 	wrong := func(format string, args ...any) {
 		if whole {
@@ -211,7 +211,7 @@ func (w *pageWalk) elements(p *page, keys span) (all []element, whole bool) {
 		}
 		whole = false
 	}
-	end := boltHeader + p.count*boltElement // of what was read; a key begins here
+	end := header + p.count*elementSize // of what was read; a key begins here
 	last := keys.from
 	for i := range p.count {
 		e, ok := p.element(i)
@@ -231,13 +231,13 @@ func (w *pageWalk) elements(p *page, keys span) (all []element, whole bool) {
 		last = e.key
 		all = append(all, e)
 	}
-	if size := int(w.meta.pageSize); !p.inside && end <= len(p.bytes)-size || p.inside && end != len(p.bytes) {
+	if size := int(w.Meta.PageSize); !p.inside && end <= len(p.bytes)-size || p.inside && end != len(p.bytes) {
 		wrong("has %d elements of %d bytes in %d bytes", p.count, end, len(p.bytes))
 	}
 	return all, whole
 }
 
-func (w *pageWalk) branch(p *page, level int, keys span) error {
+func (w *Walk) branch(p *page, level int, keys span) error {
 	all, whole := w.elements(p, keys)
 	for i, e := range all {
 		below := span{e.key, keys.below}
@@ -254,11 +254,11 @@ func (w *pageWalk) branch(p *page, level int, keys span) error {
 	return nil
 }
 
-func (w *pageWalk) leaf(p *page, level int, keys span) error {
+func (w *Walk) leaf(p *page, level int, keys span) error {
 	all, _ := w.elements(p, keys)
 	top := w.bucket == ""
 	for _, e := range all {
-		if top != (e.flags == boltBucketEntry) || !top && e.flags != 0 {
+		if top != (e.flags == bucketEntry) || !top && e.flags != 0 {
 			w.found(p.id, "has a bucket in place of a row, or a row in place of a bucket")
 			continue
 		}
@@ -269,24 +269,24 @@ func (w *pageWalk) leaf(p *page, level int, keys span) error {
 			if w.bucket, w.height = "", level; err != nil {
 				return err
 			}
-		case w.row != nil && w.leaves(w.bucket):
-			w.row(w.bucket, e.key, e.value)
+		case w.Row != nil && w.Leaves(w.bucket):
+			w.Row(w.bucket, e.key, e.value)
 		}
 	}
 	return nil
 }
 
 // inBucket follows the pages of the bucket at hand, given its value in the tree of buckets.
-func (w *pageWalk) inBucket(value *page, level int) error {
+func (w *Walk) inBucket(value *page, level int) error {
 	b := value.bytes
-	if len(b) < boltBucket {
+	if len(b) < bucketSize {
 		w.found(value.id, "has a bucket of %d bytes", len(b))
 		return nil
 	}
 	if root := binary.LittleEndian.Uint64(b); root != 0 {
 		return w.tree(root, level, span{})
 	}
-	if b = b[boltBucket:len(b):len(b)]; len(b) < boltHeader {
+	if b = b[bucketSize:len(b):len(b)]; len(b) < header {
 		w.found(value.id, "has a bucket of %d bytes", len(b))
 		return nil
 	}
@@ -294,7 +294,7 @@ func (w *pageWalk) inBucket(value *page, level int) error {
 		id: value.id, inside: true,
 		kind: binary.LittleEndian.Uint16(b[8:]), count: int(binary.LittleEndian.Uint16(b[10:])), bytes: b,
 	}
-	if inside.kind != boltLeaf {
+	if inside.kind != Leaf {
 		w.found(value.id, "has a bucket that is no leaf")
 		return nil
 	}
@@ -302,20 +302,20 @@ func (w *pageWalk) inBucket(value *page, level int) error {
 }
 
 // freelist takes the pages that are free.
-func (w *pageWalk) freelist() {
+func (w *Walk) freelist() {
 	w.bucket = ""
-	if !w.take(w.meta.freelist) {
+	if !w.take(w.Meta.Freelist) {
 		return
 	}
-	p, ok := w.read(w.meta.freelist, 0)
+	p, ok := w.read(w.Meta.Freelist, 0)
 	if !ok {
 		return
 	}
-	ids, count := p.bytes[boltHeader:], uint64(p.count)
+	ids, count := p.bytes[header:], uint64(p.count)
 	if count == 0xffff { // too many for 16 bits: the first number is the count
 		count, ids = binary.LittleEndian.Uint64(ids), ids[8:]
 	}
-	if p.kind != boltFreelist || count > uint64(len(ids)/8) {
+	if p.kind != Freelist || count > uint64(len(ids)/8) {
 		w.found(p.id, "is not a list of free pages")
 		return
 	}
@@ -331,5 +331,26 @@ func (w *pageWalk) freelist() {
 		}
 		last = id
 	}
-	w.freeKnown = true
+	w.FreeKnown = true
+}
+
+// EachRow calls f for the rows of a page by its number, if it is a leaf of which nothing was read so far. Those of
+// small buckets inside of it are none.
+func (w *Walk) EachRow(id uint64, f func(k, v []byte)) {
+	if w.taken == nil {
+		w.taken = make([]uint64, w.Meta.Pages/64+1)
+	}
+	if !w.take(id) {
+		return
+	}
+	p, ok := w.read(id, 0)
+	if !ok || p.kind != Leaf {
+		return
+	}
+	all, _ := w.elements(&p, span{})
+	for _, e := range all {
+		if e.flags == 0 {
+			f(e.key, e.value)
+		}
+	}
 }

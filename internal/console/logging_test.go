@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 func TestStandardLog(t *testing.T) {
 	for level, want := range map[string]int{"debug": 11, "info": 0} {
 		var out bytes.Buffer
-		to, _ := newLogger(&out, config.Log{Level: level, Format: "json"})
+		to, _ := NewLogger(&out, config.Log{Level: level, Format: "json"})
 		now := time.Unix(1_000_000, 0)
 		l := log.New(newStandardLog(to, func() time.Time { return now }), "", 0)
 		for range 100_000 {
@@ -36,9 +36,9 @@ func TestStandardLog(t *testing.T) {
 
 func TestStandardLogIsRestored(t *testing.T) {
 	var out bytes.Buffer
-	to, _ := newLogger(&out, config.Log{Level: "debug", Format: "text"})
+	to, _ := NewLogger(&out, config.Log{Level: "debug", Format: "text"})
 	before := log.Writer()
-	restore := redirectStandardLog(to)
+	restore := RedirectStandardLog(to)
 	log.Print("hello")
 	restore()
 	if !strings.Contains(out.String(), "text=hello") || log.Writer() != before {
@@ -66,7 +66,7 @@ func TestPlainWriter(t *testing.T) {
 	for _, text := range []string{good, hostile + "\n", string(encoded) + "\n", "\xff\xfe" + good, ""} {
 		for size := 1; size < 9; size++ {
 			var b bytes.Buffer
-			w := &plainWriter{w: &b}
+			w := &PlainWriter{W: &b}
 			for at := 0; at < len(text); at += size {
 				if n, err := w.Write([]byte(text[at:min(at+size, len(text))])); err != nil ||
 					n != min(size, len(text)-at) {
@@ -85,30 +85,16 @@ func TestPlainWriter(t *testing.T) {
 	if err := json.Unmarshal([]byte(plainText(string(encoded))), &back); err != nil || back["title"] != hostile {
 		t.Errorf("%q, %v", back["title"], err)
 	}
-	if got := printable(hostile + "\n"); !isHarmless(got) || strings.Contains(got, "\n") {
+	if got := Printable(hostile + "\n"); !isHarmless(got) || strings.Contains(got, "\n") {
 		t.Errorf("%q", got)
-	}
-}
-
-// TestAllOutputIsPlain: whatever a command prints passes the writer that escapes.
-func TestAllOutputIsPlain(t *testing.T) {
-	var out, errors bytes.Buffer
-	run([]string{"robots", "check", "--robots", "/nowhere" + hostile, hostile}, strings.NewReader(""), &out, &errors)
-	run([]string{hostile}, strings.NewReader(""), &out, &errors)
-	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + hostile},
-		strings.NewReader(""), &out, &errors)
-	for _, text := range []string{out.String(), errors.String()} {
-		if !isHarmless(text) || text == "" {
-			t.Errorf("%q", text)
-		}
 	}
 }
 
 // TestScreenIsPlain: the block and the lines above it are plain, but for what moves the cursor.
 func TestScreenIsPlain(t *testing.T) {
 	var b bytes.Buffer
-	s := &screen{w: &b, size: func() (int, int) { return 80, 24 }}
-	s.Draw(row{text: "slow host " + hostile})
+	s := &Screen{W: &b, Size: func() (int, int) { return 80, 24 }}
+	s.Draw(Row{Text: "slow host " + hostile})
 	if _, err := s.Write([]byte(hostile + "\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// newLogger returns the log of the settings. Its level may be changed later.
-func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
+// NewLogger returns the log of the settings. Its level may be changed later.
+func NewLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
-	level.Set(levelOf(c))
+	level.Set(LevelOf(c))
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), level
@@ -30,7 +30,7 @@ func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 	return slog.New(slog.NewTextHandler(w, options)), level
 }
 
-func levelOf(c config.Log) (level slog.Level) {
+func LevelOf(c config.Log) (level slog.Level) {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		return slog.LevelInfo // config.Load accepts only names of levels
 	}
@@ -53,8 +53,8 @@ func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
 // standardLines is the burst of lines; the sustained rate is one a second.
 const standardLines = 10
 
-// redirectStandardLog makes package log print to a logger until restore is called.
-func redirectStandardLog(to *slog.Logger) (restore func()) {
+// RedirectStandardLog makes package log print to a logger until restore is called.
+func RedirectStandardLog(to *slog.Logger) (restore func()) {
 	flags, out := log.Flags(), log.Writer()
 	log.SetFlags(0)
 	log.SetOutput(newStandardLog(to, time.Now))
@@ -115,8 +115,8 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// printable returns text as one line of plain characters.
-func printable(text string) string {
+// Printable returns text as one line of plain characters.
+func Printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !isPlain(c) || c == '\n' || c == '\t' {
 			return unicode.ReplacementChar
@@ -125,22 +125,22 @@ func printable(text string) string {
 	}, text)
 }
 
-// plainWriter writes text with all characters plain. It may be used by several goroutines.
-type plainWriter struct {
-	w io.Writer
+// PlainWriter writes text with all characters plain. It may be used by several goroutines.
+type PlainWriter struct {
+	W io.Writer
 
 	mu   sync.Mutex
 	part []byte // the beginning of a character whose end is still to come
 }
 
 // Write implements io.Writer.
-func (p *plainWriter) Write(text []byte) (int, error) {
+func (p *PlainWriter) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	whole := append(p.part, text...)
 	cut := len(whole) - partial(whole)
 	p.part = append([]byte(nil), whole[cut:]...)
-	if _, err := io.WriteString(p.w, plainText(string(whole[:cut]))); err != nil {
+	if _, err := io.WriteString(p.W, plainText(string(whole[:cut]))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -159,14 +159,14 @@ func partial(text []byte) int {
 	return 0
 }
 
-// rawOutput returns the unescaped output, unless that is a terminal.
-func rawOutput(w io.Writer) io.Writer {
-	p, ok := w.(*plainWriter)
+// RawOutput returns the unescaped output, unless that is a terminal.
+func RawOutput(w io.Writer) io.Writer {
+	p, ok := w.(*PlainWriter)
 	if !ok {
 		return w
 	}
-	if file, isFile := p.w.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+	if file, isFile := p.W.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
 		return p
 	}
-	return p.w
+	return p.W
 }

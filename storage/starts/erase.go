@@ -1,4 +1,4 @@
-package storage
+package starts
 
 import (
 	"bytes"
@@ -9,18 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // ledgerFiller takes the place of what is erased from a line: no host name has it.
 const ledgerFiller = "^"
 
-// EraseLedger rewrites the start ledger of a process that has ended without the names of a set: lines
+// Erase rewrites the start ledger of a process that has ended without the names of a set: lines
 // before the committed offset go, and of others what names them, so that the offsets of the lines
 // stay. All other hosts keep their restart holds. If dry is set, it only counts. commit is called with
 // the number of lines that named them when the new file is durable, before it replaces the old one.
-func EraseLedger(dir string, committed uint64, names weburl.Names, dry bool, commit func(lines int) error) error {
-	path := filepath.Join(dir, LedgerName)
+func Erase(dir string, committed uint64, names weburl.Names, dry bool, commit func(lines int) error) error {
+	path := filepath.Join(dir, FileName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -119,5 +120,5 @@ func replaceFile(path string, content []byte, commit func() error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return syncDir(filepath.Dir(path))
+	return system.SyncDir(filepath.Dir(path))
 }

@@ -1,4 +1,5 @@
-package crawl
+// Package backup makes the second copy of a database while it is written to.
+package backup
 
 import (
 	"context"
@@ -16,64 +17,38 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// BackupDir is the directory below a data directory that holds the second copy of the database.
-const BackupDir = "backup"
-
 const (
 	backupRate  = 32 << 20    // bytes a second that a second copy is written at, so that commits stay quick
 	backupPiece = 1 << 20     // bytes written at a time
 	backupAgain = time.Minute // after a copy that could not be made
 )
 
-// backups makes the second copy of the database.
-type backups struct {
-	every    time.Duration
-	dir      string // of the copy
-	now      func() time.Time
-	log      *slog.Logger
-	database func(context.Context, io.Writer, func(size int64)) error
-	hasRoom  func(size int64) bool
+// Maker makes the second copy of the database.
+type Maker struct {
+	Every    time.Duration
+	Dir      string // of the copy
+	Now      func() time.Time
+	Log      *slog.Logger
+	Database func(context.Context, io.Writer, func(size int64)) error
+	HasRoom  func(size int64) bool
 }
 
 // errNoRoom says that there is no room for a second copy.
 var errNoRoom = errors.New("the disk has no room for a second copy besides storage.min_free: make room, or set " +
 	"storage.backup_every to 0s")
 
-// newBackups returns what makes second copies; nil: the options ask for none, or a log of the cluster replaces them.
-func (e *Engine) newBackups() *backups {
-	if e.o.BackupEvery == 0 || e.o.Journal != nil {
-		return nil
-	}
-	return &backups{
-		every: e.o.BackupEvery, dir: filepath.Join(e.o.DataDir, BackupDir), now: e.o.Now, log: e.log,
-		hasRoom: e.hasRoomForCopy,
-		database: func(ctx context.Context, w io.Writer, begin func(size int64)) error {
-			if !e.copying.TryLock() {
-				return ErrCopying
-			}
-			defer e.copying.Unlock()
-			c := copier{ctx: ctx, w: w}
-			_, err := e.store.Backup(func(size int64) (io.Writer, error) {
-				begin(size)
-				return &c, nil
-			})
-			return errors.Join(c.failed, err)
-		},
-	}
-}
-
-// run makes a copy each time that the last one is old enough, until the context ends.
-func (b *backups) run(ctx context.Context) {
+// Run makes a copy each time that the last one is old enough, until the context ends.
+func (b *Maker) Run(ctx context.Context) {
 	for {
 		wait, err := b.due()
 		if err == nil && wait <= 0 {
-			wait, err = b.every, b.make(ctx)
+			wait, err = b.Every, b.make(ctx)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			b.log.Error("there is no new second copy of the database", "directory", b.dir, "error", err)
+			b.Log.Error("there is no new second copy of the database", "directory", b.Dir, "error", err)
 			wait = backupAgain
 		}
 		select {
@@ -85,27 +60,27 @@ func (b *backups) run(ctx context.Context) {
 }
 
 // due returns the time until the next copy is due.
-func (b *backups) due() (time.Duration, error) {
-	info, err := os.Stat(filepath.Join(b.dir, storage.FileName))
+func (b *Maker) due() (time.Duration, error) {
+	info, err := os.Stat(filepath.Join(b.Dir, storage.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return min(b.every, info.ModTime().Add(b.every).Sub(b.now())), nil
+	return min(b.Every, info.ModTime().Add(b.Every).Sub(b.Now())), nil
 }
 
 // make makes a copy and reads it. Only one that is whole replaces the one before.
-func (b *backups) make(ctx context.Context) (err error) {
-	started := b.now()
-	if err := os.MkdirAll(b.dir, 0o750); err != nil {
+func (b *Maker) make(ctx context.Context) (err error) {
+	started := b.Now()
+	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err
 	}
-	if err := removeParts(b.dir); err != nil {
+	if err := removeParts(b.Dir); err != nil {
 		return err
 	}
-	part, err := os.MkdirTemp(b.dir, backupPart)
+	part, err := os.MkdirTemp(b.Dir, backupPart)
 	if err != nil {
 		return err
 	}
@@ -124,11 +99,11 @@ func (b *backups) make(ctx context.Context) (err error) {
 	if err = errors.Join(err, damage); err != nil {
 		return err
 	}
-	if err := os.Rename(path, filepath.Join(b.dir, storage.FileName)); err != nil {
+	if err := os.Rename(path, filepath.Join(b.Dir, storage.FileName)); err != nil {
 		return err
 	}
-	b.log.Info("the second copy of the database is complete", "directory", b.dir, "bytes", size,
-		"took", b.now().Sub(started))
+	b.Log.Info("the second copy of the database is complete", "directory", b.Dir, "bytes", size,
+		"took", b.Now().Sub(started))
 	return nil
 }
 
@@ -145,15 +120,15 @@ func removeParts(dir string) error {
 }
 
 // write writes a copy of the database, and makes it durable.
-func (b *backups) write(ctx context.Context, path string) (size int64, err error) {
+func (b *Maker) write(ctx context.Context, path string) (size int64, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return 0, err
 	}
 	roomy := true
 	w := &pacedWriter{ctx: ctx, w: f, rate: rate.NewLimiter(backupRate, backupPiece)}
-	err = b.database(ctx, w, func(n int64) {
-		if size, roomy = n, b.hasRoom(n); !roomy {
+	err = b.Database(ctx, w, func(n int64) {
+		if size, roomy = n, b.HasRoom(n); !roomy {
 			w.failed = errNoRoom
 		}
 	})

@@ -1,9 +1,11 @@
-package storage
+// Package starts is the start ledger: a text file in the data directory of a crawl that has each request before it is
+// sent, so that a process that is killed leaves no host unaware of what it may have received. Its format is described
+// in storage/FORMAT.md.
+package starts
 
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +15,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// LedgerName is the name of the start ledger in the data directory.
-const LedgerName = "starts.log"
+// FileName is the name of the start ledger in the data directory.
+const FileName = "starts.log"
 
 // Start is one line of the start ledger: a request that is about to be sent.
 type Start struct {
@@ -30,30 +33,9 @@ type Start struct {
 	Note    string        // of the caller, without white space; may be empty
 }
 
-// MarkLedger is the name of the mark that holds an offset in the ledger. The commit with the mark
-// carries the outcome of every request before the offset. Offsets count the bytes of all lines
-// since the first ledger of a store, so they only grow.
-const MarkLedger = "ledger"
-
-// EncodeOffset encodes an offset for Batch.Marks.
-func EncodeOffset(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
-
-// DecodeOffset is the inverse of EncodeOffset. A mark that was never set is offset 0.
-func DecodeOffset(b []byte) (uint64, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	d := wire.NewDecoder(b)
-	offset := d.Uint64()
-	if d.End() != nil {
-		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
-	}
-	return offset, nil
-}
-
-// UncommittedRequests describes the uncommitted requests that the ledger of an earlier process
+// Uncommitted describes the uncommitted requests that the ledger of an earlier process
 // names. Their hosts get a restart hold.
-type UncommittedRequests struct {
+type Uncommitted struct {
 	Everyone bool                     // the machine was restarted: any host may have had a request just before
 	Hosts    map[string]time.Duration // by host name, the longest delay known; negative: none
 	Waits    map[string]Wait          // by host name, the wait that ends last
@@ -62,15 +44,15 @@ type UncommittedRequests struct {
 	Ended    bool                     // the process was shutting down: see Ledger.AppendEnd
 }
 
-// ReadUncommitted reads the ledger of an earlier process from the committed offset on. If the ledger is
+// Read reads the ledger of an earlier process from the committed offset on. If the ledger is
 // missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
 // sent a request. If each is not nil, it is called for every request that can be read, with the
 // offset of its line.
-func ReadUncommitted(dir string, committed uint64, bootID string,
-	each func(offset uint64, s Start)) (UncommittedRequests, error) {
-	uncommitted := UncommittedRequests{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait),
+func Read(dir string, committed uint64, bootID string,
+	each func(offset uint64, s Start)) (Uncommitted, error) {
+	uncommitted := Uncommitted{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait),
 		End: committed}
-	f, err := os.Open(filepath.Join(dir, LedgerName))
+	f, err := os.Open(filepath.Join(dir, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		uncommitted.Everyone = committed != 0
 		return uncommitted, nil
@@ -108,7 +90,7 @@ func ReadUncommitted(dir string, committed uint64, bootID string,
 	return uncommitted, uncommitted.read(r, committed, each)
 }
 
-func (d *UncommittedRequests) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
+func (d *Uncommitted) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -212,9 +194,9 @@ type Ledger struct {
 	line   []byte
 }
 
-// OpenLedger begins a new ledger at offset base, which is UncommittedRequests.End, and replaces the
+// Open begins a new ledger at offset base, which is Uncommitted.End, and replaces the
 // old one. All that the old one says must be committed by then.
-func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
+func Open(dir, bootID string, base uint64) (*Ledger, error) {
 	l := &Ledger{dir: dir, bootID: bootID}
 	if err := l.begin(base, nil); err != nil {
 		return nil, err
@@ -228,7 +210,7 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 	if boot == "" {
 		boot = "-"
 	}
-	path := filepath.Join(l.dir, LedgerName)
+	path := filepath.Join(l.dir, FileName)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("begin start ledger: %w", spaceError(err))
@@ -344,7 +326,7 @@ func parseWait(line string) (w Wait, ok bool) {
 }
 
 // addWait keeps the wait of each host that ends last.
-func (d *UncommittedRequests) addWait(w Wait) {
+func (d *Uncommitted) addWait(w Wait) {
 	if old, known := d.Waits[w.Host]; !known || w.At.Add(w.Wait).After(old.At.Add(old.Wait)) {
 		d.Waits[w.Host] = w
 	}
@@ -384,4 +366,12 @@ func ended(f *os.File, size int64) bool {
 		}
 	}
 	return false
+}
+
+// spaceError wraps an error that goes away when there is room again with storage.ErrNoSpace.
+func spaceError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+	}
+	return err
 }

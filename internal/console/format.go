@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// grouped formats a count with commas: 1,234,567.
-func grouped[N int | uint64](n N) string {
+// Grouped formats a count with commas: 1,234,567.
+func Grouped[N int | uint64](n N) string {
 	text := strconv.FormatUint(uint64(max(n, 0)), 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -20,16 +20,16 @@ func grouped[N int | uint64](n N) string {
 	return text
 }
 
-// plural formats a count and its noun: 1 page, 2 pages.
-func plural[N int | uint64](n N, noun string) string {
+// Plural formats a count and its noun: 1 page, 2 pages.
+func Plural[N int | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return grouped(n) + " " + noun + "s"
+	return Grouped(n) + " " + noun + "s"
 }
 
-// size formats bytes in the unit that keeps it short: 512 B, 1.6 MiB.
-func size[N uint64 | float64](n N) string {
+// Size formats bytes in the unit that keeps it short: 512 B, 1.6 MiB.
+func Size[N uint64 | float64](n N) string {
 	value, unit := float64(n), "B"
 	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
 		if value < 1023.95 {
@@ -43,8 +43,8 @@ func size[N uint64 | float64](n N) string {
 	return fmt.Sprintf("%.1f %s", value, unit)
 }
 
-// span formats a duration by its two largest units: 0s, 14s, 2m 5s, 1h 4m, 3d 2h.
-func span(d time.Duration) string {
+// Span formats a duration by its two largest units: 0s, 14s, 2m 5s, 1h 4m, 3d 2h.
+func Span(d time.Duration) string {
 	const day = 24 * time.Hour
 	seconds := int(max(d, 0).Round(time.Second) / time.Second)
 	switch d := time.Duration(seconds) * time.Second; {
@@ -59,8 +59,8 @@ func span(d time.Duration) string {
 	}
 }
 
-// instantText formats a time for people: the clock time today, otherwise with the date.
-func instantText(t, now time.Time) string {
+// InstantText formats a time for people: the clock time today, otherwise with the date.
+func InstantText(t, now time.Time) string {
 	t = t.Local()
 	if y, m, d := now.Local().Date(); t.Year() == y && t.Month() == m && t.Day() == d {
 		return t.Format("15:04:05")
@@ -77,22 +77,22 @@ type table struct {
 	rows [][]string
 }
 
-func newTable(w io.Writer, titles ...string) *table {
+func NewTable(w io.Writer, titles ...string) *table {
 	return &table{w: w, rows: [][]string{titles}}
 }
 
-func (t *table) row(cells ...string) error {
+func (t *table) Row(cells ...string) error {
 	t.rows = append(t.rows, cells)
 	if len(t.rows) < tableRows {
 		return nil
 	}
-	return t.flush()
+	return t.Flush()
 }
 
-// flush writes the buffered rows.
-func (t *table) flush() error {
+// Flush writes the buffered rows.
+func (t *table) Flush() error {
 	var b strings.Builder
-	writeTable(&b, t.rows)
+	WriteTable(&b, t.rows)
 	t.rows = t.rows[:0]
 	_, err := io.WriteString(t.w, b.String())
 	return err
@@ -145,28 +145,101 @@ func reasonTexts() map[string]string {
 	}
 }
 
-// reasonText is a reason in words, with its name.
-func reasonText(reason string) string {
+// ReasonText is a reason in words, with its name.
+func ReasonText(reason string) string {
 	if text, known := reasonTexts()[reason]; known {
 		return text + " (" + reason + ")"
 	}
-	return postponedReason(reason)
+	return PostponedReason(reason)
 }
 
 // mostShown is how many kinds countsText lists.
 const mostShown = 4
 
-// countsText lists counts, largest first: "3 status 404, 1 certificate".
-func countsText(counts map[string]uint64) string {
+// CountsText lists counts, largest first: "3 status 404, 1 certificate".
+func CountsText(counts map[string]uint64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	var list []string
 	for _, name := range names[:min(len(names), mostShown)] {
-		list = append(list, grouped(counts[name])+" "+name)
+		list = append(list, Grouped(counts[name])+" "+name)
 	}
 	if more := len(names) - mostShown; more > 0 {
 		list = append(list, fmt.Sprintf("%d other kinds", more))
 	}
 	return strings.Join(list, ", ")
+}
+
+// PostponedReason explains the one-word reasons of politeness and robots.
+func PostponedReason(reason string) string {
+	words := map[string]string{
+		"budget":                  "its pages are spent: limits.host_pages or limits.domain_pages",
+		"delay":                   "its turn comes later",
+		"crawl-delay":             "Crawl-delay of its robots.txt",
+		"adaptive":                "it answers slowly",
+		"errors":                  "requests to it failed",
+		"retry-after":             "it demanded a pause (Retry-After)",
+		"back-off":                "it refused or failed repeatedly",
+		"restart":                 "requests of an earlier run may have reached it",
+		"request-rate":            "Request-rate of its robots.txt",
+		"visit-time":              "Visit-time of its robots.txt: outside of its hours",
+		"pause":                   "paused by the operator",
+		"lookup":                  "its name is being looked up",
+		"loading":                 "its queue is being read",
+		"request":                 "a request is in flight",
+		"set-delay":               "the delay set by the operator",
+		"start":                   "its turn comes later",
+		"wall":                    "it has put up a wall: amble hosts HOST says which",
+		"parked: wall":            "parked: its wall has not ended; it is probed once a day",
+		"limit":                   "a shared limit of its address, group or domain",
+		"rate-limit":              "nothing is left of its quota (RateLimit)",
+		"rate-policy":             "a quota of its server (RateLimit-Policy)",
+		"hours":                   "outside of politeness.hours",
+		"parked: hours":           "parked: politeness.hours and its Visit-time have no hour in common",
+		"parked: retry-after":     "parked: it demanded a pause of more than a week (Retry-After)",
+		"parked: rate-limit":      "parked: its quota is reset in more than a week (RateLimit)",
+		"parked: rate-policy":     "parked: its quota allows a request in more than a week (RateLimit-Policy)",
+		"robots.txt: rule":        "its robots.txt disallows everything",
+		"robots.txt: unreachable": "its robots.txt cannot be read",
+		"robots.txt: forbidden":   "its robots.txt is forbidden",
+	}
+	if text, known := words[reason]; known {
+		return text
+	}
+	return reason
+}
+
+// WriteTable writes rows of columns, each as wide as its widest cell, indented by two.
+func WriteTable(b *strings.Builder, rows [][]string) {
+	var widths []int
+	for _, cells := range rows {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, cells := range rows {
+		line := " "
+		for i, cell := range cells {
+			line += " " + fmt.Sprintf("%-*s", widths[i]+1, cell)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+func Are(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return Plural(n, noun) + " are"
+}
+
+func Were[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " was"
+	}
+	return Plural(n, noun) + " were"
 }

@@ -1,12 +1,12 @@
-package storage
+package badsync
 
 import (
 	"syscall"
 	"testing"
 )
 
-// mountTmpfs mounts a new file system on a directory until the test ends.
-func mountTmpfs(t *testing.T, dir, options string) (unmount func()) {
+// MountTmpfs mounts a new file system on a directory until the test ends.
+func MountTmpfs(t *testing.T, dir, options string) (unmount func()) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("needs the right to mount a small file system: %v", err)
@@ -18,7 +18,8 @@ func mountTmpfs(t *testing.T, dir, options string) (unmount func()) {
 	}
 }
 
-func remountReadOnly(t *testing.T, dir string) {
+// RemountReadOnly makes such a file system one that cannot be written to.
+func RemountReadOnly(t *testing.T, dir string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)

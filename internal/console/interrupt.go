@@ -1,0 +1,96 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// sameWish is how soon after the first signal another one is taken for the same: GNU timeout, for
+// example, signals the process and then its group.
+const sameWish = time.Second
+
+// Interruptible returns a context that the first SIGINT or SIGTERM ends. Another one, a second
+// later or more, ends the process at once, and nothing that was committed is lost. stopping is what the
+// first one prints. stop restores the default handling of the signals.
+func Interruptible(parent context.Context, say io.Writer, stopping string) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var listening sync.WaitGroup
+	done := make(chan struct{})
+	listening.Go(func() {
+		for first := (time.Time{}); ; {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			now := time.Now()
+			switch {
+			case first.IsZero():
+				first = now
+			case now.Sub(first) < sameWish:
+				continue
+			default:
+				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the "+
+					"rest")
+				os.Exit(exitInterrupted)
+			}
+			fmt.Fprintln(say, stopping)
+			cancel()
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		listening.Wait()
+		cancel()
+	}
+}
+
+// UntilInterrupted returns a context that the first SIGINT or SIGTERM ends, for commands that
+// report their progress then. A second later the signals have their default handling again.
+func UntilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameWish, stop) })
+	return ctx, stop
+}
+
+// UntilDone reads until its context ends, even while a read blocks: that read goes on in its
+// goroutine.
+type UntilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// NewUntilDone returns a reader of r that ends with ctx.
+func NewUntilDone(ctx context.Context, r io.Reader) *UntilDone { return &UntilDone{ctx, r} }
+
+// Read implements io.Reader.
+func (u *UntilDone) Read(piece []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		piece []byte
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		own := make([]byte, len(piece))
+		n, err := u.r.Read(own)
+		done <- result{own[:n], err}
+	}()
+	select {
+	case r := <-done:
+		return copy(piece, r.piece), r.err
+	case <-u.ctx.Done():
+		return 0, u.ctx.Err()
+	}
+}

@@ -1,0 +1,105 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as
+// any other.
+func TestUntilDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if text, err := io.ReadAll(&UntilDone{ctx, strings.NewReader("one\ntwo\n")}); err != nil ||
+		string(text) != "one\ntwo\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	r, w := io.Pipe()
+	waits := &UntilDone{ctx, r}
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(waits)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := waits.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_ = w.Close() // the read that was left ends
+}
+
+func TestSupervisor(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	heard := func(want string, not string) {
+		t.Helper()
+		_ = listener.SetReadDeadline(time.Now().Add(time.Minute))
+		b := make([]byte, 1<<10)
+		for {
+			n, err := listener.Read(b)
+			if err != nil {
+				t.Fatalf("waiting for %q: %v", want, err)
+			}
+			message := string(b[:n])
+			if not != "" && strings.Contains(message, not) {
+				t.Fatalf("heard %q before %q", message, want)
+			}
+			if strings.Contains(message, want) {
+				return
+			}
+		}
+	}
+	environment := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "400000"}
+	s := FindSupervisor(func(name string) string { return environment[name] })
+	var status atomic.Pointer[crawl.Status]
+	set := func(state string, at time.Time, fetched int) {
+		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": fetched}})
+	}
+	set("opened", time.Now(), 7)
+	inspected := make(chan struct{}, 100)
+	end := s.Watch(VitalOf(func() crawl.Status {
+		select {
+		case inspected <- struct{}{}:
+		default:
+		}
+		return *status.Load()
+	}))
+	for range 3 {
+		<-inspected
+	}
+	set("running", time.Now().Add(time.Hour), 7) // lives on
+	heard("READY=1", "WATCHDOG")
+	heard("WATCHDOG=1", "STATUS=opened") // it was not ready before
+	heard("STATUS=running: 7 fetched", "")
+	set("running", time.Now().Add(-time.Second), 8) // hangs
+	heard("STATUS=running: 8 fetched", "")
+	heard("STATUS=running: 8 fetched", "WATCHDOG")
+	end()
+	heard("STOPPING=1", "WATCHDOG")
+	if FindSupervisor(func(string) string { return "" }) != nil {
+		t.Error("there is a supervisor where none is named")
+	}
+	none := FindSupervisor(func(string) string { return "" })
+	none.Watch(nil)()
+}
+
+// A message that nobody reads holds nobody up.
+func TestSupervisorThatIsGone(t *testing.T) {
+	s := &supervisor{socket: filepath.Join(t.TempDir(), "nobody"), watchdog: time.Second}
+	s.Watch(VitalOf(func() crawl.Status { return crawl.Status{State: "running", At: time.Now()} }))()
+}

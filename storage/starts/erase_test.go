@@ -1,0 +1,110 @@
+package starts
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// TestErase: what is left of a ledger holds the same hosts back, except those that are erased,
+// and all requests have the offsets that they had.
+func TestErase(t *testing.T) {
+	names := weburl.Names{Name: "b.test", Below: true}
+	dir := t.TempDir()
+	l, err := Open(dir, "boot", 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := someTime
+	add := func(host, note string) uint64 {
+		offset, err := l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offset
+	}
+	add("b.test", "page,0,,http://b.test/old")
+	committed := add("a.test", "page,0,,http://a.test/1")
+	add("www.b.test", "page,0,,http://www.b.test/1")
+	add("c.test", "robots,0,http://b.test,http://c.test/robots.txt")
+	last := add("a.test", "page,0,,http://a.test/2")
+	for _, host := range []string{"b.test", "a.test"} {
+		if err := l.AppendWait(Wait{Host: host, At: at, Wait: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.AppendEnd(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	whole := readFile(t, path)
+	before, err := Read(dir, committed, "boot", nil)
+	if err != nil || before.Everyone {
+		t.Fatal(before, err)
+	}
+	counted, erased := 0, 0
+	for _, dry := range []bool{true, false} {
+		if err := Erase(dir, committed, names, dry, func(lines int) error {
+			if counted = lines; !dry {
+				erased = lines
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if dry && !bytes.Equal(readFile(t, path), whole) {
+			t.Error("a dry run changes the file")
+		}
+	}
+	if counted != 4 || erased != 4 || names.In(readFile(t, path)) {
+		t.Errorf("%d lines are erased of %d:\n%s", erased, counted, readFile(t, path))
+	}
+	notes := make(map[uint64]string)
+	after, err := Read(dir, committed, "boot", func(offset uint64, s Start) { notes[offset] = s.Note })
+	if err != nil || after.Everyone || after.End != before.End || !after.Ended || after.Died {
+		t.Fatalf("%+v, was %+v: %v", after, before, err)
+	}
+	if len(notes) != 4 || notes[committed] != "page,0,,http://a.test/1" || notes[last] != "page,0,,http://a.test/2" {
+		t.Errorf("requests are %v", notes)
+	}
+	for _, host := range []string{"a.test", "c.test"} {
+		if after.Hosts[host] != before.Hosts[host] {
+			t.Errorf("the delay of %s is %v", host, after.Hosts[host])
+		}
+	}
+	if len(after.Waits) != 2 || after.Waits["a.test"] != before.Waits["a.test"] {
+		t.Errorf("waits are %v", after.Waits)
+	}
+	// A ledger that holds all hosts back still does.
+	for name, text := range map[string]string{
+		"damaged": "amble-starts-1 700 boot\nb.test\n", "no header": "b.test",
+		"a wrong mark": "amble-starts-1 9999 boot\n1 - b.test 1\n",
+		"torn":         string(whole[:len(whole)-3]) + "b.test",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Read(dir, 700, "boot", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Erase(dir, 700, names, false, func(int) error { return nil }); err != nil {
+			t.Fatal(name, err)
+		}
+		after, err := Read(dir, 700, "boot", nil)
+		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End ||
+			names.In(readFile(t, path)) {
+			t.Errorf("%s: %+v, was %+v: %v\n%s", name, after, before, err, readFile(t, path))
+		}
+	}
+	if err := Erase(t.TempDir(), 0, names, false, func(int) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
