@@ -1,14 +1,14 @@
 package storage
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // Backup writes a copy of the database, as of one moment, while commits go on. It calls begin with

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 

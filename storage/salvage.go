@@ -1,9 +1,6 @@
 package storage
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/storage/internal/boltfile"
-
 	"bytes"
 	"context"
 	"errors"
@@ -12,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
 // SalvageOptions are those of Salvage.

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"bytes"
 	"errors"
 	"fmt"
@@ -10,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // WriteRows writes every row of the database as a line of text, except for the marks of this data

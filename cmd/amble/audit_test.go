@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"encoding/json"
 	"net/http"
 	"os"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // TestAuditReadsAbsurdAnswers: a response that demands an absurd delay costs the audit

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -19,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // chaos is a crawl by the real program, killed at random moments until it is done.

@@ -1,13 +1,12 @@
 package crawl
 
-import "github.com/amble-crawler/amble/internal/crawl/internal/backup"
-
 import (
 	"context"
 	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"

@@ -1,7 +1,5 @@
 package crawl
 
-import "github.com/amble-crawler/amble/internal/crawl/internal/backup"
-
 import (
 	"context"
 	"errors"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/system"

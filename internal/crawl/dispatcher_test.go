@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // testDispatcher returns a dispatcher with an empty frontier and a ledger in memory. Nobody is at the

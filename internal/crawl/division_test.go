@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"maps"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // TestDivisionMarks: what marks say of a host is in the part of the host, under its id there. Walks go on in all

@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // messages is a log that counts what it is told.

@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // chaos is a crawl whose process is killed at random moments. Its hosts have but a short delay to

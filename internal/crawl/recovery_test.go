@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"bytes"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // A Retry-After is in the ledger as soon as the answer is there, and a process that finds it there

@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"fmt"
 	"math"
 	"net/http"
@@ -16,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // withFetcher runs a test with a crawl of one page that only fetchers fetch, in virtual time. It

@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // requestLog is the request log of a crawl. The dispatcher owns it.

@@ -1,8 +1,6 @@
 package crawl
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // logged reads the request log of a data directory.

@@ -1,10 +1,6 @@
 package erase
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,8 +18,10 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // Options say what is erased, and from where.

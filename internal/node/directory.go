@@ -1,8 +1,6 @@
 package node
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
@@ -12,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // Default is the id of the crawl whose data directory is that of the node.

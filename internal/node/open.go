@@ -1,8 +1,6 @@
 package node
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"context"
 	"errors"
 	"path/filepath"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // openCrawl is a crawl other than DEFAULT from the moment on in which it begins to be opened, until it

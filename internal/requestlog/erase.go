@@ -1,8 +1,6 @@
 package requestlog
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"bytes"
 	"errors"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 

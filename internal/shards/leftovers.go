@@ -1,8 +1,6 @@
 package shards
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // leftovers removes the databases of shards that this node owned once and others own for long: they

@@ -1,8 +1,6 @@
 package shards
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
 

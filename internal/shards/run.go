@@ -1,8 +1,6 @@
 package shards
 
 import (
-	"github.com/amble-crawler/amble/internal/system"
-
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/wire"
 	"github.com/amble-crawler/amble/storage"
 )

@@ -1,14 +1,13 @@
 package leasebook
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // History are the leases of earlier processes, by all that is left of them: marks, lines of the start ledger and

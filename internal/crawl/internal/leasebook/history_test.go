@@ -1,8 +1,6 @@
 package leasebook
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // TestHistory: what is left of a lease, in whatever order a process was killed, says whether it is out, whether its

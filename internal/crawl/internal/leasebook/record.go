@@ -3,8 +3,6 @@
 package leasebook
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -18,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // Record is a lent URL: who has it, until when, and by which robots.txt. It is kept over a restart in a

@@ -1,10 +1,10 @@
 package leasebook
 
 import (
-	"github.com/amble-crawler/amble/storage/starts"
-
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // TestGoldenLeaseMark: the value of the mark of a lease is what storage/FORMAT.md says, byte by byte.
