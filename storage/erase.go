@@ -25,6 +25,8 @@ type Erasure struct {
 	History func(encoded []byte) []byte // earlier robots.txt files of such an origin
 	// Marks changes the marks, by name. Nil: they stay as they are.
 	Marks func(marks map[string][]byte)
+	// Logged: the database may be a view of a log. A snapshot has to replace the log then, up to its position.
+	Logged bool
 
 	names    weburl.Names
 	erased   Erased
@@ -76,7 +78,7 @@ func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
 // An erased host leaves a row without a name and without URLs, so that its id is never another
 // host's.
 func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error) error {
-	if s.position.Number > 0 {
+	if s.IsLogged() && !e.Logged {
 		return fmt.Errorf("erase hosts from %s: %w", s.path, ErrLogged)
 	}
 	dir := filepath.Dir(s.path)

@@ -75,7 +75,9 @@ func (s *salvage) examineHost(from *Store, tx *txn, id HostID) error {
 	v := tx.bucket(bucketHost).get(key)
 	var r hostRow
 	if _, ok := r.decodeHead(id, v); !ok {
-		s.damaged[id] = s.damaged[id] // its name, if there is one
+		if _, named := s.damaged[id]; !named {
+			s.damaged[id] = ""
+		}
 		return nil
 	}
 	name, defects := string(r.name), 0
@@ -252,8 +254,7 @@ type hostBuilder struct {
 	loss    HostLoss
 	ordinal []uint32 // in the new database, by the one in the old; missing: it is lost
 	added   uint32
-	queued  uint32 // without an outcome
-	batch   Batch
+	queued  uint32  // without an outcome
 	entries []Entry // of batch.Found
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/shards"
 )
 
 const clusterLong = `Show and change a cluster of nodes that crawl together. The commands talk to the NATS servers of the
@@ -41,7 +42,8 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 			"Undo amble cluster drain. Shards that should belong to the node "+
 				"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.",
 			false),
-		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.serve())
+		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.erase(),
+		c.serve())
 }
 
 // clustering is a command about a cluster.
@@ -91,7 +93,8 @@ func (c *clustering) connect(ctx context.Context,
 type survey struct {
 	cluster string
 	*membership.Survey
-	logs []journal.Report // by number of the shard
+	logs     []journal.Report // by number of the shard
+	erasures []shards.Erasure
 }
 
 // readSurvey reads what the servers know of the cluster.
@@ -103,7 +106,11 @@ func readSurvey(ctx context.Context, js jetstream.JetStream, c *config.Config) (
 		return nil, err
 	}
 	logs, err := journal.ReadReports(ctx, js, clusterconf.Names(c), len(s.Shards))
-	return &survey{c.Cluster.Name, s, logs}, err
+	if err != nil {
+		return nil, err
+	}
+	erasures, err := shards.ReadErasures(ctx, js.Conn(), js, clusterconf.Names(c), clusterTimeout)
+	return &survey{c.Cluster.Name, s, logs, erasures}, err
 }
 
 func (c *clustering) status() *cobra.Command {
@@ -223,7 +230,9 @@ func untilDrained(ctx context.Context, js jetstream.JetStream, c *config.Config,
 
 // json returns the survey as the API has it.
 func (v *survey) json() clusterapi.ClusterView {
-	return clusterapi.NewClusterView(v.cluster, v.Survey, v.logs)
+	view := clusterapi.NewClusterView(v.cluster, v.Survey, v.logs)
+	view.Erasures = shards.Unfinished(v.erasures, v.Survey)
+	return view
 }
 
 // counts returns how many shards nobody owns, and how many belong to another node than they should.
@@ -260,6 +269,9 @@ func (v *survey) print(w io.Writer, all bool) error {
 		for _, note := range m.Notes {
 			fmt.Fprintf(&b, "node %s: %s\n", m.Node, note)
 		}
+	}
+	for _, e := range shards.Unfinished(v.erasures, v.Survey) {
+		fmt.Fprintln(&b, erasureText(&e))
 	}
 	v.writeLogs(&b)
 	v.writeShards(&b, all)

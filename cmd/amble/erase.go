@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // eraseFlags are the flags of amble erase.
@@ -93,6 +94,10 @@ func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args [
 	if err != nil {
 		return err
 	}
+	if c.InCluster() {
+		return console.Exit(console.ExitUsage, errors.New("the settings are those of a node of a cluster: "+
+			"amble cluster erase removes a host from all nodes and from the NATS servers"))
+	}
 	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	o, err := eraseOptions(c, func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) })
@@ -159,6 +164,9 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 // eraseError gives the error of an erasure an exit code.
 func eraseError(ctx context.Context, c *config.Config, err error) error {
 	switch {
+	case errors.Is(err, storage.ErrLogged):
+		return console.Exit(console.ExitProblem, fmt.Errorf("%w: amble cluster erase removes a host from all nodes and "+
+			"from the NATS servers. Nothing was erased; what was interrupted here goes on when the node runs", err))
 	case errors.Is(err, context.Canceled):
 		return console.Exit(console.ExitProblem,
 			errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))

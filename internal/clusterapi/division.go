@@ -37,6 +37,8 @@ type Node interface {
 	Statuses() map[cluster.Shard]crawl.Status
 	// Survey returns what the NATS servers know of the cluster, and of the log of each shard.
 	Survey(ctx context.Context) (*membership.Survey, []journal.Report, error)
+	// Erasing returns the erasures of hosts that are not done.
+	Erasing(*membership.Survey) []membership.Erasing
 	// Refused returns how often the log of a shard has refused this node.
 	Refused() uint64
 	// Use calls f with the engine of a shard of this node. The context of f ends when the engine has to

@@ -106,6 +106,8 @@ func (soleNode) Statuses() map[cluster.Shard]crawl.Status { return nil }
 
 func (soleNode) Refused() uint64 { return 0 }
 
+func (soleNode) Erasing(*membership.Survey) []membership.Erasing { return nil }
+
 func (soleNode) Status() membership.Status {
 	return membership.Status{Cluster: "web", Node: "a", Members: []membership.MemberStatus{
 		{Node: "a", State: "live"}, {Node: "b", State: "live", Shards: 1}, {Node: "c", State: "left"},

@@ -22,6 +22,8 @@ type ClusterView struct {
 	Shards       []ClusterShard     `json:"shards"` // by number
 	Replicas     []ClusterReplica   `json:"replicas"`
 	Here         *ClusterMembership `json:"here,omitempty"` // the node that answers
+	// Erasures are those that shards, or nodes that run, have not carried out.
+	Erasures []membership.Erasing `json:"erasures,omitempty"`
 }
 
 // ClusterMember is a node.
@@ -119,6 +121,7 @@ func (d *Division) Register(api huma.API) {
 		for i := range min(len(v.Shards), len(st.Shards)) {
 			v.Shards[i].Epoch = uint64(st.Shards[i].Epoch)
 		}
+		v.Erasures = d.node.Erasing(survey)
 		v.Here = &ClusterMembership{st.Node, st.Connected, st.Joined, st.Drained, st.Trust.Seconds(), d.node.Refused()}
 		return &server.Object[ClusterView]{Body: v}, nil
 	})

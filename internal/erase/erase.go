@@ -32,6 +32,11 @@ type Options struct {
 	Output bool // from the output too
 	DryRun bool // only count
 	Now    func() time.Time
+	// Logged: the database may be that of a shard of a cluster, whose log the caller replaces. Else the error is
+	// storage.ErrLogged, and nothing has begun.
+	Logged bool
+	// NoDatabase: there is no database, as of a shard that other nodes crawl.
+	NoDatabase bool
 	// Step is called with what happens next, for people. Nil: nobody wants to know.
 	Step func(string)
 }
@@ -79,7 +84,7 @@ func Resume(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if j, err = openJournal(o.Crawl.DataDir); j == nil || err != nil { // now that nobody else ends it
-		return nil, errors.Join(err, w.store.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	if w.j = j; j.Output != "" {
 		w.o.Crawl.Archive.Dir = j.Output
@@ -96,11 +101,17 @@ func isDir(path string) bool {
 type work struct {
 	o     Options
 	j     *journal
-	store *storage.Store
+	store *storage.Store // nil: Options.NoDatabase
 }
 
 // open opens the database, which has to exist, and takes its lock.
 func open(o Options) (*work, error) {
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+	if o.NoDatabase {
+		return &work{o: o}, nil
+	}
 	if _, err := os.Stat(filepath.Join(o.Crawl.DataDir, storage.FileName)); err != nil {
 		return nil, err
 	}
@@ -108,8 +119,8 @@ func open(o Options) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Step == nil {
-		o.Step = func(string) {}
+	if s.IsLogged() && !o.Logged {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.Path(), storage.ErrLogged), s.Close())
 	}
 	return &work{o: o, store: s}, nil
 }
@@ -117,7 +128,14 @@ func open(o Options) (*work, error) {
 // end does all steps and closes the database.
 func (w *work) end(ctx context.Context) (*Report, error) {
 	err := w.steps(ctx)
-	return &w.j.Report, errors.Join(err, w.store.Close())
+	return &w.j.Report, errors.Join(err, w.close())
+}
+
+func (w *work) close() error {
+	if w.store == nil {
+		return nil
+	}
+	return w.store.Close()
 }
 
 func (w *work) steps(ctx context.Context) error {
@@ -193,7 +211,7 @@ func (w *work) leftovers(context.Context) error {
 
 // finishOutput completes the files of the output. The database knows their lengths until then.
 func (w *work) finishOutput(context.Context) error {
-	if w.j.Output == "" {
+	if w.j.Output == "" || w.store == nil { // nobody has a file open
 		return nil
 	}
 	return crawl.FinishOutput(w.o.Crawl, w.store)
@@ -306,6 +324,9 @@ func (w *work) spool(context.Context) error {
 }
 
 func (w *work) ledger(context.Context) error {
+	if w.store == nil {
+		return nil
+	}
 	mark, err := w.store.Mark(storage.MarkLedger)
 	if err != nil {
 		return err
@@ -325,6 +346,9 @@ func (w *work) ledger(context.Context) error {
 
 // database erases from the database, unless nothing of the hosts is in it.
 func (w *work) database(ctx context.Context) error {
+	if w.store == nil {
+		return nil
+	}
 	w.o.Step("erasing from the database")
 	r := &w.j.Report
 	e, err := crawl.NewErasure(w.store, w.j.names(), w.o.Now())
@@ -338,6 +362,7 @@ func (w *work) database(ctx context.Context) error {
 	if r.Database = n; w.o.DryRun {
 		return nil
 	}
+	e.Logged = w.o.Logged
 	return w.store.Erase(ctx, e, func(n storage.Erased) error {
 		r.Database = n
 		return w.j.save()

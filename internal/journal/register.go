@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/natsconn"
 )
 
 // Register is the newest message of one subject of the log. A write replaces it, on the condition that it is
@@ -18,6 +21,15 @@ type Register struct {
 
 // Register returns the register with a name, which the stream of the logs has.
 func (s *Streams) Register(name string) *Register { return &Register{s, s.o.Prefix + "." + name} }
+
+// OpenRegister returns the register of a cluster for those who are no node of it.
+func OpenRegister(
+	nc *nats.Conn, js jetstream.JetStream, names natsconn.Names, name string, timeout time.Duration,
+) *Register {
+	s := &Streams{o: Options{Prefix: names.Base(), Timeout: timeout}, js: js}
+	s.logReads = natsconn.NewReads(nc, names.Stream())
+	return s.Register(name)
+}
 
 // Read returns the value and its sequence; 0: there is none. It may be an old one: only a write proves that it
 // is not. The error is ErrLogDown.

@@ -21,7 +21,8 @@ type Shard struct {
 	n     int
 	epoch uint64 // the sequence of the claim, the fence
 
-	out *outgoing // nil: nothing was appended yet
+	out      *outgoing // nil: nothing was appended yet
+	appended uint64    // the sequence of the last record that was appended; 0: none was
 }
 
 // outgoing is the record that is being appended.
@@ -34,7 +35,8 @@ type outgoing struct {
 }
 
 // Shard returns the journal of a shard, given the sequence of the epoch with which this process has
-// claimed it. A claim serves one run of the engine only. The context ends all that the journal waits
+// claimed it. A claim serves one run of the engine, or several with the same
+// journal. The context ends all that the journal waits
 // for.
 func (s *Streams) Shard(ctx context.Context, n int, epoch uint64) *Shard {
 	return &Shard{Streams: s, ctx: ctx, n: n, epoch: epoch}
@@ -62,6 +64,7 @@ func (s *Shard) Append(number uint64, record []byte) (uint64, error) {
 		}
 		s.out.done, s.out.sequence = s.out.done+1, sequence
 	}
+	s.appended = s.out.sequence
 	return s.out.sequence, nil
 }
 
@@ -156,6 +159,15 @@ func (s *Shard) Replay(from storage.LogPosition, apply func(sequence uint64, rec
 }
 
 func (s *Shard) replayFrom(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error {
+	switch {
+	case s.appended == 0:
+	case from.Sequence == s.appended:
+		return nil // the database was opened again under this claim
+	default: // it has not got what was appended, and that is behind the claim
+		return fmt.Errorf(
+			"%w: the database ends at message %d, and this process has appended message %d: the shard has "+
+				"to be claimed again", storage.ErrLogDown, from.Sequence, s.appended)
+	}
 	if from.Sequence >= s.epoch { // the claim is behind all that the log has ever had
 		return fmt.Errorf("%w (up to message %d, the log ended before message %d); %s",
 			storage.ErrAhead, from.Sequence, s.epoch, aheadAdvice)

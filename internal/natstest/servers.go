@@ -187,3 +187,6 @@ func (s *Servers) URLs() (urls []string) {
 	}
 	return urls
 }
+
+// Directory returns where a server keeps its files.
+func (s *Servers) Directory(i int) string { return s.options[i].Directory }

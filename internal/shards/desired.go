@@ -33,6 +33,8 @@ type Desired struct {
 	Reloads uint64 `json:"reloads,omitempty"`
 	// Deletions are those that some shards have not carried out.
 	Deletions []Deletion `json:"deletions,omitempty"`
+	// Erasures are all that were commanded, in the order of their numbers: nodes that were away find them here.
+	Erasures []Erasure `json:"erasures,omitempty"`
 }
 
 // desiredVersion is the version of the format, and maxDesired bounds its bytes: a message has at most 1 MiB.
@@ -77,7 +79,7 @@ func decodeDesired(b []byte) (o Desired, err error) {
 }
 
 // errFull is the error of a change that the register has no room for.
-var errFull = fmt.Errorf("the register of the cluster has no room for more than %d KiB of opt-outs and settings: put "+
+var errFull = fmt.Errorf("the register of the cluster has no room for more than %d KiB of opt-outs, settings and erasures: put "+
 	"opt-outs into the file of consent.optout on each node", maxDesired>>10)
 
 // target is what all engines of a node have to have. It is not changed.
@@ -222,6 +224,7 @@ func (d *desired) command(ctx context.Context, limit time.Duration, next func(*D
 	defer cancel()
 	sequence, err = d.change(ctx, func(now Desired) (Desired, error) {
 		now.OptOuts, now.Deletions = slices.Clone(now.OptOuts), cloneDeletions(now.Deletions)
+		now.Erasures = cloneErasures(now.Erasures)
 		err := next(&now)
 		if err == nil && len(now.encode()) > maxDesired {
 			err = errFull

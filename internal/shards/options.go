@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -42,6 +43,9 @@ type Options struct {
 	KeepDatabases time.Duration
 	// Settings are those of the process; nil: they cannot change.
 	Settings Settings
+	// Erase erases hosts from the directory of a shard whose engine is not open. With Directory.Names empty it ends an
+	// erasure that was interrupted. Nil: hosts cannot be erased.
+	Erase func(context.Context, Directory) (Erased, error)
 	// Uptime is a clock that counts while the machine sleeps, and that nobody sets.
 	Uptime func() time.Duration
 }

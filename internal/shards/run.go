@@ -42,7 +42,11 @@ const retryDown = time.Second
 func (r *run) drive(ctx context.Context) error {
 	r.desired.note(r, 0)
 	defer r.desired.forget(r)
-	err := r.crawl(ctx)
+	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
+	err := r.crawl(ctx, shard)
+	for errors.Is(err, errErase) && ctx.Err() == nil {
+		err = r.crawl(ctx, shard)
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -88,8 +92,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // crawl runs the engine until ctx ends.
-func (r *run) crawl(ctx context.Context) error {
-	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
+func (r *run) crawl(ctx context.Context, shard *journal.Shard) error {
 	if err := r.desired.read(ctx); err != nil {
 		return err
 	}
@@ -98,15 +101,20 @@ func (r *run) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.erase(ctx, shard, &now); err != nil {
+		return err
+	}
 	e, err := r.open(ctx, shard, &now)
 	if err != nil {
 		return err
 	}
 	r.engine.Store(e)
 	defer r.engine.Store(nil)
-	running, stop := context.WithCancel(ctx)
+	running, end := context.WithCancelCause(ctx)
+	stop := func() { end(nil) }
+	defer stop()
 	var beside sync.WaitGroup
-	beside.Go(func() { r.followDesired(running, e, now) })
+	beside.Go(func() { r.followDesired(running, e, now, end) })
 	beside.Go(func() { r.carryOut(running, e) })
 	if r.pages != nil {
 		beside.Go(func() { r.pages.run(running, e) })
@@ -114,9 +122,14 @@ func (r *run) crawl(ctx context.Context) error {
 	e.Observe(r.observer)
 	r.robots = newRobotsRequests(running, e.FetchRobots)
 	finished := r.lent.begin(e)
-	r.summary, err = e.Run(ctx, r.o.Seeds)
+	earlier := r.summary
+	r.summary, err = e.Run(running, r.o.Seeds)
 	finished()
 	r.summary.Status = e.Status()
+	r.summary.Fresh = r.summary.Fresh || earlier.Fresh
+	if ctx.Err() == nil && errors.Is(context.Cause(running), errErase) {
+		err = errors.Join(errErase, err)
+	}
 	stop()
 	beside.Wait()
 	r.robots.working.Wait()
@@ -199,7 +212,7 @@ func (r *run) openSnapshot(ctx context.Context, shard *journal.Shard, o crawl.Op
 }
 
 // followDesired gives the engine the desired state of the crawl, until ctx ends. It has one already.
-func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target) {
+func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target, end context.CancelCauseFunc) {
 	select {
 	case <-e.Ready():
 	case <-ctx.Done():
@@ -207,6 +220,10 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target) {
 	}
 	for {
 		now, moved := r.desired.current()
+		if r.mustErase(&now) {
+			end(errErase)
+			return
+		}
 		if now.version > has.version {
 			if r.submit(ctx, e, &now, &has) != nil { // the engine is ending
 				return

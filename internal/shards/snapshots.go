@@ -52,8 +52,15 @@ func (r *run) makeSnapshot(ctx context.Context, e *crawl.Engine) error {
 	default:
 		return nil
 	}
+	return r.snapshot(ctx, e)
+}
+
+func (r *run) snapshot(ctx context.Context, e *crawl.Engine) error {
 	return e.Snapshot(func(at storage.LogPosition, incoming uint64,
 		backup func(func(int64) (io.Writer, error)) (int64, error)) error {
+		if at.Number == 0 { // there is no log
+			return nil
+		}
 		return r.held.WriteSnapshot(ctx, r.o.directory(r.holding.Shard()), at, incoming, backup)
 	})
 }

@@ -1,0 +1,170 @@
+package shards
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/erase"
+	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// eraseDirectory is Options.Erase as the program has it.
+func eraseDirectory(ctx context.Context, d Directory) (n Erased, err error) {
+	o := erase.Options{
+		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
+	}
+	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool")
+	r, err := erase.Resume(ctx, o)
+	if err == nil && d.Names.Name != "" {
+		r, err = erase.Run(ctx, o)
+	}
+	if err != nil || r == nil {
+		return n, err
+	}
+	return Erased{
+		Hosts: uint64(r.Database.Hosts), URLs: uint64(r.Database.URLs), Requests: r.LoggedRequests(), Records: r.Records(),
+	}, nil
+}
+
+// erasing is a client that has the world erase a host.
+type erasing struct {
+	w  *world
+	js jetstream.JetStream
+}
+
+func (w *world) erases() *erasing {
+	w.t.Helper()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "client", Names: names, IgnoreOthers: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return &erasing{w, js}
+}
+
+func (c *erasing) begin(name string) {
+	c.w.t.Helper()
+	ctx, cancel := context.WithTimeout(c.w.t.Context(), patience)
+	defer cancel()
+	x := Erasure{Name: name, Below: true, Output: true, At: time.Now()}
+	if _, err := AddErasure(ctx, c.js.Conn(), c.js, names, shards, x, 5*time.Second); err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
+// done waits until no shard is left, and the nodes are done.
+func (c *erasing) done(nodes ...string) (sum Erased) {
+	c.w.t.Helper()
+	c.w.eventually("the host is erased", func() error {
+		all, err := ReadErasures(c.w.t.Context(), c.js.Conn(), c.js, names, 5*time.Second)
+		if err != nil || len(all) != 1 {
+			return fmt.Errorf("%v, %v", all, err)
+		}
+		sum = Erased{}
+		for _, n := range all[0].Nodes {
+			sum.add(n.Erased)
+		}
+		for _, node := range nodes {
+			if len(all[0].Shards) > 0 || !all[0].Nodes[node].Done {
+				return fmt.Errorf("%+v", all[0])
+			}
+		}
+		return nil
+	})
+	return sum
+}
+
+// mentions returns the files below a directory that have some text.
+func mentions(t *testing.T, dir string, text ...string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, s := range text {
+			if bytes.Contains(b, []byte(s)) {
+				found = append(found, path+": "+s)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// fetchedOf returns an error unless nodes have so many pages.
+func fetchedOf(nodes []*process, count int) error {
+	n := 0
+	for _, p := range nodes {
+		for _, s := range p.node.Statuses() {
+			n += s.URLs[storage.Fetched.String()]
+		}
+	}
+	if n < count {
+		return fmt.Errorf("%d of %d pages", n, count)
+	}
+	return nil
+}
+
+// TestHeavyErasure: nothing of a host is left on any node, one that was killed and one that was away included, nor on
+// the servers; and everything of the others is.
+func TestHeavyErasure(t *testing.T) {
+	t.Parallel()
+	gone := host(6)
+	want := slices.DeleteFunc(ringPages(), func(page string) bool { return page == gone+"/" })
+	w := newWorld(t, 5*time.Millisecond, shortTTL)
+	// A seed would be found again.
+	w.seeds = slices.DeleteFunc(w.seeds, func(s crawl.Seed) bool { return s.URL.Host() == gone })
+	w.alter = func(o *Options) { o.Erase, o.Crawl.Mode = eraseDirectory, frontier.ModeAny }
+	nodes := threeNodes(w)
+	w.crawled(want)
+	w.eventually("all pages are committed", func() error { return fetchedOf(nodes, len(want)) })
+	away, victim := nodes[2], nodes[1]
+	away.kill()
+	c := w.erases()
+	c.begin(gone)
+	victim.kill() // at any moment of it
+	victim = w.start(victim.name, victim.dir)
+	if sum := c.done(nodes[0].name, victim.name); sum.URLs == 0 || sum.Requests == 0 || sum.Records == 0 {
+		t.Errorf("erased: %+v", sum)
+	}
+	away = w.start(away.name, away.dir)
+	c.done(nodes[0].name, victim.name, away.name)
+	pagesOfOthers := 0
+	for _, p := range want {
+		if len(p) < len(gone) || p[:len(gone)] != gone {
+			pagesOfOthers++
+		}
+	}
+	w.eventually("the other hosts are as they were", func() error {
+		return fetchedOf([]*process{nodes[0], victim, away}, pagesOfOthers)
+	})
+	w.leaveRest()
+	c.js.Conn().Close()
+	w.servers.Stop(0)
+	var left []string
+	for _, p := range nodes {
+		left = append(left, mentions(t, p.dir, gone+"/", "test."+gone[:len(gone)-len(".test")])...)
+	}
+	left = append(left, mentions(t, w.servers.Directory(0), gone+"/")...)
+	if len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
