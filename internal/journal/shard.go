@@ -159,16 +159,10 @@ func (s *Shard) Replay(from storage.LogPosition, apply func(sequence uint64, rec
 }
 
 func (s *Shard) replayFrom(from storage.LogPosition, apply func(sequence uint64, record []byte) error) error {
-	switch {
-	case s.appended == 0:
-	case from.Sequence == s.appended:
+	if s.appended > 0 && from.Sequence == s.appended {
 		return nil // the database was opened again under this claim
-	default: // it has not got what was appended, and that is behind the claim
-		return fmt.Errorf(
-			"%w: the database ends at message %d, and this process has appended message %d: the shard has "+
-				"to be claimed again", storage.ErrLogDown, from.Sequence, s.appended)
 	}
-	if from.Sequence >= s.epoch { // the claim is behind all that the log has ever had
+	if from.Sequence >= max(s.epoch, s.appended) { // the log has never had more
 		return fmt.Errorf("%w (up to message %d, the log ended before message %d); %s",
 			storage.ErrAhead, from.Sequence, s.epoch, aheadAdvice)
 	}
@@ -209,6 +203,7 @@ func (s *Shard) replay(from storage.LogPosition, apply func(uint64, []byte) erro
 	if err != nil {
 		return err
 	}
+	end = max(end, s.appended) // nobody else appends behind the claim before he has one of his own
 	r := replaying{s: s, from: from, number: from.Number, apply: apply}
 	first := max(1, from.Sequence) - 1 // the record at the position too
 	err = s.read(s.ctx, s.logReads, subject, span{first, end, end}, r.take)

@@ -43,7 +43,7 @@ type engines struct {
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
-	r := &run{common: e.common, holding: h, stop: stop}
+	r := &run{common: e.common, holding: h, stop: stop, ended: e.count}
 	r.log = e.log.With("shard", h.Shard())
 	if e.recrawls != nil {
 		r.part = &recrawlPart{shard: h.Shard(), mayWrite: r.mayWrite}
@@ -56,9 +56,8 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
-		e.summary.add(&r.summary)
-		e.ended.add(r.summary.Status)
 		e.mu.Unlock()
+		e.count(&r.summary)
 		stop()
 		if f, ok := faultOf(err); ok {
 			h.Failed(f)
@@ -66,6 +65,14 @@ func (e *engines) Open(h *membership.Holding) {
 			h.Ended(err)
 		}
 	})
+}
+
+// count counts what an engine came to that is not open any more.
+func (e *engines) count(s *crawl.Summary) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.summary.add(s)
+	e.ended.add(s.Status)
 }
 
 // finish notes that the crawl is over.

@@ -30,6 +30,7 @@ type run struct {
 	held    *heldLog                     // set when the engine opens
 	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary crawl.Summary                // of an engine that has ended
+	ended   func(*crawl.Summary)         // counts that of an engine behind which another one runs
 	lent    lent[*crawl.Engine]
 	robots  *robotsRequests // set before the engine is lent
 }
@@ -45,6 +46,8 @@ func (r *run) drive(ctx context.Context) error {
 	shard := r.streams.Shard(r.holding.Context(), int(r.holding.Shard()), uint64(r.holding.Epoch()))
 	err := r.crawl(ctx, shard)
 	for errors.Is(err, errErase) && ctx.Err() == nil {
+		r.ended(&r.summary)
+		r.summary = crawl.Summary{}
 		err = r.crawl(ctx, shard)
 	}
 	switch {
@@ -122,11 +125,9 @@ func (r *run) crawl(ctx context.Context, shard *journal.Shard) error {
 	e.Observe(r.observer)
 	r.robots = newRobotsRequests(running, e.FetchRobots)
 	finished := r.lent.begin(e)
-	earlier := r.summary
 	r.summary, err = e.Run(running, r.o.Seeds)
 	finished()
 	r.summary.Status = e.Status()
-	r.summary.Fresh = r.summary.Fresh || earlier.Fresh
 	if ctx.Err() == nil && errors.Is(context.Cause(running), errErase) {
 		err = errors.Join(errErase, err)
 	}
