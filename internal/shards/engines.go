@@ -56,8 +56,8 @@ func (e *engines) Open(h *membership.Holding) {
 		err := r.drive(ctx)
 		e.mu.Lock()
 		delete(e.open, h)
+		e.countLocked(&r.summary)
 		e.mu.Unlock()
-		e.count(&r.summary)
 		stop()
 		if f, ok := faultOf(err); ok {
 			h.Failed(f)
@@ -71,6 +71,10 @@ func (e *engines) Open(h *membership.Holding) {
 func (e *engines) count(s *crawl.Summary) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.countLocked(s)
+}
+
+func (e *engines) countLocked(s *crawl.Summary) {
 	e.summary.add(s)
 	e.ended.add(s.Status)
 }
