@@ -262,8 +262,7 @@ func (c *rowCopy) rekeyQueries(rd *reader) error {
 	if len(r.queries) == 0 {
 		return nil
 	}
-	other, queries := &rows{key: *c.key}, make(tally, len(r.queries))
-	found := make([]bool, len(queries))
+	other, queries := &rows{key: *c.key}, make(tally, len(r.queries)) // those that are found have a count
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
 		if err == nil {
@@ -278,15 +277,15 @@ func (c *rowCopy) rekeyQueries(rd *reader) error {
 		}
 		key := c.from.pathKey(&r.origins[e.Origin], path)
 		for i := range r.queries {
-			if r.queries[i].key == key && !found[i] {
-				queries[i], found[i] = tallyItem{other.pathKey(&r.origins[e.Origin], path), r.queries[i].count}, true
+			if r.queries[i].key == key {
+				queries[i] = tallyItem{other.pathKey(&r.origins[e.Origin], path), r.queries[i].count}
 			}
 		}
 	}
 	r.queries = r.queries[:0]
-	for i := range queries {
-		if found[i] {
-			r.queries = append(r.queries, queries[i])
+	for _, q := range queries {
+		if q.count > 0 {
+			r.queries = append(r.queries, q)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -259,4 +260,27 @@ func TestClusterRollingRestart(t *testing.T) {
 	w.checkOwnerless(ownerless(), 5*time.Second)
 	w.leaveAll()
 	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want))
+}
+
+// TestClusterManyShards: three nodes with 1,024 shards leave and come back one after the other. The servers have a few
+// consumers for each node, and the crawl goes on.
+func TestClusterManyShards(t *testing.T) {
+	const many, limit = 1024, 250 // a quarter of what a server permits by default
+	web := serve(t, ring())
+	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, serversTTL)
+	w.alter = func(o *Options) { o.Cluster.Shards, o.Timeout = many, 10*time.Second }
+	began := time.Now()
+	var all []*process
+	for _, name := range []string{"one", "two", "three"} {
+		all = append(all, w.start(name, t.TempDir()))
+	}
+	w.allOwned(all, many)
+	t.Logf("%d shards are owned by %d nodes after %v", many, len(all), time.Since(began).Round(time.Millisecond))
+	most := w.rollingRestart(all, many)
+	t.Logf("at most %d consumers", most)
+	if most > limit {
+		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
+	}
+	w.crawled(ringPages())
+	w.leaveRest()
 }

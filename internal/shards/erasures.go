@@ -218,13 +218,13 @@ func (r *run) eraseOne(ctx context.Context, shard *journal.Shard, t *target, x *
 	r.log.Warn("a host is erased from the shard", "name", x.Name, "hosts", n.Hosts, "urls", n.URLs,
 		"requests", n.Requests,
 		"records", n.Records)
-	if err := r.desired.erased(ctx, r.o, x.Number, func(now *Erasure) {
-		now.Shards = slices.DeleteFunc(now.Shards, func(s cluster.Shard) bool { return s == id })
-		now.count(r.o.Cluster.Node, n)
-	}); err != nil {
+	if err := setErasedFrom(dir, x.Number); err != nil {
 		return err
 	}
-	return setErasedFrom(dir, x.Number)
+	return r.desired.erased(ctx, r.o, x.Number, func(now *Erasure) {
+		now.Shards = slices.DeleteFunc(now.Shards, func(s cluster.Shard) bool { return s == id })
+		now.count(r.o.Cluster.Node, n)
+	})
 }
 
 // replaceLog makes a snapshot of a shard in place of its log, and of all that was published for it and is committed.

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -137,8 +138,13 @@ func TestHeavyErasure(t *testing.T) {
 	w.crawled(want)
 	w.eventually("all pages are committed", func() error { return fetchedOf(nodes, len(want)) })
 	away, victim := nodes[2], nodes[1]
-	away.kill()
 	c := w.erases()
+	// What other shards have published of it, and nobody has committed yet, would be new URLs.
+	if _, _, err := nodes[0].node.SetOptOut(t.Context(),
+		optout.Entry{Scope: optout.ScopeDomain, Value: gone, At: time.Now()}, false); err != nil {
+		t.Fatal(err)
+	}
+	away.kill()
 	c.begin(gone)
 	victim.kill() // at any moment of it
 	victim = w.start(victim.name, victim.dir)

@@ -1,0 +1,78 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// consumersOf returns how many consumers the streams of a cluster have together.
+func consumersOf(ctx context.Context, js jetstream.JetStream) (count int, err error) {
+	all := js.ListStreams(ctx)
+	for s := range all.Info() {
+		count += s.State.Consumers
+	}
+	return count, all.Err()
+}
+
+// rollingRestart has each of the nodes leave and come back, and returns the most consumers that were seen.
+func (w *world) rollingRestart(all []*process, manyShards int) (most int) {
+	w.t.Helper()
+	client := w.erases()
+	ctx, stop := context.WithCancel(w.t.Context())
+	seen := make(chan int)
+	go func() {
+		most := 0
+		for ctx.Err() == nil {
+			if n, err := consumersOf(ctx, client.js); err == nil {
+				most = max(most, n)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		seen <- most
+	}()
+	for i, p := range all {
+		began := time.Now()
+		p.leave()
+		all[i] = w.start(p.name, p.dir)
+		w.allOwned(all, manyShards)
+		w.t.Logf("%s was away, and all shards are owned again, after %v", p.name, time.Since(began).Round(time.Millisecond))
+	}
+	stop()
+	return <-seen
+}
+
+// allOwned waits until the nodes own all shards, and each of them some.
+func (w *world) allOwned(all []*process, manyShards int) {
+	w.t.Helper()
+	w.eventually("all shards are owned", func() error {
+		sum := 0
+		for _, p := range all {
+			n := len(p.owned())
+			if sum += n; n == 0 {
+				return fmt.Errorf("%s owns none", p.name)
+			}
+		}
+		if sum < manyShards {
+			return fmt.Errorf("%d of %d", sum, manyShards)
+		}
+		return nil
+	})
+}
+
+// TestHeavyConsumers: shards take no consumers on the servers, however often they change hands.
+func TestHeavyConsumers(t *testing.T) {
+	t.Parallel()
+	const many, perNode = 48, 12
+	w := newWorld(t, 20*time.Millisecond, longTTL)
+	w.alter = func(o *Options) { o.Cluster.Shards = many }
+	all := []*process{w.start("one", t.TempDir()), w.start("two", t.TempDir())}
+	w.allOwned(all, many)
+	if most := w.rollingRestart(all, many); most > perNode*len(all) {
+		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
+	}
+	w.leaveRest()
+}
