@@ -434,3 +434,47 @@ func TestTicketKeepsWhatIsFree(t *testing.T) {
 		t.Errorf("host and address are free: %+v", got)
 	}
 }
+
+// forgetting is a Gate that notes which hosts were forgotten last, and not told of again.
+type forgetting struct {
+	Gate
+	forgotten map[string]bool
+}
+
+func (g *forgetting) Forget(host string, now time.Time) {
+	g.forgotten[host] = true
+	g.Gate.Forget(host, now)
+}
+
+func (g *forgetting) Know(host string, k Knowledge, now time.Time) {
+	if !k.LastEnd.IsZero() {
+		delete(g.forgotten, host)
+	}
+	g.Gate.Know(host, k, now)
+}
+
+// TestGateForgetsTheDeleted: when the last URL of a host that is in memory is deleted, the gate forgets the host, whatever
+// it was told meanwhile.
+func TestGateForgetsTheDeleted(t *testing.T) {
+	s := newWorlds(t, time.Time{})
+	o := testOptions()
+	o.Batches, o.NoRobots, o.NoLookups = true, true, true
+	m := newMemory()
+	m.makeUp(weburl.Origin{Scheme: "http", Host: "h.test", Port: 80}, 100)
+	w := s.add(o, m)
+	gate := &forgetting{Gate: w.o.Gate, forgotten: make(map[string]bool)}
+	w.o.Gate = gate
+	w.answer = func(Lease) answer { return answer{took: time.Millisecond} }
+	w.open()
+	s.run(5 * time.Millisecond) // the first request
+	h := w.f.hosts.get(1)
+	if h.active == nil || h.active.name == "" {
+		t.Fatal("the host is not in memory")
+	}
+	w.f.ForgetRequests(1, "h.test")
+	gate.Know("h.test", Knowledge{LastEnd: s.now}, s.now) // of a request that has just ended
+	w.f.applyHostChange(&storage.HostChange{Host: 1, Tail: h.active.tail}, w.f.instant(s.now))
+	if !gate.forgotten["h.test"] {
+		t.Error("the gate knows a host without URLs")
+	}
+}
