@@ -86,3 +86,38 @@ func TestGrants(t *testing.T) {
 		t.Errorf("a request that does not come needs %+v", grants.need[group])
 	}
 }
+
+// TestGrantsOvertaken: a request that begins at once, on a limit that another one waits with for a grant, changes what
+// that one needs.
+func TestGrantsOvertaken(t *testing.T) {
+	now := epoch
+	keeper := NewKeeper(time.Second, Before{})
+	grants := &testGrants{free: map[LimitKey]int{}, need: map[LimitKey]GrantNeed{}}
+	keeper.Share(grants)
+	member := keeper.Join(func() {})
+	one := politeness.LimitOptions{InFlight: 1}
+	domain, group := LimitKey{Domain: "example.com"}, LimitKey{Group: "g"}
+	request := func(id storage.HostID, host string, limits ...GateLimit) *GateRequest {
+		r := &GateRequest{ID: id, Host: host, Now: now, Knowledge: Knowledge{InFlight: 1}, Limits: make([]GateLimit, 3)}
+		for _, l := range limits {
+			if l.Key == group {
+				r.Limits[byGroup] = l
+			} else {
+				r.Limits[byDomain] = l
+			}
+		}
+		return r
+	}
+	if member.Begin(request(1, "a.example.com", GateLimit{domain, one}, GateLimit{group, one})).OK ||
+		grants.need[group].Waiting != 1 {
+		t.Fatalf("%+v", grants.need)
+	}
+	second := request(2, "b.example.com", GateLimit{domain, one})
+	second.Batch = Batch{Most: 2, More: true} // its turn has come before
+	if !member.Begin(second).OK {
+		t.Fatal("the second request does not begin")
+	}
+	if n := grants.need[group]; n.Waiting != 0 {
+		t.Errorf("a request that waits for its domain needs %+v", n)
+	}
+}
