@@ -453,8 +453,8 @@ func (g *forgetting) Know(host string, k Knowledge, now time.Time) {
 	g.Gate.Know(host, k, now)
 }
 
-// TestGateForgetsTheDeleted: when the last URL of a host that is in memory is deleted, the gate forgets the host, whatever
-// it was told meanwhile.
+// TestGateForgetsTheDeleted: when the last URL of a host that is in memory is deleted, the gate forgets the host,
+// whatever it was told meanwhile.
 func TestGateForgetsTheDeleted(t *testing.T) {
 	s := newWorlds(t, time.Time{})
 	o := testOptions()

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestCommitMemory: what one commit needed for the outcomes of its hosts is used again by the next one, and not added to.
+// TestCommitMemory: what one commit needed for the outcomes of its hosts is used again by the next one, and not added
+// to.
 func TestCommitMemory(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/", "http://b.test/")})
@@ -12,7 +13,8 @@ func TestCommitMemory(t *testing.T) {
 	for i := range 200 {
 		var b Batch
 		for host := range HostID(2) {
-			b.Done = append(b.Done, Done{Host: host + 1, Outcome: Outcome{State: Fetched, At: someTime, Bytes: uint64(i)}})
+			b.Done = append(b.Done,
+				Done{Host: host + 1, Outcome: Outcome{State: Fetched, At: someTime, Bytes: uint64(i)}})
 		}
 		mustCommit(t, s, &b)
 		if i == 10 {

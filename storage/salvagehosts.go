@@ -170,7 +170,8 @@ func (s *salvage) shells(tx *txn, c *rowCopy) error {
 		r := hostRow{id: id, name: []byte(s.damaged[id])}
 		switch {
 		case old.decode(id, tx.bucket(bucketHost).get(appendHostKey(nil, id))):
-			r.politeness, r.site, r.wall, r.requests, r.bytes = old.politeness, old.site, old.wall, old.requests, old.bytes
+			r.politeness, r.site, r.wall, r.requests, r.bytes = old.politeness, old.site, old.wall,
+				old.requests, old.bytes
 			for _, o := range old.origins {
 				r.origins = append(r.origins, originRow{secure: o.secure, port: o.port})
 			}

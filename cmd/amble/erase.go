@@ -165,8 +165,9 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 func eraseError(ctx context.Context, c *config.Config, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrLogged):
-		return console.Exit(console.ExitProblem, fmt.Errorf("%w: amble cluster erase removes a host from all nodes and "+
-			"from the NATS servers. Nothing was erased; what was interrupted here goes on when the node runs", err))
+		return console.Exit(console.ExitProblem,
+			fmt.Errorf("%w: amble cluster erase removes a host from all nodes and "+
+				"from the NATS servers. Nothing was erased; what was interrupted here goes on when the node runs", err))
 	case errors.Is(err, context.Canceled):
 		return console.Exit(console.ExitProblem,
 			errors.New("interrupted: amble erase --resume goes on, and so does the next amble run"))

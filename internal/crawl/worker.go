@@ -161,7 +161,8 @@ func (e *Engine) newWorker() *worker {
 			o: &e.o, log: e.log, store: e.store, tally: &e.tally, encoder: e.encoder, pageTexts: new(pageTexts),
 			recent: e.bodies, crashes: e.crashes,
 		},
-		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, tdmFiles: new(tdmFiles), directives: consent.KnownDirectives(),
+		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, tdmFiles: new(tdmFiles),
+		directives: consent.KnownDirectives(),
 	}
 	return &worker{client: e.shared.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,

@@ -123,7 +123,8 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := &builder{openElements: openElements{Tokenizer: newTextTokenizer(text, !full), o: o, full: full}, noContent: true}
+	b := &builder{openElements: openElements{Tokenizer: newTextTokenizer(text, !full), o: o, full: full},
+		noContent: true}
 	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)

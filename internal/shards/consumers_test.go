@@ -39,7 +39,8 @@ func (w *world) rollingRestart(all []*process, manyShards int) (most int) {
 		p.leave()
 		all[i] = w.start(p.name, p.dir)
 		w.allOwned(all, manyShards)
-		w.t.Logf("%s was away, and all shards are owned again, after %v", p.name, time.Since(began).Round(time.Millisecond))
+		w.t.Logf("%s was away, and all shards are owned again, after %v", p.name,
+			time.Since(began).Round(time.Millisecond))
 	}
 	stop()
 	return <-seen

@@ -79,8 +79,9 @@ func decodeDesired(b []byte) (o Desired, err error) {
 }
 
 // errFull is the error of a change that the register has no room for.
-var errFull = fmt.Errorf("the register of the cluster has no room for more than %d KiB of opt-outs, settings and erasures: put "+
-	"opt-outs into the file of consent.optout on each node", maxDesired>>10)
+var errFull = fmt.Errorf(
+	"the register of the cluster has no room for more than %d KiB of opt-outs, settings and erasures: put "+
+		"opt-outs into the file of consent.optout on each node", maxDesired>>10)
 
 // target is what all engines of a node have to have. It is not changed.
 type target struct {

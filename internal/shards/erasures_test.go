@@ -35,7 +35,8 @@ func eraseDirectory(ctx context.Context, d Directory) (n Erased, err error) {
 		return n, err
 	}
 	return Erased{
-		Hosts: uint64(r.Database.Hosts), URLs: uint64(r.Database.URLs), Requests: r.LoggedRequests(), Records: r.Records(),
+		Hosts: uint64(r.Database.Hosts), URLs: uint64(r.Database.URLs), Requests: r.LoggedRequests(),
+		Records: r.Records(),
 	}, nil
 }
 
