@@ -83,7 +83,7 @@ type world struct {
 	resolved  int
 }
 
-// lookedUp is the begin of a lookup.
+// lookedUp is the start of a lookup.
 type lookedUp struct {
 	name string
 	at   time.Time

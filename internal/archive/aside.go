@@ -15,7 +15,7 @@ type Aside struct {
 	As   string // its name now
 	// Older means that the database is an older copy. Otherwise it never had a mark of this format.
 	Older bool
-	Kept  int64 // bytes at the begin that the database has; a file of the old name has them, too
+	Kept  int64 // bytes at the start that the database has; a file of the old name has them, too
 }
 
 // crashTail is an upper bound, in bytes, of what a crash leaves behind a mark in one file: about
@@ -86,7 +86,7 @@ func (s *series) setAsideTail(m *Mark) error {
 	return s.bringBack(at)
 }
 
-// suffixNew is the suffix of a copy of the begin of a file that is about to be set aside.
+// suffixNew is the suffix of a copy of the start of a file that is about to be set aside.
 const suffixNew = suffixOpen + ".new"
 
 // copyPrefix copies the first bytes of a file.
@@ -111,7 +111,7 @@ func (s *series) copyPrefix(e entry, length int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// bringBack renames the copy of the begin of a marked file to the name of that file, if the file
+// bringBack renames the copy of the start of a marked file to the name of that file, if the file
 // was set aside.
 func (s *series) bringBack(at position) error {
 	copied := s.path(at.name) + suffixNew

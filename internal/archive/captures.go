@@ -41,8 +41,8 @@ func (c *Collection) Captures(ctx context.Context, prefix string, each func(*war
 	})
 }
 
-// prefixKey returns the begin of the keys of all URLs with a prefix. The last part of the prefix
-// may be the begin of a longer one, but the key would treat it as a whole part. So the key ends at
+// prefixKey returns the start of the keys of all URLs with a prefix. The last part of the prefix
+// may be the start of a longer one, but the key would treat it as a whole part. So the key ends at
 // the last slash, or before the host.
 func prefixKey(prefix string) string {
 	start := strings.Index(prefix, "://") + 3

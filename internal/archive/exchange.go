@@ -32,7 +32,7 @@ type Exchange struct {
 	Facts []warc.Field
 }
 
-// Truncation is the reason why only the begin of a response is stored, as WARC-Truncated names it.
+// Truncation is the reason why only the start of a response is stored, as WARC-Truncated names it.
 type Truncation string
 
 // The reasons.

@@ -39,7 +39,7 @@ func formats() []string { return []string{FormatJSONL, FormatWARC, FormatLinks, 
 // String returns the name in Options.Formats.
 func (f form) String() string { return formats()[f] }
 
-// linesPrefix returns the begin of the names of files of lines.
+// linesPrefix returns the start of the names of files of lines.
 func (f form) linesPrefix() string {
 	return [numForms]string{formPages: "pages-", formLinks: "links-", formText: "text-"}[f]
 }
@@ -62,7 +62,7 @@ type Options struct {
 	// Compress is the compression of files of lines: CompressNone, CompressGzip or CompressZstd.
 	Compress string
 
-	// Prefix is the begin of the names of WARC files.
+	// Prefix is the start of the names of WARC files.
 	Prefix string
 	// Host is the name of this machine in the names of WARC files and in their first record.
 	Host string

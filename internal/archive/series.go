@@ -43,7 +43,7 @@ type series struct {
 	maxBytes int64
 	maxAge   time.Duration // 0: no limit
 
-	// Of a WARC series: the begin of a file, and the index next to it. Nil: none.
+	// Of a WARC series: the start of a file, and the index next to it. Nil: none.
 	head  func(name string, now time.Time) (*record, error)
 	index *index
 

@@ -72,7 +72,7 @@ func policy(body string, fetched time.Time) *requestlog.Policy {
 	return &requestlog.Policy{Record: r, Version: robots.VersionOf(r.Body)}
 }
 
-// page writes a request of a polite crawler, 100 ms long and at a time since the begin. change may
+// page writes a request of a polite crawler, 100 ms long and at a time since the start. change may
 // spoil it.
 func (w *world) page(url string, after time.Duration, change func(*requestlog.Request)) {
 	w.t.Helper()

@@ -79,7 +79,7 @@ func (r *record) observeOpaque(now Instant, seq Sequence) bool {
 }
 
 // isOver reports whether a membership of the node has ended. Only messages of the register prove
-// that: a seal, or the begin of a later membership. Both are written after the trust has ended.
+// that: a seal, or the start of a later membership. Both are written after the trust has ended.
 func (r *record) isOver(born Sequence) bool { return born < r.born || r.sealed && born < r.seq }
 
 // isExpired reports whether a membership has ended after a TTL of silence, as far as this node knows. Then

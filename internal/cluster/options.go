@@ -21,7 +21,7 @@ type Options struct {
 	LastStart time.Duration // no request starts with less trust than this
 	Heartbeat time.Duration // from one write of the own register to the next
 	Retry     time.Duration // how long an answer may take before the message is repeated
-	Settle    time.Duration // from the begin of a membership to the claim of shards that never had an owner
+	Settle    time.Duration // from the start of a membership to the claim of shards that never had an owner
 
 	FaultPause time.Duration // from the failure of an engine to the next claim; it doubles with each
 

@@ -53,7 +53,7 @@ func (c *Config) Show(w io.Writer) error {
 	return err
 }
 
-// writeSection writes the begin of a section.
+// writeSection writes the start of a section.
 func writeSection(b *bytes.Buffer, section string) {
 	if sectionOf(section) == "" {
 		b.WriteByte('\n')

@@ -136,7 +136,7 @@ func TestRecrawls(t *testing.T) {
 	})
 }
 
-// TestRestartKeepsTheSchedule: the end of a process, and the begin of another, change nobody's time.
+// TestRestartKeepsTheSchedule: the end of a process, and the start of another, change nobody's time.
 func TestRestartKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {

@@ -46,7 +46,7 @@ var ErrPending = errors.New("another erasure has not ended")
 
 // Run erases hosts from a data directory that no process uses; else the error is storage.ErrInUse. If
 // an erasure of the same names was interrupted, Run goes on with it; one of other names is ErrPending.
-// An error after the begin leaves an erasure that Resume ends.
+// An error after the start leaves an erasure that Resume ends.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	pending, err := openJournal(o.Crawl.DataDir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// prescanBytes is the length of the begin of a document that is searched for its own
+	// prescanBytes is the length of the start of a document that is searched for its own
 	// declaration (HTML, section 13.2.3.2).
 	prescanBytes = 1024
 	// sampleBytes is the length of the sample of a document without a declaration.

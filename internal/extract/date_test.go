@@ -19,7 +19,7 @@ func parseAny(text string) time.Time {
 	return time.Time{}
 }
 
-// The choice of forms by the begin of a text loses none of them.
+// The choice of forms by the start of a text loses none of them.
 func FuzzDate(f *testing.F) {
 	at := time.Date(2026, 3, 5, 7, 8, 9, 123e6, time.FixedZone("CET", 3600))
 	for _, layout := range slices.Concat(yearTime[:], yearMonthDay[:], yearAndTime[:], weekdayFirst[:],

@@ -49,7 +49,7 @@ func (l *listReader) readFeed(r io.Reader) error {
 	}
 }
 
-// start takes the begin of an element.
+// start takes the start of an element.
 func (f *feedReader) start() error {
 	name := f.x.name
 	switch {

@@ -30,7 +30,7 @@ func (k ListKind) String() string {
 // IsFeed reports whether the list is a feed rather than a sitemap.
 func (k ListKind) IsFeed() bool { return k >= ListRSS }
 
-// SniffBytes is how many bytes of the begin of a file SniffList can use.
+// SniffBytes is how many bytes of the start of a file SniffList can use.
 const SniffBytes = 4096
 
 var gzipMagic = []byte{0x1f, 0x8b}
@@ -66,7 +66,7 @@ func SniffList(contentType string, head []byte, announced bool) ListKind {
 	return NotAList
 }
 
-// unzipHead decompresses the begin of a gzip file.
+// unzipHead decompresses the start of a gzip file.
 func unzipHead(head []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {

@@ -39,7 +39,7 @@ func newProse(o Options) *prose {
 	return p
 }
 
-// region is a part of a document, from the begin to the end of an element.
+// region is a part of a document, from the start to the end of an element.
 type region struct {
 	element atom.Atom
 	nested  int // open elements with that name within; 0: not in the region
@@ -62,7 +62,7 @@ func (r *region) close(a atom.Atom) bool {
 	return r.nested == 0
 }
 
-// open takes the begin of an element. link is the index of its link; less than 0: none.
+// open takes the start of an element. link is the index of its link; less than 0: none.
 func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int, page *Page) {
 	if p.links && link >= 0 && a == atom.A {
 		p.endLink(page) // it was not closed
@@ -147,7 +147,7 @@ func (p *prose) alternative(attrs []html.Attribute) {
 	}
 }
 
-// boundary separates the text around the begin or the end of an element.
+// boundary separates the text around the start or the end of an element.
 func (p *prose) boundary(a atom.Atom) {
 	g := gapAround(a)
 	p.main.gap = max(p.main.gap, g)

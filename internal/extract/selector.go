@@ -166,7 +166,7 @@ func (s *scanner) cut(i int) (string, error) {
 var pseudoClasses = []string{"not", "first-child", "last-child", "only-child", "nth-child", "nth-last-child", "empty",
 	"root", "link", "checked"}
 
-// checkPseudoClass checks the pseudo-class at the begin of text.
+// checkPseudoClass checks the pseudo-class at the start of text.
 func checkPseudoClass(text string) error {
 	end := 0
 	for end < len(text) && (isLetter(text[end]) || text[end] == '-') {

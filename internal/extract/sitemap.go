@@ -58,7 +58,7 @@ func (l *listReader) readSitemap(r io.Reader) error {
 	}
 }
 
-// start takes the begin of an element.
+// start takes the start of an element.
 func (s *sitemapReader) start() error {
 	name := s.x.name
 	switch {

@@ -62,7 +62,7 @@ func (l *listReader) readJSON(r io.Reader) error {
 // errNoFeed is the error of JSON that is no feed.
 var errNoFeed = errors.New("not a JSON Feed")
 
-// expect reads the begin or the end of an object or array.
+// expect reads the start or the end of an object or array.
 func expect(d *json.Decoder, want json.Delim) error {
 	t, err := d.Token()
 	if err == nil && t != want {

@@ -220,7 +220,7 @@ func (a *account) waited() time.Duration {
 	return waited
 }
 
-// begin records the begin of a wait, end its end.
+// begin records the start of a wait, end its end.
 func (a *account) begin(now time.Time, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -153,7 +153,7 @@ func TestSpoolWithoutRoom(t *testing.T) {
 			t.Errorf("error %v does not say that it is the spool's", err)
 		}
 		if failure := (*Error)(nil); errors.As(err, &failure) && failure.Partial != nil {
-			t.Error("the begin of the response is kept, as if the server had broken off")
+			t.Error("the start of the response is kept, as if the server had broken off")
 			_ = failure.Partial.Close()
 		}
 	}

@@ -26,7 +26,7 @@ func anyDuration() *rapid.Generator[time.Duration] {
 	)
 }
 
-// anyTime draws an instant, often near the begin of the process, sometimes one that no clock shows.
+// anyTime draws an instant, often near the start of the process, sometimes one that no clock shows.
 func anyTime() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		switch rapid.IntRange(0, 5).Draw(t, "era") {

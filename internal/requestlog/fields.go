@@ -205,7 +205,7 @@ type syncFields struct {
 	lost     uint64 // frames of that type before it: each begins the numbers again
 	contexts int    // that have a number
 	policies int
-	end      int64 // of the last request, since the begin of the process
+	end      int64 // of the last request, since the start of the process
 	offset   int64
 }
 

@@ -34,7 +34,7 @@ func policyOf(body string) *Policy {
 	return &Policy{Record: r, Version: robots.VersionOf(r.Body)}
 }
 
-// request returns a page request with an end relative to the begin of the process.
+// request returns a page request with an end relative to the start of the process.
 func request(t testing.TB, n int, url string, end time.Duration, p *Policy) *Request {
 	e := began.Add(end)
 	return &Request{

@@ -342,7 +342,7 @@ func (f *frames) seek(at int64) error {
 // checksum.
 const maxSync = 1 + 1 + 6*binary.MaxVarintLen64 + checksumBytes
 
-// decodeSync reads a sync frame at the begin of b.
+// decodeSync reads a sync frame at the start of b.
 func decodeSync(b []byte, s *syncFields) bool {
 	if len(b) < 2 || b[1] != frameSync {
 		return false

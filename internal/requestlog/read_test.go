@@ -150,7 +150,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestOpenRequests: a request from the start ledger of a killed process comes with the begin of the
+// TestOpenRequests: a request from the start ledger of a killed process comes with the start of the
 // next process as its latest end.
 func TestOpenRequests(t *testing.T) {
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func TestOpenRequests(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if !got[0].EndedAt().Wall.Equal(p.Began) {
-		t.Errorf("it ended by %v, want the begin of the process, %v", got[0].EndedAt().Wall, p.Began)
+		t.Errorf("it ended by %v, want the start of the process, %v", got[0].EndedAt().Wall, p.Began)
 	}
 	same(t, got[0], want)
 	same(t, got[1], &known)

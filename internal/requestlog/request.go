@@ -91,7 +91,7 @@ type Request struct {
 func (r *Request) StartedAt() Instant { return r.starts }
 
 // EndedAt returns End in a form that can be compared with instants of other requests. If the end is
-// unknown, it is the latest possible one: the begin of the next process. Read sets it.
+// unknown, it is the latest possible one: the start of the next process. Read sets it.
 func (r *Request) EndedAt() Instant { return r.ends }
 
 // Process is a process that makes requests. It does not change while it runs.

@@ -33,7 +33,7 @@ type sizedCrawl struct {
 	engine *crawl.Engine
 	server *Server
 	client http.Client
-	opened time.Duration // from the begin of the run until it was there
+	opened time.Duration // from the start of the run until it was there
 }
 
 // bigHost is the host with the most URLs.

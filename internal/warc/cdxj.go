@@ -97,7 +97,7 @@ func appendEscaped(b []byte, s string) []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// appendKey appends the begin of the line, by which lines are sorted: key and time, each followed
+// appendKey appends the start of the line, by which lines are sorted: key and time, each followed
 // by a space.
 func (e *Entry) appendKey(b []byte) []byte {
 	b = append(append(b, e.Key...), ' ')

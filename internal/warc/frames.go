@@ -30,7 +30,7 @@ type frames struct {
 	decoder *zstd.Decoder
 }
 
-// newFrames begins at the begin of a file, and reads its dictionary.
+// newFrames begins at the start of a file, and reads its dictionary.
 func newFrames(source *bufio.Reader) (*frames, error) {
 	f := &frames{source: source, frame: frame{source: source}}
 	options := []zstd.DOption{
@@ -49,7 +49,7 @@ func newFrames(source *bufio.Reader) (*frames, error) {
 	return f, nil
 }
 
-// ReadDictionary returns the dictionary at the begin of a file; nil: it has none.
+// ReadDictionary returns the dictionary at the start of a file; nil: it has none.
 func ReadDictionary(r io.Reader) ([]byte, error) {
 	dictionary, err := readDictionary(bufio.NewReader(r))
 	return dictionary, packed(err)
@@ -194,7 +194,7 @@ func (f *frame) begin() error {
 			break
 		}
 		if f.header.SkippableID == dictionaryMagic&0xf {
-			return fmt.Errorf("%w: a dictionary that is not at the begin of the file", ErrFormat)
+			return fmt.Errorf("%w: a dictionary that is not at the start of the file", ErrFormat)
 		}
 		size := int64(f.header.HeaderSize) + int64(f.header.SkippableSize)
 		if _, err := io.CopyN(io.Discard, f.source, size); err != nil {

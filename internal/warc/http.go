@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// HTTPHead returns the length of the header of an HTTP message at the begin of a block, with the
+// HTTPHead returns the length of the header of an HTTP message at the start of a block, with the
 // empty line behind it. It is not ok if the bytes do not contain that line.
 func HTTPHead(block []byte) (n int, ok bool) {
 	for at := 0; ; {

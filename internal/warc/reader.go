@@ -63,7 +63,7 @@ type members interface {
 // errMore means that a record goes on behind its block.
 var errMore = fmt.Errorf("%w: something follows it in its gzip member or frame", ErrFormat)
 
-// NewReader returns a reader of a file. It begins at the begin of the file, where the dictionary is
+// NewReader returns a reader of a file. It begins at the start of the file, where the dictionary is
 // if there is one, or at a record of a file without a dictionary; see also [Reader.Goto].
 func NewReader(r io.Reader) *Reader {
 	source := &countingReader{r: r}
@@ -107,7 +107,7 @@ func (r *Reader) start() (err error) {
 }
 
 // Goto goes to the record at an offset, before the first call of Next. The reader must have begun at
-// the begin of the file. If its source can seek, what lies between is not read.
+// the start of the file. If its source can seek, what lies between is not read.
 func (r *Reader) Goto(offset int64) error {
 	if offset == 0 {
 		return nil
