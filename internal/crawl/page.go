@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
@@ -195,6 +196,7 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	if l.Head.Sitemap {
 		f.Sitemap, f.Priority = true, l.Head.Priority
 	}
+	postpone(w.o.Traps.Expensive, res, &f)
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
 }
@@ -273,6 +275,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	}
 	page.Fields = doc.Fields
 	w.keepText(res, &doc)
+	noteProducts(res, doc.Generator, resp.Header)
 	w.sum(res, &doc)
 	note(res, page, &doc.Robots)
 	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
@@ -323,6 +326,7 @@ func (w *worker) takeDocument(res *result, doc *extract.Page) {
 		default:
 			f := w.discovery(res, u, l.Head.Depth+1)
 			w.stripSession(&f)
+			postpone(w.o.Traps.Expensive, res, &f)
 			res.found = append(res.found, f)
 		}
 	}
@@ -341,6 +345,7 @@ func (w *worker) takeRefresh(res *result, u weburl.URL) {
 	}
 	f := w.discovery(res, u, l.Head.Depth+1)
 	f.Redirects = l.Head.Redirects + 1
+	postpone(w.o.Traps.Expensive, res, &f)
 	res.found = append(res.found, f)
 }
 
@@ -355,6 +360,9 @@ func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Foun
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
 func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
 	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && w.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
+		t = storage.TrapExpensive
+	}
 	if t == storage.NoTrap && u.Host() != res.lease.HostName && !w.hosts.add(u.Host()) {
 		t = storage.TrapHosts
 	}
