@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -20,6 +21,9 @@ type TrapOptions struct {
 	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 	Refresh          bool // refuse a refresh to the path of its page with another query
+	// Expensive is what becomes of links to the expensive endpoints of forges, wikis and the like. Whoever
+	// reads a page checks it, because it depends on the page with the link.
+	Expensive expensive.Mode
 }
 
 // Check returns the trap that a URL belongs to. via is the page with the link; zero for a seed. Any

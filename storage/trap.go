@@ -30,13 +30,14 @@ const (
 	TrapHostURLs    Trap = 9  // the host has the most URLs allowed
 	TrapRefresh     Trap = 10 // the target of a refresh that leads on and on
 	TrapHosts       Trap = 11 // on a new host of a registrable domain that has the most hosts allowed
-	numTraps             = 12
+	TrapExpensive   Trap = 12 // an expensive endpoint of a forge, a wiki or the like
+	numTraps             = 13
 )
 
 var trapNames = [numTraps]string{
 	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
 	"queries of a path", "session id", "same content", "URLs of the host", "refresh",
-	"hosts of the domain",
+	"hosts of the domain", "expensive",
 }
 
 // String returns the name that reports use.

@@ -197,6 +197,9 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	if u.Scope != nil {
 		s.line("scope", "%s", u.Scope.Reason)
 	}
+	if e := u.Expensive; e != nil {
+		s.line("expensive", "%s", expensiveText(e))
+	}
 	if u.Attempts > 0 {
 		s.line("attempts", "%d failed in a row", u.Attempts)
 	}
@@ -236,6 +239,15 @@ func (s *story) text(label, text string) {
 	if text != "" {
 		s.line(label, "%s", console.Printable(text))
 	}
+}
+
+// expensiveText says by which line of the list a URL is an expensive endpoint.
+func expensiveText(e *inspect.Expensive) string {
+	text := fmt.Sprintf("%s of %s, by line %d of the list (%s)", e.Class, e.Product, e.Line, e.Source)
+	if e.OnPage {
+		text += ", if it is linked on a page of that software"
+	}
+	return text + "; see traps.expensive"
 }
 
 func urlState(u *inspect.URLStory) string {

@@ -150,6 +150,7 @@ func (k *checker) limits() {
 // choices checks the settings that are one word out of a few.
 func (k *checker) choices() {
 	k.oneOf("scope.mode", k.c.Scope.Mode)
+	k.oneOf("traps.expensive", k.c.Traps.Expensive)
 	k.oneOf("log.level", k.c.Log.Level)
 	k.oneOf("log.format", k.c.Log.Format)
 	if k.c.DataDir == "" {
@@ -162,6 +163,7 @@ func (k *checker) choices() {
 func choices() map[string][]string {
 	return map[string][]string{
 		"scope.mode":      {"host", "domain", "prefix", "any"},
+		"traps.expensive": {"skip", "last", "crawl"},
 		"fetch.addresses": {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
 		"recrawl.policy":  policies(),
 		"output.format": {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText,

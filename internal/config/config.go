@@ -82,15 +82,16 @@ type Limits struct {
 // Traps say which URLs are refused as a part of a site that goes on for ever. 0 or false: the check
 // is off.
 type Traps struct {
-	PathDepth        int  `mapstructure:"path_depth"`        // segments of a path
-	RepeatedSegments int  `mapstructure:"repeated_segments"` // times that a run of segments may repeat
-	QueryParameters  int  `mapstructure:"query_parameters"`  // parameters of a query
-	QueriesPerPath   int  `mapstructure:"queries_per_path"`  // different queries of one path
-	SameDigest       int  `mapstructure:"same_digest"`       // pages of a host with the same content
-	Calendar         bool `mapstructure:"calendar"`          // dates far from today
-	Refresh          bool `mapstructure:"refresh"`           // a refresh to the path of its page with another query
-	DomainHosts      int  `mapstructure:"domain_hosts"`      // hosts of a registrable domain, with scope.mode any
-	SessionIDs       bool `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
+	PathDepth        int    `mapstructure:"path_depth"`        // segments of a path
+	RepeatedSegments int    `mapstructure:"repeated_segments"` // times that a run of segments may repeat
+	QueryParameters  int    `mapstructure:"query_parameters"`  // parameters of a query
+	QueriesPerPath   int    `mapstructure:"queries_per_path"`  // different queries of one path
+	SameDigest       int    `mapstructure:"same_digest"`       // pages of a host with the same content
+	Calendar         bool   `mapstructure:"calendar"`          // dates far from today
+	Refresh          bool   `mapstructure:"refresh"`           // a refresh to the path of its page with another query
+	Expensive        string `mapstructure:"expensive"`         // expensive endpoints: skip, last or crawl
+	DomainHosts      int    `mapstructure:"domain_hosts"`      // hosts of a registrable domain, with scope.mode any
+	SessionIDs       bool   `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
 	// parameters with a session id, besides the well-known ones
 	SessionNames []string `mapstructure:"session_names"`
 }
@@ -178,6 +179,7 @@ func Default() Config {
 			PathDepth: o.Traps.PathDepth, RepeatedSegments: o.Traps.RepeatedSegments,
 			QueryParameters: o.Traps.QueryParameters, QueriesPerPath: o.Storage.MaxQueries,
 			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, Refresh: o.Traps.Refresh,
+			Expensive:   o.Traps.Expensive.String(),
 			DomainHosts: o.MaxDomainHosts,
 			SessionIDs:  len(o.SessionNames) > 0, SessionNames: []string{},
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -109,9 +110,10 @@ func (c *Config) FrontierOptions() frontier.Options {
 // TrapOptions returns the checks of single URLs.
 func (c *Config) TrapOptions() frontier.TrapOptions {
 	t := c.Traps
+	mode, _ := expensive.ParseMode(t.Expensive) // Validate has checked it
 	return frontier.TrapOptions{
 		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters,
-		Calendar: t.Calendar, Refresh: t.Refresh,
+		Calendar: t.Calendar, Refresh: t.Refresh, Expensive: mode,
 	}
 }
 

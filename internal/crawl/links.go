@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -50,6 +51,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	}
 	page.Fields = doc.Fields
 	rd.keepText(res, &doc)
+	noteProducts(res, doc.Generator, resp.Header)
 	rd.sum(res, &doc)
 	note(res, page, &doc.Robots)
 	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
@@ -100,6 +102,7 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 		default:
 			f := rd.discovery(res, u, l.Head.Depth+1)
 			rd.stripSession(&f)
+			postpone(rd.o.Traps.Expensive, res, &f)
 			res.found = append(res.found, f)
 		}
 	}
@@ -118,6 +121,7 @@ func (rd *reading) takeRefresh(res *result, u weburl.URL) {
 	}
 	f := rd.discovery(res, u, l.Head.Depth+1)
 	f.Redirects = l.Head.Redirects + 1
+	postpone(rd.o.Traps.Expensive, res, &f)
 	res.found = append(res.found, f)
 }
 
@@ -132,6 +136,9 @@ func (rd *reading) discovery(res *result, u weburl.URL, depth uint16) storage.Fo
 // trap returns which trap a discovered URL leads into by its text, and has the store count it.
 func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
 	t := rd.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
+		t = storage.TrapExpensive
+	}
 	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.add(u.Host()) {
 		t = storage.TrapHosts
 	}

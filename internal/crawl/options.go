@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/consent"
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -118,6 +119,7 @@ func DefaultOptions() Options {
 		URLs: weburl.Rules{MaxLength: weburl.MaxLength},
 		Traps: frontier.TrapOptions{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,
+			Expensive: expensive.Skip,
 		},
 		MaxDomainHosts: 10_000,
 		SessionNames:   frontier.SessionNames(),

@@ -188,6 +188,7 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	if l.Head.Sitemap {
 		f.Sitemap, f.Priority = true, l.Head.Priority
 	}
+	postpone(rd.o.Traps.Expensive, res, &f)
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
 }

@@ -229,6 +229,7 @@ func (t *listTaker) takePage(item *extract.Item) {
 		f.Listed, f.Modified, f.Frequency = true, t.modified(item), storage.Frequency(item.Frequency)
 		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
 		t.stripSession(&f)
+		postpone(t.o.Traps.Expensive, t.res, &f)
 		t.res.found = append(t.res.found, f)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -40,7 +41,8 @@ type findings struct {
 	robots    frontier.RobotsReport
 	page      frontier.PageReport
 	match     frontier.MatchReport
-	simhash   uint64 // of the text of a page; 0: none
+	simhash   uint64             // of the text of a page; 0: none
+	products  expensive.Products // that made the page
 	found     []storage.Found
 	refused   []storage.Refused
 	scopeSeed weburl.URL        // where a seed's redirect led out of the scope

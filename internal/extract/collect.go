@@ -13,8 +13,9 @@ import (
 const space = " \t\n\f\r"
 
 const (
-	maxTitleBytes    = 1024
-	maxLanguageBytes = 64
+	maxTitleBytes     = 1024
+	maxGeneratorBytes = 256
+	maxLanguageBytes  = 64
 	// maxRefusedFactor times MaxLinks bounds the refused references, so that a page full of them
 	// costs no more than a page full of links.
 	maxRefusedFactor = 4
@@ -193,6 +194,9 @@ func (c *collector) meta(attrs []html.Attribute) {
 	}
 	if name := attribute(attrs, "name"); name != "" {
 		c.p.Robots.addMeta(strings.TrimSpace(name), content, c.tokens)
+		if c.p.Generator == "" && strings.EqualFold(strings.TrimSpace(name), "generator") {
+			c.p.Generator = collapse(content, maxGeneratorBytes)
+		}
 	}
 	if strings.EqualFold(strings.TrimSpace(attribute(attrs, "http-equiv")), "refresh") {
 		if target := refreshTarget(content); target != "" {

@@ -52,6 +52,8 @@ type Link struct {
 type Page struct {
 	// Title is the text of the first <title>, white space collapsed, at most 1 KiB.
 	Title string
+	// Generator is the content of the first <meta name=generator>, at most 256 bytes.
+	Generator string
 	// Language is the lang attribute of <html>, empty if there is none.
 	Language string
 	// Base is the base of references: the document's <base href>, or its URL.

@@ -100,11 +100,13 @@ type URLStory struct {
 	Known bool `json:"known"` // it is in the store
 	// how it was found: the page it was found on, the page that one was found on, and so on to a
 	// seed
-	Chain    []Step    `json:"chain,omitempty"`
-	Scope    *Scope    `json:"scope,omitempty"`   // what the scope says about it now
-	Earliest time.Time `json:"earliest,omitzero"` // when it may be fetched at the earliest; absent: now, or never
-	Robots   Verdict   `json:"robots"`
-	Host     Host      `json:"host"`
+	Chain []Step `json:"chain,omitempty"`
+	Scope *Scope `json:"scope,omitempty"` // what the scope says about it now
+	// by which line of the list it is an expensive endpoint, which traps.expensive is about
+	Expensive *Expensive `json:"expensive,omitempty"`
+	Earliest  time.Time  `json:"earliest,omitzero"` // when it may be fetched at the earliest; absent: now, or never
+	Robots    Verdict    `json:"robots"`
+	Host      Host       `json:"host"`
 }
 
 // StateUnknown is the state of a URL, and of a host, that is not in the store.
@@ -154,6 +156,7 @@ func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
 		in, why := v.o.Scope(u)
 		s.Scope = &Scope{In: in, Reason: why}
 	}
+	s.Expensive = expensiveBy(u)
 	s.Robots, err = v.verdict(u)
 	return s, err
 }

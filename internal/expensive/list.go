@@ -1,0 +1,199 @@
+package expensive
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed endpoints.txt
+var endpoints string
+
+// Products is a set of products, by their numbers in the list.
+type Products uint32
+
+// AnyProduct has all products: a form counts wherever its link is.
+const AnyProduct Products = 1<<32 - 1
+
+// List finds expensive endpoints. It is immutable; any goroutine may use it.
+type List struct {
+	products []string           // by number
+	marks    []productMark      // of pages
+	segments map[string][]*Line // by the segment of the path that each needs
+	names    map[string][]*Line // by the name of the parameter that each needs
+}
+
+// Line is a line of the list: a form of URLs.
+type Line struct {
+	Number         int // of the line, from 1
+	Product, Class string
+	OnPage         bool // it needs a page of the product
+	Source, Date   string
+	product        Products
+	path           []string // segments in a row
+	prefix         bool     // the last of path is a prefix
+	depth          int
+	queries        []parameter
+	commit         bool
+	endings        []string
+}
+
+// String names the line: "line 34: GitLab, blame".
+func (l *Line) String() string { return fmt.Sprintf("line %d: %s, %s", l.Number, l.Product, l.Class) }
+
+// parameter is a parameter that a form needs.
+type parameter struct {
+	name   string
+	prefix bool // name is the start of one
+	values []string
+}
+
+// productMark is a mark of a product on its pages.
+type productMark struct {
+	product   Products
+	generator string // the start of it, in lower case
+	cookie    string // the start of the name
+}
+
+// NewList returns the list of endpoints.txt.
+func NewList() *List {
+	l, err := parse(endpoints)
+	if err != nil {
+		panic("expensive: endpoints.txt: " + err.Error()) // the tests read it
+	}
+	return l
+}
+
+func parse(text string) (*List, error) {
+	l := &List{segments: make(map[string][]*Line), names: make(map[string][]*Line)}
+	for i, line := range strings.Split(text, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := l.add(i+1, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+	}
+	return l, nil
+}
+
+func (l *List) add(number int, line string) error {
+	columns := strings.Split(line, " | ")
+	if len(columns) != 6 {
+		return fmt.Errorf("%d columns instead of 6", len(columns))
+	}
+	if _, err := time.Parse(time.DateOnly, columns[5]); err != nil {
+		return err
+	}
+	n := &Line{
+		Number: number, Product: columns[0], Class: columns[1], OnPage: columns[2] == "page",
+		Source: columns[4], Date: columns[5], product: l.product(columns[0]),
+	}
+	switch {
+	case n.Product == "" || n.Source == "":
+		return fmt.Errorf("product %q, source %q", n.Product, n.Source)
+	case n.Class == "mark":
+		return l.addMark(n.product, columns[3])
+	case columns[2] != "page" && columns[2] != "url":
+		return fmt.Errorf("needs %q, want page or url", columns[2])
+	}
+	for word := range strings.FieldsSeq(columns[3]) {
+		if err := n.need(word); err != nil {
+			return err
+		}
+	}
+	return l.index(n)
+}
+
+// product returns the set of one product, which it adds if it is new.
+func (l *List) product(name string) Products {
+	i := slices.Index(l.products, name)
+	if i < 0 {
+		i = len(l.products)
+		l.products = append(l.products, name)
+	}
+	return 1 << i
+}
+
+func (l *List) addMark(product Products, condition string) error {
+	what, text, _ := strings.Cut(condition, "=")
+	switch {
+	case text != "" && what == "generator":
+		l.marks = append(l.marks, productMark{product: product, generator: strings.ToLower(text)})
+	case text != "" && what == "cookie":
+		l.marks = append(l.marks, productMark{product: product, cookie: text})
+	default:
+		return fmt.Errorf("mark %q, want generator= or cookie=", condition)
+	}
+	return nil
+}
+
+// need adds a word of the condition.
+func (n *Line) need(word string) (err error) {
+	what, value, _ := strings.Cut(word, "=")
+	switch what {
+	case "hash":
+		n.commit = true
+	case "end":
+		n.endings = strings.Split(value, ",")
+	case "depth":
+		n.depth, err = strconv.Atoi(value)
+	case "path":
+		value, n.prefix = strings.CutSuffix(value, "...")
+		n.path = strings.Split(value, "/")
+	case "query":
+		name, values, some := strings.Cut(value, ":")
+		p := parameter{}
+		p.name, p.prefix = strings.CutSuffix(name, "*")
+		if some {
+			p.values = strings.Split(values, ",")
+		}
+		n.queries = append(n.queries, p)
+	default:
+		err = fmt.Errorf("condition %q", word)
+	}
+	return err
+}
+
+// index puts a line under a segment or a parameter that it needs.
+func (l *List) index(n *Line) error {
+	if len(n.path) > 0 {
+		key := n.path[len(n.path)-1]
+		if n.prefix {
+			key = start(key, pathMarks)
+		}
+		if n.prefix && len(n.path) > 1 {
+			key = n.path[len(n.path)-2]
+		}
+		if key == "" {
+			return fmt.Errorf("path %q has no key", n.path)
+		}
+		l.segments[key] = append(l.segments[key], n)
+		return nil
+	}
+	if len(n.queries) == 0 {
+		return fmt.Errorf("neither path= nor query=")
+	}
+	p := n.queries[len(n.queries)-1]
+	key := p.name
+	if p.prefix {
+		key = start(key, nameMarks)
+	}
+	if key == "" {
+		return fmt.Errorf("parameter %q has no key", p.name)
+	}
+	l.names[key] = append(l.names[key], n)
+	return nil
+}
+
+// The characters that end the start of a segment, or of a name, that many have in common.
+const (
+	pathMarks = ":~"
+	nameMarks = "_.-"
+)
+
+// start returns a text up to its first mark, and with it; empty if it has none.
+func start(text, marks string) string { return text[:strings.IndexAny(text, marks)+1] }
