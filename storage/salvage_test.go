@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -257,5 +258,31 @@ func TestSalvageOlder(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestEmptyLeaf: a page of a bucket without any rows is damage, since bbolt keeps none. Its rows are not gone as if they
+// had never been there.
+func TestEmptyLeaf(t *testing.T) {
+	good, want := salvageStore(t)
+	leaves, dir := 0, t.TempDir()
+	for at := 2 * 4096; at < len(good); at += 4096 {
+		if good[at+8] != boltfile.Leaf || binary.LittleEndian.Uint64(good[at:]) != uint64(at/4096) {
+			continue
+		}
+		bad := patched(good, at+10, []byte{0, 0})
+		if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkFile(dir); !isDamaged(err) {
+			continue // it was free
+		}
+		leaves++
+		if report, got := salvaged(t, bad, want); report.Whole() && len(got) < len(want) {
+			t.Errorf("page %d without its rows: %+v", at/4096, report)
+		}
+	}
+	if leaves < 10 {
+		t.Errorf("%d leaves", leaves)
 	}
 }

@@ -72,23 +72,29 @@ func Confirm(f *os.File) error {
 // Metas reads the meta pages whose sums are right.
 func Metas(f io.ReaderAt) (metas []Meta) {
 	for _, at := range metaOffsets(f) {
-		b := make([]byte, MetaSize)
-		if _, err := f.ReadAt(b, at+MetaOffset); err != nil {
-			continue
+		if m, ok := readMeta(f, at); ok {
+			metas = append(metas, m)
 		}
-		le := binary.LittleEndian
-		if le.Uint32(b) != magic || le.Uint64(b[56:]) != MetaSum(b[:56]) {
-			continue
-		}
-		if size := le.Uint32(b[8:]); size < minPage || size > maxPage {
-			continue
-		}
-		metas = append(metas, Meta{
-			At: at, PageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), Freelist: le.Uint64(b[32:]),
-			Pages: le.Uint64(b[40:]), TX: le.Uint64(b[48:]),
-		})
 	}
 	return metas
+}
+
+// readMeta reads a meta page; ok is false if its sum is not right.
+func readMeta(f io.ReaderAt, at int64) (m Meta, ok bool) {
+	b, le := make([]byte, MetaSize), binary.LittleEndian
+	if _, err := f.ReadAt(b, at+MetaOffset); err != nil {
+		return m, false
+	}
+	if le.Uint32(b) != magic || le.Uint64(b[56:]) != MetaSum(b[:56]) {
+		return m, false
+	}
+	if size := le.Uint32(b[8:]); size < minPage || size > maxPage {
+		return m, false
+	}
+	return Meta{
+		At: at, PageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), Freelist: le.Uint64(b[32:]),
+		Pages: le.Uint64(b[40:]), TX: le.Uint64(b[48:]),
+	}, true
 }
 
 func MetaSum(b []byte) uint64 {
@@ -100,11 +106,8 @@ func MetaSum(b []byte) uint64 {
 // metaOffsets returns the offsets where a meta page may be, for any page size.
 func metaOffsets(f io.ReaderAt) []int64 {
 	offsets := []int64{0}
-	b := make([]byte, MetaSize)
-	if _, err := f.ReadAt(b, MetaOffset); err == nil && binary.LittleEndian.Uint32(b) == magic {
-		if size := binary.LittleEndian.Uint32(b[8:]); size >= minPage && size <= maxPage {
-			return append(offsets, int64(size))
-		}
+	if first, ok := readMeta(f, 0); ok {
+		return append(offsets, first.PageSize)
 	}
 	for size := int64(minPage); size <= maxPage; size *= 2 {
 		offsets = append(offsets, size)

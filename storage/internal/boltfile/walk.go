@@ -22,6 +22,7 @@ const (
 	Freelist    = 0x10
 	bucketEntry = 0x01 // flag of a leaf's element: the value is a bucket
 	bucketSize  = 16   // bytes of such a value: the number of the root page, 0 if the page follows, and a sequence
+	newPages    = 4    // of a file in which nothing was committed: there the tree of buckets is empty
 	maxLevels   = 64   // of a tree; more than any real one has
 )
 
@@ -210,6 +211,9 @@ func (w *Walk) elements(p *page, keys span) (all []element, whole bool) {
 			w.found(p.id, format, args...)
 		}
 		whole = false
+	}
+	if p.count == 0 && !p.inside && w.Meta.Pages > newPages { // an empty bucket is inside of the page that leads to it
+		wrong("has no elements")
 	}
 	end := header + p.count*elementSize // of what was read; a key begins here
 	last := keys.from
