@@ -18,6 +18,9 @@ import (
 type SalvageOptions struct {
 	// Lost returns the encoded politeness that a host begins with whose own is lost. Nil: none.
 	Lost func(host string) []byte
+	// Moved returns a mark as it is when the ordinals of hosts have moved: those of URLs that are lost are given to the
+	// next ones. Nil: marks have no ordinals.
+	Moved func(name string, value []byte, to func(HostID, uint32) uint32) []byte
 	// Damaged is called for each host of which something was lost. Nil: nobody is told.
 	Damaged func(HostLoss)
 }
@@ -27,7 +30,7 @@ type HostLoss struct {
 	Host     string // empty: not even the name is known
 	URLs     uint32 // that were lost; they are new ones when they are found again
 	Outcomes uint32 // of URLs that were kept: they are requested again
-	Row      bool   // all that was known of the host itself
+	Row      bool   // all that was known of the host itself, and the URLs and outcomes that were in its row
 }
 
 // Salvaged is what Salvage came to.
@@ -93,9 +96,10 @@ type salvage struct {
 	report *Salvaged
 
 	key     [keySize]byte
-	most    HostID            // that the file has room for: ids are dense
-	last    HostID            // the greatest id
-	damaged map[HostID]string // hosts that are not whole, by name; empty: it is lost
+	most    HostID              // that the file has room for: ids are dense
+	last    HostID              // the greatest id
+	damaged map[HostID]string   // hosts that are not whole, by name; empty: it is lost
+	kept    map[HostID][]uint32 // their ordinals in the damaged database that were brought over
 }
 
 // gather copies the rows that are whole to a file of their own.

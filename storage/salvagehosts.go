@@ -168,13 +168,12 @@ func (s *salvage) shells(tx *txn, c *rowCopy) error {
 	for _, id := range ids {
 		var old hostRow
 		r := hostRow{id: id, name: []byte(s.damaged[id])}
+		known := s.hostRow(tx, id, &old)
+		r.origins, _ = withPorts(old.origins)
 		switch {
-		case old.decode(id, tx.bucket(bucketHost).get(appendHostKey(nil, id))):
-			r.politeness, r.site, r.wall, r.requests, r.bytes = old.politeness, old.site, old.wall,
-				old.requests, old.bytes
-			for _, o := range old.origins {
-				r.origins = append(r.origins, originRow{secure: o.secure, port: o.port})
-			}
+		case known:
+			r.politeness, r.site, r.wall, r.requests, r.bytes = old.politeness, old.site, old.wall, old.requests,
+				old.bytes
 		case len(r.name) == 0:
 			r.name = []byte(erasedName(id))
 		case s.o.Lost != nil:
@@ -218,6 +217,7 @@ func (s *salvage) rebuild(tx *txn) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.db.sync(), to.Close()) }()
+	s.kept = make(map[HostID][]uint32)
 	for _, id := range slices.Sorted(maps.Keys(s.damaged)) {
 		b := hostBuilder{salvage: s, to: to, rd: reader{tx: tx}, loss: HostLoss{Host: s.damaged[id]}}
 		if err := b.build(id); err != nil {
@@ -235,6 +235,9 @@ func (s *salvage) rebuild(tx *txn) (err error) {
 		if s.o.Damaged != nil {
 			s.o.Damaged(b.loss)
 		}
+	}
+	if err := s.moveMarks(to); err != nil {
+		return err
 	}
 	s.report.Counters = to.Counters()
 	old, known := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
@@ -255,19 +258,19 @@ type hostBuilder struct {
 	loss    HostLoss
 	ordinal []uint32 // in the new database, by the one in the old; missing: it is lost
 	added   uint32
-	queued  uint32  // without an outcome
-	entries []Entry // of batch.Found
+	taken   []uint32 // the ordinals in the old one of those that were added
+	origin  []uint8  // index in the new database, by the one in the old
+	queued  uint32   // without an outcome
+	entries []Entry  // of batch.Found
 }
 
 const missing = 1<<32 - 1
 
 func (b *hostBuilder) build(id HostID) error {
-	v := b.rd.tx.bucket(bucketHost).get(appendHostKey(nil, id))
 	r := &b.rd.row
-	if !r.decode(id, v) || r.first > r.next {
-		b.loss.Row = true
-		return nil
-	}
+	known := b.hostRow(b.rd.tx, id, r)
+	b.loss.Row = !known
+	_, b.origin = withPorts(r.origins)
 	for n := r.first; n < r.next; n++ {
 		if err := b.ctx.Err(); err != nil {
 			return err
@@ -287,8 +290,9 @@ func (b *hostBuilder) build(id HostID) error {
 	if err := b.commit(); err != nil {
 		return err
 	}
+	b.kept[id] = b.taken
 	b.loss.URLs = r.urls() - b.added
-	if b.queued > r.counts[Queued] {
+	if known && b.queued > r.counts[Queued] {
 		b.loss.Outcomes = b.queued - r.counts[Queued]
 	}
 	return nil
@@ -298,7 +302,7 @@ func (b *hostBuilder) build(id HostID) error {
 func (b *hostBuilder) entry(n uint32) (e Entry, err error) {
 	err = guard(func() error {
 		e, err = b.rd.entry(n)
-		if err == nil && int(e.Origin) >= len(b.rd.row.origins) {
+		if origins := b.rd.row.origins; err == nil && (int(e.Origin) >= len(origins) || origins[e.Origin].port == 0) {
 			err = ErrCorrupt
 		}
 		return err
@@ -323,12 +327,13 @@ func (b *hostBuilder) commit() error {
 		}
 		e := &b.entries[i]
 		b.ordinal[e.Ordinal-r.first] = b.added
+		b.taken = append(b.taken, e.Ordinal)
 		o, err := b.outcome(e.Ordinal)
 		if err != nil || o.State == Queued {
 			b.queued++
 		} else {
 			done.Done = append(done.Done, Done{
-				Host: r.id, Ordinal: b.added, Origin: e.Origin, Priority: e.Priority, Outcome: o,
+				Host: r.id, Ordinal: b.added, Origin: b.origin[e.Origin], Priority: e.Priority, Outcome: o,
 			})
 		}
 		b.added++

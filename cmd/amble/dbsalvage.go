@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -61,7 +62,7 @@ func salvage(command *cobra.Command, c *config.Config, dir string, asJSON bool) 
 	path := filepath.Join(c.DataDir, storage.FileName)
 	r, err := storage.Salvage(command.Context(), path, dir, storage.SalvageOptions{
 		Damaged: func(l storage.HostLoss) { lost = append(lost, salvagedHost(l)) },
-		Lost:    leftAlone(time.Now()),
+		Lost:    leftAlone(time.Now()), Moved: sweep.Moved,
 	})
 	switch {
 	case errors.Is(err, storage.ErrShard):
