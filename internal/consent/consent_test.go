@@ -92,8 +92,9 @@ func TestTDMFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uri, want := range map[string]string{
-		"/directory-a/x.pdf":        "tdmrep.json rule 1: tdm-reservation: 1",
-		"/directory-b/html/a?b":     "tdmrep.json rule 2: tdm-reservation: 1",
+		"/directory-a/x.pdf": "tdmrep.json rule 1: tdm-reservation: 1",
+		"/directory-b/html/a?b": "tdmrep.json rule 2: tdm-reservation: 1, tdm-policy: " +
+			"https://provider.com/policies/policy.json",
 		"/directory-b/images/1.jpg": "tdmrep.json rule 3: tdm-reservation: 0",
 		"/directory-b/other":        "tdmrep.json rule 10: tdm-reservation: 0",
 		"/text":                     "tdmrep.json rule 8: tdm-reservation: 1",

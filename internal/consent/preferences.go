@@ -14,10 +14,15 @@ const (
 	AIInput                     // as the input of a model, such as grounding (contentsignals.org)
 	Search                      // search that leads to the page (draft-ietf-aipref-vocab, section 4.2)
 	Mining                      // text and data mining (TDM Reservation Protocol)
+	Archive                     // a copy that others can see (noarchive)
+	Index                       // being found at all (noindex, none, a past unavailable_after)
+	Snippet                     // quoting the page (nosnippet)
 	categories
 )
 
-var categoryNames = [categories]string{"train-ai", "train-ai-images", "ai-input", "search", "tdm"}
+var categoryNames = [categories]string{
+	"train-ai", "train-ai-images", "ai-input", "search", "tdm", "archive", "index", "snippet",
+}
 
 // String returns the name of the category in settings and output.
 func (c Category) String() string {

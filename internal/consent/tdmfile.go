@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/amble-crawler/amble/robots"
 )
@@ -22,6 +23,7 @@ type TDMFile struct {
 type tdmRule struct {
 	location  string
 	pattern   robots.Pattern
+	policy    string // where the terms are for which the rights are given; empty: nowhere
 	statement Statement
 }
 
@@ -41,6 +43,7 @@ func ParseTDMFile(body []byte) (TDMFile, error) {
 		var rule struct {
 			Location    string          `json:"location"`
 			Reservation json.RawMessage `json:"tdm-reservation"`
+			Policy      json.RawMessage `json:"tdm-policy"`
 		}
 		if json.Unmarshal(raw, &rule) != nil || rule.Location == "" || len(rule.Location) > maxValue {
 			continue
@@ -50,17 +53,33 @@ func ParseTDMFile(body []byte) (TDMFile, error) {
 		if p == (Preferences{}) {
 			continue
 		}
-		f.rules = append(f.rules, tdmRule{rule.Location, robots.NewPattern(rule.Location), Statement{
-			Preferences: p, Source: SourceTDMFile, Line: i + 1, Text: "tdm-reservation: " + value,
+		text, policy := "tdm-reservation: "+value, tdmPolicy(rule.Policy)
+		if policy != "" {
+			text += ", tdm-policy: " + policy
+		}
+		f.rules = append(f.rules, tdmRule{rule.Location, robots.NewPattern(rule.Location), policy, Statement{
+			Preferences: p, Source: SourceTDMFile, Line: i + 1, Text: text,
 		}})
 	}
 	return f, nil
 }
 
+// maxPolicy bounds the octets of a tdm-policy. A longer one is left out.
+const maxPolicy = 255
+
+// tdmPolicy returns a policy of a rule; empty: there is none that can be used.
+func tdmPolicy(raw json.RawMessage) string {
+	var policy string
+	if json.Unmarshal(raw, &policy) != nil || len(policy) > maxPolicy || !strings.HasPrefix(policy, "http") {
+		return ""
+	}
+	return strings.ToValidUTF8(policy, "\ufffd")
+}
+
 // Size returns about how many octets the rules take that count; 0: there are none.
 func (f TDMFile) Size() (n int) {
 	for i := range f.rules {
-		n += 2 * len(f.rules[i].location)
+		n += 2*len(f.rules[i].location) + len(f.rules[i].policy)
 	}
 	return n
 }
@@ -77,7 +96,11 @@ func (f TDMFile) Encode() []byte {
 		if r.statement.Preferences[Mining] == Disallowed {
 			reservation = 1
 		}
-		list = append(list, map[string]any{"location": r.location, "tdm-reservation": reservation})
+		rule := map[string]any{"location": r.location, "tdm-reservation": reservation}
+		if r.policy != "" {
+			rule["tdm-policy"] = r.policy
+		}
+		list = append(list, rule)
 	}
 	b, _ := json.Marshal(list) // of texts and numbers
 	return b

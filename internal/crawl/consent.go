@@ -31,7 +31,7 @@ func (j *judging) statementsOf(l *frontier.Lease, header http.Header, of *extrac
 			Text: "Content-Usage: " + strings.Join(usage, ", "),
 		})
 	}
-	if len(of.Preferences) == 0 {
+	if len(of.Preferences)+len(of.Seen) == 0 {
 		return list
 	}
 	stated := extract.HeaderDirectives(header, j.o.Frontier.Tokens)
@@ -48,6 +48,18 @@ func (j *judging) statementsOf(l *frontier.Lease, header http.Header, of *extrac
 			s.Preferences = consent.ParseReservation(value)
 		}
 		list = addStatement(list, s)
+	}
+	for i, text := range of.Seen {
+		s := consent.Statement{Source: consent.SourceHeader, Text: "robots: " + text, Preferences: j.directives[text]}
+		if i >= len(stated.Seen) {
+			s.Source = consent.SourceMeta
+		}
+		if strings.HasPrefix(text, "unavailable_after:") && of.UnavailableAfter.Before(j.o.Now()) {
+			s.Preferences[consent.Index] = consent.Disallowed
+		}
+		if !slices.Contains(of.Preferences, s.Text) {
+			list = addStatement(list, s)
+		}
 	}
 	return list
 }

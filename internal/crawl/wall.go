@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -37,6 +38,7 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		Length: resp.Body.Size(), URL: j.store.Fingerprint(l.URL),
 	}
 	a.Section, a.Top = wall.Sections(l.Head.RequestURI)
+	a.Place = placeOf(l.URL, resp)
 	a.HTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
 	if resp.Status/100 == 2 {
 		a.Digest = binary.BigEndian.Uint64(res.body[:])
@@ -53,6 +55,19 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 	}
 	a.FromSame = a.Sign() == wall.SignShort && j.isFromSame(&l.Head.Entry, l.Host, &a)
 	return a
+}
+
+// placeOf returns the place of a URL, or of the target of its redirect; 0: there is none, or the redirect
+// leads to the page itself.
+func placeOf(u weburl.URL, resp *fetch.Response) uint64 {
+	if !httpfield.IsRedirect(resp.Status) {
+		return wall.PlaceOf(u.String())
+	}
+	target, err := u.Resolve(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" || target == u {
+		return 0
+	}
+	return wall.PlaceOf(target.String())
 }
 
 // isFromSame reports whether a URL of a host was found on a page of the host, or a redirect from

@@ -232,6 +232,9 @@ func (s *Source) openExclusion(_ string, value []byte) (x *Sweep, err error) {
 // of a wall.
 func NewWall(w frontier.WallBegun) *Sweep {
 	states := storage.In(storage.Fetched, storage.Failed, storage.Retrying)
+	if w.Kind == wall.KindRedirect {
+		states = storage.In(storage.Redirected, storage.Failed, storage.Retrying)
+	}
 	since := w.Since.Truncate(time.Second) // as outcomes are stored
 	mark := fmt.Sprintf("%s%d/%d/%d/%d", MarkWall, w.Host, w.Kind, w.Document, since.Unix())
 	s := newHostSweep(mark, w.Host, states, unbounded)
@@ -240,6 +243,7 @@ func NewWall(w frontier.WallBegun) *Sweep {
 		switch {
 		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > wall.LongestMarked,
 			last.Reason == storage.ReasonWall && last.Attempts == 0,
+			w.Kind == wall.KindEmpty && last.Bytes > 0 && last.State == storage.Fetched,
 			w.Kind == wall.KindSame && wall.DocumentOf(last.Digest) != w.Document:
 			return storage.Done{}, false
 		}

@@ -18,6 +18,7 @@ type Answer struct {
 	Digest uint64 // of the body
 	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body only
 	URL    uint64 // a hash of the URL
+	Place  uint64 // of the URL, as [PlaceOf] returns it; of a redirect, that of its target
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
 	// wall hides pages that were found before it, so such a URL speaks for no wall.
 	FromSame bool
@@ -32,15 +33,17 @@ type Sign uint8
 
 // The signs.
 const (
-	SignNone      Sign = iota // no response, a failure of the server, a redirect, an empty page
+	SignNone      Sign = iota // no response, a failure of the server, a redirect without a target
 	SignPage                  // the host answered: a page, or the news that there is none
-	SignRefused               // 401, 403, 406, 407
+	SignRefused               // 401, 403, 406, 407, 428
 	SignPrice                 // 402
 	SignLegal                 // 451
 	SignRate                  // 429
 	SignChallenge             // a challenge: it says so in its header, or has a mark and a status that refuses
 	SignMarked                // status 2xx and a mark in the body: a challenge if others look the same
 	SignShort                 // a short document of status 2xx, which may be a page or not
+	SignRedirect              // a redirect, which may lead to the place of a wall
+	SignEmpty                 // status 2xx without a body
 )
 
 // refuses reports whether the response is a refusal or a challenge, of a wall or not.
@@ -64,7 +67,7 @@ func (a *Answer) Sign() Sign {
 	}
 	inBody := a.Mark.Tier == TierPage || a.Mark.Tier == TierPhrase
 	switch a.Status {
-	case 401, 402, 403, 405, 406, 407, 418, 429, 451, 503:
+	case 401, 402, 403, 405, 406, 407, 418, 428, 429, 451, 503:
 		if a.Mark.Tier == TierPage || inBody && a.Status == 503 {
 			return SignChallenge
 		}
@@ -76,10 +79,12 @@ func (a *Answer) Sign() Sign {
 		return SignLegal
 	case a.Status == 429:
 		return SignRate
-	case a.Status == 401, a.Status == 403, a.Status == 406, a.Status == 407:
+	case a.Status == 401, a.Status == 403, a.Status == 406, a.Status == 407, a.Status == 428:
 		return SignRefused
 	case a.Status == 304:
 		return SignPage
+	case a.Status/100 == 3 && a.Place != 0:
+		return SignRedirect
 	case a.Status < 200, a.Status/100 == 3, a.Status >= 500, a.Status == 408, a.Status == 425:
 		return SignNone
 	case a.Status >= 400:
@@ -91,8 +96,10 @@ func (a *Answer) Sign() Sign {
 // document returns what a response of status 2xx without a conclusive mark is.
 func (a *Answer) document() Sign {
 	switch {
+	case a.Length == 0 && a.Status != 200:
+		return SignNone // 204 and the like have none
 	case a.Length == 0:
-		return SignNone
+		return SignEmpty
 	case !a.HTML:
 		return SignPage
 	case a.Mark.Tier == TierPage && a.Length <= LongestMarked:
@@ -108,8 +115,11 @@ func (a *Answer) document() Sign {
 }
 
 // document16 identifies a short document: by its digest, or by its shape if it has the mark of a maker
-// who puts keys into it.
+// who puts keys into it. That of a redirect is the place of its target.
 func (a *Answer) document16() uint16 {
+	if a.Status/100 == 3 {
+		return fold64(a.Place)
+	}
 	if a.Mark.Tier == TierStub {
 		return fold64(a.Shape)
 	}

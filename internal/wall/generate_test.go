@@ -272,7 +272,6 @@ func heldOut() []sim {
 		none("thin-pages", byDirectory, "mixed", 1, 150, always(challenge(200, "thin", ""))),
 		none("subscribers", byDate, "mixed", 1, 150, cycle(5, aPage, challenge(200, "subscriber", ""))),
 		none("gone-for-good", byDirectory, "mixed", 1, 150, cycle(50, aPage, small(404), small(410))),
-		none("empty", byDirectory, "mixed", 1, 100, cycle(20, aPage, challenge(200, "empty", ""))),
 	}
 }
 

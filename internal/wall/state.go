@@ -73,6 +73,9 @@ type State struct {
 // Observe takes the next response of the host, which ended at an instant, and returns what it means.
 func (s *State) Observe(at time.Time, a Answer) Verdict {
 	sign := a.Sign()
+	if s.isAtWall(sign, &a) || sign == SignRedirect && s.walled && a.document16() != s.document {
+		sign = SignNone // it neither shows that there is a wall nor that there is none
+	}
 	if s.walled {
 		return s.probe(at, sign, &a)
 	}
@@ -138,7 +141,13 @@ func (s *State) Refused(section, top uint16) bool {
 // isEverywhere reports whether the evidence is from more than one section, which one document under
 // several URLs needs: an old section may be gone as a whole.
 func (s *State) isEverywhere() bool {
-	return s.kind != KindSame || s.refused[1] != 0 || s.tops[1] == 0
+	switch s.kind {
+	case KindRedirect:
+		return s.refusesPages() && (s.refused[1] != 0 || s.tops[1] == 0)
+	case KindSame, KindEmpty:
+		return s.refused[1] != 0 || s.tops[1] == 0
+	}
+	return true
 }
 
 // kindPage is what judge returns for a page.
@@ -168,6 +177,10 @@ func (s *State) judge(at time.Time, sign Sign, a *Answer) (kind Kind, times int)
 		return s.judgeMarked(a)
 	case SignShort:
 		return s.judgeShort(a)
+	case SignRedirect:
+		return s.judgeSame(KindRedirect, a)
+	case SignEmpty:
+		return s.judgeSame(KindEmpty, a)
 	}
 	return KindNone, 0
 }
@@ -215,13 +228,10 @@ func (s *State) judgeShort(a *Answer) (Kind, int) {
 		}
 		return KindSame, s.first(s.same)
 	}
-	if slices.Contains(s.earlier[:], h) {
-		s.comesBack(h)
-	} else {
+	if !slices.Contains(s.earlier[:], h) {
 		s.distinct = min(s.distinct+1, fewDocuments)
 	}
-	s.earlier = [2]uint16{s.document, s.earlier[0]}
-	s.document, s.same = h, 1
+	s.change(h, 1)
 	if a.FromSame {
 		s.same = 0
 	}
@@ -311,7 +321,7 @@ func (s *State) probe(at time.Time, sign Sign, a *Answer) Verdict {
 	if seconds(at.Add(-max(a.Took, 0))) < s.quiet {
 		return s.verdict(sign) // it was in flight when the wall began, or the last probe failed
 	}
-	if sign == SignNone {
+	if sign == SignNone || sign == SignRedirect && s.kind != KindRedirect || sign == SignEmpty && s.kind != KindEmpty {
 		return s.verdict(sign)
 	}
 	if !s.passed(sign, a) {

@@ -13,18 +13,21 @@ type Kind uint8
 // The kinds. The numbers are stored.
 const (
 	KindNone      Kind = 0
-	KindRefusal   Kind = 1 // 401, 403, 406, 407
+	KindRefusal   Kind = 1 // 401, 403, 406, 407, 428
 	KindPrice     Kind = 2 // 402
 	KindRate      Kind = 3 // 429 without end, although each wait was obeyed
 	KindLegal     Kind = 4 // 451
 	KindChallenge Kind = 5 // a challenge of known make, or 503 with the words of one
 	KindSoftBlock Kind = 6 // status 2xx, and the words of a refusal
 	KindSame      Kind = 7 // status 2xx, and one short document under all URLs
-	kinds         Kind = 8
+	KindRedirect  Kind = 8 // redirects of all URLs to one place
+	KindEmpty     Kind = 9 // status 200 without a body
+	kinds         Kind = 10
 )
 
 var kindNames = [kinds]string{
 	"none", "refusal", "price", "rate-limit", "legal", "challenge", "soft-block", "same-document",
+	"redirect", "empty",
 }
 
 // Kinds returns all kinds of walls.
@@ -52,10 +55,14 @@ func ParseKind(text string) Kind {
 // engine puts the URLs of such outcomes back that are not older than Verdict.Since.
 func (k Kind) Covers(status int) bool {
 	switch status {
-	case 401, 402, 403, 406, 407, 429, 451, 503:
+	case 401, 402, 403, 406, 407, 428, 429, 451, 503:
 		return k != KindNone
 	}
 	switch k {
+	case KindRedirect:
+		return status/100 == 3 && status != 304
+	case KindEmpty:
+		return status == 200
 	case KindChallenge, KindSoftBlock, KindSame:
 		return status/100 == 2 && status != 304 || status == 405
 	}
@@ -123,7 +130,8 @@ func (v Verdict) Refuses() bool {
 	if v.Stand != Begins && v.Stand != Walled {
 		return false
 	}
-	return v.Sign.refuses() || v.Sign == SignShort && v.Kind == KindSame
+	return v.Sign.refuses() || v.Sign == SignShort && v.Kind == KindSame ||
+		v.Sign == SignRedirect && v.Kind == KindRedirect || v.Sign == SignEmpty && v.Kind == KindEmpty
 }
 
 // Evidence says for people what the verdict rests on: "12 of the last 12 pages, in 3 sections, were
@@ -169,6 +177,10 @@ func (v Verdict) what(marks *Marks) string {
 		return fmt.Sprintf("were challenges (%d)", v.Status)
 	case KindSoftBlock:
 		return fmt.Sprintf("were the same refusal with status %d", v.Status)
+	case KindRedirect:
+		return fmt.Sprintf("were redirects to the same place (%d)", v.Status)
+	case KindEmpty:
+		return fmt.Sprintf("were empty (%d)", v.Status)
 	case KindSame:
 		return fmt.Sprintf("were the same short document with status %d", v.Status)
 	}

@@ -32,7 +32,7 @@ type Wall struct {
 func WallKinds() []string {
 	return []string{
 		"refusal", "price", "rate-limit", "legal", "challenge-header", "challenge-503", "challenge-page", "soft-block",
-		"same-document",
+		"same-document", "redirect", "empty", "precondition",
 	}
 }
 
@@ -156,6 +156,12 @@ func refusal(kind, target, link string) string {
 		return closing("200 OK", "", html, anubis(target)+link)
 	case "soft-block":
 		return closing("200 OK", "", html, "<title>Access Denied</title><p>You have no permission."+link)
+	case "redirect":
+		return closing("302 Found", "Location: http://consent.test/?next="+target+"\r\n", html, link)
+	case "empty":
+		return closing("200 OK", "", html, "")
+	case "precondition":
+		return closing("428 Precondition Required", "", html, link)
 	case "same-document":
 		return closing("200 OK", "", html, `<p>Welcome, visitor.<a href="/of-the-wall">x</a>`)
 	}
