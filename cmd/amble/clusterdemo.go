@@ -70,7 +70,7 @@ politeness:
 retry:
   delay: 500ms
 fetch:
-  user_agent: amble-%[1]s # so that the web can tell the nodes from each other
+  headers: ["Demo-Node: %[1]s"] # so that the web can tell the nodes from each other
   contact: https://example.org/amble-demo
   allow_private: true      # the demo's web has loopback addresses only
   resolver: %[5]s # the demo's own DNS
@@ -299,7 +299,7 @@ func (c *clusterDemo) state(log testweb.Log, s *membership.Survey) string {
 
 // requests returns the requests of a node.
 func (n *demoNode) requests(log testweb.Log) testweb.Log {
-	return log.Filter(func(q testweb.Request) bool { return q.UserAgent == "amble-"+n.name })
+	return log.Filter(func(q testweb.Request) bool { return q.Node == n.name })
 }
 
 // pages returns the requests of a node for pages.

@@ -11,7 +11,7 @@ import (
 // fetch may be tried as often as the crawler likes.
 func TestClusterDemoRepeats(t *testing.T) {
 	request := func(node, path string) testweb.Request {
-		return testweb.Request{Host: "a.test", Path: path, UserAgent: "amble-" + node}
+		return testweb.Request{Host: "a.test", Path: path, Node: node}
 	}
 	expected := func(path string, status, tries int) testweb.Expected {
 		return testweb.Expected{Ref: testweb.Ref{Host: "a.test", Path: path}, Status: status, Tries: tries}

@@ -53,7 +53,8 @@ func TestTDMFileEncode(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, f) || f.Size() == 0 {
 		t.Errorf("%s: %v, %v", f.Encode(), again, err)
 	}
-	want := `[0,{"location":"/a\u0026b","tdm-policy":"https://p.test/","tdm-reservation":1},0,{"location":"/*.jpg$","tdm-reservation":0}]`
+	want :=
+		`[0,{"location":"/a\u0026b","tdm-policy":"https://p.test/","tdm-reservation":1},0,{"location":"/*.jpg$","tdm-reservation":0}]`
 	if string(f.Encode()) != want {
 		t.Errorf("%s\nwant %s", f.Encode(), want)
 	}

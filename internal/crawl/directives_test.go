@@ -14,7 +14,8 @@ func TestDirectivesOfPolicy(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{
 		"/archive": "noarchive", "/index": "noindex", "/none": "none", "/snippet": "nosnippet",
-		"/past": "unavailable_after: 25 Jun 1999 15:00:00 GMT", "/future": "unavailable_after: 25 Jun 2099 15:00:00 GMT",
+		"/past":   "unavailable_after: 25 Jun 1999 15:00:00 GMT",
+		"/future": "unavailable_after: 25 Jun 2099 15:00:00 GMT",
 	}
 	for category, refused := range map[string][]string{
 		"archive": {"/archive"}, "index": {"/index", "/none", "/past"}, "snippet": {"/snippet"},

@@ -18,6 +18,7 @@ type Request struct {
 	Method          string    `json:"method"`            //
 	Path            string    `json:"path"`              // with the query, as sent; at most 4 KiB
 	UserAgent       string    `json:"user_agent"`        //
+	Node            string    `json:"node,omitempty"`    // NodeField: which of several crawlers made it
 	IfNoneMatch     string    `json:"if_none_match"`     //
 	IfModifiedSince string    `json:"if_modified_since"` //
 	Status          int       `json:"status"`            // as written to the wire; 0: nothing was written
@@ -25,6 +26,9 @@ type Request struct {
 	Done            bool      `json:"done"`              // the server has finished it
 	Aborted         bool      `json:"aborted"`           // the client went away before the response was complete
 }
+
+// NodeField is the field of requests with the name of the crawler, where several have one User-Agent.
+const NodeField = "Demo-Node"
 
 const maxRecordedPath = 4 << 10
 
@@ -43,7 +47,7 @@ type recorder struct {
 
 // requestInfo is the content of a request.
 type requestInfo struct {
-	method, host, path, agent, noneMatch, modifiedSince string
+	method, host, path, agent, node, noneMatch, modifiedSince string
 }
 
 // entry is a request in the record. The plain fields are written once, before it is in the record;
@@ -79,6 +83,7 @@ func (r *recorder) begin(c *conn, q requestInfo) *entry {
 	// No kept string may share memory with the buffers of the request.
 	e.path = strings.Clone(q.path[:min(len(q.path), maxRecordedPath)])
 	e.method, e.host, e.agent = r.share(q.method), r.share(q.host), r.share(q.agent)
+	e.node = r.share(q.node)
 	e.noneMatch, e.modifiedSince = strings.Clone(q.noneMatch), strings.Clone(q.modifiedSince)
 	e.address = c.address
 	r.entries = append(r.entries, e)
@@ -135,7 +140,7 @@ func (e *entry) request(base time.Time, now int64) Request {
 	base = base.Round(0) // so the difference of two times is that of their offsets
 	q := Request{
 		Start: base.Add(e.start), Host: e.host, Address: e.address, Conn: e.conn,
-		Method: e.method, Path: e.path, UserAgent: e.agent,
+		Method: e.method, Path: e.path, UserAgent: e.agent, Node: e.node,
 		IfNoneMatch: e.noneMatch, IfModifiedSince: e.modifiedSince,
 		Done: e.done.Load(), Status: int(e.status.Load()), Bytes: e.bytes.Load(),
 	}

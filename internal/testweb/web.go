@@ -203,6 +203,7 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 	c := connOf(r.Context())
 	c.begin(w.recorder.begin(c, requestInfo{
 		method: r.Method, host: hostOf(r.Host), path: r.RequestURI, agent: r.UserAgent(),
+		node:      r.Header.Get(NodeField),
 		noneMatch: r.Header.Get("If-None-Match"), modifiedSince: r.Header.Get("If-Modified-Since"),
 	}))
 	complete := false
