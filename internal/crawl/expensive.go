@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"net/http"
+	"sync"
 
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -13,9 +14,34 @@ import (
 // the sitemaps, which name pages.
 const lateEndpoint = lateSitemap - 1
 
+// hostProducts remembers which products made pages of a host: many set their cookie only once. Its methods may be called
+// concurrently.
+type hostProducts struct {
+	mu  sync.Mutex
+	all map[string]expensive.Products // by host; only of those with a product
+}
+
+// maxHostProducts is how many hosts are remembered; then all are forgotten, and learned again.
+const maxHostProducts = 10_000
+
+// note returns the products of a host with those of one more page.
+func (h *hostProducts) note(host string, of expensive.Products) expensive.Products {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.all[host]
+	if of |= before; of != before {
+		if h.all == nil || len(h.all) >= maxHostProducts {
+			h.all = make(map[string]expensive.Products)
+		}
+		h.all[host] = of
+	}
+	return of
+}
+
 // noteProducts notes which products made a page, so that the forms of their URLs count for its links.
-func noteProducts(res *result, generator string, h http.Header) {
-	res.products = inspect.Endpoints().Products(generator, h.Values("Set-Cookie"))
+func (rd *reading) noteProducts(res *result, generator string, h http.Header) {
+	res.products = rd.products.note(res.lease.HostName,
+		inspect.Endpoints().Products(generator, h.Values("Set-Cookie")))
 }
 
 // isExpensive reports whether a link of a page leads to an expensive endpoint.

@@ -16,7 +16,9 @@ import (
 // endpoints, and to pages of another site that only look like them.
 func forge(w http.ResponseWriter, r *http.Request) {
 	const commit = "8a3a2d59c0c3d4a1b5c6e7f8091a2b3c4d5e6f70"
-	http.SetCookie(w, &http.Cookie{Name: "i_like_gitea", Value: "1"})
+	if r.URL.Path == "/" { // its cookie comes once
+		http.SetCookie(w, &http.Cookie{Name: "i_like_gitea", Value: "1"})
+	}
 	w.Header().Set("Content-Type", "text/html")
 	fmt.Fprintf(w, `<title>%s</title>`, r.URL.Path)
 	for _, path := range []string{

@@ -51,7 +51,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	}
 	page.Fields = doc.Fields
 	rd.keepText(res, &doc)
-	noteProducts(res, doc.Generator, resp.Header)
+	rd.noteProducts(res, doc.Generator, resp.Header)
 	rd.sum(res, &doc)
 	note(res, page, &doc.Robots)
 	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)

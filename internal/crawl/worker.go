@@ -144,7 +144,8 @@ type reading struct {
 	judging
 	sessions *frontier.Sessions
 	hosts    *domainHosts // nil: there is no limit
-	recrawls bool         // there is a recrawl plan
+	products *hostProducts
+	recrawls bool // there is a recrawl plan
 	parsers  parsers
 	results  chan<- ending
 	room     *hostsort.Room                                  // of long lists
@@ -168,7 +169,7 @@ func (e *Engine) newWorker() *worker {
 	}
 	return &worker{client: e.shared.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
-		recrawls: e.plan != nil, parsers: e.shared.parsers, room: e.shared.room,
+		products: new(hostProducts), recrawls: e.plan != nil, parsers: e.shared.parsers, room: e.shared.room,
 	}}
 }
 
