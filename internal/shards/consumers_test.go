@@ -64,15 +64,16 @@ func (w *world) allOwned(all []*process, manyShards int) {
 	})
 }
 
-// TestHeavyConsumers: shards take no consumers on the servers, however often they change hands.
+// TestHeavyConsumers: shards take no consumers of their own on the servers, however often they change hands. A node has
+// some, and those of one that has left are there for a while.
 func TestHeavyConsumers(t *testing.T) {
 	t.Parallel()
-	const many, perNode = 48, 12
+	const many = 48
 	w := newWorld(t, 20*time.Millisecond, longTTL)
 	w.alter = func(o *Options) { o.Cluster.Shards = many }
 	all := []*process{w.start("one", t.TempDir()), w.start("two", t.TempDir())}
 	w.allOwned(all, many)
-	if most := w.rollingRestart(all, many); most > perNode*len(all) {
+	if most := w.rollingRestart(all, many); most >= many {
 		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
 	}
 	w.leaveRest()
