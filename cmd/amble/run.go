@@ -83,6 +83,9 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 		return err
 	}
 	k.seeds = seeds.good
+	if err := reachable(c); err != nil {
+		return err
+	}
 	if err := unplugged(c, k.modules); err != nil {
 		return err
 	}
@@ -109,6 +112,16 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	}
 	if out.Seeds.Failed && !out.Stopped {
 		return console.Exit(console.ExitNoSeed, nil)
+	}
+	return nil
+}
+
+// reachable refuses to request anything of public hosts unless their operators can reach somebody.
+func reachable(c *config.Config) error {
+	requests := c.Crawl.Workers > 0 || c.URLFrontier.Robots
+	if why := config.NoContact(c); why != "" && requests && !c.Fetch.AllowPrivate {
+		return console.Exit(console.ExitUsage, fmt.Errorf("%s: %s. Operators who see this crawler have to be able to "+
+			"reach you, so it does not request anything of public hosts without that", c.Source("fetch.contact"), why))
 	}
 	return nil
 }

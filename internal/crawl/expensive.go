@@ -14,8 +14,8 @@ import (
 // the sitemaps, which name pages.
 const lateEndpoint = lateSitemap - 1
 
-// hostProducts remembers which products made pages of a host: many set their cookie only once. Its methods may be called
-// concurrently.
+// hostProducts remembers which products made pages of a host: many set their cookie only once. Its methods may be
+// called concurrently.
 type hostProducts struct {
 	mu  sync.Mutex
 	all map[string]expensive.Products // by host; only of those with a product
