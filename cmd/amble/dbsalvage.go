@@ -26,7 +26,7 @@ func newDBSalvageCommand(settings *settingsFlags) *cobra.Command {
 		Long: `Read the database in data_dir, which may be damaged anywhere, and write a new one to a directory, which
 is made if it does not exist. Each row is taken only with its checksum. A host that lost rows keeps what is
 left of it: URLs that are lost are new ones when they are found again, and those whose outcome is lost are
-requested again. A host of which nothing but the name is left is left alone for half an hour at first. The
+requested again. A host that has nothing left but its name gets no request for half an hour. The
 damaged file is only read. The crawl must not be running, and there must be room for two more copies.
 
 If all of it is as you want it, stop the crawl for good in the damaged directory: move its ` + storage.FileName + `
@@ -91,8 +91,8 @@ func salvageError(ctx context.Context, c *config.Config, err error) error {
 	return databaseError(ctx, c, err)
 }
 
-// leftAlone returns what makes the politeness of a host of which only the name is left: what it has asked for is
-// not known.
+// leftAlone returns what makes the politeness of a host that has nothing left but its name: nobody knows what it has
+// asked for.
 func leftAlone(now time.Time) func(string) []byte {
 	const least = 30 * time.Minute
 	o := politeness.DefaultOptions()

@@ -104,7 +104,7 @@ func (o Observers) Committed(took time.Duration, items int) {
 func (e *Engine) Observe(o Observer) { e.observer = o }
 
 // worker does the work of leases. All goroutines that work, and the lookups of names, share one: it is immutable, or
-// safe for concurrent use. It consists of layers, each of which uses those below it:
+// safe for concurrent use. It consists of layers that use those below them:
 //
 //	archiving  makes the output of a response, and knows of earlier ones
 //	judging    says what a response permits, and whether it is that of a wall

@@ -338,7 +338,7 @@ func (w *Walk) freelist() {
 	w.FreeKnown = true
 }
 
-// EachRow calls f for the rows of a page by its number, if it is a leaf of which nothing was read so far. Those of
+// EachRow calls f for the rows of a page by its number, if it is a leaf that was not read so far. Those of
 // small buckets inside of it are none.
 func (w *Walk) EachRow(id uint64, f func(k, v []byte)) {
 	if w.taken == nil {

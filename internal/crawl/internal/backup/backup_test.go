@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// testBackups returns what makes copies of a database of which the bytes are given.
+// testBackups returns what makes copies of a database whose bytes are given.
 func testBackups(t *testing.T, database func() []byte) (*Maker, *bytes.Buffer) {
 	var logged bytes.Buffer
 	return &Maker{
