@@ -3,6 +3,8 @@
 package shards
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natstest"
 )
 
@@ -190,6 +194,7 @@ func killAtRandom(t *testing.T, count int) {
 	w.goesOn("after the start", 3)
 	ownerless := w.ownerless()
 	client := w.startClient()
+	quiet := w.noise(rand.New(rand.NewPCG(seed, 2)))
 	for range count {
 		running := w.running()
 		victim := running[random.IntN(len(running))]
@@ -205,12 +210,61 @@ func killAtRandom(t *testing.T, count int) {
 			w.goesOn("after a kill", 1)
 		}
 	}
+	messages := quiet()
 	client.stop()
 	web := w.finish(g)
 	want := client.acknowledged(web)
 	w.checkOwnerless(ownerless(), time.Minute)
 	w.leaveAll()
+	t.Logf("%d messages that cannot be read", messages)
 	t.Logf("%d kills, %d pages, %d of them twice", count, len(want), w.checkRepeats(want))
+}
+
+// noise publishes messages that cannot be read, to the logs, the scope and the shards, until the result is called.
+// Those that keep a shard in quarantine are set aside some time later, as an operator would. The result returns how
+// many there were.
+func (w *world) noise(random *rand.Rand) (end func() int) {
+	c := w.erases()
+	ctx, stop := context.WithCancel(w.t.Context())
+	count := make(chan int)
+	go func() {
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			shard := random.IntN(shards)
+			subject := []string{names.Subject("scope"), names.OfShard("log", int32(shard)),
+				names.OfShard("in", int32(shard))}[random.IntN(3)]
+			ack, err := c.js.Publish(ctx, subject, []byte("twenty-two octets here"))
+			pause(ctx, time.Duration(random.Int64N(int64(4*time.Second))))
+			if err == nil && subject == names.OfShard("in", int32(shard)) {
+				c.setAside(shard, ack.Sequence)
+			}
+		}
+		count <- n
+	}()
+	return func() int {
+		stop()
+		return <-count
+	}
+}
+
+// setAside sets a message for a shard aside, and has its owner try again.
+func (c *erasing) setAside(shard int, sequence uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		err := journal.SetAside(ctx, c.js, names, shard, sequence, func([]byte) error { return nil })
+		if err == nil || errors.Is(err, journal.ErrNotAside) { // it has had no answer the first time
+			break
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+	s, err := membership.ReadSurvey(ctx, c.js, names)
+	if err != nil {
+		return // the owner tries again by itself
+	}
+	if owner := s.Shards[shard].Node; owner != "" && owner != membership.UnknownOwner {
+		_ = membership.Command(ctx, c.js.Conn(), names, owner, membership.RetryFaults)
+	}
 }
 
 // leaveAll makes all nodes leave in an orderly way.
