@@ -86,7 +86,7 @@ func journalPath(dir string) string { return filepath.Join(dir, crawl.ErasureFil
 func (j *journal) save() error {
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err == nil {
-		err = writeDurably(journalPath(j.dir), append(text, '\n'))
+		err = system.WriteFile(journalPath(j.dir), append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("note the erasure: %w", err)
@@ -130,24 +130,4 @@ func (j *journal) remove() error {
 		return fmt.Errorf("end the erasure: %w", err)
 	}
 	return system.SyncDir(j.dir)
-}
-
-// writeDurably replaces a file by one with another content.
-func writeDurably(path string, content []byte) error {
-	fresh := path + ".new"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	return system.SyncDir(filepath.Dir(path))
 }

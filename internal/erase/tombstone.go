@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // TombstoneFile is the name of the file in the output directory that says how much was erased from
@@ -49,7 +51,7 @@ func (w *work) tombstones(context.Context) error {
 		}
 		text = append(append(text, line...), '\n')
 	}
-	if err := writeDurably(path, text); err != nil {
+	if err := system.WriteFile(path, text); err != nil {
 		return fmt.Errorf("note what was erased: %w", err)
 	}
 	return nil

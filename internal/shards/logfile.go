@@ -38,30 +38,11 @@ func checkLog(dir, identity string) error {
 		return fmt.Errorf(
 			"%w: the log was made at %s, and the %d shards in %s belong to one that was made at %s. It was "+
 				"deleted, or lost with its servers, or cluster.name has changed. Restore the NATS servers from a "+
-				"backup, "+
-				"or begin "+
-				"again with what the nodes have: docs/CLUSTER.md, section \"A log that is lost\"",
+				"backup, or begin again with what the nodes have: docs/CLUSTER.md, section \"A log that is lost\"",
 			storage.ErrAhead, identity, len(databases), dir, cmp.Or(was, "an unknown time"))
 	}
-	temporary := path + ".new"
-	err = writeSynced(temporary, identity+"\n")
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err == nil {
-		err = system.SyncDir(dir)
-	}
-	if err != nil {
+	if err = system.WriteFile(path, []byte(identity+"\n")); err != nil {
 		return fmt.Errorf("note which log the shards belong to: %w", err)
 	}
 	return nil
-}
-
-func writeSynced(path, text string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -38,7 +38,11 @@ func Erase(dir string, committed uint64, names weburl.Names, dry bool, commit fu
 	if lines == 0 || dry {
 		return commit(lines)
 	}
-	err = replaceFile(path, eraseLines(string(text), committed, names), func() error { return commit(lines) })
+	info, err := os.Stat(path)
+	if err == nil {
+		err = system.ReplaceFile(path, eraseLines(string(text), committed, names), info.Mode().Perm(),
+			func() error { return commit(lines) })
+	}
 	if err != nil {
 		return fmt.Errorf("erase from the start ledger: %w", spaceError(err))
 	}
@@ -94,31 +98,4 @@ func eraseLine(line string, names weburl.Names) string {
 	}
 	short[at] = fill(missing)
 	return strings.Join(short, " ")
-}
-
-// replaceFile replaces a file by one with another content, durably, and calls commit before it does.
-func replaceFile(path string, content []byte, commit func() error) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	fresh := path + ".erase"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, info.Mode().Perm())
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = commit()
-	}
-	if err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	return system.SyncDir(filepath.Dir(path))
 }

@@ -1,0 +1,41 @@
+package system
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestReplaceFile: commit sees the old content, its error keeps that, and nothing is left beside the file.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{{refused, "old"}, {nil, "new"}} {
+		err := ReplaceFile(path, []byte("new"), 0o640, func() error {
+			if before, _ := os.ReadFile(path); string(before) != "old" {
+				t.Errorf("%q before the commit", before)
+			}
+			if fresh, _ := os.ReadFile(path + ".new"); string(fresh) != "new" {
+				t.Errorf("the commit precedes the content: %q", fresh)
+			}
+			return c.err
+		})
+		if !errors.Is(err, c.err) {
+			t.Errorf("%v, want %v", err, c.err)
+		}
+		if got, _ := os.ReadFile(path); string(got) != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
