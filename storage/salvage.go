@@ -21,7 +21,7 @@ type SalvageOptions struct {
 	// Moved returns a mark as it is when the ordinals of hosts have moved: those of URLs that are lost are given to the
 	// next ones. Nil: marks have no ordinals.
 	Moved func(name string, value []byte, to func(HostID, uint32) uint32) []byte
-	// Damaged is called for each host of which something was lost. Nil: nobody is told.
+	// Damaged is called for each host that lost rows. It may be nil.
 	Damaged func(HostLoss)
 }
 

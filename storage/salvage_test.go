@@ -120,7 +120,7 @@ func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[st
 		}
 	}
 	if marks, err := s.Marks("optout/"); err != nil || len(marks) == 0 && !report.Marks {
-		t.Errorf("opt-outs were lost unsaid: %v", err)
+		t.Errorf("lost opt-outs are not reported: %v", err)
 	}
 	return report, got
 }

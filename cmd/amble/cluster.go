@@ -36,8 +36,7 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 		c.command("drain", "Make a node hand over its shards",
 			"Make a node hand over all of its shards and take no others. "+
 				"It stays a\nmember, for amble cluster undrain. The command waits until the node has none. It holds "+
-				"as long "+
-				"as\nthe process: a node that starts again takes shards again.", true),
+				"as long as\nthe process: a node that starts again takes shards again.", true),
 		c.command("undrain", "Make a node take shards again",
 			"Undo amble cluster drain. Shards that should belong to the node "+
 				"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.",

@@ -109,8 +109,7 @@ func (d *demo) makeDir() (err error) {
 	}
 	if len(entries) > 0 {
 		return console.Exit(console.ExitUsage,
-			fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a "+
-				"temporary one", d.dir))
+			fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a temporary one", d.dir))
 	}
 	return os.MkdirAll(d.dir, 0o750)
 }

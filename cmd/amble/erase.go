@@ -65,8 +65,7 @@ Exit code 0: done. 1: there is no database, a file cannot be read or written, or
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.scope, "scope", "",
-		"host or domain: the name alone, or all names below it too (default domain; "+
-			"host for an address)")
+		"host or domain: the name alone, or all names below it too (default domain; host for an address)")
 	flags.BoolVar(&f.output, "output", false, "erase from the files in output.dir too")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count and change nothing")
 	flags.BoolVar(&f.resume, "resume", false, "go on with an erasure that was interrupted")

@@ -76,8 +76,7 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 		return console.Exit(console.ExitInUse, inUse(ctx, c))
 	case errors.Is(err, storage.ErrNotDatabase):
 		return console.Exit(console.ExitDamaged,
-			fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
-				"file away", err))
+			fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the file away", err))
 	case errors.Is(err, storage.ErrCorrupt), errors.Is(err, storage.ErrTruncated):
 		return console.Exit(console.ExitDamaged, fmt.Errorf("%w; it was not changed: %s", err, damageAdvice(c)))
 	case danglingLink(c.DataDir) != "":
@@ -118,8 +117,7 @@ func makeError(ctx context.Context, c *config.Config, err error) error {
 		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
 			errors.Is(err, syscall.ENOTDIR)) {
 		return console.Exit(console.ExitProblem,
-			fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created "+
-				"and written to", err))
+			fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created and written to", err))
 	}
 	return databaseError(ctx, c, err)
 }

@@ -86,10 +86,9 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 			return out, err
 		}
 	}
-	defer console.RedirectStandardLog(m.log)()
+	defer console.RedirectStandardLog(m.log, time.Now)()
 	ctx, stop := console.Interruptible(ctx, m.messages,
-		"amble: leaving the cluster; the other nodes take over the shards. "+
-			"A second signal stops at once")
+		"amble: leaving the cluster; the other nodes take over the shards. A second signal stops at once")
 	defer stop()
 	nats, err := m.startNATS()
 	if err != nil {
@@ -159,8 +158,7 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 				"sync_interval: always in their configuration, or a power failure may lose results that were committed")
 		if open := clusterconf.OpenServers(m.config); len(open) > 0 {
 			m.notice("warning", "whoever reaches the NATS servers "+strings.Join(open, ", ")+
-				" can read and change the "+
-				"crawl: give them credentials, and set cluster.credentials")
+				" can read and change the crawl: give them credentials, and set cluster.credentials")
 		}
 		return nil, nil
 	}
@@ -189,7 +187,7 @@ func (m *member) connect(
 		}
 	}
 	var reported time.Time
-	supervisor := console.FindSupervisor(os.Getenv)
+	supervisor := console.FindSupervisor(os.Getenv, time.Now)
 	timeout := openTimeout / 8
 	for begun := time.Now(); ; timeout = min(2*timeout, openTimeout) {
 		if disconnect, err = m.open(ctx, connection, o, timeout); err == nil {
@@ -293,7 +291,7 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	}()
 	started := time.Now()
 	unwatch := console.Watch(m.show(), m.screen)
-	stopping := console.FindSupervisor(os.Getenv).Watch(m.vital)
+	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(m.vital)
 	err = m.node.Run(running)
 	stopping()
 	unwatch()
@@ -308,8 +306,7 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	}
 	return out,
 		console.Exit(console.ExitProblem,
-			fmt.Errorf("the node had to stop: %w. What was committed is safe; the same command "+
-				"continues", err))
+			fmt.Errorf("the node had to stop: %w. What was committed is safe; the same command continues", err))
 }
 
 // waitForOthers waits until the other nodes have left too, or cannot: as long as their server and that of this
@@ -349,7 +346,7 @@ func (m *member) vital(time.Time, time.Duration) console.Vital {
 func (m *member) show() console.Progress {
 	return console.Progress{
 		Log:  func() { logNode(m.log, m.node.Status(), m.node.Progress()) },
-		Rows: func(_ time.Time, width int) []console.Row { return nodeRows(m.node.Status(), m.node.Progress(), width) },
+		Rows: func(width int) []console.Row { return nodeRows(m.node.Status(), m.node.Progress(), width) },
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func crawlProgress(status func() crawl.Status, log *slog.Logger) console.Progress {
 	return console.Progress{
 		Log:  func() { logProgress(log, status()) },
-		Rows: func(now time.Time, width int) []console.Row { return progressRows(status(), now, width) },
+		Rows: func(width int) []console.Row { return progressRows(status(), time.Now(), width) },
 	}
 }
 

@@ -140,8 +140,7 @@ func somethingToCrawl(c *config.Config, seeds int) error {
 		return console.Exit(console.ExitUsage, crawl.ErrNothing)
 	case c.Server.Listen == "" && c.URLFrontier.Listen == "":
 		return console.Exit(console.ExitUsage,
-			errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
-				"server.listen"))
+			errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set server.listen"))
 	}
 	return nil
 }
@@ -249,7 +248,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 			return out, err
 		}
 	}
-	defer console.RedirectStandardLog(k.log)()
+	defer console.RedirectStandardLog(k.log, time.Now)()
 	ctx, stop := console.Interruptible(ctx, k.messages, "amble: stopping; requests in flight have "+
 		console.Span(k.config.Crawl.ShutdownGrace)+" to end. A second signal stops at once")
 	defer stop()
@@ -277,7 +276,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	status := n.Default().Status
 	out.before = status()
 	unwatch := console.Watch(crawlProgress(status, k.log), k.screen)
-	stopping := console.FindSupervisor(os.Getenv).Watch(console.VitalOf(status))
+	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(console.VitalOf(status))
 	err = n.Run(running)
 	out.Summary = n.Summary()
 	unserve()
@@ -308,8 +307,7 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 			fmt.Errorf("the crawl had to stop: %w: %s", err, damageAdvice(k.config)))
 	}
 	return console.Exit(console.ExitProblem,
-		fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
-			"continues the crawl", err))
+		fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command continues the crawl", err))
 }
 
 func allSeeds(n int) string {

@@ -71,8 +71,7 @@ func (k *checker) cluster() {
 		}
 		if !isNATSURL(text) {
 			k.rejectItem("cluster.urls", i, text,
-				"want nats://HOST:PORT or tls://HOST:PORT; user and password go into the "+
-					"file of cluster.credentials")
+				"want nats://HOST:PORT or tls://HOST:PORT; user and password go into the file of cluster.credentials")
 		}
 	}
 	const wantName = "want 1 to 64 letters, digits, - and _"

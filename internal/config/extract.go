@@ -72,8 +72,7 @@ func (k *checker) extractRules() {
 		for _, pattern := range item.Hosts {
 			if _, ok := hostPattern(pattern); !ok {
 				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
-					"one, "+
-					"such as *.example.com")
+					"one, such as *.example.com")
 			}
 		}
 		_, err := item.compile()

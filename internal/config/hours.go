@@ -41,8 +41,7 @@ func checkHours(items []string, reject func(i int, item, message string)) {
 	for i, item := range items {
 		if _, err := politeness.NewHours("", []string{item}, ""); err != nil {
 			reject(i, item,
-				"want a time of the day such as 22:00-06:00, days such as mon-fri or sat,sun before it, or "+
-					"days alone")
+				"want a time of the day such as 22:00-06:00, days such as mon-fri or sat,sun before it, or days alone")
 		}
 	}
 }

@@ -31,17 +31,9 @@ func (b BadSeed) String() string {
 	return b.Source.String() + ": read " + shown(b.Text) + "; " + b.Reason
 }
 
-// Seeds returns the URLs to start from: those of crawl.seeds, those of the file crawl.seeds_file,
-// and extra, the arguments of the command line. It returns bad ones separately, each with its
-// source and the reason. It reads the seeds file when it is called, and reports a file that cannot
-// be read as a BadSeed.
-func Seeds(c *Config, extra []string) (good []crawl.Seed, bad []BadSeed) {
-	VisitSeeds(c, extra, func(s crawl.Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
-	return good, bad
-}
-
-// VisitSeeds is Seeds for a seeds file of any length: it passes on each seed as soon as it is read
-// and keeps nothing.
+// VisitSeeds passes on the URLs to start from: those of crawl.seeds, those of the file crawl.seeds_file, and extra, the
+// arguments of the command line. A bad one goes to bad, with its source and the reason, as does a file that cannot be
+// read. The file may be of any length: each seed is passed on as soon as it is read, and nothing is kept.
 func VisitSeeds(c *Config, extra []string, good func(crawl.Seed), bad func(BadSeed)) {
 	v := seedVisitor{good: good, bad: bad}
 	from := c.origins["crawl.seeds"]

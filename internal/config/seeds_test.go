@@ -29,7 +29,7 @@ func TestSeedsHaveSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, bad := Seeds(c, []string{"https://seven.example/", "not a url", "seeds.txt"})
+	good, bad := readSeeds(c, []string{"https://seven.example/", "not a url", "seeds.txt"})
 	var got []string
 	for _, s := range good {
 		got = append(got, s.Source+" "+s.URL.String())
@@ -97,7 +97,7 @@ func TestSeedsFileThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		good, bad := Seeds(c, nil)
+		good, bad := readSeeds(c, nil)
 		if len(good) != 1 || len(bad) != 1 {
 			t.Fatalf("%s: %d good and %d bad seeds, want one of each", name, len(good), len(bad))
 		}
@@ -205,7 +205,7 @@ https://eight.example/ importance=5
 priority=5
 not a url priority=5
 `)
-	good, bad := Seeds(&Config{Crawl: Crawl{SeedsFile: "seeds.txt",
+	good, bad := readSeeds(&Config{Crawl: Crawl{SeedsFile: "seeds.txt",
 		Seeds: []string{"https://nine.example/ priority=5"}}}, nil)
 	got := map[string]int8{}
 	for _, s := range good {
@@ -232,4 +232,10 @@ not a url priority=5
 	if !slices.Equal(lines, wantBad) {
 		t.Errorf("bad seeds\n got %q\nwant %q", lines, wantBad)
 	}
+}
+
+// readSeeds returns what VisitSeeds passes on.
+func readSeeds(c *Config, extra []string) (good []crawl.Seed, bad []BadSeed) {
+	VisitSeeds(c, extra, func(s crawl.Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
+	return good, bad
 }

@@ -25,25 +25,26 @@ func Interruptible(parent context.Context, say io.Writer, stopping string) (ctx 
 	var listening sync.WaitGroup
 	done := make(chan struct{})
 	listening.Go(func() {
-		for first := (time.Time{}); ; {
+		var again <-chan time.Time // from then on another signal is another wish
+		for {
 			select {
 			case <-done:
 				return
 			case <-signals:
 			}
-			now := time.Now()
-			switch {
-			case first.IsZero():
-				first = now
-			case now.Sub(first) < sameWish:
+			if again == nil {
+				again = time.After(sameWish)
+				fmt.Fprintln(say, stopping)
+				cancel()
 				continue
-			default:
+			}
+			select {
+			case <-again:
 				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the "+
 					"rest")
 				os.Exit(exitInterrupted)
+			default:
 			}
-			fmt.Fprintln(say, stopping)
-			cancel()
 		}
 	})
 	return ctx, func() {

@@ -53,11 +53,11 @@ func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
 // standardLines is the burst of lines; the sustained rate is one a second.
 const standardLines = 10
 
-// RedirectStandardLog makes package log print to a logger until restore is called.
-func RedirectStandardLog(to *slog.Logger) (restore func()) {
+// RedirectStandardLog makes package log print to a logger until restore is called. now is the clock of the rate bound.
+func RedirectStandardLog(to *slog.Logger, now func() time.Time) (restore func()) {
 	flags, out := log.Flags(), log.Writer()
 	log.SetFlags(0)
-	log.SetOutput(newStandardLog(to, time.Now))
+	log.SetOutput(newStandardLog(to, now))
 	return func() {
 		log.SetFlags(flags)
 		log.SetOutput(out)

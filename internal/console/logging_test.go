@@ -38,7 +38,7 @@ func TestStandardLogIsRestored(t *testing.T) {
 	var out bytes.Buffer
 	to, _ := NewLogger(&out, config.Log{Level: "debug", Format: "text"})
 	before := log.Writer()
-	restore := RedirectStandardLog(to)
+	restore := RedirectStandardLog(to, time.Now)
 	log.Print("hello")
 	restore()
 	if !strings.Contains(out.String(), "text=hello") || log.Writer() != before {

@@ -20,7 +20,7 @@ const (
 // Progress shows how far something has come: as a line of the log, or as a block for a screen.
 type Progress struct {
 	Log  func()
-	Rows func(now time.Time, width int) []Row
+	Rows func(width int) []Row
 }
 
 // Watch shows the progress until stop is called: on the screen, or in the log at intervals.
@@ -29,7 +29,7 @@ func Watch(p Progress, s *Screen) (stop func()) {
 	if s != nil {
 		every, show = drawEvery, func() {
 			width, _ := s.Size()
-			s.Draw(p.Rows(time.Now(), width)...)
+			s.Draw(p.Rows(width)...)
 		}
 		show()
 	}

@@ -190,7 +190,7 @@ func TestProgressOnAScreen(t *testing.T) {
 		g := &glass{t: t, width: 80}
 		s := &Screen{W: g, Size: func() (int, int) { return 80, 24 }}
 		stop := Watch(Progress{
-			Rows: func(time.Time, int) []Row { return []Row{{Text: "pages     1,234"}} },
+			Rows: func(int) []Row { return []Row{{Text: "pages     1,234"}} },
 		}, s)
 		if !strings.Contains(g.String(), "pages     1,234") {
 			t.Errorf("not drawn at once: %q", g.String())

@@ -13,13 +13,15 @@ import (
 // supervisor is a service manager that wants to know the state of this process: systemd with
 // Type=notify. sd_notify(3) describes the messages. A nil supervisor gets none.
 type supervisor struct {
-	socket   string        // NOTIFY_SOCKET
+	socket   string // NOTIFY_SOCKET
+	now      func() time.Time
 	watchdog time.Duration // WATCHDOG_USEC: the longest silence before it ends the process; 0: no watchdog
 }
 
-// FindSupervisor reads the supervisor from the environment. It returns nil if there is none.
-func FindSupervisor(getenv func(string) string) *supervisor {
-	s := &supervisor{socket: getenv("NOTIFY_SOCKET")}
+// FindSupervisor reads the supervisor from the environment. It returns nil if there is none. now is the clock that the
+// watch reads.
+func FindSupervisor(getenv func(string) string, now func() time.Time) *supervisor {
+	s := &supervisor{socket: getenv("NOTIFY_SOCKET"), now: now}
 	if s.socket == "" {
 		return nil
 	}
@@ -83,7 +85,7 @@ func (s *supervisor) Watch(vital func(now time.Time, silence time.Duration) Vita
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for ready := false; ; {
-			v := vital(time.Now(), s.watchdog)
+			v := vital(s.now(), s.watchdog)
 			if !ready && v.Ready {
 				ready = true
 				s.notify("READY=1")

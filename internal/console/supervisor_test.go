@@ -65,7 +65,7 @@ func TestSupervisor(t *testing.T) {
 		}
 	}
 	environment := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "400000"}
-	s := FindSupervisor(func(name string) string { return environment[name] })
+	s := FindSupervisor(func(name string) string { return environment[name] }, time.Now)
 	var status atomic.Pointer[crawl.Status]
 	set := func(state string, at time.Time, fetched int) {
 		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": fetched}})
@@ -91,15 +91,15 @@ func TestSupervisor(t *testing.T) {
 	heard("STATUS=running: 8 fetched", "WATCHDOG")
 	end()
 	heard("STOPPING=1", "WATCHDOG")
-	if FindSupervisor(func(string) string { return "" }) != nil {
+	if FindSupervisor(func(string) string { return "" }, time.Now) != nil {
 		t.Error("there is a supervisor where none is named")
 	}
-	none := FindSupervisor(func(string) string { return "" })
+	none := FindSupervisor(func(string) string { return "" }, time.Now)
 	none.Watch(nil)()
 }
 
 // A message that nobody reads holds nobody up.
 func TestSupervisorThatIsGone(t *testing.T) {
-	s := &supervisor{socket: filepath.Join(t.TempDir(), "nobody"), watchdog: time.Second}
+	s := &supervisor{socket: filepath.Join(t.TempDir(), "nobody"), now: time.Now, watchdog: time.Second}
 	s.Watch(VitalOf(func() crawl.Status { return crawl.Status{State: "running", At: time.Now()} }))()
 }

@@ -79,9 +79,6 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 // Close closes the database.
 func (d *Division) Close() error { return d.store.Close() }
 
-// Counters returns the counters of the whole.
-func (d *Division) Counters() storage.Counters { return d.store.Counters() }
-
 // Paused reports whether the operator has paused the crawl.
 func (d *Division) Paused() bool { return len(d.marks[markPaused]) > 0 }
 

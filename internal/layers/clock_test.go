@@ -13,7 +13,7 @@ func clockReaders() []string {
 	return []string{
 		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb",
 		"internal/zoo",
-		"internal/memnet", "internal/testkit", "internal/console",
+		"internal/memnet", "internal/testkit",
 	}
 }
 

@@ -27,8 +27,11 @@ func (f sourceFile) at(n ast.Node) token.Position { return f.set.Position(n.Pos(
 
 func (f sourceFile) lines() int { return bytes.Count(f.text, []byte("\n")) }
 
-// isModule reports whether a file of a program belongs to one of its modules: it is left out of the core.
-func (f sourceFile) isModule() bool { return bytes.HasPrefix(f.text, []byte("//go:build !core\n")) }
+// isModule reports whether a file of the program registers a module: it is left out of the core. No other package has
+// such files.
+func (f sourceFile) isModule() bool {
+	return f.pkg() == "cmd/amble" && bytes.HasPrefix(f.text, []byte("//go:build !core\n"))
+}
 
 // readSource parses all files of the repository.
 func readSource(t *testing.T) (files []sourceFile) {

@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/optout"
 )
 
-// Division is a crawl whose hosts are divided among shards, each of which one process crawls at a time: a node,
+// Division is a crawl that assigns its hosts to shards. One process crawls a shard at a time: a node,
 // this one or another. Operations reach the shards by what spread.go has, and the rest is here. The methods are
 // called by many goroutines at once.
 type Division interface {

@@ -129,8 +129,7 @@ func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 		_, port := splitPort(r.Host)
 		var b strings.Builder
 		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s "+
-			"– %s</title>\n"+
-			"<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a "+
+			"– %s</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a "+
 			"href=\"/\">%s</a></header>\n<main>\n<h1>%s</h1>\n",
 			html.EscapeString(title), s.name, strings.ReplaceAll(s.text(head), ":PORT", port), s.name,
 			html.EscapeString(title))

@@ -147,11 +147,8 @@ func (p *todayText) article() {
 		"%[1]s<div class=\"%[2]s %[3]s %[4]s\" id=\"%[5]x\" data-%[2]s=\"%[6]x\">\n%[1]s\t<a class=\"%[3]s "+
 			"%[7]s\" href=\"%[8]s\" title=\"%[9]s\" data-track='{\"%[4]s\":\"%[6]x\",\"pos\":%[10]d}'>\n%[1]s\t\t<img "+
 			"src=\"/img/%[6]x-480.jpg\" srcset=\"/img/%[6]x-480.jpg 480w, /img/%[6]x-960.jpg 960w\" "+
-			"sizes=\"(max-width: "+
-			"600px) "+
-			"480px, 960px\" alt=\"%[9]s\" loading=\"lazy\">\n%[1]s\t\t<span "+
-			"class=\"%[7]s\">%[9]s</span>\n%[1]s\t</a>\n%[1]s\t"+
-			"<p class=\"%[2]s\">%[11]s</p>\n%[1]s</div>\n\n",
+			"sizes=\"(max-width: 600px) 480px, 960px\" alt=\"%[9]s\" loading=\"lazy\">\n%[1]s\t\t<span "+
+			"class=\"%[7]s\">%[9]s</span>\n%[1]s\t</a>\n%[1]s\t<p class=\"%[2]s\">%[11]s</p>\n%[1]s</div>\n\n",
 		indent, p.pickToken(), p.pickToken(), p.pickToken(), p.random.Uint32(), p.random.Uint64(),
 		p.pickToken(), target,
 		p.headline(), p.links, p.sentence())

@@ -84,8 +84,8 @@ func RefreshMaze(n int) Site {
 	}
 }
 
-// SitemapMaze returns a site whose index names n sitemaps, each of which is an index of n more, without end. Its
-// first page links to pages.
+// SitemapMaze returns a site whose index names n sitemaps. Each sitemap is an index of n more, at any depth. The first
+// page links to pages.
 func SitemapMaze(n, pages int) Site {
 	return func(_, target string, _ time.Time) (string, bool) {
 		switch {

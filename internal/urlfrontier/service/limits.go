@@ -228,8 +228,7 @@ func (s *Service) admit(r *http.Request) error {
 	client, sent := listen.ClientOf(r, false), r.Header.Get("Authorization") != ""
 	if sent && s.failures.Exhausted(client) {
 		return connect.NewError(connect.CodeResourceExhausted,
-			errors.New("too many wrong tokens from your address: wait a "+
-				"little"))
+			errors.New("too many wrong tokens from your address: wait a little"))
 	}
 	if listen.SameToken(listen.TokenOf(r), token) {
 		return nil
@@ -238,8 +237,7 @@ func (s *Service) admit(r *http.Request) error {
 		s.failures.Allow(client)
 	}
 	return connect.NewError(connect.CodeUnauthenticated,
-		errors.New("send the token, urlfrontier.token of the settings, "+
-			"as metadata authorization: Bearer TOKEN"))
+		errors.New("send the token, urlfrontier.token of the settings, as metadata authorization: Bearer TOKEN"))
 }
 
 // refuse ends an RPC before it begins.
