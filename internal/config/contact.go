@@ -42,7 +42,7 @@ func isPlaceholder(host string) bool {
 	}
 	for _, name := range []string{
 		"example.com", "example.org", "example.net", "example", "test", "invalid", "localhost", "local",
-		"yourdomain.com", "your-domain.com", "domain.com",
+		"yourdomain.com", "your-domain.com", "domain.com", "mail.address",
 	} {
 		if host == name || strings.HasSuffix(host, "."+name) {
 			return true
