@@ -8,9 +8,9 @@ import (
 // TestNoContact: what is in examples is no contact, and what somebody may read is one.
 func TestNoContact(t *testing.T) {
 	for contact, reaches := range map[string]bool{
-		"": false, "you@example.org": false, "https://www.example.com/bot": false, "bot@localhost": false,
+		"": false, "you@example.org": false, "YOUR@MAIL.ADDRESS": false,
+		"https://www.example.com/bot": false, "bot@localhost": false,
 		"mailto:bot@crawl.test": false, "https://127.0.0.1/": false, "crawler": false, "nobody@host": false,
-		"YOUR@MAIL.ADDRESS": false, // the quick start of the README as it stands
 		"bot@kite.dev": true, "https://kite.dev/bot": true, "mailto:bot@kite.dev": true, "Kite <bot@kite.dev>": true,
 	} {
 		c := Default()
