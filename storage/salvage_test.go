@@ -154,10 +154,13 @@ func TestSalvageSmall(t *testing.T) {
 }
 
 // TestSalvageFlips: a flipped byte costs at most the rows that it is in, and is said.
-func TestSalvageFlips(t *testing.T) {
+func TestSalvageFlips(t *testing.T) { salvageFlips(t, 997, 0x41) }
+
+// salvageFlips flips bits of one byte in each step of a database.
+func salvageFlips(t *testing.T, step int, bits byte) {
 	good, want := salvageStore(t)
-	for at := 2 * 4096; at < len(good); at += 997 {
-		report, got := salvaged(t, patched(good, at, []byte{good[at] ^ 0x41}), want)
+	for at := 2 * 4096; at < len(good); at += step {
+		report, got := salvaged(t, patched(good, at, []byte{good[at] ^ bits}), want)
 		if len(got) < len(want)-200 || len(got) < len(want) && report.Whole() {
 			t.Errorf("byte %d: %d of %d URLs, %+v", at, len(got), len(want), report)
 		}

@@ -22,3 +22,6 @@ func TestSoakFlips(t *testing.T) {
 		flipBytes(t, 1, bits)
 	}
 }
+
+// TestSoakSalvage is TestSalvageFlips with more of the file.
+func TestSoakSalvage(t *testing.T) { salvageFlips(t, 3, 0x80) }

@@ -141,10 +141,13 @@ func (m *mortal) treat(f *testFetcher, l *RemoteLease, random *rand.Rand) {
 // TestHeavyLeaseChaos: with processes that are killed while leases are out and between the log of a request and the
 // commit of its outcome, the servers see no gap under the delay, and neither does the audit: each request has one
 // line in the request log.
-func TestHeavyLeaseChaos(t *testing.T) {
+func TestHeavyLeaseChaos(t *testing.T) { checkLeaseChaos(t, 3) }
+
+// checkLeaseChaos does so with that many seeds.
+func checkLeaseChaos(t *testing.T, seeds uint64) {
 	t.Parallel()
 	const delay = 2 * time.Second
-	for seed := range uint64(3) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			virtually(t, memnet.Options{Latency: 30 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {

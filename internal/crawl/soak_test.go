@@ -44,5 +44,8 @@ func TestSoakLeaseModel(t *testing.T) { checkLeaseModel(t, 300) }
 // TestSoakPutModel is TestHeavyPutModel with more cases.
 func TestSoakPutModel(t *testing.T) { checkPutModel(t, 300) }
 
+// TestSoakLeaseChaos is TestHeavyLeaseChaos with more seeds.
+func TestSoakLeaseChaos(t *testing.T) { checkLeaseChaos(t, 40) }
+
 // TestSoakFetcherChaos is TestFetcherChaos with more hosts and pages.
 func TestSoakFetcherChaos(t *testing.T) { checkFetcherChaos(t, 20, 50) }
