@@ -295,5 +295,5 @@ func (rc *recrawlPlan) keepHistory(h *host, head *storage.Head, o *storage.Outco
 // keepContent keeps what an earlier visit said about the content, for a later visit that compares
 // it.
 func keepContent(o, last *storage.Outcome) {
-	o.ETag, o.Modified, o.Digest, o.Simhash = last.ETag, last.Modified, last.Digest, last.Simhash
+	o.ETag, o.Modified, o.Digest, o.Simhash, o.Stamp = last.ETag, last.Modified, last.Digest, last.Simhash, last.Stamp
 }

@@ -2,9 +2,12 @@ package frontier
 
 import (
 	"fmt"
+	"hash/fnv"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,6 +67,7 @@ type Scope struct {
 	reach            map[string]struct{} // hosts, domains or prefixes, by mode
 	include, exclude []*regexp.Regexp
 	optOuts          *optout.List // those in force; nil: there are none
+	reachSum         uint64       // of all in reach, in any order
 }
 
 // NewScope returns the scope of the given seeds. A URL must also match one of include, if there are
@@ -96,13 +100,46 @@ func (s *Scope) WithExpressions(include, exclude []*regexp.Regexp) *Scope {
 func (s *Scope) add(seed weburl.URL) {
 	switch s.mode {
 	case ModeHost:
-		s.reach[seed.Host()] = struct{}{}
+		s.reaches(seed.Host())
 	case ModeDomain:
-		s.reach[weburl.RegistrableDomain(seed.Host())] = struct{}{}
+		s.reaches(weburl.RegistrableDomain(seed.Host()))
 	case ModePrefix:
-		s.reach[folder(seed)] = struct{}{}
-		s.reach[seed.Origin().String()] = struct{}{} // for sitemaps; it does not end in a slash as a folder does
+		s.reaches(folder(seed))
+		s.reaches(seed.Origin().String()) // for sitemaps; it does not end in a slash as a folder does
 	}
+}
+
+func (s *Scope) reaches(name string) {
+	if _, has := s.reach[name]; !has {
+		s.reach[name] = struct{}{}
+		s.reachSum += sumOf(name)
+	}
+}
+
+func sumOf(texts ...string) uint64 {
+	h := fnv.New64a()
+	for _, text := range texts {
+		_, _ = io.WriteString(h, text+"\x00") // it never fails
+	}
+	return h.Sum64()
+}
+
+// Sum returns a sum of all that decides about URLs: scopes with the same sum keep the same links. It is the same in
+// each process. It takes time for each expression and opt-out.
+func (s *Scope) Sum() uint64 {
+	texts := []string{s.mode.String(), strconv.FormatUint(s.reachSum, 16), "include"}
+	for _, e := range s.include {
+		texts = append(texts, e.String())
+	}
+	texts = append(texts, "exclude")
+	for _, e := range s.exclude {
+		texts = append(texts, e.String())
+	}
+	texts = append(texts, "opt-outs")
+	for _, e := range s.optOuts.All() {
+		texts = append(texts, string(e.Scope), e.Value, strconv.FormatBool(e.Until.IsZero()))
+	}
+	return sumOf(texts...)
 }
 
 // folder is the URL up to the last slash of its path.

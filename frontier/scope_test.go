@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -102,5 +103,30 @@ func TestScopeChanges(t *testing.T) {
 	}
 	if o := w.state(t, "http://a.test/19"); o.State != storage.Excluded {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestScopeSum: scopes that keep the same links have the same sum, whatever the order of their seeds, and others have
+// others.
+func TestScopeSum(t *testing.T) {
+	expression := []*regexp.Regexp{regexp.MustCompile("/a")}
+	a, b := mustURL(t, "http://a.test/"), mustURL(t, "http://b.test/")
+	base := NewScope(ModeHost, nil, nil, a, b)
+	if other := NewScope(ModeHost, nil, nil, b).With(a, b); base.Sum() != other.Sum() {
+		t.Error("the order of the seeds counts")
+	}
+	host := optout.Entry{Scope: optout.ScopeHost, Value: "c.test"}
+	ends := host
+	ends.Until = time.Unix(1<<31, 0)
+	sums := map[uint64]string{base.Sum(): "the first"}
+	for name, s := range map[string]*Scope{
+		"a mode": NewScope(ModeDomain, nil, nil, a, b), "a seed": base.With(mustURL(t, "http://c.test/")),
+		"include": base.WithExpressions(expression, nil), "exclude": base.WithExpressions(nil, expression),
+		"an opt-out": base.WithOptOuts(optout.NewList(host)), "one that ends": base.WithOptOuts(optout.NewList(ends)),
+	} {
+		if other, has := sums[s.Sum()]; has {
+			t.Errorf("%s has the sum of %s", name, other)
+		}
+		sums[s.Sum()] = name
 	}
 }

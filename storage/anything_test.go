@@ -43,7 +43,7 @@ func TestAnyOutcome(t *testing.T) {
 			Line: rapid.Uint32().Draw(t, "line"),
 			ETag: anyText().Draw(t, "etag"), Modified: anyText().Draw(t, "modified"),
 			Simhash: rapid.Uint64().Draw(t, "simhash"), Note: anyText().Draw(t, "note"),
-			Usage: anyText().Draw(t, "usage"),
+			Usage: anyText().Draw(t, "usage"), Stamp: rapid.Uint32().Draw(t, "stamp"),
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
 		got, rest, ok := decodeOutcome(append(appendOutcome(nil, &o), "rest"...))

@@ -86,8 +86,7 @@ func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 	return m, err
 }
 
-// MetadataOf returns the metadata of some URLs, nil for those that have none. It reads them in one
-// transaction, so there should be few.
+// MetadataOf returns the metadata of some URLs, which are few: one transaction reads them. It is nil for one without.
 func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 	all = make([]Metadata, len(urls))
 	err = s.db.view(func(tx *txn) error {
@@ -129,7 +128,7 @@ func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 		return err
 	}
 	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
-	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
+	o.History, o.Simhash, o.Usage, o.Stamp = last.History, last.Simhash, last.Usage, last.Stamp
 	d := Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Priority: e.Priority, Outcome: o}
 	if err := w.done(r, &d); err != nil {
 		return err
@@ -140,8 +139,7 @@ func (w *writer) set(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	return w.putMetadata(r.id, ordinal, f.Metadata)
 }
 
-// metadata changes the metadata of a URL of another host that names an erased one: what names it
-// goes.
+// metadata changes the metadata of a URL of another host that names an erased one: what names it goes.
 func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
 	if v = e.unless(hostOfKey(k), v); v == nil || !e.names.In(v) {
 		return v, nil

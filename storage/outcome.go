@@ -30,67 +30,66 @@ const (
 	outcomeSimhash = 1 << iota
 	outcomeNote
 	outcomeUsage
+	outcomeStamp
 )
 
 // maxRecent is how many outcomes the host's row may hold.
 const maxRecent = 16
 
 func appendOutcome(b []byte, o *Outcome) []byte {
-	at := len(b)
 	var flags byte
-	b = append(b, 0, byte(o.State), byte(o.Reason), o.Attempts)
-	b = binary.BigEndian.AppendUint32(b, Seconds(o.At))
-	if o.Status != 0 {
-		flags |= outcomeStatus
+	has := func(flag byte, on bool) bool {
+		if on {
+			flags |= flag
+		}
+		return on
+	}
+	at := len(b)
+	b = binary.BigEndian.AppendUint32(append(b, 0, byte(o.State), byte(o.Reason), o.Attempts), Seconds(o.At))
+	if has(outcomeStatus, o.Status != 0) {
 		b = binary.BigEndian.AppendUint16(b, o.Status)
 	}
-	if o.Bytes != 0 {
-		flags |= outcomeBytes
+	if has(outcomeBytes, o.Bytes != 0) {
 		b = binary.AppendUvarint(b, o.Bytes)
 	}
-	if o.Digest != 0 {
-		flags |= outcomeDigest
+	if has(outcomeDigest, o.Digest != 0) {
 		b = binary.BigEndian.AppendUint64(b, o.Digest)
 	}
-	if !o.Due.IsZero() {
-		flags |= outcomeDue
+	if has(outcomeDue, !o.Due.IsZero()) {
 		b = binary.BigEndian.AppendUint32(b, secondsUp(o.Due))
 	}
-	if o.Line != 0 {
-		flags |= outcomeLine
+	if has(outcomeLine, o.Line != 0) {
 		b = binary.AppendUvarint(b, uint64(o.Line))
 	}
-	if o.ETag != "" && len(o.ETag) < 256 {
-		flags |= outcomeETag
+	if has(outcomeETag, o.ETag != "" && len(o.ETag) < 256) {
 		b = appendShort(b, o.ETag)
 	}
-	if o.Modified != "" && len(o.Modified) < 256 {
-		flags |= outcomeModified
+	if has(outcomeModified, o.Modified != "" && len(o.Modified) < 256) {
 		b = appendModified(b, o.Modified)
 	}
-	if o.History != [8]byte{} {
-		flags |= outcomeHistory
+	if has(outcomeHistory, o.History != [8]byte{}) {
 		b = append(b, o.History[:]...)
 	}
-	b[at] = flags
-	hasNote, hasUsage := o.Note != "" && len(o.Note) < 256, o.Usage != "" && len(o.Usage) < 256
-	if hasNote || hasUsage || o.Simhash != 0 {
-		b[at+1] |= outcomeMore
-		more := len(b)
-		b = append(b, 0)
-		if o.Simhash != 0 {
-			b[more] |= outcomeSimhash
-			b = binary.BigEndian.AppendUint64(b, o.Simhash)
-		}
-		if hasNote {
-			b[more] |= outcomeNote
-			b = appendShort(b, o.Note)
-		}
-		if hasUsage {
-			b[more] |= outcomeUsage
-			b = appendShort(b, o.Usage)
-		}
+	b[at], flags = flags, 0
+	more := len(b)
+	b = append(b, 0)
+	if has(outcomeSimhash, o.Simhash != 0) {
+		b = binary.BigEndian.AppendUint64(b, o.Simhash)
 	}
+	if has(outcomeNote, o.Note != "" && len(o.Note) < 256) {
+		b = appendShort(b, o.Note)
+	}
+	if has(outcomeUsage, o.Usage != "" && len(o.Usage) < 256) {
+		b = appendShort(b, o.Usage)
+	}
+	if has(outcomeStamp, o.Stamp != 0) {
+		b = binary.BigEndian.AppendUint32(b, o.Stamp)
+	}
+	if flags == 0 {
+		return b[:more]
+	}
+	b[at+1] |= outcomeMore
+	b[more] = flags
 	return b
 }
 
@@ -126,7 +125,7 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	}
 	if state&outcomeMore != 0 {
 		more := d.Byte()
-		d.Require(0 < more && more < outcomeUsage<<1)
+		d.Require(0 < more && more < outcomeStamp<<1)
 		if more&outcomeSimhash != 0 {
 			o.Simhash = d.Uint64()
 		}
@@ -136,6 +135,9 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 		if more&outcomeUsage != 0 {
 			o.Usage = string(d.Short())
 		}
+		if more&outcomeStamp != 0 {
+			o.Stamp = d.Uint32()
+		}
 	}
 	return o, d.Rest(), d.OK() && o.State < numStates
 }
@@ -143,8 +145,8 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 // httpDate is the form of nearly every Last-Modified (RFC 9110 section 5.6.7).
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// appendModified encodes a date in the usual form as a zero and Unix seconds, anything else as a
-// short string. That string is never empty.
+// appendModified encodes a date in the usual form as a zero and Unix seconds, anything else as a short string that is
+// not empty.
 func appendModified(b []byte, s string) []byte {
 	t, err := time.Parse(httpDate, s)
 	if unix := t.Unix(); err == nil && unix >= 0 && unix < 1<<32 && t.Format(httpDate) == s {
@@ -160,9 +162,8 @@ func decodeModified(d *wire.Decoder) string {
 	return time.Unix(int64(d.Uint32()), 0).UTC().Format(httpDate)
 }
 
-// slots are the outcomes of one block of sixteen ordinals as the state bucket holds them: for each
-// URL with an outcome, a byte with its index in the block, the length of the outcome in a uvarint,
-// and the outcome; ordered by index.
+// slots are the outcomes of one block of sixteen ordinals as the state bucket holds them: for each URL with an outcome,
+// a byte with its index in the block, the length of the outcome in a uvarint, and the outcome; ordered by index.
 type slots struct {
 	index []uint8
 	body  [][]byte

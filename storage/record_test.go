@@ -21,7 +21,7 @@ func fullBatch(t tester, s *Store) *Batch {
 	outcome := Outcome{
 		State: Retrying, Reason: ReasonStatus, Status: 503, Attempts: 2, At: someTime, Due: someTime.Add(time.Hour),
 		Bytes: 20_000, Digest: 0xd1d2d3d4d5d6d7d8, Line: 7, ETag: `"etag"`, Modified: "Sun, 06 Nov 1994 08:49:37 GMT",
-		History: [8]byte{1, 2, 3}, Simhash: 5, Note: "note", Usage: "usage",
+		History: [8]byte{1, 2, 3}, Simhash: 5, Note: "note", Usage: "usage", Stamp: 7,
 	}
 	metadata, err := Metadata{"key": {"value"}}.Encode()
 	if err != nil {

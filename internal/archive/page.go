@@ -68,6 +68,8 @@ type Usage struct {
 const (
 	ExtractedFlat = "flat" // elements that are nested too deep were read as siblings
 	ExtractedPart = "part" // a bound cut some off
+	// the body is that of an earlier response, from which all was extracted
+	ExtractedEarlier = "earlier"
 )
 
 // line is the JSON form of a Page.

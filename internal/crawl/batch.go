@@ -221,7 +221,7 @@ func (oc *outcomes) takeCommitted(b *batch) {
 	now := oc.o.Now()
 	oc.batchSize.Committed(b.size, b.result.Changed, b.took)
 	oc.f.Committed(&b.rows, b.result, now)
-	oc.bodies.committed(b.rows.Payloads)
+	oc.bodies.Committed(b.rows.Payloads)
 	oc.sweeps.waiting = append(oc.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
 		s.Ended(oc.f, now)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testweb/todayweb"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -80,15 +81,15 @@ func BenchmarkCrawl(b *testing.B) {
 // BenchmarkToday does the same with the web of today: TLS, HTTP/2, compressed pages of 138 KB in the
 // median. BENCH_HOSTS is the number of hosts.
 func BenchmarkToday(b *testing.B) {
-	benchmarkCrawlers(b, startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
+	benchmarkCrawlers(b, startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
 }
 
 // BenchmarkPageSize crawls pages of one size each over TLS: how many a core can do at most.
 func BenchmarkPageSize(b *testing.B) {
 	for _, size := range []float64{8e3, 32e3, 138e3, 512e3} {
 		b.Run(fmt.Sprintf("bytes=%.0f", size), func(b *testing.B) {
-			t := testweb.Today{Hosts: 64, Pages: 16, PerConnection: 8,
-				Sizes: testweb.Lognormal{Median: size, Mean: size}}
+			t := todayweb.Web{Hosts: 64, Pages: 16, PerConnection: 8,
+				Sizes: todayweb.Lognormal{Median: size, Mean: size}}
 			benchmarkCrawlers(b, startToday(b, t))
 		})
 	}
@@ -133,8 +134,8 @@ func hostsOfBenchmark(b *testing.B, usual int) int {
 }
 
 // startToday serves a web of today until the benchmark ends.
-func startToday(b *testing.B, t testweb.Today) benchWeb {
-	web, err := testweb.NewToday(t)
+func startToday(b *testing.B, t todayweb.Web) benchWeb {
+	web, err := todayweb.New(t)
 	if err != nil {
 		b.Fatal(err)
 	}

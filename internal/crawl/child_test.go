@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -42,6 +44,10 @@ type childConfig struct {
 	CAFile   string // the authorities of a web with TLS
 	OptsOut  string // a host that the child opts out, once, when optOutFile is there
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
+	// Requests is how many of them the child makes before it ends; 0: that does not end it. Ahead is how far its
+	// clock is ahead.
+	Requests int64
+	Ahead    time.Duration
 }
 
 // childOptions are those of the child and of whoever looks at what it left.
@@ -59,6 +65,9 @@ func childOptions(dir string, c childConfig) Options {
 		o.Workers = c.Workers
 	}
 	o.Recrawl, o.ExitWhenDone = c.Recrawl, c.Recrawl == nil
+	if c.Ahead > 0 {
+		o.Now = func() time.Time { return time.Now().Add(c.Ahead) }
+	}
 	return o
 }
 
@@ -91,8 +100,31 @@ func crawlAsChild(dir string, c childConfig) error {
 	if c.OptsOut != "" {
 		go optOutAsChild(e, dir, c.OptsOut)
 	}
-	_, err = e.Run(context.Background(), seeds)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if c.Requests > 0 {
+		l := &requestLimit{end: cancel}
+		l.left.Store(c.Requests)
+		e.Observe(l)
+	}
+	_, err = e.Run(ctx, seeds)
 	return errors.Join(err, e.Close())
+}
+
+// requestLimit is an Observer that ends a crawl after so many requests.
+type requestLimit struct {
+	left atomic.Int64
+	end  func()
+}
+
+// Committed is part of Observer.
+func (l *requestLimit) Committed(time.Duration, int) {}
+
+// Requested is part of Observer.
+func (l *requestLimit) Requested(requestlog.Request) {
+	if l.left.Add(-1) == 0 {
+		l.end()
+	}
 }
 
 // optOutFile has a child opt a host out. It is removed when the opt-out is recorded.

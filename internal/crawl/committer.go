@@ -148,7 +148,7 @@ func (c *committer) commit(b *batch) error {
 	}
 	c.files.marks = marks
 	c.nameFiles()
-	b.took = time.Since(started)
+	b.took = c.o.Now().Sub(started)
 	c.tally.Commits.Add(1)
 	if c.observer != nil {
 		c.observer.Committed(b.took, len(b.rows.Found)+len(b.rows.Done))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -85,7 +86,7 @@ type outcomes struct {
 	permits
 	mailbox     *mailbox
 	connections slowRequests
-	bodies      *bodies
+	bodies      *bodies.Recent
 	space       *diskSpace
 	ledger      startLedger // what begins
 	requests    *requestLog // what has ended
@@ -216,7 +217,7 @@ func (d *dispatcher) setTimer() {
 	if at.IsZero() {
 		d.timer.Stop()
 	} else {
-		d.timer.Reset(time.Until(at))
+		d.timer.Reset(at.Sub(d.o.Now()))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -21,7 +22,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	t.Helper()
 	o := DefaultOptions()
 	o.fill()
-	e := &Engine{ledger: &memoryLedger{}, bodies: newBodies(true)}
+	e := &Engine{ledger: &memoryLedger{}, bodies: bodies.New(true)}
 	e.o, e.log, e.table, e.shared = o, testLog(t), survey.NewTable(), testShared(&o)
 	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
@@ -51,11 +52,11 @@ type Engine struct {
 	space       *diskSpace
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
-	share       *share       // the engine's part of what is shared; the dispatcher's during a Run
-	bodies      *bodies      // that the store does not know of yet
-	domainHosts *domainHosts // nil: there is no limit
-	ledger      ledger       // the dispatcher's during a Run
-	requests    *requestLog  // the dispatcher's during a Run; nil: not open yet
+	share       *share         // the engine's part of what is shared; the dispatcher's during a Run
+	bodies      *bodies.Recent // that the store does not know of yet
+	domainHosts *domainHosts   // nil: there is no limit
+	ledger      ledger         // the dispatcher's during a Run
+	requests    *requestLog    // the dispatcher's during a Run; nil: not open yet
 	crashes     *crashes
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
@@ -150,7 +151,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	o.fill()
 	e := &Engine{
 		space: newDiskSpace(&o), opened: o.Now(),
-		bodies:  newBodies(o.capturesExchanges() && s.Counters().Requests == 0),
+		bodies:  bodies.New(o.capturesExchanges() && s.Counters().Requests == 0),
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.o, e.log, e.store, e.table = o, log, s, survey.NewTable()

@@ -340,7 +340,7 @@ func (oc *outcomes) completePage(res *result) error {
 	if res.remote != nil && res.remote.committed != nil {
 		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
 	}
-	oc.bodies.add(res)
+	oc.bodies.Add(res.lease.URL.String(), res.payload)
 	return err
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/http"
 	"runtime"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -26,8 +27,18 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		return nil
 	}
+	var mark uint32
+	if rd.stamps != nil && !resp.Truncated {
+		mark = rd.stamps.Of(&l.Head, rd.scope(), resp.Header, res.body)
+	}
+	if stamp.IsKnown(&l.Head, shortDigest(res.body), mark) {
+		page.Extracted, res.stamp = archive.ExtractedEarlier, mark
+		return nil
+	}
 	rd.endRequest(res)
-	doc, err := rd.html(ctx, resp.Body, resp.Header, l.URL)
+	o := rd.o.Extract
+	o.Text = o.Text || rd.comparesText(res)
+	doc, err := rd.html(ctx, resp, l.URL, o)
 	var unread *spool.Error
 	switch {
 	case errors.As(err, &unread):
@@ -52,7 +63,12 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	page.Fields = doc.Fields
 	rd.keepText(res, &doc)
 	rd.noteProducts(res, doc.Generator, resp.Header)
-	rd.sum(res, &doc)
+	if rd.comparesText(res) {
+		res.simhash = recrawl.Simhash(doc.Text)
+	}
+	if !doc.Robots.SaysMore(extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)) {
+		res.stamp = mark // else it is read at each visit
+	}
 	note(res, page, &doc.Robots)
 	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
 	if rd.followsLinks(&l.Head, &doc.Robots) {
@@ -187,7 +203,7 @@ func newParsers() parsers {
 // html reads a document. It waits for its turn, which does not depend on the network; the error is
 // that of the context if the crawl ends before that.
 func (rd *reading) html(
-	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+	ctx context.Context, resp *fetch.Response, base weburl.URL, o extract.Options,
 ) (extract.Page, error) {
 	var buf []byte
 	select {
@@ -196,12 +212,12 @@ func (rd *reading) html(
 		return extract.Page{}, ctx.Err()
 	}
 	defer func() { rd.parsers <- buf }()
-	text, err := body.Load(buf, maxParse)
+	text, err := resp.Body.Load(buf, maxParse)
 	if err != nil {
 		return extract.Page{}, err
 	}
-	if _, inMemory := body.Bytes(); !inMemory {
+	if _, inMemory := resp.Body.Bytes(); !inMemory {
 		buf = text
 	}
-	return extract.HTML(text, header, base, rd.o.Frontier.Tokens, rd.o.Extract)
+	return extract.HTML(text, resp.Header, base, rd.o.Frontier.Tokens, o)
 }

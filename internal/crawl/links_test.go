@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -75,7 +76,7 @@ func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
 	w.o, w.parsers = new(Options), make(parsers) // all are taken
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := w.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))
+	_, err := w.html(ctx, &fetch.Response{Body: spool.Of([]byte("<p>"))}, parse(t, "http://a.test/"), extract.Options{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testweb/todayweb"
 )
 
 // BenchmarkMemory crawls pages of 1 MB with 64 workers, and the web of today with 256, in a process of
@@ -21,7 +22,7 @@ import (
 func BenchmarkMemory(b *testing.B) {
 	m := testweb.Mesh{Hosts: 64, Pages: 8, Links: 20, PageBytes: 1 << 20}
 	large := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "large", m.TotalPages(), benchWorkers}
-	today := startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 300), Pages: 4, PerConnection: 8})
+	today := startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 300), Pages: 4, PerConnection: 8})
 	today.name = "today"
 	for _, web := range []benchWeb{large, today} {
 		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {

@@ -183,10 +183,10 @@ func (o *Options) fill() {
 	o.Extract = o.Extraction()
 }
 
-// Extraction returns Extract with the texts that the output and the comparison of pages need.
+// Extraction returns Extract with the texts that the output needs.
 func (o *Options) Extraction() extract.Options {
 	e := o.Extract
-	e.Text = e.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
+	e.Text = e.Text || o.Archive.Has(archive.FormatText)
 	e.LinkText = e.LinkText || o.Archive.Has(archive.FormatLinks)
 	return e
 }

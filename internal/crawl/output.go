@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -133,7 +133,7 @@ func (ar *archiving) stored(host storage.HostID, digest uint64) *archive.Origina
 	if digest == 0 {
 		return nil
 	}
-	o, mayBeStored := ar.recent.find(bodyKey{host, digest})
+	o, mayBeStored := ar.recent.Find(bodies.Key{Host: host, Digest: digest})
 	if o != nil || !mayBeStored {
 		return o
 	}
@@ -314,86 +314,4 @@ func (ar *archiving) via(head *storage.Head) string {
 	text := u.String()
 	ar.pageTexts.put(page, text)
 	return text
-}
-
-// bodies are those whose responses wait for a commit or are with the committer: the store does not
-// know of them yet, and the next response of the host may have the same. A response that points to
-// one of them is added to the same batch or a later one, so it is never committed without it. The
-// dispatcher adds and removes; workers find. It is safe for concurrent use.
-type bodies struct {
-	mu        sync.Mutex
-	originals map[bodyKey]archive.Original // guarded by mu
-	// stored has every body of the output, so that a body that no page had before is not looked up
-	// in the store. Nil: the run began with a store that has bodies, and any may be there.
-	stored *bodyFilter
-}
-
-type bodyKey struct {
-	host   storage.HostID
-	digest uint64
-}
-
-// newBodies returns the bodies of a run. isNew says that the run keeps bodies and the store has none.
-func newBodies(isNew bool) *bodies {
-	b := &bodies{originals: make(map[bodyKey]archive.Original)}
-	if isNew {
-		b.stored = new(bodyFilter)
-	}
-	return b
-}
-
-// add takes note of the body that a result brings.
-func (b *bodies) add(res *result) {
-	if p := res.payload; p != nil {
-		key := bodyKey{p.Host, p.Digest}
-		if b.stored != nil {
-			b.stored.add(key)
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.originals[key] = archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256}
-	}
-}
-
-// find returns the response with a body. If that is nil, mayBeStored says whether the store may know
-// one.
-func (b *bodies) find(key bodyKey) (o *archive.Original, mayBeStored bool) {
-	if b.stored != nil && !b.stored.has(key) {
-		return nil, false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if original, ok := b.originals[key]; ok {
-		return &original, true
-	}
-	return nil, true
-}
-
-// committed forgets bodies that the store knows of from now on.
-func (b *bodies) committed(payloads []storage.Payload) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range payloads {
-		delete(b.originals, bodyKey{payloads[i].Host, payloads[i].Digest})
-	}
-}
-
-// bodyFilter is a Bloom filter of 1 MiB: of a million bodies in it, some 3 in 100 others seem to be
-// there too. It is safe for concurrent use.
-type bodyFilter [1 << 17]atomic.Uint64
-
-// bits returns the word of a body, and the four bits of it that the body sets. Digests are random.
-func (f *bodyFilter) bits(key bodyKey) (word *atomic.Uint64, mask uint64) {
-	h := (key.digest ^ uint64(key.host)) * 0x9e3779b97f4a7c15
-	return &f[h>>47], 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
-}
-
-func (f *bodyFilter) add(key bodyKey) {
-	word, mask := f.bits(key)
-	word.Or(mask)
-}
-
-func (f *bodyFilter) has(key bodyKey) bool {
-	word, mask := f.bits(key)
-	return word.Load()&mask == mask
 }

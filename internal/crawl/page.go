@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
@@ -108,7 +107,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 		if resp.Status == 304 {
 			o.Digest = res.lease.Head.Last.Digest
 		} else if res.body != (warc.Digest{}) {
-			o.Digest, page.Digest = binary.BigEndian.Uint64(res.body[:]), res.body.String()
+			o.Digest, page.Digest = shortDigest(res.body), res.body.String()
 		}
 		if err := rd.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = rd.unreadable(page, err)
@@ -118,7 +117,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
 		}
-		o.Simhash, o.Usage = res.simhash, res.keptUsage
+		o.Simhash, o.Stamp, o.Usage = res.simhash, res.stamp, res.keptUsage
 		rd.compare(res, &o, resp.Header)
 	case httpfield.IsRedirect(resp.Status):
 		o.State, o.Reason = rd.redirect(res, resp, page)

@@ -267,7 +267,7 @@ func (oc *outcomes) completeOverridden(res *result) error {
 	if res.remote.committed != nil {
 		oc.pending.waiting = append(oc.pending.waiting, res.remote.committed)
 	}
-	oc.bodies.add(res)
+	oc.bodies.Add(res.lease.URL.String(), res.payload)
 	return err
 }
 

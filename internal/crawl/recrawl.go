@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -106,7 +108,7 @@ func (rd *reading) compare(res *result, o *storage.Outcome, header http.Header) 
 	switch {
 	case o.Status == http.StatusNotModified:
 		res.page.Change = recrawl.Same
-		o.Digest, o.Simhash, o.Bytes = last.Digest, last.Simhash, last.Bytes
+		o.Digest, o.Simhash, o.Bytes, o.Stamp = last.Digest, last.Simhash, last.Bytes, last.Stamp
 		if o.ETag == "" {
 			o.ETag = last.ETag
 		}
@@ -116,7 +118,7 @@ func (rd *reading) compare(res *result, o *storage.Outcome, header http.Header) 
 	case last.Digest == 0:
 		res.page.Change = recrawl.First
 	case last.Digest == o.Digest:
-		res.page.Change = recrawl.Same
+		res.page.Change, o.Simhash = recrawl.Same, last.Simhash
 	case recrawl.Similar(last.Simhash, o.Simhash, rd.o.SimilarBits):
 		res.page.Change = recrawl.Same
 		o.Simhash = last.Simhash // so that many small changes are one some day
@@ -131,9 +133,23 @@ func targetDigest(target string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// sum keeps the simhash of a document for the comparison with a later one.
-func (rd *reading) sum(res *result, doc *extract.Page) {
-	if rd.o.comparesText() {
-		res.simhash = recrawl.Simhash(doc.Text)
+// comparesText reports whether the text of a page is compared: its body has changed since the last response.
+func (rd *reading) comparesText(res *result) bool {
+	before := res.lease.Head.Last.Digest
+	return rd.o.comparesText() && before != 0 && before != shortDigest(res.body)
+}
+
+// shortDigest is the part of the digest of a body that the store keeps; 0: there is none.
+func shortDigest(of warc.Digest) uint64 { return binary.BigEndian.Uint64(of[:]) }
+
+// stamps returns what makes the stamps of pages; nil: none is recrawled, or the output has what is read out of each.
+func (o *Options) stamps() *stamp.Maker {
+	a, e := &o.Archive, o.Extract
+	if o.Recrawl == nil || a.Has(archive.FormatText) || a.Has(archive.FormatLinks) || a.Outlinks ||
+		len(e.Rules) > 0 && !a.Has(archive.FormatNone) {
+		return nil
 	}
+	e.Rules = nil // nobody takes what they find
+	return stamp.NewMaker(o.URLs, o.Traps, o.MaxDomainHosts, o.SessionNames, o.NoFollow, o.Sitemaps, e,
+		o.Frontier.Tokens, o.Frontier.MaxDepth, o.Frontier.MaxRedirects)
 }

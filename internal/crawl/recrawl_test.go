@@ -116,13 +116,16 @@ func TestRecrawls(t *testing.T) {
 				t.Errorf("%s: %+v with %d observations", path, got, len(seen))
 				continue
 			}
+			if oldest := len(seen) - 1; path == "/counter" && seen[oldest].Change == recrawl.Changed {
+				seen = seen[:oldest] // its text was not kept before it changed
+			}
 			for _, o := range seen {
 				if o.Change != want {
 					t.Errorf("%s: observed %+v, want changes to be %d", path, seen, want)
 				}
 			}
 		}
-		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 ||
+		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Stamp == 0 ||
 			got.Bytes == 0 {
 			t.Errorf("a page that says to be the same: %+v", got)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
+	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -42,6 +44,7 @@ type findings struct {
 	page      frontier.PageReport
 	match     frontier.MatchReport
 	simhash   uint64             // of the text of a page; 0: none
+	stamp     uint32             // of what was read out of a page; 0: none
 	products  expensive.Products // that made the page
 	found     []storage.Found
 	refused   []storage.Refused
@@ -124,7 +127,7 @@ type archiving struct {
 	tally     *tally.Tally
 	encoder   *archive.Encoder
 	pageTexts *pageTexts
-	recent    recentBodies
+	recent    *bodies.Recent
 	stalls    chan<- error
 	crashes   *crashes
 }
@@ -145,16 +148,12 @@ type reading struct {
 	sessions *frontier.Sessions
 	hosts    *domainHosts // nil: there is no limit
 	products *hostProducts
-	recrawls bool // there is a recrawl plan
+	recrawls bool         // there is a recrawl plan
+	stamps   *stamp.Maker // nil: every page is read at each visit
 	parsers  parsers
 	results  chan<- ending
 	room     *hostsort.Room                                  // of long lists
 	add      func(context.Context, *addition) (added, error) // for the URLs of long lists
-}
-
-// recentBodies finds responses that are not in the store yet, and says whether the store may have one.
-type recentBodies interface {
-	find(bodyKey) (o *archive.Original, mayBeStored bool)
 }
 
 // newWorker returns a worker without channels.
@@ -169,7 +168,8 @@ func (e *Engine) newWorker() *worker {
 	}
 	return &worker{client: e.shared.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
-		products: new(hostProducts), recrawls: e.plan != nil, parsers: e.shared.parsers, room: e.shared.room,
+		products: new(hostProducts), recrawls: e.plan != nil, stamps: e.o.stamps(), parsers: e.shared.parsers,
+		room: e.shared.room,
 	}}
 }
 

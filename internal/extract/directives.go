@@ -34,6 +34,17 @@ type Directives struct {
 	Licenses []string
 }
 
+// SaysMore reports whether the directives of a page are more than those of its header.
+func (d *Directives) SaysMore(header Directives) bool {
+	return len(d.Seen) > len(header.Seen) || len(d.Preferences) > len(header.Preferences) ||
+		len(d.Licenses) > len(header.Licenses)
+}
+
+// HeaderFields returns the fields of a response that change what is read out of its body.
+func HeaderFields() []string {
+	return []string{"Content-Type", "Content-Usage", "Link", "Tdm-Policy", "Tdm-Reservation", "X-Robots-Tag"}
+}
+
 // HeaderDirectives returns the directives in the header of a response for a crawler with these
 // tokens.
 func HeaderDirectives(header http.Header, tokens []string) Directives {

@@ -12,7 +12,7 @@ import (
 func clockReaders() []string {
 	return []string{
 		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb",
-		"internal/zoo",
+		"internal/testweb/todayweb", "internal/zoo",
 		"internal/memnet", "internal/testkit",
 	}
 }

@@ -522,6 +522,29 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestSimhashIsAMajority compares with a count of each bit alone, of more words than a lane counts.
+func TestSimhashIsAMajority(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 2, 254, 255, 256, 511, 2000} {
+		var words [64]int
+		var text strings.Builder
+		for range n {
+			word := string(rune('a'+random.IntN(26))) + strings.Repeat("b", random.IntN(3))
+			text.WriteString(word + " ")
+			one := Simhash(word)
+			for i := range words {
+				words[i] += int(one >> i & 1)
+			}
+		}
+		got := Simhash(text.String())
+		for i, with := range words {
+			if want := 2*with > n; want != (got>>i&1 == 1) {
+				t.Errorf("%d words: bit %d of %d of them is %t", n, i, with, !want)
+			}
+		}
+	}
+}
+
 // TestSimhash: text that changes with every request does not count; the content does.
 func TestSimhash(t *testing.T) {
 	text := strings.Repeat("A harbour, a lighthouse and a handful of houses lie at the end of the road, where the "+

@@ -10,19 +10,11 @@ import (
 // count as the same word: a date, a time or a counter in a page is not its content. A text without
 // words has 0.
 func Simhash(text string) uint64 {
-	var sums [64]int32
-	words := 0
-	add := func(h uint64) {
-		h = mix(h)
-		for i := range sums {
-			sums[i] += int32(h>>i&1)*2 - 1
-		}
-		words++
-	}
+	var sums bitSums
 	word, number, length := uint64(fnvOffset), false, 0
 	end := func() {
 		if length > 0 && !number {
-			add(word)
+			sums.add(mix(word))
 		}
 		word, number, length = fnvOffset, false, 0
 	}
@@ -39,16 +31,50 @@ func Simhash(text string) uint64 {
 		}
 	}
 	end()
-	var sum uint64
-	for i, n := range sums {
-		if n > 0 {
-			sum |= 1 << i
-		}
-	}
-	if words > 0 && sum == 0 {
+	sum := sums.majority()
+	if sums.words > 0 && sum == 0 {
 		sum = 1
 	}
 	return sum
+}
+
+// bitSums counts how many of some words have each of 64 bits set: eight counts of a byte in each lane, which are
+// added at once, and moved before one overflows.
+type bitSums struct {
+	lanes [8]uint64 // byte k of lane i counts bit 8k+i
+	sums  [64]int
+	words int
+}
+
+func (s *bitSums) add(h uint64) {
+	const ones = 0x0101010101010101
+	for i := range s.lanes {
+		s.lanes[i] += h >> i & ones
+	}
+	if s.words++; s.words%255 == 0 {
+		s.move()
+	}
+}
+
+// move empties the lanes.
+func (s *bitSums) move() {
+	for i, lane := range s.lanes {
+		for k := range 8 {
+			s.sums[8*k+i] += int(lane >> (8 * k) & 0xff)
+		}
+	}
+	s.lanes = [8]uint64{}
+}
+
+// majority returns the bits that more than half of the words have.
+func (s *bitSums) majority() (bits uint64) {
+	s.move()
+	for i, n := range s.sums {
+		if 2*n > s.words {
+			bits |= 1 << i
+		}
+	}
+	return bits
 }
 
 // The constants of FNV-1a, which takes a character at a time here.

@@ -249,7 +249,7 @@ func NewWall(w frontier.WallBegun) *Sweep {
 		}
 		o := frontier.PutBackFromWall(last, now)
 		if last.State == storage.Fetched { // what it has is of the wall, and not of the page
-			o.Bytes, o.Digest, o.Simhash = 0, 0, 0
+			o.Bytes, o.Digest, o.Simhash, o.Stamp = 0, 0, 0, 0
 			o.ETag, o.Modified, o.Usage = "", "", ""
 		}
 		return changeTo(l, storage.In(last.State), o), true

@@ -41,6 +41,9 @@ type Config struct {
 	// Requests is always empty.
 	CountOnly bool
 
+	// Authorities are those of the server's certificates, in PEM form, if it speaks TLS: see NewWith.
+	Authorities []byte
+
 	// Port is the port of the web, for stores of an earlier process that name it. 0: any free port.
 	Port uint16
 

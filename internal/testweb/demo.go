@@ -125,7 +125,7 @@ func to(href, text string) link { return link{href: href, text: text} }
 // port of the web.
 func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text := newProse(s.host + path)
+		text := proseOf(s.host + path)
 		_, port := splitPort(r.Host)
 		var b strings.Builder
 		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s "+

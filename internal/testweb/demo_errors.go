@@ -165,7 +165,7 @@ func encodedPage(target, inHeader, inMeta string, e encoding.Encoding) http.Hand
 func bigPage() http.Handler {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html>\n<html><head><title>The big page</title></head><body>\n")
-	for text := newProse("big"); b.Len() < 1<<20; {
+	for text := proseOf("big"); b.Len() < 1<<20; {
 		fmt.Fprintf(&b, "<p>%s</p>\n", text.paragraph())
 	}
 	b.WriteString("<p><a href=\"/big/end\">The end</a></p>\n</body></html>\n")

@@ -19,7 +19,7 @@ func (d *demo) blog() {
 	for i := 1; i <= 20; i++ {
 		path := fmt.Sprintf("/post/%d", i)
 		posts = append(posts, to(path, fmt.Sprintf("Note %d", i)))
-		s.page(path, newProse(s.host+path).headline(), to(fmt.Sprintf("/post/%d", i%20+1), "Next note"),
+		s.page(path, proseOf(s.host+path).Headline(), to(fmt.Sprintf("/post/%d", i%20+1), "Next note"),
 			to("//news.amble.test/", "The paper"))
 	}
 	s.page("/", "Notes from the quay", posts...)
@@ -53,7 +53,7 @@ func (d *demo) forum() {
 		for i := 1; i <= 7; i++ {
 			path := fmt.Sprintf("%sthread-%d", folder, i)
 			threads = append(threads, to(path, fmt.Sprintf("Thread %d", i)))
-			s.page(path, newProse(s.host+path).headline(), to(folder, "Board"), to("/private/write?to="+path, "Answer"))
+			s.page(path, proseOf(s.host+path).Headline(), to(folder, "Board"), to("/private/write?to="+path, "Answer"))
 		}
 		s.page(folder, fmt.Sprintf("Board %d", board), threads...)
 	}

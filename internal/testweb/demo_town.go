@@ -54,7 +54,7 @@ func (d *demo) news() {
 	const lists, each = 5, 10
 	var paths, titles []string
 	for i := range lists * each {
-		title := newProse(fmt.Sprint("article ", i)).headline()
+		title := proseOf(fmt.Sprint("article ", i)).Headline()
 		titles = append(titles, title)
 		paths = append(paths, fmt.Sprintf("/2026/%02d/%d-%s", 11-i/5, 100-i, slug(title)))
 	}
@@ -104,7 +104,7 @@ func (d *demo) docs() {
 		for i := 1; i <= sections; i++ {
 			name := fmt.Sprintf("section-%d.html", i)
 			list = append(list, to(name, fmt.Sprintf("Section %d.%d", c, i)))
-			s.page(folder+name, newProse(folder+name).headline(),
+			s.page(folder+name, proseOf(folder+name).Headline(),
 				to("./", "Up"), to(fmt.Sprintf("section-%d.html", i%sections+1), "Next"),
 				to("../../contents", "Contents"))
 		}
@@ -161,7 +161,7 @@ func (d *demo) wiki() {
 		for j := 1; j <= 8; j++ {
 			links = append(links, to("/"+wikiEntry(i*j+j*j), fmt.Sprintf("See also %d", j)))
 		}
-		s.page(path, newProse(path).headline(), links...)
+		s.page(path, proseOf(path).Headline(), links...)
 		s.never(path + "/edit")
 	}
 	s.page("/", "All entries", all...)

@@ -80,7 +80,7 @@ func NewMesh(m Mesh, c Config) (*Web, error) {
 			c.Sites[h].Group = "mesh " + strconv.Itoa(h%m.Addresses)
 		}
 	}
-	return newWeb(c, func(w *Web) server { return newMeshServer(m, w) })
+	return newWeb(c, func(w *Web) Server { return newMeshServer(m, w) })
 }
 
 const (

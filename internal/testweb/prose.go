@@ -6,18 +6,22 @@ import (
 	"strings"
 )
 
-// prose invents English that reads like a small town's. The same page always gets the same text.
-type prose struct{ random *rand.Rand }
+// Prose invents English that reads like a small town's. One goroutine uses it.
+type Prose struct{ random *rand.Rand }
 
-func newProse(page string) prose {
+// NewProse returns prose that only depends on what is random.
+func NewProse(random *rand.Rand) Prose { return Prose{random} }
+
+// proseOf returns the prose of a page, which is always the same.
+func proseOf(page string) Prose {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(page))
-	return prose{rand.New(rand.NewPCG(h.Sum64(), 1))}
+	return NewProse(rand.New(rand.NewPCG(h.Sum64(), 1)))
 }
 
-func (p prose) pick(words ...string) string { return words[p.random.IntN(len(words))] }
+func (p Prose) pick(words ...string) string { return words[p.random.IntN(len(words))] }
 
-func (p prose) subject() string {
+func (p Prose) subject() string {
 	return p.pick("the harbour office", "the tide mill", "the public library", "the ferry to the island",
 		"the lighthouse",
 		"the fish market", "the old ropewalk", "the weather station", "the walking club", "the night train",
@@ -25,14 +29,14 @@ func (p prose) subject() string {
 		"the post office")
 }
 
-func (p prose) predicate() string {
+func (p Prose) predicate() string {
 	return p.pick("opens an hour earlier", "moves to the quay", "counts its visitors", "is painted green again",
 		"publishes its logbook", "waits for spring tide", "gets a second clock", "keeps its winter hours",
 		"repairs the slipway", "shows a map of the coast", "lends out telescopes", "celebrates a hundred years",
 		"looks for volunteers", "reports a calm season", "plants forty lime trees")
 }
 
-func (p prose) circumstance() string {
+func (p Prose) circumstance() string {
 	return p.pick("after the storm", "before the holidays", "as it did last year", "to everyone's surprise",
 		"with the council's consent",
 		"while the bridge is closed", "at low water", "until the end of the month", "in spite of the fog",
@@ -40,9 +44,11 @@ func (p prose) circumstance() string {
 }
 
 // headline returns a title, without a full stop.
-func (p prose) headline() string { return capital(p.subject() + " " + p.predicate()) }
+// Headline returns a title.
+func (p Prose) Headline() string { return capital(p.subject() + " " + p.predicate()) }
 
-func (p prose) sentence() string {
+// Sentence returns a sentence, with its full stop.
+func (p Prose) Sentence() string {
 	switch p.random.IntN(4) {
 	case 0:
 		return capital(p.subject()) + " " + p.predicate() + " " + p.circumstance() + "."
@@ -56,10 +62,10 @@ func (p prose) sentence() string {
 	}
 }
 
-func (p prose) paragraph() string {
+func (p Prose) paragraph() string {
 	sentences := make([]string, 3+p.random.IntN(3))
 	for i := range sentences {
-		sentences[i] = p.sentence()
+		sentences[i] = p.Sentence()
 	}
 	return strings.Join(sentences, " ")
 }

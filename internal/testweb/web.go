@@ -32,7 +32,7 @@ type Web struct {
 	dial      Dial
 	virtual   bool
 	dns       *dnsServer
-	server    server
+	server    Server
 	served    atomic.Int64
 
 	authorities []byte // in PEM form; nil without TLS
@@ -76,16 +76,21 @@ func Serve(t TB, c Config) *Web {
 
 // New starts a web: its listeners, its DNS server, its record.
 func New(c Config) (*Web, error) {
-	return newWeb(c, func(w *Web) server { return newHTTPServer(w, c.CountOnly) })
+	return NewWith(c, func(s *http.Server) Server { return s })
 }
 
-// server handles connections to listeners until it is closed.
-type server interface {
+// Server handles connections to listeners until it is closed.
+type Server interface {
 	Serve(net.Listener) error
 	Close() error
 }
 
-func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
+// NewWith is New with another server, which is made of the one that New has.
+func NewWith(c Config, from func(*http.Server) Server) (*Web, error) {
+	return newWeb(c, func(w *Web) Server { return from(newHTTPServer(w, c.CountOnly)) })
+}
+
+func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	if c.MaxRequests == 0 {
 		c.MaxRequests = DefaultMaxRequests
 	}
@@ -107,6 +112,11 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		recorder: newRecorder(c.MaxRequests),
 		dial:     c.dial(),
 		virtual:  c.Network != nil,
+
+		authorities: c.Authorities,
+	}
+	if c.Authorities != nil {
+		w.scheme = "https"
 	}
 	w.context, w.stop = context.WithCancel(context.Background())
 	answers, aliases := make(map[string][]netip.Addr, len(c.Sites)), make(map[string]string)
@@ -161,6 +171,15 @@ func newHTTPServer(w *Web, countOnly bool) *http.Server {
 		s.ConnState = connState
 	}
 	return s
+}
+
+// Move serves hosts at another listener, whose address their names have from then on. Call it before the first request.
+func (w *Web) Move(l net.Listener, to netip.Addr, hosts ...string) {
+	for _, host := range hosts {
+		w.sites[host].address = to
+		w.SetAnswer(host, to)
+	}
+	w.running.Go(func() { _ = w.server.Serve(l) })
 }
 
 // Close ends the web: no goroutine, connection or listener is left. The record stays readable.

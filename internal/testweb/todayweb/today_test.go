@@ -1,4 +1,4 @@
-package testweb
+package todayweb
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 // TestHeavyToday fetches all pages of some hosts: their sizes, their parts, their encodings, protocols
 // and connections are those of the description.
 func TestHeavyToday(t *testing.T) {
-	today := Today{Hosts: 16, Pages: 4, PerConnection: 2}
-	w, err := NewToday(today)
+	today := Web{Hosts: 16, Pages: 4, PerConnection: 2}
+	w, err := New(today)
 	if err != nil {
 		t.Fatal(err)
 	}

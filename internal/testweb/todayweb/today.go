@@ -1,4 +1,5 @@
-package testweb
+// Package todayweb serves the web of today, for benchmarks: see Web. It is a test tool.
+package todayweb
 
 import (
 	"bytes"
@@ -7,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -21,27 +21,29 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// Today is a web with the sizes and the transport of today's pages, for benchmarks: TLS 1.3, HTTP/2
+// Web is a web with the sizes and the transport of today's pages, for benchmarks: TLS 1.3, HTTP/2
 // on three hosts of four, gzip or Brotli on seven of eight, connections that end after some pages,
 // some hosts that have only an IPv6 address. Every page of a host can be reached from its root.
 // The same numbers always give the same pages.
-type Today struct {
+type Web struct {
 	Hosts int // at least 1
 	Pages int // of one host, the root included; at least 1
 
 	// PerConnection is the number of requests after which a connection ends. 0: it has no bound.
 	PerConnection int
-	// Sizes are the sizes of pages in bytes. Zero: TodaySizes.
+	// Sizes are the sizes of pages in bytes. Zero: those of DefaultSizes.
 	Sizes Lognormal
 }
 
 // Lognormal is a distribution of sizes by its median and its mean, which is larger.
 type Lognormal struct{ Median, Mean float64 }
 
-// TodaySizes are the sizes of HTML documents before compression.
-var TodaySizes = Lognormal{Median: 138e3, Mean: 242e3}
+// DefaultSizes are the sizes of HTML documents before compression.
+var DefaultSizes = Lognormal{Median: 138e3, Mean: 242e3}
 
 // draw returns the size for a standard normal variate, at most the 8 MiB that a crawler reads.
 func (l Lognormal) draw(normal float64) int {
@@ -50,19 +52,19 @@ func (l Lognormal) draw(normal float64) int {
 }
 
 // TotalPages returns the number of pages of all hosts.
-func (t Today) TotalPages() int { return t.Hosts * t.Pages }
+func (t Web) TotalPages() int { return t.Hosts * t.Pages }
 
 // Host returns the name of host number h, from 0.
-func (t Today) Host(h int) string { return fmt.Sprintf("h%d.today.test", h) }
+func (t Web) Host(h int) string { return fmt.Sprintf("h%d.today.test", h) }
 
 // todayVariants is the number of different hosts: host h has the same pages as host h + todayVariants.
 const todayVariants = 32
 
 // onlyIPv6 reports whether a host has no IPv4 address.
-func (t Today) onlyIPv6(h int) bool { return h%16 == 15 }
+func (t Web) onlyIPv6(h int) bool { return h%16 == 15 }
 
 // encoding returns the content coding of a host.
-func (t Today) encoding(h int) string {
+func (t Web) encoding(h int) string {
 	switch h % 8 {
 	case 0:
 		return ""
@@ -73,28 +75,27 @@ func (t Today) encoding(h int) string {
 	}
 }
 
-// NewToday starts the web. It keeps no record of requests except their number. On a system
+// New starts the web. It keeps no record of requests except their number. On a system
 // without IPv6 all hosts have IPv4 addresses.
-func NewToday(t Today) (*Web, error) {
+func New(t Web) (*testweb.Web, error) {
 	t.Hosts, t.Pages = max(t.Hosts, 1), max(t.Pages, 1)
 	if t.Sizes == (Lognormal{}) {
-		t.Sizes = TodaySizes
+		t.Sizes = DefaultSizes
 	}
 	authority, err := newAuthority(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	c := Config{Sites: make([]Site, t.Hosts), CountOnly: true}
+	c := testweb.Config{Sites: make([]testweb.Site, t.Hosts), CountOnly: true, Authorities: authority.pem()}
 	for h := range c.Sites {
 		c.Sites[h].Host = t.Host(h)
 	}
-	w, err := newWeb(c, func(w *Web) server { return newTodayServer(t, w, authority) })
+	w, err := testweb.NewWith(c, func(s *http.Server) testweb.Server { return t.secure(s, authority) })
 	if err != nil {
 		return nil, err
 	}
-	w.scheme, w.authorities = "https", authority.pem()
 	pages, err := t.render(w)
-	if err = errors.Join(err, w.listenIPv6(t)); err != nil {
+	if err = errors.Join(err, t.listenIPv6(w)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	for h := range t.Hosts {
@@ -104,20 +105,20 @@ func NewToday(t Today) (*Web, error) {
 }
 
 // listenIPv6 moves some hosts to ::1, which is the only IPv6 address of a loopback.
-func (w *Web) listenIPv6(t Today) error {
-	l, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(int(w.port))))
+func (t Web) listenIPv6(w *testweb.Web) error {
+	l, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(int(w.Port()))))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("testweb: listen: %w", err)
+		return fmt.Errorf("todayweb: listen: %w", err)
 	}
+	var hosts []string
 	for h := range t.Hosts {
 		if t.onlyIPv6(h) {
-			w.sites[t.Host(h)].address = netip.IPv6Loopback()
-			w.SetAnswer(t.Host(h), netip.IPv6Loopback())
+			hosts = append(hosts, t.Host(h))
 		}
 	}
-	w.running.Go(func() { _ = w.server.Serve(l) })
+	w.Move(l, netip.IPv6Loopback(), hosts...)
 	return nil
 }
 
@@ -127,12 +128,14 @@ type tlsServer struct{ *http.Server }
 // Serve handles connections to l until Close.
 func (s tlsServer) Serve(l net.Listener) error { return s.ServeTLS(l, "", "") }
 
+// robotsText is the robots.txt of each host.
+const robotsText = "User-agent: *\nDisallow: /private/\n"
+
 // requestsKey is the context key of the number of requests of a connection.
 type requestsKey struct{}
 
-func newTodayServer(t Today, w *Web, a *authority) server {
-	s := newHTTPServer(w, true)
-	s.ErrorLog = log.New(io.Discard, "", 0)
+// secure has a server speak TLS, with a certificate for each host.
+func (t Web) secure(s *http.Server, a *authority) testweb.Server {
 	s.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		return context.WithValue(ctx, requestsKey{}, new(atomic.Int64))
 	}
@@ -162,7 +165,7 @@ func newTodayServer(t Today, w *Web, a *authority) server {
 
 // todayHost serves the pages of a host.
 type todayHost struct {
-	web   *Today
+	web   *Web
 	pages []todayPage
 }
 
@@ -180,14 +183,14 @@ func (s todayHost) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if n := s.web.PerConnection; requests != nil && n > 0 && requests.Add(1) >= int64(n) {
 		header.Set("Connection", "close") // over HTTP/2 the server sends GOAWAY
 	}
-	header.Set("Server", "testweb")
+	header.Set("Server", "todayweb")
 	header.Set("Cache-Control", "max-age=0, must-revalidate")
 	header.Set("Strict-Transport-Security", "max-age=31536000; includeSubDomains")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Vary", "Accept-Encoding")
 	if r.URL.Path == "/robots.txt" {
 		header.Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(rw, meshRobots)
+		_, _ = io.WriteString(rw, robotsText)
 		return
 	}
 	i := 0
@@ -213,7 +216,7 @@ func (s todayHost) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // render makes the pages of all variants of hosts.
-func (t Today) render(w *Web) ([][]todayPage, error) {
+func (t Web) render(w *testweb.Web) ([][]todayPage, error) {
 	all := make([][]todayPage, min(todayVariants, t.Hosts))
 	for v := range all {
 		for i := range t.Pages {
@@ -231,7 +234,7 @@ func (t Today) render(w *Web) ([][]todayPage, error) {
 			if z != nil {
 				_, err := z.Write(text)
 				if err := errors.Join(err, z.Close()); err != nil {
-					return nil, fmt.Errorf("testweb: compress: %w", err)
+					return nil, fmt.Errorf("todayweb: compress: %w", err)
 				}
 				p.body = b.Bytes()
 			}

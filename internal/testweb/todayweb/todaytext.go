@@ -1,17 +1,20 @@
-package testweb
+package todayweb
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // todayText writes a page whose parts have the shares of real pages: see todayParts.
 type todayText struct {
-	prose
+	testweb.Prose
+	random *rand.Rand
 	b      strings.Builder
-	today  Today
-	web    *Web
+	today  Web
+	web    *testweb.Web
 	page   int
 	links  int
 	tokens []string // identifiers of the scripts and styles of the page
@@ -33,8 +36,8 @@ var todayParts = [5]struct {
 	{0.51, (*todayText).article},
 }
 
-func newTodayText(t Today, w *Web, page int, random *rand.Rand) *todayText {
-	p := &todayText{prose: prose{random}, today: t, web: w, page: page}
+func newTodayText(t Web, w *testweb.Web, page int, random *rand.Rand) *todayText {
+	p := &todayText{Prose: testweb.NewProse(random), random: random, today: t, web: w, page: page}
 	for range 150 {
 		p.tokens = append(p.tokens, p.token())
 	}
@@ -60,7 +63,7 @@ func (p *todayText) render(size int) []byte {
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n"+
 		"<link rel=\"canonical\" href=\"%s\">\n<link rel=\"stylesheet\" href=\"/a.css\">\n</head>\n<body "+
 		"class=\"%s\">\n",
-		p.headline(), todayPath(p.page), p.pickToken())
+		p.Headline(), todayPath(p.page), p.pickToken())
 	for n := range p.today.Pages {
 		fmt.Fprintf(&p.b, "<a href=\"%s\">%d</a>\n", todayPath(n), n)
 	}
@@ -105,7 +108,7 @@ func (p *todayText) json() {
 			p.b.WriteByte(',')
 		}
 		fmt.Fprintf(&p.b, `{"@type":"NewsArticle","@id":"%x","url":"https:\/\/%s%s","headline":%q,"wordCount":%d}`,
-			p.random.Uint64(), p.today.Host(p.random.IntN(p.today.Hosts)), todayPath(p.page), p.headline(),
+			p.random.Uint64(), p.today.Host(p.random.IntN(p.today.Hosts)), todayPath(p.page), p.Headline(),
 			p.random.IntN(4000))
 	}
 	p.b.WriteString("]}</script>\n")
@@ -151,5 +154,5 @@ func (p *todayText) article() {
 			"class=\"%[7]s\">%[9]s</span>\n%[1]s\t</a>\n%[1]s\t<p class=\"%[2]s\">%[11]s</p>\n%[1]s</div>\n\n",
 		indent, p.pickToken(), p.pickToken(), p.pickToken(), p.random.Uint32(), p.random.Uint64(),
 		p.pickToken(), target,
-		p.headline(), p.links, p.sentence())
+		p.Headline(), p.links, p.Sentence())
 }

@@ -1,4 +1,4 @@
-package testweb
+package todayweb
 
 import (
 	"crypto/ecdsa"
@@ -27,7 +27,7 @@ func newAuthority(now time.Time) (*authority, error) {
 	for i := range keys {
 		var err error
 		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return nil, fmt.Errorf("testweb: key: %w", err)
+			return nil, fmt.Errorf("todayweb: key: %w", err)
 		}
 	}
 	a := &authority{key: keys[1], hostKey: keys[2]}
@@ -54,7 +54,7 @@ func issue(c, parent *x509.Certificate, key *ecdsa.PublicKey, signer *ecdsa.Priv
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, key, signer)
 	if err != nil {
-		return nil, fmt.Errorf("testweb: certificate: %w", err)
+		return nil, fmt.Errorf("todayweb: certificate: %w", err)
 	}
 	return x509.ParseCertificate(der)
 }
