@@ -139,7 +139,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	if o.OptOuts, err = auditOptOuts(command.Context(), c); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
-	report, err := audit.RunAll(command.Context(), logs, o)
+	report, err := audit.Run(command.Context(), logs, o)
 	if err = errors.Join(err, end()); err != nil {
 		return errors.Join(err, out.Flush())
 	}

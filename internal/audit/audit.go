@@ -61,17 +61,11 @@ type Counts struct {
 	UnprovenNoEnd uint64 `json:"unproven_no_end_known"`
 }
 
-// Run reads the request log in a directory and judges it. It keeps about 1 KB for each host, and
-// besides that one file of the log at most. The log may be written meanwhile.
-func Run(ctx context.Context, dir string, o Options) (*Report, error) {
-	r := newReport()
-	return r, r.read(ctx, []string{dir}, o)
-}
-
-// RunAll is Run for several crawls that have no host in common, one after the other. Each is given by the directories
-// of its logs: one, or several if nodes on several machines have crawled it in turn. Their requests are judged
-// together, and times between those of two machines are measured by their wall clocks.
-func RunAll(ctx context.Context, crawls [][]string, o Options) (*Report, error) {
+// Run reads request logs and judges them: those of crawls that have no host in common, one after the other. Each is
+// given by the directories of its logs: one, or several if nodes on several machines have crawled it in turn. Their
+// requests are judged together, and times between those of two machines are measured by their wall clocks. Run keeps
+// about 1 KB for each host, and besides that one file of the log at most. The logs may be written meanwhile.
+func Run(ctx context.Context, crawls [][]string, o Options) (*Report, error) {
 	r := newReport()
 	for _, dirs := range crawls {
 		if err := r.read(ctx, dirs, o); err != nil {

@@ -117,7 +117,7 @@ func (w *world) audit(o Options) *Report {
 	w.t.Helper()
 	w.close()
 	o.Robots = robots.DefaultOptions()
-	r, err := Run(context.Background(), w.dir, o)
+	r, err := Run(context.Background(), [][]string{{w.dir}}, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestNodes(t *testing.T) {
 		other.page(a+"4", 6*time.Second, nil)
 		one.close()
 		other.close()
-		r, err := RunAll(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
+		r, err := Run(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
 			Options{Robots: robots.DefaultOptions()})
 		if err != nil {
 			t.Fatal(err)
@@ -446,11 +446,12 @@ func TestReport(t *testing.T) {
 	if !r.From.Equal(began) || !r.To.Equal(began.Add(13*time.Second)) {
 		t.Errorf("from %v to %v", r.From, r.To)
 	}
-	only, err := Run(context.Background(), w.dir, Options{Host: "b.test", Robots: robots.DefaultOptions()})
+	only, err := Run(context.Background(), [][]string{{w.dir}},
+		Options{Host: "b.test", Robots: robots.DefaultOptions()})
 	if err != nil || only.Requests != 1 || len(only.Hosts()) != 1 {
 		t.Errorf("of one host: %+v, %v", only, err)
 	}
-	since, err := Run(context.Background(), w.dir,
+	since, err := Run(context.Background(), [][]string{{w.dir}},
 		Options{Since: began.Add(11 * time.Second), Robots: robots.DefaultOptions()})
 	if err != nil || since.Requests != 2 || since.Counts.Violations != 0 || since.Hosts()[0].Smallest == nil {
 		t.Errorf("since then: %+v, %v", since, err)
@@ -478,7 +479,7 @@ func TestEach(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	enough := errors.New("enough")
-	if _, err := Run(context.Background(), w.dir,
+	if _, err := Run(context.Background(), [][]string{{w.dir}},
 		Options{Each: func(*requestlog.Request, *Finding) error { return enough }}); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}
@@ -488,7 +489,7 @@ func TestEach(t *testing.T) {
 	for i := range 5000 {
 		w.page("http://a.test/", time.Duration(i)*2*time.Second, nil)
 	}
-	if _, err := Run(ctx, w.dir, Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, [][]string{{w.dir}}, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 }
@@ -552,7 +553,7 @@ func TestDamagedLog(t *testing.T) {
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(context.Background(), w.dir, Options{Robots: robots.DefaultOptions()})
+	r, err := Run(context.Background(), [][]string{{w.dir}}, Options{Robots: robots.DefaultOptions()})
 	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 ||
 		r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
 		t.Errorf("%d requests, damaged %+v, %v", r.Requests, r.Damaged, err)

@@ -24,8 +24,8 @@ func BenchmarkRun(b *testing.B) {
 			var r *Report
 			for b.Loop() {
 				var err error
-				if r, err = Run(context.Background(), dir, Options{Robots: robots.DefaultOptions()}); err != nil ||
-					r.Counts.Violations > 0 {
+				o := Options{Robots: robots.DefaultOptions()}
+				if r, err = Run(context.Background(), [][]string{{dir}}, o); err != nil || r.Counts.Violations > 0 {
 					b.Fatalf("%+v, %v", r.Counts, err)
 				}
 			}

@@ -112,11 +112,10 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// commit makes a batch durable: first the output, then the transaction that counts it. After an
-// error both are as before, except for storage.ErrInDoubt: nobody knows whether the transaction
-// counts, and the output keeps what it may or may not count. The next start finds out, and cuts
-// the output to it. With a journal the same holds after storage.ErrPending, until a later try with
-// the same batch succeeds.
+// commit makes a batch durable: first the output, then the transaction that counts it. After an error both are as
+// before, except for storage.ErrInDoubt: nobody knows whether the transaction counts, and the output keeps what it may
+// or may not count. The next start finds out, and cuts the output to it. With a journal the same holds after
+// storage.ErrPending, until a later try with the same batch succeeds.
 func (c *committer) commit(b *batch) error {
 	started := c.o.Now()
 	if err := c.space.check(); err != nil {

@@ -99,7 +99,7 @@ func measureDaemon(b *testing.B, size int, kind string, costs map[string][]float
 	c := childConfig{
 		Resolver: web.ResolverAddr(), Seeds: seedsOf(web, web.Sites()), Formats: []string{archive.FormatNone},
 		Compress: archive.CompressNone,
-		Workers: benchWorkers,
+		Workers:  benchWorkers,
 	}
 	costs["ends"] = append(costs["ends"], crawlAlone(b, b.TempDir(), c, w.requests()))
 	c.Recrawl = &plan

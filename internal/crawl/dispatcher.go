@@ -112,6 +112,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			return
 		}
 		d.setTimer()
+		d.requests.flush()
 		toCommit, batch := d.nextBatch()
 		toLoad, loads := d.loads.Next()
 		toSweep, next := d.sweeps.next()
@@ -123,7 +124,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case <-second.C:
 			d.everySecond()
 		case e := <-d.results:
-			e.apply(d)
+			d.takeResults(e)
 		case toCommit <- batch:
 			d.handedOver(batch)
 		case b := <-d.committed:
@@ -167,10 +168,11 @@ func (d *dispatcher) shutDown() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || d.hasToCommit() && !d.broken {
+		d.requests.flush()
 		toCommit, batch := d.nextBatch()
 		select {
 		case e := <-d.results:
-			e.apply(d)
+			d.takeResults(e)
 		case toCommit <- batch:
 			d.handedOver(batch)
 		case b := <-d.committed:
@@ -198,6 +200,19 @@ func (d *dispatcher) finish() error {
 	}
 	d.report("finished")
 	return d.failed
+}
+
+// takeResults takes a result, and others that are there too.
+func (d *dispatcher) takeResults(e ending) {
+	for range maxGroup {
+		e.apply(d)
+		select {
+		case e = <-d.results:
+		default:
+			return
+		}
+	}
+	e.apply(d)
 }
 
 // setTimer sets the timer to the next instant at which something is due. A request is never early
@@ -322,8 +337,7 @@ func (d *dispatcher) takeLoad(l *load.Result) {
 	d.unpark()
 }
 
-// restore goes on with what an earlier process did not finish: sweeps, and the pause of the
-// operator.
+// restore goes on with what an earlier process did not finish: sweeps, and the pause of the operator.
 func (pm *permits) restore() error {
 	if err := pm.restoreSweeps(); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
@@ -54,9 +55,10 @@ type Engine struct {
 	encoder     *archive.Encoder
 	share       *share         // the engine's part of what is shared; the dispatcher's during a Run
 	bodies      *bodies.Recent // that the store does not know of yet
-	domainHosts *domainHosts   // nil: there is no limit
+	domainHosts *domains.Hosts // nil: there is no limit
 	ledger      ledger         // the dispatcher's during a Run
 	requests    *requestLog    // the dispatcher's during a Run; nil: not open yet
+	client      fetcher        // of the workers
 	crashes     *crashes
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
@@ -183,7 +185,7 @@ func (e *Engine) openShared() (err error) {
 		}
 		e.shared.shareOptOuts(commanded)
 	}
-	e.share = newShare(e.shared)
+	e.share, e.client = newShare(e.shared), e.shared.client
 	e.live.Load().limitBandwidth(e.shared)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.shared.spool)
 	return err
@@ -354,7 +356,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
 	if e.o.Mode == frontier.ModeAny {
-		e.domainHosts = newDomainHosts(e.o.MaxDomainHosts)
+		e.domainHosts = domains.New(e.o.MaxDomainHosts)
 	}
 	fo := e.o.Frontier
 	if e.o.Journal != nil && e.o.Cluster != nil {
@@ -372,7 +374,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 		if err := f.Restore(h, e.o.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		e.domainHosts.restore(h.Name)
+		e.domainHosts.Restore(h.Name)
 		if e.plan != nil && sweep.IsUnplanned(h) {
 			adoptions = append(adoptions, h.ID)
 		}

@@ -97,14 +97,33 @@ func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
 
 type fullLedger struct {
 	ledger
-	disk *disk
+	disk  *disk
+	group []starts.Start
 }
 
 func (l *fullLedger) Append(s starts.Start) (uint64, error) {
-	if err := l.disk.write(); err != nil {
-		return 0, fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+	offset := l.Add(s)
+	return offset, l.Flush()
+}
+
+func (l *fullLedger) Add(s starts.Start) uint64 {
+	l.group = append(l.group, s)
+	return l.ledger.Offset()
+}
+
+func (l *fullLedger) Flush() (err error) {
+	group := l.group
+	if l.group = nil; len(group) == 0 {
+		return nil
 	}
-	return l.ledger.Append(s)
+	if err := l.disk.write(); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+	}
+	for _, s := range group {
+		_, appended := l.ledger.Append(s)
+		err = errors.Join(err, appended)
+	}
+	return err
 }
 
 // fullOutput fails as the archive does: the files are back at the last mark.
@@ -183,7 +202,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for name, on := range map[string]func(*Engine, *disk){
 		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
-		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },
+		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d, nil} },
 		"output": func(e *Engine, d *disk) { e.files.output = &fullOutput{output: e.files.output, disk: d} },
 		"room":   func(e *Engine, d *disk) { e.space.least, e.space.free = 1<<20, d.free },
 	} {

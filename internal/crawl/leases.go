@@ -47,8 +47,7 @@ func (m *maxRate) allows(beyond int, now time.Time) bool {
 	return ok
 }
 
-// took takes note of a lease that was handed out. A match makes no request. The caller holds the lock
-// of the share.
+// took takes note of a lease that was handed out. A match makes no request. The caller holds the lock of the share.
 func (m *maxRate) took(l *frontier.Lease, now time.Time) {
 	if l.Kind != frontier.Match {
 		m.share.of.rate.take(now)
@@ -66,8 +65,7 @@ func (m *maxRate) hold(held bool, now time.Time) {
 	}
 }
 
-// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at
-// all.
+// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at all.
 func (m *maxRate) idle(now time.Time) {
 	m.scarce = false
 	m.hold(false, now)
@@ -118,8 +116,7 @@ type flight struct {
 	end      context.CancelCauseFunc // nil for a lookup
 }
 
-// flights are the leases that workers have, and those for names that are looked up. The dispatcher
-// owns them.
+// flights are the leases that workers have, and those for names that are looked up. The dispatcher owns them.
 type flights struct {
 	leases      chan<- *result // unbuffered; a worker is idle whenever something is sent
 	startWorker func()
@@ -127,6 +124,7 @@ type flights struct {
 	working     context.Context // of requests
 	naming      context.Context // of lookups
 
+	entered []*result          // whose worker does not have them yet
 	all     map[uint64]*flight // of workers, by lease
 	checkAt time.Time          // the next look for stalled requests; zero: there are no requests
 	workers int                // started; the others are idle
@@ -138,17 +136,23 @@ type flights struct {
 // count is how many leases there are.
 func (f *flights) count() int { return f.busy + f.lookups }
 
-// give gives a lease to an idle worker. It starts one if all have a lease.
-func (f *flights) give(l *frontier.Lease, offset uint64, now time.Time) {
-	if f.busy++; f.workers < f.busy {
-		f.workers++
-		f.startWorker()
-	}
+// enter makes a flight of a lease.
+func (f *flights) enter(l *frontier.Lease, offset uint64, now time.Time) {
+	f.busy++
 	if l.Kind == frontier.Page {
 		f.pages++
 	}
 	res := &result{lease: *l}
 	f.add(res, offset, now)
+	f.entered = append(f.entered, res)
+}
+
+// give gives a lease that was entered to an idle worker. It starts one if all have a lease.
+func (f *flights) give(res *result) {
+	if f.workers < f.busy {
+		f.workers++
+		f.startWorker()
+	}
 	f.leases <- res
 }
 
@@ -191,8 +195,7 @@ type slowRequests interface {
 	IsSlow(p *fetch.Progress, lasts, patience time.Duration) bool
 }
 
-// breakOffStalled breaks off requests that bring next to nothing while other hosts wait for a
-// worker. It does not while nothing may be given out anyhow.
+// breakOffStalled breaks off requests that bring next to nothing while other hosts wait for a worker, and may get one.
 func (f *flights) breakOffStalled(from *frontier.Frontier, slow slowRequests, paused bool, now time.Time) {
 	f.checkAt = time.Time{}
 	if len(f.all) == 0 {
@@ -222,38 +225,57 @@ func (d *dispatcher) handOut() {
 		l, ok := d.maxRate.nextLease(d.f, now)
 		d.collect()
 		if !ok {
+			d.depart(now)
 			return
 		}
-		offset, entered := d.enter(&l, now)
-		if !entered {
-			d.share.end()
-			continue
+		if d.enter(&l, now); len(d.flights.entered) == maxGroup {
+			d.depart(now)
 		}
-		d.flights.give(&l, offset, now)
 	}
+	d.depart(d.o.Now())
 	d.share.leave()
 	d.maxRate.idle(d.o.Now())
 	d.wantPages()
 }
 
-// enter writes the start of a request into the ledger, and returns its offset there. A match makes
-// no request, and has the offset of the next one.
-func (oc *outcomes) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
-	if l.Kind == frontier.Match {
-		return oc.ledger.Offset(), true
+// maxGroup is how many requests begin, and how many results are taken, one after the other: the ledger and the log get
+// them in one write.
+const maxGroup = 32
+
+// enter makes the line of a request in the ledger. A match makes no request, and has the offset of the next one.
+func (oc *outcomes) enter(l *frontier.Lease, now time.Time) {
+	offset := oc.ledger.Offset()
+	if l.Kind != frontier.Match {
+		offset = oc.ledger.start(l, now)
 	}
-	offset, err := oc.ledger.start(l, now)
-	if err != nil {
-		oc.notSent(l, now)
-		oc.fail(oc.stall.startFailed(err, now))
-		return 0, false
-	}
-	oc.stall.started()
-	return offset, true
+	oc.flights.enter(l, offset, now)
 }
 
-// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its
-// request alone.
+// depart gives workers the leases that were entered, when the ledger has them; false: it cannot be written.
+func (oc *outcomes) depart(now time.Time) bool {
+	if len(oc.flights.entered) == 0 {
+		return true
+	}
+	err := oc.ledger.Flush()
+	for _, res := range oc.flights.entered {
+		if err == nil || res.lease.Kind == frontier.Match {
+			oc.flights.give(res)
+			continue
+		}
+		oc.flights.take(res)
+		oc.share.end()
+		oc.notSent(&res.lease, now)
+	}
+	clear(oc.flights.entered)
+	if oc.flights.entered = oc.flights.entered[:0]; err != nil {
+		oc.fail(oc.stall.startFailed(err, now))
+		return false
+	}
+	oc.stall.started()
+	return true
+}
+
+// ending is what the dispatcher gets of a worker: the end of a lease, or before it that of its request alone.
 type ending interface{ apply(*dispatcher) }
 
 func (res *result) apply(d *dispatcher) { d.complete(res) }

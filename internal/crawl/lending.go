@@ -28,8 +28,7 @@ const (
 // markCutOff begins the names of the marks of fetchers that are cut off.
 const markCutOff = "cutoff/"
 
-// remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher
-// owns them.
+// remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher owns them.
 type remoteLeases struct {
 	*leasebook.Book
 	waiters []*leaseWait
@@ -66,8 +65,7 @@ type leaseWait struct {
 // what a disk that hangs can do.
 const loadPatience = 10 * time.Second
 
-// run waits until the request is answered, or waited or ctx end. The error is ErrCutOff,
-// ErrNotRunning or ErrLease.
+// run waits until the request is answered, or waited or ctx end. The error is ErrCutOff, ErrNotRunning or ErrLease.
 func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	uncancelled := context.WithoutCancel(ctx)
 	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
@@ -197,14 +195,10 @@ func (ld *lender) lend(w *leaseWait) bool {
 
 // serveInside gives a lease that a page of a fetcher waits for to a worker.
 func (ld *lender) serveInside(l frontier.Lease, now time.Time) bool {
-	offset, entered := ld.enter(&l, now)
-	if !entered {
-		return false
-	}
 	ld.share.begin()
 	ld.maxRate.took(&l, now)
-	ld.flights.give(&l, offset, now)
-	return true
+	ld.enter(&l, now)
+	return ld.depart(now)
 }
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.

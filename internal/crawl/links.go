@@ -19,8 +19,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
-// reading the body back.
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of reading the body back.
 func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
@@ -155,7 +154,7 @@ func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
 	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
 		t = storage.TrapExpensive
 	}
-	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.add(u.Host()) {
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.Add(u.Host()) {
 		t = storage.TrapHosts
 	}
 	rd.refuse(res, u, t)
@@ -174,9 +173,8 @@ func (rd *reading) refuse(res *result, u weburl.URL, t storage.Trap) bool {
 	return t != storage.NoTrap
 }
 
-// stripSession makes URLs that differ by a session id only the same to the store. That is for links
-// only: if a site redirects to add an id, the target would be known already and its content never
-// seen.
+// stripSession makes URLs that differ by a session id only the same to the store. That is for links only: if a site
+// redirects to add an id, the target would be known already and its content never seen.
 func (rd *reading) stripSession(f *storage.Found) {
 	stripped, has := rd.sessions.Strip(f.URL.RequestURI())
 	if !has {
@@ -186,9 +184,8 @@ func (rd *reading) stripSession(f *storage.Found) {
 	f.Fingerprint = rd.store.Fingerprint(f.URL.Origin().URL(stripped))
 }
 
-// parsers are the permissions to parse, as many as there are cores: the tree of a document is many
-// times its size, and more at once would not be faster. Each carries a buffer for documents that
-// are in a file.
+// parsers are the permissions to parse, as many as there are cores: the tree of a document is many times its size, and
+// more at once would not be faster. Each carries a buffer for documents that are in a file.
 type parsers chan []byte
 
 func newParsers() parsers {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/zoo"
@@ -99,21 +100,21 @@ func lastIndex(list []string, text string) int {
 // that are known, are as before.
 func TestDomainHosts(t *testing.T) {
 	t.Parallel()
-	d := newDomainHosts(100)
-	d.restore("known.wild.example")
+	d := domains.New(100)
+	d.Restore("known.wild.example")
 	taken := 0
 	for i := range 1000 {
-		if d.add(fmt.Sprintf("h%d.wild.example", i)) {
+		if d.Add(fmt.Sprintf("h%d.wild.example", i)) {
 			taken++
 		}
 	}
 	if taken < 95 || taken > 99 {
 		t.Errorf("%d hosts of a domain were taken, want 99", taken)
 	}
-	if !d.add("known.wild.example") || !d.add("h3.wild.example") || !d.add("www.other.example") {
+	if !d.Add("known.wild.example") || !d.Add("h3.wild.example") || !d.Add("www.other.example") {
 		t.Error("a known host, or one of another domain, is refused")
 	}
-	if d := newDomainHosts(0); !d.add("any.example") {
+	if d := domains.New(0); !d.Add("any.example") {
 		t.Error("without a limit a host is refused")
 	}
 }

@@ -119,8 +119,7 @@ func (ar *archiving) prepare(ctx context.Context, res *result) bool {
 	}
 }
 
-// original finds a stored response that a new one may equal: one of the same host with the same
-// content.
+// original finds a stored response that a new one may equal: one of the same host with the same content.
 func (ar *archiving) original(res *result, status int) *archive.Original {
 	if status != 200 && status != 304 {
 		return nil

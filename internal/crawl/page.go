@@ -133,8 +133,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 	res.page.Outcome = o
 }
 
-// unreadable returns the outcome of a page whose body could not be read back from its file: the
-// page is fetched again.
+// unreadable returns the outcome of a page whose body could not be read back from its file: the page is fetched again.
 func (rd *reading) unreadable(page *archive.Page, err error) storage.Outcome {
 	rd.log.Error("cannot read back a body", "url", page.URL, "error", err)
 	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
@@ -192,8 +191,7 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	return storage.Redirected, storage.ReasonNone
 }
 
-// sniffBytes is how much of a body decides what it is (WHATWG MIME Sniffing, section 5.2, reads as
-// far).
+// sniffBytes is how much of a body decides what it is (WHATWG MIME Sniffing, section 5.2, reads as far).
 const sniffBytes = 1445
 
 // read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
@@ -233,8 +231,7 @@ func note(res *result, page *archive.Page, d *extract.Directives) {
 	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
 }
 
-// maxParse is how many bytes of a document are searched for links. What follows is kept and
-// counted, but not read.
+// maxParse is how many bytes of a document are searched for links. What follows is kept and counted, but not read.
 const maxParse = extract.MaxDocument
 
 // digest returns the SHA-256 of a body.

@@ -85,8 +85,7 @@ func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay
 	return price, perDay, err
 }
 
-// markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it
-// from.
+// markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it from.
 func (pm *permits) markPlan(b *batch) {
 	if pm.plan != nil {
 		encoded, _ := pm.plan.AppendBinary(nil) // its error is always nil

@@ -59,9 +59,14 @@ func (l *requestLog) complete(res *result, r *frontier.Report) {
 	l.write(q)
 }
 
-// write writes a request. The crawl goes on without: the log says itself what it lacks.
-func (l *requestLog) write(q *requestlog.Request) {
-	err := l.log.Append(q)
+// write takes a request for the next flush.
+func (l *requestLog) write(q *requestlog.Request) { l.note(l.log.Add(q)) }
+
+// flush writes the requests that have ended. What is committed, and what the API shows, comes after it.
+func (l *requestLog) flush() { l.note(l.log.Flush()) }
+
+// note takes note of an error. The crawl goes on without: the log says itself what it lacks.
+func (l *requestLog) note(err error) {
 	if err != nil && !l.failing {
 		l.complain(err)
 	}
@@ -78,6 +83,8 @@ func (l *requestLog) close() error {
 // ledger is what a crawl needs of the start ledger.
 type ledger interface {
 	Append(starts.Start) (offset uint64, err error)
+	Add(starts.Start) (offset uint64)
+	Flush() error
 	AppendWait(starts.Wait) error
 	AppendEnd(time.Time) error
 	Offset() uint64
@@ -88,8 +95,8 @@ type ledger interface {
 // startLedger is the start ledger as the dispatcher, which owns it, writes it.
 type startLedger struct{ ledger }
 
-// start writes the start of a request, and returns its offset.
-func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err error) {
+// start makes the line of a request for the next Flush, and returns its offset.
+func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64) {
 	start := starts.Start{
 		Host: l.HostName, At: now, Delay: -1, Note: startNote(l),
 	}
@@ -99,7 +106,7 @@ func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err
 	if l.Learned {
 		start.Delay = l.Delay
 	}
-	return s.Append(start)
+	return s.Add(start)
 }
 
 // lend writes a lease into the start ledger, and returns its offset.
@@ -255,8 +262,7 @@ func (r *recovery) openRequestLog(boot string) (l *requestLog, err error) {
 	return l, err
 }
 
-// logStarted logs the requests of the ledger that are not in the log, and adds all of them to the
-// uncommitted ones.
+// logStarted logs the requests of the ledger that are not in the log, and adds all of them to the uncommitted ones.
 func (r *recovery) logStarted(l *requestLog) error {
 	unseen := append(slices.Collect(maps.Values(r.started)), r.ended...)
 	for _, q := range unseen {
@@ -271,6 +277,7 @@ func (r *recovery) logStarted(l *requestLog) error {
 		q.For = weburl.Origin{} // the log has none of a request without an end
 		l.write(&q)
 	}
+	l.flush()
 	for _, q := range unseen {
 		l.uncommitted[q.URL.String()] = q.Start
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Status is a snapshot of a crawl, made once a second. It is plain data and
-// goes out as JSON.
+// Status is a snapshot of a crawl, made once a second. It is plain data and goes out as JSON.
 type Status struct {
 	State      string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
 	Reason     string         `json:"reason,omitempty"`
@@ -122,8 +121,7 @@ func (r *reporter) observe(res *result) {
 	}
 }
 
-// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that
-// are new.
+// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that are new.
 func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
 	if now.Before(r.nextSlow) {
 		return

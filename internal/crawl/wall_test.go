@@ -91,7 +91,7 @@ func throttles(kind string) bool { return kind == "rate-limit" || kind == "chall
 // checkAudit checks that the audit of a crawl finds nothing.
 func checkAudit(t *testing.T, o Options) {
 	t.Helper()
-	r, err := audit.Run(t.Context(), filepath.Join(o.DataDir, requestlog.DirName),
+	r, err := audit.Run(t.Context(), [][]string{{filepath.Join(o.DataDir, requestlog.DirName)}},
 		audit.Options{Robots: o.Frontier.Robots})
 	if err != nil || r.Requests == 0 {
 		t.Errorf("the audit has %d requests: %v", r.Requests, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/expensive"
@@ -25,8 +26,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// result is a lease on its way through a worker, with what that adds to it. Those for names are
-// lookups.
+// result is a lease on its way through a worker, with what that adds to it. Those for names are lookups.
 type result struct {
 	lease frontier.Lease
 	flight
@@ -74,15 +74,13 @@ type workerStore interface {
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 
-// Observer is told what a crawl does while it does it: for metrics, and for people who watch.
-// Workers and the committer call it at the same time, so its methods have to be safe for that, and
-// must not wait for anything.
+// Observer is told what a crawl does while it does it: for metrics, and for people who watch. Workers and the
+// committer call it at the same time, so its methods have to be safe for that, and must not wait for anything.
 type Observer interface {
 	// Requested is called for each request that left, once it has ended. The log has not numbered
 	// it yet, and knows more of it: Place, Again, For, Policy and the verdict are not set.
 	Requested(requestlog.Request)
-	// Committed is called for each commit: how long it took, and how many outcomes and discoveries
-	// it held.
+	// Committed is called for each commit: how long it took, and how many outcomes and discoveries it held.
 	Committed(took time.Duration, items int)
 }
 
@@ -114,7 +112,7 @@ func (e *Engine) Observe(o Observer) { e.observer = o }
 //	reading    takes links and lists out of a response
 type worker struct {
 	reading
-	client   *fetch.Client
+	client   fetcher
 	observer Observer // nil: nobody
 	leases   <-chan *result
 }
@@ -146,7 +144,7 @@ type judging struct {
 type reading struct {
 	judging
 	sessions *frontier.Sessions
-	hosts    *domainHosts // nil: there is no limit
+	hosts    *domains.Hosts // nil: there is no limit
 	products *hostProducts
 	recrawls bool         // there is a recrawl plan
 	stamps   *stamp.Maker // nil: every page is read at each visit
@@ -154,6 +152,13 @@ type reading struct {
 	results  chan<- ending
 	room     *hostsort.Room                                  // of long lists
 	add      func(context.Context, *addition) (added, error) // for the URLs of long lists
+}
+
+// fetcher is what a worker needs of a fetch.Client.
+type fetcher interface {
+	Do(context.Context, fetch.Request) (*fetch.Response, error)
+	Resolve(ctx context.Context, host string, every bool) (fetch.Resolution, error)
+	PlainHeader(etag, lastModified string) http.Header
 }
 
 // newWorker returns a worker without channels.
@@ -166,7 +171,7 @@ func (e *Engine) newWorker() *worker {
 		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, tdmFiles: new(tdmFiles),
 		directives: consent.KnownDirectives(),
 	}
-	return &worker{client: e.shared.client, observer: e.observer, reading: reading{
+	return &worker{client: e.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
 		products: new(hostProducts), recrawls: e.plan != nil, stamps: e.o.stamps(), parsers: e.shared.parsers,
 		room: e.shared.room,
@@ -208,8 +213,7 @@ func (res *result) closeResponse() {
 	}
 }
 
-// request makes the request of a lease and returns what politeness has to know. The response is
-// closed with the lease.
+// request makes the request of a lease and returns what politeness has to know. The response is closed with the lease.
 func (w *worker) request(
 	ctx context.Context, res *result, req fetch.Request,
 ) (resp *fetch.Response, failure *fetch.Error, report frontier.Report) {

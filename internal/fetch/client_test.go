@@ -285,3 +285,10 @@ func TestUndelivered(t *testing.T) {
 		t.Error("the server has received the request after it was broken off")
 	}
 }
+
+// len returns the number of idle connections.
+func (p *pool) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fresh.conns.Len() + p.kept.conns.Len()
+}

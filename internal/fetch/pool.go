@@ -237,13 +237,6 @@ func (p *pool) closeIdle() bool {
 	return len(conns) > 0
 }
 
-// len returns the number of idle connections.
-func (p *pool) len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fresh.conns.Len() + p.kept.conns.Len()
-}
-
 // maxMemory bounds the number of servers in a memory.
 const maxMemory = 4096
 

@@ -21,7 +21,7 @@ type Log struct {
 	size   int64
 	synced int64 // offset of the last sync frame
 
-	pending  []byte // encoded, and not written because the disk was full
+	pending  []byte // encoded, and not written yet, or not because the disk was full
 	written  uint64 // requests in the file
 	requests uint64 // in pending
 	lost     uint64 // never written, and not yet reported in the log
@@ -31,8 +31,7 @@ type Log struct {
 // lost, and the log reports how many.
 const maxPending = 1 << 20
 
-// syncEvery is the distance of sync frames in bytes. So damage costs little more than the bytes
-// that it hits.
+// syncEvery is the distance of sync frames in bytes. So damage costs little more than the bytes that it hits.
 const syncEvery = 64 << 10
 
 // Open prepares the log of a process in its directory, and deletes old files. The directory is made
@@ -55,9 +54,15 @@ func Open(dir string, o Options, p Process) (*Log, error) {
 	return l, l.prune(files, p.Began)
 }
 
-// Append writes a request that ended, or one whose end is unknown. After an error the request is
-// held and written with the next one: the caller only has to report the error.
-func (l *Log) Append(r *Request) error {
+// groupBytes is how much Add gathers before it writes.
+const groupBytes = 32 << 10
+
+// Append is Add and Flush.
+func (l *Log) Append(r *Request) error { return errors.Join(l.Add(r), l.Flush()) }
+
+// Add takes a request that ended, or one whose end is unknown, for the next Flush. After an error the request is held
+// and written with a later one: the caller only has to report the error.
+func (l *Log) Add(r *Request) error {
 	if l.o.MaxSize == 0 {
 		return nil
 	}
@@ -86,12 +91,17 @@ func (l *Log) Append(r *Request) error {
 	} else {
 		l.pending = l.encoder.request(l.pending, r)
 	}
-	l.requests++
-	return errors.Join(closed, l.flush())
+	if l.requests++; len(l.pending) >= groupBytes {
+		closed = errors.Join(closed, l.Flush())
+	}
+	return closed
 }
 
-// flush writes the pending records.
-func (l *Log) flush() error {
+// Flush writes what Add has gathered. An error is as that of Add.
+func (l *Log) Flush() error {
+	if len(l.pending) == 0 {
+		return nil
+	}
 	if l.file == nil {
 		if err := l.create(); err != nil {
 			return l.hold(err)
@@ -171,5 +181,5 @@ func (l *Log) prune(files []file, now time.Time) error {
 	return nil
 }
 
-// Close ends the log. Records that are still pending are lost.
-func (l *Log) Close() error { return l.finish() }
+// Close writes what is left, and ends the log. What cannot be written is lost.
+func (l *Log) Close() error { return errors.Join(l.Flush(), l.finish()) }

@@ -69,7 +69,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
-	report, err := audit.RunAll(ctx, logs, o)
+	report, err := audit.Run(ctx, logs, o)
 	t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
 	t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
 	return err

@@ -23,9 +23,9 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	requests *prometheus.CounterVec   // kind, class
-	failures *prometheus.CounterVec   // error
-	phases   *prometheus.HistogramVec // phase
+	requests *prometheus.CounterVec // kind, class
+	failures *prometheus.CounterVec // error
+	phases   [3]prometheus.Observer // connect, first_byte, body
 	lateness prometheus.Histogram
 	pages    prometheus.Histogram
 	commits  prometheus.Histogram
@@ -43,9 +43,6 @@ func NewMetrics(version string) *Metrics {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "amble_request_failures_total", Help: "Requests without a complete response, by kind of failure.",
 		}, []string{"error"}),
-		phases: histograms("amble_request_phase_seconds", "Time of a request: until there is a connection (almost "+
-			"nothing on a reused one), from there to the first byte of the response, and to the end of its body.",
-			secondBuckets(), "phase"),
 		lateness: histogram("amble_dispatch_lateness_seconds", "Time between the instant that politeness allowed "+
 			"and the start of the request.",
 			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}),
@@ -56,7 +53,13 @@ func NewMetrics(version string) *Metrics {
 		items: prometheus.NewCounter(prometheus.CounterOpts{Name: "amble_committed_items_total",
 			Help: "Outcomes and discoveries that were committed."}),
 	}
-	m.registry.MustRegister(m.requests, m.failures, m.phases, m.lateness, m.pages, m.commits, m.items,
+	phases := histograms("amble_request_phase_seconds", "Time of a request: until there is a connection (almost "+
+		"nothing on a reused one), from there to the first byte of the response, and to the end of its body.",
+		secondBuckets(), "phase")
+	for i, name := range []string{"connect", "first_byte", "body"} {
+		m.phases[i] = phases.WithLabelValues(name)
+	}
+	m.registry.MustRegister(m.requests, m.failures, phases, m.lateness, m.pages, m.commits, m.items,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "amble_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": version}})
@@ -77,8 +80,7 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 	return prometheus.NewHistogramVec(histogramOptions(name, help, buckets), []string{label})
 }
 
-// histogramOptions are the options of a histogram in both forms; a scraper takes the one that it
-// knows.
+// histogramOptions are the options of a histogram in both forms; a scraper takes the one that it knows.
 func histogramOptions(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1,
@@ -100,9 +102,9 @@ func (m *Metrics) Requested(q requestlog.Request) {
 		m.failures.WithLabelValues(q.Failure.String()).Inc()
 	}
 	if !q.FirstByte.IsZero() {
-		m.phases.WithLabelValues("connect").Observe(q.Connected.Sub(q.Start).Seconds())
-		m.phases.WithLabelValues("first_byte").Observe(q.FirstByte.Sub(q.Connected).Seconds())
-		m.phases.WithLabelValues("body").Observe(q.End.Sub(q.FirstByte).Seconds())
+		m.phases[0].Observe(q.Connected.Sub(q.Start).Seconds())
+		m.phases[1].Observe(q.FirstByte.Sub(q.Connected).Seconds())
+		m.phases[2].Observe(q.End.Sub(q.FirstByte).Seconds())
 		m.pages.Observe(float64(q.BodyBytes))
 	}
 	m.lateness.Observe(q.Late.Seconds())

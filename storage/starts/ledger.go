@@ -44,10 +44,9 @@ type Uncommitted struct {
 	Ended    bool                     // the process was shutting down: see Ledger.AppendEnd
 }
 
-// Read reads the ledger of an earlier process from the committed offset on. If the ledger is
-// missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
-// sent a request. If each is not nil, it is called for every request that can be read, with the
-// offset of its line.
+// Read reads the ledger of an earlier process from the committed offset on. If the ledger is missing, damaged or of
+// another boot of the machine, Everyone is set, unless the store has never sent a request. If each is not nil, it is
+// called for every request that can be read, with the offset of its line.
 func Read(dir string, committed uint64, bootID string,
 	each func(offset uint64, s Start)) (Uncommitted, error) {
 	uncommitted := Uncommitted{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait),
@@ -171,8 +170,7 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// fromMilliseconds is the inverse of milliseconds. Too many milliseconds become the longest
-// duration.
+// fromMilliseconds is the inverse of milliseconds. Too many milliseconds become the longest duration.
 func fromMilliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
@@ -182,7 +180,7 @@ func fromMilliseconds(ms int64) time.Duration {
 
 // Ledger is the append-only file that names each request before it is sent. After a process was
 // killed between a request and its commit, the next one reads from it which hosts to keep its
-// distance from. Each line is one unsynced write, which survives the end of the process; the boot
+// distance from. Lines are written without a sync, which survives the end of the process; the boot
 // id shows that the machine was restarted. One goroutine owns a Ledger.
 type Ledger struct {
 	dir    string
@@ -191,6 +189,7 @@ type Ledger struct {
 	base   uint64 // offset of the file's first line
 	header int64
 	size   int64
+	group  []byte // lines that Add has made
 	line   []byte
 }
 
@@ -231,12 +230,19 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 	return err
 }
 
-// Offset returns the offset of the end of the last line.
-func (l *Ledger) Offset() uint64 { return l.base + uint64(l.size-l.header) }
+// Offset returns the offset of the end of the last line, those of Add included.
+func (l *Ledger) Offset() uint64 { return l.base + uint64(l.size-l.header) + uint64(len(l.group)) }
 
 // Append writes a line and returns the offset of its beginning. After an error the request must not
 // be sent, and the file is unchanged.
 func (l *Ledger) Append(s Start) (offset uint64, err error) {
+	offset = l.Add(s)
+	return offset, l.Flush()
+}
+
+// Add makes a line for the next Flush, before which the request must not be sent, and returns the offset of its
+// beginning.
+func (l *Ledger) Add(s Start) (offset uint64) {
 	offset = l.Offset()
 	delay := int64(-1)
 	if s.Delay >= 0 {
@@ -246,18 +252,28 @@ func (l *Ledger) Append(s Start) (offset uint64, err error) {
 	if address == "" {
 		address = "-"
 	}
-	b := strconv.AppendInt(l.line[:0], s.At.UnixMilli(), 10)
+	b := strconv.AppendInt(l.group, s.At.UnixMilli(), 10)
 	b = append(append(append(append(append(b, ' '), address...), ' '), s.Host...), ' ')
 	b = strconv.AppendInt(b, delay, 10)
 	if s.Note != "" {
 		b = append(append(b, ' '), s.Note...)
 	}
-	l.line = append(b, '\n')
-	return offset, l.write(l.line)
+	l.group = append(b, '\n')
+	return offset
+}
+
+// Flush writes the lines of Add at once. After an error none of their requests must be sent, and the file is unchanged.
+func (l *Ledger) Flush() error {
+	lines := l.group
+	l.group = l.group[:0]
+	return l.write(lines)
 }
 
 // write appends a line.
 func (l *Ledger) write(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
 	if _, err := l.f.WriteAt(line, l.size); err != nil {
 		// The count that comes with the error does not include a part that was written.
 		err = errors.Join(err, l.f.Truncate(l.size))
@@ -270,8 +286,7 @@ func (l *Ledger) write(line []byte) error {
 // ledgerRotate is the size from which Trim begins a new file.
 const ledgerRotate = 4 << 20
 
-// Trim drops the lines before a committed offset when the file has become large. The other lines
-// move to a new file.
+// Trim drops the lines before a committed offset when the file has become large. The other lines move to a new file.
 func (l *Ledger) Trim(committed uint64) error {
 	at := int64(committed-l.base) + l.header
 	if l.size < ledgerRotate || committed < l.base || at < l.size/2 || at > l.size {
@@ -334,9 +349,8 @@ func (d *Uncommitted) addWait(w Wait) {
 
 const endMagic = "end"
 
-// AppendEnd records that no more requests begin, because the process is shutting down: whatever
-// ends it from here on is not the fault of a request that is out. After an error the file is
-// unchanged.
+// AppendEnd records that no more requests begin, because the process is shutting down: whatever ends it from here on
+// is not the fault of a request that is out. After an error the file is unchanged.
 func (l *Ledger) AppendEnd(at time.Time) error {
 	l.line = append(strconv.AppendInt(append(l.line[:0], endMagic+" "...), at.UnixMilli(), 10), '\n')
 	return l.write(l.line)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -429,5 +430,42 @@ func TestWaitEndsNoSooner(t *testing.T) {
 				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)
 			}
 		}
+	}
+}
+
+// TestGroup: the lines of a group are in the file from Flush on, at the offsets that they were given; a group that
+// cannot be written leaves the file as it is.
+func TestGroup(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(dir, "boot", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	offsets := []uint64{l.Add(start(1)), l.Add(start(2))}
+	var read []uint64
+	each := func(offset uint64, _ Start) { read = append(read, offset) }
+	if _, err := Read(dir, 0, "boot", each); err != nil || len(read) > 0 {
+		t.Errorf("before the group is written the file has %d lines: %v", len(read), err)
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir, 100, "boot", each); err != nil || !slices.Equal(read, offsets) {
+		t.Errorf("lines at %d, want %d: %v", read, offsets, err)
+	}
+	before := l.Offset()
+	l.Add(start(3))
+	file := l.f
+	if l.f, err = os.Open(filepath.Join(dir, FileName)); err != nil { // which cannot be written
+		t.Fatal(err)
+	}
+	if err := l.Flush(); err == nil || l.Offset() != before {
+		t.Errorf("a group that cannot be written: %v, offset %d, was %d", err, l.Offset(), before)
+	}
+	_ = l.f.Close()
+	l.f = file
+	if offset, err := l.Append(start(4)); err != nil || offset != before {
+		t.Errorf("the next line is at %d, want %d: %v", offset, before, err)
 	}
 }

@@ -1,4 +1,5 @@
-package crawl
+// Package domains counts the hosts of registrable domains in bounded memory.
+package domains
 
 import (
 	"hash/maphash"
@@ -8,11 +9,11 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// domainHosts counts the hosts of each registrable domain, for crawls without a scope: whoever has a wildcard in the
+// Hosts counts the hosts of each registrable domain, for crawls without a scope: whoever has a wildcard in the
 // DNS has any number of hosts, each with its own delay and budget. Hosts are in a Bloom filter and domains in a
 // count-min sketch, so the memory is bounded; a count may be wrong by a few, or too small with many millions of
 // hosts. Its methods may be called concurrently.
-type domainHosts struct {
+type Hosts struct {
 	most  uint32 // of a domain
 	seed  maphash.Seed
 	known sparse[atomic.Uint64]             // bits of hosts
@@ -41,12 +42,12 @@ const (
 	sketchCells = 1 << 16
 )
 
-// newDomainHosts returns counts of no host; nil if there is no limit.
-func newDomainHosts(most int) *domainHosts {
+// New returns counts of no host; nil if there is no limit.
+func New(most int) *Hosts {
 	if most <= 0 {
 		return nil
 	}
-	d := &domainHosts{
+	d := &Hosts{
 		most: uint32(min(most, math.MaxUint32)), seed: maphash.MakeSeed(),
 		known: newSparse[atomic.Uint64](knownWords),
 	}
@@ -56,8 +57,8 @@ func newDomainHosts(most int) *domainHosts {
 	return d
 }
 
-// add counts a host, if it is not known. It reports false, and counts nothing, if its domain has the most already.
-func (d *domainHosts) add(host string) bool {
+// Add counts a host, if it is not known. It reports false, and counts nothing, if its domain has the most already.
+func (d *Hosts) Add(host string) bool {
 	if d == nil || d.isKnown(host) {
 		return true
 	}
@@ -73,33 +74,33 @@ func (d *domainHosts) add(host string) bool {
 	return true
 }
 
-// restore counts a host of the store, whatever its domain has.
-func (d *domainHosts) restore(host string) {
+// Restore counts a host of the store, whatever its domain has.
+func (d *Hosts) Restore(host string) {
 	if d != nil && !d.isKnown(host) {
 		d.countHost(host, maphash.String(d.seed, weburl.RegistrableDomain(host)))
 	}
 }
 
 // countHost counts a host of a domain, which is given by its hash.
-func (d *domainHosts) countHost(host string, domain uint64) {
+func (d *Hosts) countHost(host string, domain uint64) {
 	for row := range d.count {
 		d.cell(row, domain).Add(1)
 	}
 	d.bits(host, func(word *atomic.Uint64, bit uint64) { word.Or(bit) })
 }
 
-func (d *domainHosts) cell(row int, h uint64) *atomic.Uint32 {
+func (d *Hosts) cell(row int, h uint64) *atomic.Uint32 {
 	return d.count[row].at(h >> (16 * row) % sketchCells)
 }
 
-func (d *domainHosts) isKnown(host string) bool {
+func (d *Hosts) isKnown(host string) bool {
 	known := true
 	d.bits(host, func(word *atomic.Uint64, bit uint64) { known = known && word.Load()&bit != 0 })
 	return known
 }
 
 // bits calls each for the bits of a host (Kirsch and Mitzenmacher, Less Hashing, Same Performance, 2006).
-func (d *domainHosts) bits(host string, each func(word *atomic.Uint64, bit uint64)) {
+func (d *Hosts) bits(host string, each func(word *atomic.Uint64, bit uint64)) {
 	h := maphash.String(d.seed, host)
 	for i := range uint64(knownHashes) {
 		at := (h + i*(h>>32|1)) % (64 * knownWords)
