@@ -1,3 +1,5 @@
+//go:build !core
+
 package main
 
 import (
@@ -7,17 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/audit"
+	"github.com/amble-crawler/amble/internal/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -32,6 +30,13 @@ type auditFlags struct {
 	host, url, since        string
 	limit                   int
 	requests, asJSON, lines bool
+}
+
+// auditModule proves from the request log how polite a crawl was.
+func auditModule() module {
+	return module{command: newAuditCommand, operations: auditapi.Register,
+		example: "amble audit                                 " +
+			"did every request keep to robots.txt and the delays in force?"}
 }
 
 func newAuditCommand(settings *settingsFlags) *cobra.Command {
@@ -129,9 +134,9 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	if len(dirs) == 0 {
 		dirs = []string{c.DataDir}
 	}
-	logs, err := requestLogs(dirs)
+	logs, err := audit.Logs(dirs)
 	if err != nil {
-		return err
+		return console.Exit(console.ExitProblem, err)
 	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	end := f.list(out, &o)
@@ -160,38 +165,6 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 			"judges them together")
 	}
 	return err
-}
-
-// requestLogs returns the request logs in data directories, those that belong together in one slice. A node of a
-// cluster has a log for each shard that it has ever had, and other nodes may have others of the same shards.
-func requestLogs(dirs []string) (logs [][]string, err error) {
-	shards := make(map[string][]string) // "": of crawls without a cluster
-	for _, dir := range dirs {
-		var found []string
-		for _, pattern := range []string{requestlog.DirName, filepath.Join("shards", "*", requestlog.DirName)} {
-			some, err := fs.Glob(os.DirFS(dir), filepath.ToSlash(pattern))
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, some...)
-		}
-		if len(found) == 0 && len(dirs) > 1 {
-			return nil,
-				console.Exit(console.ExitProblem,
-					fmt.Errorf("there is no request log in %s: name the data_dir of a node", dir))
-		}
-		if len(found) == 0 {
-			found = []string{requestlog.DirName} // reading it says why
-		}
-		for _, log := range found {
-			shard := strings.TrimSuffix(log, requestlog.DirName)
-			shards[shard] = append(shards[shard], filepath.Join(dir, filepath.FromSlash(log)))
-		}
-	}
-	for _, shard := range slices.Sorted(maps.Keys(shards)) {
-		logs = append(logs, shards[shard])
-	}
-	return logs, nil
 }
 
 // auditOptOuts returns all opt-outs.

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
@@ -22,6 +23,10 @@ import (
 type module struct {
 	// command is a command of its own.
 	command func(*settingsFlags) *cobra.Command
+	// example is a line of the help of the whole program.
+	example string
+	// operations are its operations of the API.
+	operations server.Operations
 	// prepare does what comes before a crawl opens its data directory.
 	prepare func(context.Context, *crawling) error
 	// run crawls in place of a crawl of this process alone, unless the settings do not ask for that: took is false.

@@ -3,4 +3,6 @@
 package main
 
 // modules are the products in this program beside the core.
-func modules() []module { return []module{clusterModule(), fetchersModule(), erasureModule()} }
+func modules() []module {
+	return []module{clusterModule(), fetchersModule(), auditModule(), erasureModule()}
+}

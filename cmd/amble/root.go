@@ -29,8 +29,7 @@ const rootExample = `  amble demo                                  see a crawl o
   amble hosts www.example.com                 what is known of a host, and why does it wait?
   amble urls --state failed                   which URLs failed, and why?
   amble retry --state failed                  request them again
-  amble plan                                  what is recrawled, and how fresh are the copies?
-  amble audit                                 did every request keep to robots.txt and the delays in force?`
+  amble plan                                  what is recrawled, and how fresh are the copies?`
 
 const exitCodes = `
 Exit codes:
@@ -61,7 +60,6 @@ func newRootCommand() *cobra.Command {
 		newHostsCommand(settings),
 		newURLsCommand(settings),
 		newPlanCommand(settings),
-		newAuditCommand(settings),
 		newImportCommand(settings),
 		newRetryCommand(settings),
 		newControlCommand(settings),
@@ -78,6 +76,9 @@ func newRootCommand() *cobra.Command {
 	for _, m := range modules() {
 		if m.command != nil {
 			root.AddCommand(m.command(settings))
+		}
+		if m.example != "" {
+			root.Example += "\n  " + m.example
 		}
 	}
 	return root

@@ -324,7 +324,11 @@ const closeGrace = 2 * time.Second
 func (k *crawling) serverOptions() server.Options {
 	s := k.config.Server
 	metrics := server.NewMetrics(programVersion())
+	var operations []server.Operations
 	for _, m := range k.modules {
+		if m.operations != nil {
+			operations = append(operations, m.operations)
+		}
 		if m.collector == nil {
 			continue
 		}
@@ -336,7 +340,8 @@ func (k *crawling) serverOptions() server.Options {
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,
 		Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics, Settings: k.settings,
-		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+		Operations: operations,
+		DataDir:    k.config.DataDir, Version: programVersion(), Now: time.Now,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
@@ -129,7 +130,7 @@ func startSole(t *testing.T, n Node) *server.Server {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now,
-		Division: New(n, dir, time.Now), Settings: settings{}}, nil)
+		Division: New(n, dir, time.Now), Settings: settings{}, Operations: []server.Operations{auditapi.Register}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

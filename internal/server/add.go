@@ -64,7 +64,7 @@ func addAPI(s *Server, api huma.API) {
 	op.RequestBody = &huma.RequestBody{Required: true,
 		Content: map[string]*huma.MediaType{JSONLines: {Schema: list}, "text/plain": {Schema: list}}}
 	Handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
-		return s.stream(func(t *stream) error {
+		return s.stream(func(t *Stream) error {
 			if t.r.ContentLength == 0 {
 				return huma.NewError(http.StatusBadRequest, "the list is missing: send it as the body of the request")
 			}
@@ -75,7 +75,7 @@ func addAPI(s *Server, api huma.API) {
 
 // addURLs reads a list and adds it to the crawl, a window at a time. It reads on only after the
 // commit of a window, so that a sender is no faster than the disk.
-func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
+func (s *Server) addURLs(ctx context.Context, t *Stream, q *addQuery) error {
 	_ = t.control.EnableFullDuplex() // HTTP/1: reports are written while the list is read
 	body := &listBody{body: t.r.Body, control: t.control, now: s.o.Now}
 	list, err := urllist.NewReader(body)
@@ -109,7 +109,7 @@ func (s *Server) newImport(ctx context.Context, o crawl.ImportOptions, again boo
 // adding is one list that is being added to the crawl.
 type adding struct {
 	server *Server
-	stream *stream
+	stream *Stream
 	to     crawl.Import
 	each   bool
 	again  bool

@@ -29,6 +29,9 @@ const description = `Inspect and control a running crawl. Errors are application
 Lists are paged; request the next page with the cursor of the last. Streams are JSON lines: a stream that
 cannot be completed ends with a broken connection.`
 
+// Operations registers operations of one subject.
+type Operations func(*Server, huma.API)
+
 // registerAPI registers all operations on the mux, and their description.
 func (s *Server) registerAPI(mux *http.ServeMux) error {
 	config := huma.DefaultConfig("amble", s.o.Version)
@@ -47,9 +50,8 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	api.UseMiddleware(s.keepRequest, refuseEmpty(api))
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
-	for _, register := range []func(*Server, huma.API){statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI,
-		urlsAPI, robotsAPI, exportAPI, backupAPI, auditAPI, planAPI, optOutAPI,
-		leasesAPI} {
+	for _, register := range append([]Operations{statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI, urlsAPI,
+		robotsAPI, exportAPI, backupAPI, planAPI, optOutAPI, leasesAPI}, s.o.Operations...) {
 		register(s, api)
 	}
 	if s.o.Settings != nil {

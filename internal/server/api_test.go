@@ -183,7 +183,7 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		"/api/v1/urls?limit=x": 422, "/api/v1/urls?state=asleep": 422, "/api/v1/urls?reason=bad": 422,
 		"/api/v1/export?reason=bad":   422,
 		"/api/v1/urls?host=none.test": 404, "/api/v1/export?host=none.test": 404,
-		"/api/v1/url": 422, "/api/v1/audit?since=x": 422, "/api/v1/audit": 200, "/api/v1/robots": 422,
+		"/api/v1/url": 422, "/api/v1/robots": 422,
 		"/api/v1/robots?origin=x": 422, "/api/v1/robots/check": 422, "/api/v1/robots/check?url=x": 422,
 		"/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
 	} {
@@ -220,32 +220,6 @@ func TestAnswersConform(t *testing.T) {
 		if response, body := r.read(t, "GET", path, nil); response.StatusCode != 200 || body == "" {
 			t.Errorf("%s: %d, %s", path, response.StatusCode, body)
 		}
-	}
-}
-
-// The audit has a line for each request of a host, and says that there was no violation.
-func TestAuditOverTheAPI(t *testing.T) {
-	r := startCrawl(t)
-	r.finished(t)
-	requested := 0
-	for _, q := range r.web.Requests() {
-		if q.Host == "a.test" {
-			requested++
-		}
-	}
-	response, body := r.read(t, "GET", "/api/v1/audit?host=A.test", nil)
-	if n := strings.Count(body, "\n"); n != requested || response.Trailer.Get(trailerViolations) != "0" ||
-		response.Trailer.Get(trailerDamaged) != "0" || !strings.Contains(body, `"kind":"robots"`) {
-		t.Errorf("%d lines of %d requests, %v: %s", n, requested, response.Trailer, body)
-	}
-	if _, body := r.read(t, "GET", "/api/v1/audit?since="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
-		nil); body != "" {
-		t.Error(body)
-	}
-	r.server.auditing.Lock()
-	defer r.server.auditing.Unlock()
-	if response, _ := r.read(t, "GET", "/api/v1/audit", nil); response.StatusCode != 503 {
-		t.Errorf("a second audit at a time: %d", response.StatusCode)
 	}
 }
 

@@ -357,11 +357,11 @@ func backupAPI(s *Server, api huma.API) {
 		next(c)
 	})
 	Handle(api, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) {
-		return s.stream(func(t *stream) error {
+		return s.stream(func(t *Stream) error {
 			t.kind = databaseType
 			_, err := s.crawl(t.r.Context()).Backup(t.r.Context(), t, func(size int64) {
 				t.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-				t.begin()
+				t.Begin()
 			})
 			return err
 		}), nil

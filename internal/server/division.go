@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
 // Division is a crawl that assigns its hosts to shards. One process crawls a shard at a time: a node,
@@ -96,6 +98,28 @@ func (s *Server) crawl(request context.Context) Crawl {
 		return c
 	}
 	return s.only
+}
+
+// RequestLogs returns the request log of the crawl that a request is about, or those of all shards that this node has
+// ever had.
+func (s *Server) RequestLogs(request context.Context) ([]string, error) {
+	c := s.crawl(request)
+	switch {
+	case c == nil:
+		return filepath.Glob(filepath.Join(s.o.DataDir, "shards", "*", requestlog.DirName))
+	case s.o.Division != nil: // that of the shard
+		return []string{filepath.Join(c.Status().DataDir, requestlog.DirName)}, nil
+	}
+	return []string{filepath.Join(s.o.DataDir, requestlog.DirName)}, nil
+}
+
+// OptOuts returns the opt-outs of the crawl or the division that a request is about.
+func (s *Server) OptOuts(request context.Context) ([]crawl.OptOut, error) {
+	if c := s.crawl(request); c != nil {
+		return c.OptOuts()
+	}
+	all, err := askAll[optOutList](request, s.o.Division, AnswerTimeout, Read("/optouts", nil))
+	return all.OptOuts, err
 }
 
 // ofCrawl answers requests of other nodes about one shard. They may do everything: who they are is known.

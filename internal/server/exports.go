@@ -7,10 +7,13 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // exportOf writes the URLs of all shards, or of that of the host, one shard after the other.
-func exportOf(ctx context.Context, d Division, t *stream, q *exportQuery) error {
+func exportOf(ctx context.Context, d Division, t *Stream, q *exportQuery) error {
 	first, from, err := 0, q.From, error(nil)
 	shards := allShards(d)
 	if q.Host != "" {
@@ -43,7 +46,7 @@ func exportOf(ctx context.Context, d Division, t *stream, q *exportQuery) error 
 }
 
 // exportHostsOf writes the hosts of all shards, one shard after the other.
-func exportHostsOf(ctx context.Context, d Division, t *stream, q *exportHostsQuery) error {
+func exportHostsOf(ctx context.Context, d Division, t *Stream, q *exportHostsQuery) error {
 	t.w.Header().Set("Trailer", trailerMatching)
 	left, matching := q.Limit, 0
 	for _, shard := range allShards(d) {
@@ -70,7 +73,7 @@ func limitOf(left int) string {
 }
 
 // exportShard writes the lines of a shard. If it does not answer the response is broken off.
-func exportShard(ctx context.Context, d Division, t *stream, shard int, query map[string]string) (
+func exportShard(ctx context.Context, d Division, t *Stream, shard int, query map[string]string) (
 	lines int, trailer http.Header, err error,
 ) {
 	r := asked(ctx)
@@ -83,7 +86,7 @@ func exportShard(ctx context.Context, d Division, t *stream, shard int, query ma
 }
 
 // relay sends the lines of a response on, and returns how many there were, and its trailer.
-func relay(t *stream, response *http.Response) (lines int, trailer http.Header, err error) {
+func relay(t *Stream, response *http.Response) (lines int, trailer http.Header, err error) {
 	defer response.Body.Close()
 	buffered := bufio.NewReaderSize(response.Body, streamBuffer)
 	for {
@@ -101,4 +104,66 @@ func relay(t *stream, response *http.Response) (lines int, trailer http.Header, 
 			return lines, nil, err
 		}
 	}
+}
+
+// TrailerIncomplete is the trailer that lists the nodes of a cluster that have not answered to the end.
+const TrailerIncomplete = "Amble-Incomplete"
+
+// HandleOfNodes registers an operation of lines of T about what a node has kept itself. f writes the lines, and sets
+// the counts with Stream.Count. In a division each node answers, one after the other, and the counts are added up.
+func HandleOfNodes[T, I any](s *Server, api huma.API, op huma.Operation, f func(context.Context, *I, *Stream) error,
+	counts ...string) {
+	Handle(api, streams[T](api, op), func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
+		return s.stream(func(t *Stream) error {
+			d := s.divided(ctx)
+			if d == nil {
+				t.w.Header().Set("Trailer", strings.Join(counts, ", "))
+				return f(ctx, in, t)
+			}
+			t.w.Header().Set("Trailer", strings.Join(append(counts[:len(counts):len(counts)], TrailerIncomplete), ", "))
+			return writeNodes(ctx, d, t, counts)
+		}), nil
+	})
+}
+
+// writeNodes writes the lines of all nodes, one after the other, and the sums of their counts.
+func writeNodes(ctx context.Context, d Division, t *Stream, counts []string) error {
+	failed := make(map[string]error)
+	sums := make([]uint64, len(counts))
+	nodes := d.Nodes()
+	for _, node := range nodes {
+		trailer, err := writeNode(ctx, d, t, node)
+		switch {
+		case IsWrong(err) || ctx.Err() != nil:
+			return err
+		case err != nil:
+			failed[node] = err
+			continue
+		}
+		for i, name := range counts {
+			n, _ := strconv.ParseUint(trailer.Get(name), 10, 64) // the node counts them
+			sums[i] += n
+		}
+	}
+	if len(failed) == len(nodes) && !t.begun {
+		return d.Absent(failed)
+	}
+	t.Begin()
+	for i, name := range counts {
+		t.Count(name, sums[i])
+	}
+	if len(failed) > 0 {
+		t.w.Header().Set(TrailerIncomplete, strings.Join(SortedKeys(failed), ", "))
+	}
+	return nil
+}
+
+// writeNode writes the lines of a node, and returns its trailer.
+func writeNode(ctx context.Context, d Division, t *Stream, node string) (http.Header, error) {
+	response, err := checked(d.AskNode(ctx, node, asked(ctx)))
+	if err != nil {
+		return nil, err
+	}
+	_, trailer, err := relay(t, response)
+	return trailer, err
 }

@@ -215,7 +215,7 @@ func exportAPI(s *Server, api huma.API) {
 
 func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamResponse, error) {
 	if d := s.divided(ctx); d != nil {
-		return s.stream(func(t *stream) error { return exportOf(ctx, d, t, q) }), nil
+		return s.stream(func(t *Stream) error { return exportOf(ctx, d, t, q) }), nil
 	}
 	query, err := q.query()
 	if err != nil {
@@ -228,9 +228,9 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 			return nil, err
 		}
 	}
-	return s.stream(func(t *stream) error {
+	return s.stream(func(t *Stream) error {
 		t.w.Header().Set("Trailer", trailerNext)
-		t.begin()
+		t.Begin()
 		next, err := view.URLs(ctx, query, func(u *inspect.URL) error { return t.Lines.Write(u) })
 		if next != nil {
 			t.w.Header().Set(trailerNext, next.String())
@@ -241,12 +241,12 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 
 func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.StreamResponse, error) {
 	if d := s.divided(ctx); d != nil {
-		return s.stream(func(t *stream) error { return exportHostsOf(ctx, d, t, q) }), nil
+		return s.stream(func(t *Stream) error { return exportHostsOf(ctx, d, t, q) }), nil
 	}
 	query := inspect.HostQuery{State: q.State, Sort: inspect.SortFound, Limit: q.Limit}
-	return s.stream(func(t *stream) error {
+	return s.stream(func(t *Stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
-		t.begin()
+		t.Begin()
 		matching, err := s.crawl(ctx).View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
 		return err

@@ -150,7 +150,7 @@ func (l *lending) register(api huma.API) {
 			"deadline " +
 			"has passed. Without a lease that is due the request waits. The response may have no line."
 	Handle(api, lend, func(_ context.Context, in *leaseRequest) (*huma.StreamResponse, error) {
-		return l.s.stream(func(t *stream) error { return l.lend(t, in) }), nil
+		return l.s.stream(func(t *Stream) error { return l.lend(t, in) }), nil
 	})
 	extend := l.operation("PATCH", "/leases/{id}", "leases-extend", "Extend a lease", append(bodyErrors(), 404)...)
 	Handle(api, extend, func(ctx context.Context, in *oneExtension) (*Object[extended], error) {
@@ -198,7 +198,7 @@ func (l *lending) register(api huma.API) {
 }
 
 // lend writes the leases that a fetcher gets. What cannot be written is given back.
-func (l *lending) lend(t *stream, in *leaseRequest) error {
+func (l *lending) lend(t *Stream, in *leaseRequest) error {
 	b := &in.Body
 	leases, err := l.s.crawl(t.r.Context()).Lease(t.r.Context(), crawl.LeaseRequest{
 		Fetcher: b.Fetcher, N: b.N, Wait: seconds(b.Wait), Visibility: seconds(b.Seconds), Host: b.Host,

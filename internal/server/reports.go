@@ -164,7 +164,7 @@ func reportProblem(r crawl.ReportResult) error {
 }
 
 // takeReports takes in a list of reports, a group at a time.
-func (l *lending) takeReports(t *stream) error {
+func (l *lending) takeReports(t *Stream) error {
 	if t.r.ContentLength == 0 {
 		return huma.Error400BadRequest("the reports are missing: send them as the body of the request")
 	}
@@ -192,7 +192,7 @@ func (l *lending) takeReports(t *stream) error {
 // reportGroup is reports that are committed together.
 type reportGroup struct {
 	server  *Server
-	stream  *stream
+	stream  *Stream
 	results []ReportResult
 	reports []crawl.LeaseReport
 	of      []int // index in results of each report

@@ -11,7 +11,7 @@ import (
 )
 
 // retryOf puts URLs of a host back into their queues, or of all shards.
-func retryOf(ctx context.Context, d Division, t *stream, q *Retry) error {
+func retryOf(ctx context.Context, d Division, t *Stream, q *Retry) error {
 	shards := allShards(d)
 	if q.Host != "" {
 		shards = []int{d.ShardOf(q.Host)}
@@ -38,7 +38,7 @@ func fetchedIn(spans []FetchedIn, shard int) []FetchedIn {
 }
 
 // retryIn writes the sums of the reports of shards.
-func retryIn(ctx context.Context, d Division, t *stream, parts map[int]*Request) error {
+func retryIn(ctx context.Context, d Division, t *Stream, parts map[int]*Request) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex

@@ -145,13 +145,13 @@ func retryAPI(s *Server, api huma.API) {
 			return nil, errQuery{err}
 		}
 		if d := s.divided(ctx); d != nil {
-			return s.stream(func(t *stream) error { return retryOf(ctx, d, t, &in.Body) }), nil
+			return s.stream(func(t *Stream) error { return retryOf(ctx, d, t, &in.Body) }), nil
 		}
-		return s.stream(func(t *stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
+		return s.stream(func(t *Stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
 	})
 }
 
-func (s *Server) retryURLs(ctx context.Context, t *stream, selection sweep.Selection, dry bool) error {
+func (s *Server) retryURLs(ctx context.Context, t *Stream, selection sweep.Selection, dry bool) error {
 	retry := s.crawl(ctx).Retry
 	if dry {
 		retry = s.crawl(ctx).CountRetries

@@ -85,6 +85,7 @@ type Options struct {
 	Settings    Settings         // nil: they can be neither read nor changed
 	Crawls      Crawls           // of a process with several; nil: there is one
 	Division    Division         // that this process has shards of; nil: it has one crawl, or several
+	Operations  []Operations     // of modules
 	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required
@@ -106,7 +107,6 @@ type Server struct {
 	closing  chan struct{}
 	close    func() // closes closing, once
 
-	auditing sync.Mutex // held by the running audit
 	feed     feed
 	watchers watchers
 	recorder recorder

@@ -240,7 +240,6 @@ func BenchmarkAPI(b *testing.B) {
 		"/api/v1/status",
 		"/api/v1/history?window=24h",
 		"/api/v1/openapi.json",
-		"/api/v1/audit?host=" + some,
 		"/api/v1/export?limit=1000",
 		"/api/v1/export?state=failed",
 		"/api/v1/export/hosts?limit=1000",

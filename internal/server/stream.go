@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 }
 
 // stream returns a response that f writes.
-func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
+func (s *Server) stream(f func(*Stream) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		r, w := humago.Unwrap(c)
 		t := s.newStream(w, r)
@@ -47,8 +48,9 @@ func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
 	}}
 }
 
-// stream is a response of any length. It is written at the client's pace, through a buffer.
-type stream struct {
+// Stream is a response of any length: lines of JSON, unless its operation says otherwise. It is written at the
+// client's pace, through a buffer. One goroutine uses it.
+type Stream struct {
 	inspect.Lines
 	w       http.ResponseWriter
 	r       *http.Request
@@ -59,8 +61,8 @@ type stream struct {
 	begun   bool
 }
 
-func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
-	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: JSONLines}
+func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *Stream {
+	t := &Stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: JSONLines}
 	t.buffer = bufio.NewWriterSize(t, streamBuffer)
 	t.Lines = inspect.NewLines(t.buffer)
 	// otherwise the timeout for reading the request would break off the response
@@ -69,7 +71,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
 }
 
 // Write writes a piece.
-func (t *stream) Write(piece []byte) (int, error) {
+func (t *Stream) Write(piece []byte) (int, error) {
 	if !t.begun {
 		t.begun = true
 		t.w.Header().Set("Content-Type", t.kind)
@@ -78,21 +80,26 @@ func (t *stream) Write(piece []byte) (int, error) {
 	return t.w.Write(piece)
 }
 
-// begin starts a response that may have nothing to send for a long time. After an error later the
+// Begin starts a response that may have nothing to send for a long time. After an error later the
 // connection breaks.
-func (t *stream) begin() {
+func (t *Stream) Begin() {
 	_, _ = t.Write(nil) // the next write notices that the client has gone
 	_ = t.control.Flush()
 }
 
+// Count sets a trailer to a number.
+func (t *Stream) Count(trailer string, n uint64) {
+	t.w.Header().Set(trailer, strconv.FormatUint(n, 10))
+}
+
 // flush writes the buffer.
-func (t *stream) flush() error {
+func (t *Stream) flush() error {
 	return errors.Join(t.buffer.Flush(), t.control.Flush())
 }
 
 // end ends the response. After an error the client must not take what it got for complete: if
 // nothing was sent yet it gets a problem, otherwise the connection breaks.
-func (t *stream) end(err error) {
+func (t *Stream) end(err error) {
 	switch {
 	case err == nil:
 		_, _ = t.Write(nil)
@@ -223,7 +230,7 @@ func eventsAPI(s *Server, api huma.API) {
 			return nil, huma.NewError(http.StatusServiceUnavailable,
 				fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
 		}
-		return s.stream(func(t *stream) error {
+		return s.stream(func(t *Stream) error {
 			defer s.watchers.leave()
 			t.kind = "text/event-stream"
 			return s.sendLive(ctx, t)
@@ -232,7 +239,7 @@ func eventsAPI(s *Server, api huma.API) {
 }
 
 // sendLive sends events until the client goes or the server closes.
-func (s *Server) sendLive(ctx context.Context, t *stream) error {
+func (s *Server) sendLive(ctx context.Context, t *Stream) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	list, seen := s.feed.since(0, recentFetches)
@@ -261,7 +268,7 @@ func (s *Server) sendLive(ctx context.Context, t *stream) error {
 
 // tellStatus sends the status, and the newest point of the history: of the cluster, that since the sample
 // before. It returns the sample.
-func (s *Server) tellStatus(t *stream, before *sample) (*sample, error) {
+func (s *Server) tellStatus(t *Stream, before *sample) (*sample, error) {
 	status := s.status(t.r.Context())
 	err := event(t, "status", status)
 	now := sampleOf(&status.Status)
@@ -275,7 +282,7 @@ func (s *Server) tellStatus(t *stream, before *sample) (*sample, error) {
 }
 
 // event writes one event (HTML Living Standard, section 9.2).
-func event(t *stream, kind string, value any) error {
+func event(t *Stream, kind string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
 		_, err = fmt.Fprintf(t.buffer, "event: %s\ndata: %s\n\n", kind, data)

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/clusterapi"
@@ -262,7 +263,7 @@ func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 	t.Helper()
 	s, err := server.Start(server.Options{
 		Listen: "127.0.0.1:0", Division: clusterapi.New(n, dir, time.Now), DataDir: dir, Now: time.Now,
-		Metrics: server.NewMetrics("test"),
+		Metrics: server.NewMetrics("test"), Operations: []server.Operations{auditapi.Register},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
