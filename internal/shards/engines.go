@@ -43,7 +43,7 @@ type engines struct {
 // Open is part of membership.Engines.
 func (e *engines) Open(h *membership.Holding) {
 	ctx, stop := context.WithCancel(h.Context())
-	r := &run{common: e.common, holding: h, stop: stop, ended: e.count}
+	r := &run{common: e.common, holding: h, stop: stop, ended: e.count, undone: e.undone}
 	r.log = e.log.With("shard", h.Shard())
 	if e.recrawls != nil {
 		r.part = &recrawlPart{shard: h.Shard(), mayWrite: r.mayWrite}

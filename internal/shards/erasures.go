@@ -22,8 +22,6 @@ import (
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/storage"
-	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // Erasure is a command to remove all that is kept of a host, or of a domain with all names below it, from all nodes and
@@ -151,7 +149,7 @@ func due(list []Erasure, shard cluster.Shard, dir string) (*Erasure, error) {
 // errErase ends a run of an engine because hosts are to be erased.
 var errErase = errors.New("hosts are to be erased")
 
-// erase carries out what the shard has not had, before its engine runs.
+// erase carries out what the shard has not had and may have, before its engine runs.
 func (r *run) erase(ctx context.Context, shard *journal.Shard, now *target) error {
 	id := r.holding.Shard()
 	dir := r.o.directory(id)
@@ -170,6 +168,9 @@ func (r *run) erase(ctx context.Context, shard *journal.Shard, now *target) erro
 		x, err := due(t.Erasures, id, dir)
 		if err != nil || x == nil || r.o.Erase == nil {
 			return err
+		}
+		if x.Number > r.mayErase && slices.Contains(x.Shards, id) {
+			return r.undone(ctx, x.Number) // the engine runs first, for catchUp
 		}
 		if err := r.eraseOne(ctx, shard, &t, x); err != nil {
 			return fmt.Errorf("erase %s: %w", x.Name, err)
@@ -221,9 +222,10 @@ func (r *run) eraseOne(ctx context.Context, shard *journal.Shard, t *target, x *
 	if err := setErasedFrom(dir, x.Number); err != nil {
 		return err
 	}
-	return r.desired.erased(ctx, r.o, x.Number, func(now *Erasure) {
+	return r.desired.erased(ctx, r.o, x.Number, func(now *Erasure) bool {
 		now.Shards = slices.DeleteFunc(now.Shards, func(s cluster.Shard) bool { return s == id })
 		now.count(r.o.Cluster.Node, n)
+		return true
 	})
 }
 
@@ -246,12 +248,11 @@ func (x *Erasure) count(node string, n Erased) {
 	x.Nodes[node] = sum
 }
 
-// erased changes what the register says of an erasure.
-func (d *desired) erased(ctx context.Context, o *Options, number uint64, next func(*Erasure)) error {
+// erased changes what the register says of an erasure, unless next returns false.
+func (d *desired) erased(ctx context.Context, o *Options, number uint64, next func(*Erasure) bool) error {
 	_, err := d.command(ctx, o.Timeout, func(now *Desired) error {
 		for i := range now.Erasures {
-			if x := &now.Erasures[i]; x.Number == number {
-				next(x)
+			if x := &now.Erasures[i]; x.Number == number && next(x) {
 				return nil
 			}
 		}
@@ -293,82 +294,17 @@ func (r *run) mustErase(t *target) bool {
 	return err == nil && x != nil
 }
 
-// eraseLeft erases from the files of shards that this node does not own, until the context ends.
-func (e *engines) eraseLeft(ctx context.Context) {
-	for e.o.Erase != nil {
-		t, moved := e.desired.current()
-		for i := range t.Erasures {
-			x := &t.Erasures[i]
-			if x.Nodes[e.o.Cluster.Node].Done {
-				continue
-			}
-			if err := e.eraseFiles(ctx, &t, x); err != nil && ctx.Err() == nil {
-				e.log.Error("a host cannot be erased from the files of this node; it is tried again", "name", x.Name,
-					"error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-moved:
-		case <-time.After(e.o.KeepDatabases / 60): // shards come and go
-		}
+// catchUp waits until the engine has committed what was published for it before: a message that it reads after the
+// erasure would bring the host back. All erasures that the target has may be carried out then. false: ctx has ended.
+func (r *run) catchUp(ctx context.Context, t *target) bool {
+	mark, err := r.streams.Mark(ctx)
+	for err != nil && ctx.Err() == nil {
+		pause(ctx, retryDown)
+		mark, err = r.streams.Mark(ctx)
 	}
-}
-
-// eraseFiles erases from all directories whose engines are not open. It notes when nothing is left to be done.
-func (e *engines) eraseFiles(ctx context.Context, t *target, x *Erasure) error {
-	dirs, err := os.ReadDir(filepath.Join(e.o.Crawl.DataDir, "shards"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for r.held.read.Load() < mark && ctx.Err() == nil {
+		pause(ctx, markEvery)
 	}
-	var sum Erased
-	done := t.version > 0
-	for _, d := range dirs {
-		n, err := strconv.ParseUint(d.Name(), 10, 31)
-		if err != nil || !d.IsDir() || ctx.Err() != nil {
-			continue
-		}
-		one, ready, err := e.eraseDirectory(ctx, t, x, cluster.Shard(n))
-		if err != nil {
-			return err
-		}
-		sum.add(one)
-		done = done && ready
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !done && sum == (Erased{}) {
-		return nil
-	}
-	return e.desired.erased(ctx, e.o, x.Number, func(now *Erasure) {
-		now.count(e.o.Cluster.Node, sum)
-		all := now.Nodes[e.o.Cluster.Node]
-		all.Done = done
-		now.Nodes[e.o.Cluster.Node] = all
-	})
-}
-
-// eraseDirectory erases from the directory of a shard, unless its engine is open. ready: nothing is left to be done.
-func (e *engines) eraseDirectory(ctx context.Context, t *target, x *Erasure, shard cluster.Shard) (n Erased, ready bool,
-	err error) {
-	e.removing.Lock()
-	defer e.removing.Unlock()
-	dir := e.o.directory(shard)
-	done, err := erasedFrom(dir)
-	if err != nil || done >= x.Number || e.isOpen(shard) {
-		return n, done >= x.Number, err
-	}
-	for _, name := range []string{storage.FileName, starts.FileName} { // the next owner makes them of the snapshot
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return n, false, err
-		}
-	}
-	if n, err = e.o.Erase(ctx, Directory{
-		Crawl: e.o.engine(shard, t.live), Names: x.names(), Output: x.Output,
-	}); err != nil {
-		return n, false, err
-	}
-	return n, true, setErasedFrom(dir, x.Number)
+	r.mayErase = t.Erasures[len(t.Erasures)-1].Number
+	return ctx.Err() == nil
 }

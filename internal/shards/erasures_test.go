@@ -3,6 +3,7 @@ package shards
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
+	"github.com/amble-crawler/amble/internal/journal"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/storage"
@@ -172,6 +175,79 @@ func TestHeavyErasure(t *testing.T) {
 	}
 	left = append(left, mentions(t, w.servers.Directory(0), gone+"/")...)
 	if len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestErasureUndone: a node that is done with an erasure, and takes a shard that has not had it, is not done until the
+// files that the shard leaves behind are without the host too.
+func TestErasureUndone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Millisecond, shortTTL)
+	c := w.erases()
+	if _, err := natsconn.OpenStream(t.Context(), c.js, names, 1); err != nil {
+		t.Fatal(err)
+	}
+	c.begin("gone.test")
+	o := w.options("one", t.TempDir())
+	o.Erase = func(context.Context, Directory) (Erased, error) { return Erased{}, nil }
+	e := &engines{
+		common: common{o: &o, desired: newDesired(journal.OpenRegister(c.js.Conn(), c.js, names, "desired", patience),
+			logger(t))}, open: make(map[*membership.Holding]*run),
+	}
+	expect := func(when string, want bool) {
+		t.Helper()
+		all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = e.eraseFiles(t.Context(), &target{version: 1}, &all[0]); err != nil {
+			t.Fatal(err)
+		}
+		all, err = ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
+		if err != nil || all[0].Nodes["one"].Done != want {
+			t.Errorf("%s: %+v, %v", when, all, err)
+		}
+	}
+	expect("without files", true)
+	holding := new(membership.Holding) // of shard 0
+	e.open[holding] = nil
+	if err := e.undone(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	expect("with the shard open", false)
+	database := filepath.Join(o.directory(0), storage.FileName)
+	if err := errors.Join(makeDir(filepath.Dir(database)), os.WriteFile(database, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	delete(e.open, holding)
+	expect("with the shard given up", true)
+	if _, err := os.Stat(database); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the database is still there: %v", err)
+	}
+}
+
+// TestErasureOfUnread: URLs of the host that were published for its shard, and that nobody has read when the host is
+// erased, do not bring it back.
+func TestErasureOfUnread(t *testing.T) {
+	t.Parallel()
+	gone := host(6)
+	w := newWorld(t, 5*time.Millisecond, shortTTL)
+	w.seeds = w.seeds[:1]
+	w.alter = func(o *Options) {
+		o.Erase, o.Crawl.Mode, o.Crawl.Frontier.MaxDepth = eraseDirectory, frontier.ModeAny, 1
+	}
+	one := w.start("one", t.TempDir())
+	w.crawled([]string{w.seeds[0].URL.Host() + "/"})
+	one.leave()
+	w.publishFor(w.web.URL(gone, "/unread"))
+	w.erases().begin(gone)
+	one = w.start(one.name, one.dir)
+	(&erasing{w, one.node.js}).done(one.name)
+	w.leaveRest()
+	w.servers.Stop(0)
+	left := mentions(t, one.dir, gone+"/", "test."+gone[:len(gone)-len(".test")])
+	if left = append(left, mentions(t, w.servers.Directory(0), gone+"/")...); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -88,15 +89,16 @@ func (e *engines) removeDatabase(s cluster.Shard) error {
 }
 
 // isOpen reports whether the engine of a shard is open or about to open.
-func (e *engines) isOpen(s cluster.Shard) bool {
+func (e *engines) isOpen(s cluster.Shard) bool { return slices.Contains(e.opened(), s) }
+
+// opened returns the shards whose engines are open or about to open.
+func (e *engines) opened() (all []cluster.Shard) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for h := range e.open {
-		if h.Shard() == s {
-			return true
-		}
+		all = append(all, h.Shard())
 	}
-	return false
+	return all
 }
 
 // waitForRemoval waits until no database is being removed: its removal may have begun before the engine of the

@@ -31,8 +31,11 @@ type run struct {
 	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary crawl.Summary                // of an engine that has ended
 	ended   func(*crawl.Summary)         // counts that of an engine behind which another one runs
+	undone  func(ctx context.Context, erasure uint64) error
 	lent    lent[*crawl.Engine]
 	robots  *robotsRequests // set before the engine is lent
+
+	mayErase uint64 // the erasure up to which all is committed that was published for the shard before
 }
 
 // retryDown is how long to wait before the shard is claimed again, when its log cannot be reached.
@@ -221,7 +224,7 @@ func (r *run) followDesired(ctx context.Context, e *crawl.Engine, has target, en
 	}
 	for {
 		now, moved := r.desired.current()
-		if r.mustErase(&now) {
+		if r.mustErase(&now) && r.catchUp(ctx, &now) {
 			end(errErase)
 			return
 		}
