@@ -50,7 +50,6 @@ func clusterModule() module {
 			}
 			return true, err
 		},
-		demo: (*demo).runCluster,
 	}
 }
 

@@ -37,8 +37,8 @@ type module struct {
 	collector func(*config.Config) prometheus.Collector
 	// format is of the lists that amble import reads and amble export writes.
 	format listFormat
-	// demo runs the demonstration with several nodes.
-	demo func(*demo, *cobra.Command) error
+	// example has lines of examples for the help of the program.
+	example string
 }
 
 // listFormat is a format of lists of URLs.
@@ -131,19 +131,6 @@ func unplugged(c *config.Config, plugged []module) error {
 		return console.Exit(console.ExitUsage,
 			errors.New("urlfrontier.listen asks for a service that this program was built without "+
 				"(build tag core): leave it out, or use the whole program"))
-	}
-	return nil
-}
-
-// demoNodes is how many nodes crawl together, if several do.
-const demoNodes = 3
-
-// together returns what runs the demonstration with several nodes; nil: this program has no cluster.
-func (d *demo) together() func(*demo, *cobra.Command) error {
-	for _, m := range modules() {
-		if m.demo != nil {
-			return m.demo
-		}
 	}
 	return nil
 }

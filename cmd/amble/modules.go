@@ -4,5 +4,5 @@ package main
 
 // modules are the products in this program beside the core.
 func modules() []module {
-	return []module{clusterModule(), fetchersModule(), auditModule(), erasureModule()}
+	return []module{clusterModule(), fetchersModule(), auditModule(), erasureModule(), demoModule()}
 }

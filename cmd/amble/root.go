@@ -20,8 +20,7 @@ faster than each host allows, keeps everything on disk, and continues after any 
 Settings come from config.yaml, the environment (AMBLE_POLITENESS_DELAY=2s) and --set flags; later ones are
 stronger. The shipped config.yaml describes each of them.`
 
-const rootExample = `  amble demo                                  see a crawl of a small web on this machine
-  amble config check                          is ./config.yaml correct?
+const rootExample = `  amble config check                          is ./config.yaml correct?
   amble robots check --robots https://example.com/robots.txt https://example.com/a
                                               may this URL be fetched, and which line says so?
   amble run https://example.com/              crawl, or continue a crawl
@@ -65,7 +64,6 @@ func newRootCommand() *cobra.Command {
 		newControlCommand(settings),
 		newOptOutCommand(settings),
 		newExportCommand(settings),
-		newDemoCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),
 		newExtractCommand(settings),
@@ -74,6 +72,7 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	for _, m := range modules() {
+		root.Example = m.example + root.Example
 		if m.command != nil {
 			root.AddCommand(m.command(settings))
 		}
