@@ -79,7 +79,8 @@ func TestCoreProgram(t *testing.T) {
 }
 
 func TestModuleRule(t *testing.T) {
-	modules := moduleTable{"internal/a": "one", "internal/b": "two", "internal/tool": testTools}
+	modules := moduleTable{"internal/a": "one", "internal/b": "two", "internal/tool": testTools,
+		"internal/a/tool": testTools}
 	for _, c := range []struct {
 		importer, imported string
 		breaks             bool
@@ -91,6 +92,7 @@ func TestModuleRule(t *testing.T) {
 		{"internal/a", "frontier", false},
 		{"internal/a", "internal/b", true},
 		{"frontier", "internal/tool", true},
+		{"internal/a", "internal/a/tool", true},
 		{"internal/a", "internal/tool", true},
 	} {
 		if got := modules.breaks(c.importer, c.imported); got != c.breaks {
@@ -130,14 +132,15 @@ func readModules(t *testing.T) moduleTable {
 	return modules
 }
 
-// of returns the module of a package; empty is the core.
-func (m moduleTable) of(pkg string) string {
+// of returns the module of a package: that of the longest name that covers it. Empty is the core.
+func (m moduleTable) of(pkg string) (module string) {
+	longest := 0
 	for name, part := range m {
-		if pkg == name || strings.HasPrefix(pkg, name+"/") {
-			return part
+		if (pkg == name || strings.HasPrefix(pkg, name+"/")) && len(name) > longest {
+			longest, module = len(name), part
 		}
 	}
-	return ""
+	return module
 }
 
 func (m moduleTable) breaks(importer, imported string) bool {
