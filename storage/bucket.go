@@ -102,7 +102,7 @@ func (b *bucket) put(k, v []byte) error {
 	if hasNoSum(b.name, k) {
 		size = 0
 	}
-	row := append(b.db.arena.take(len(v)+size), v...)
+	row := append(b.db.arena.Take(len(v)+size), v...)
 	if size > 0 {
 		row = binary.BigEndian.AppendUint32(row, sumOf(b.seed, k, v))
 	}
@@ -150,10 +150,17 @@ func (c *cursor) seek(key []byte) (k, v []byte) { return c.of.row(c.bolt.Seek(ke
 
 // get returns the value of a key, nil if there is none. Bucket.get makes a cursor for every call.
 func (c *cursor) get(key []byte) []byte {
-	if k, v := c.bolt.Seek(key); bytes.Equal(k, key) {
-		return c.of.value(k, v)
+	v, _ := c.find(key)
+	return v
+}
+
+// find is get. If there is no row of the key, next is the key of the first row behind it, which may be damaged.
+func (c *cursor) find(key []byte) (v, next []byte) {
+	k, v := c.bolt.Seek(key)
+	if !bytes.Equal(k, key) {
+		return nil, k
 	}
-	return nil
+	return c.of.value(k, v), nil
 }
 
 // delete deletes the row at hand.

@@ -50,6 +50,7 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 				return err
 			}
 		}
+		w.fillPages()
 		return nil
 	})
 	w.effects = effects{}
@@ -93,9 +94,19 @@ func (s *Store) failed(id int, cause error) error {
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
 	hostWork
-	ids    map[string]HostID // of host names looked up before
-	newIDs []string          // names that this transaction gave an id
-	work   []work
+	ids      map[string]HostID // of host names looked up before
+	newHosts []newHost         // of this transaction
+	indexed  int               // as many of them are in the index of names
+	inOrder  int               // as many of them have no older name between them and the one before
+	last     newHost           // looked up last
+	next     string            // the key of the index behind last; empty: unknown or none
+	work     []work
+}
+
+// newHost is a host that gets its id: its name, and its key in the index of names.
+type newHost struct {
+	name, key string
+	id        HostID
 }
 
 // hostWork is what a writer does to the rows of the host at hand.
@@ -138,7 +149,7 @@ func newWriter(s *Store) *writer {
 
 func (w *writer) reset(c Counters) {
 	w.counters, w.result = c, Result{}
-	w.newIDs = w.newIDs[:0]
+	w.newHosts, w.indexed, w.inOrder, w.last, w.next = w.newHosts[:0], 0, 0, newHost{}, ""
 	if len(w.ids) > maxIDs {
 		clear(w.ids)
 	}
@@ -146,8 +157,8 @@ func (w *writer) reset(c Counters) {
 
 // forgetNames drops the ids that a failed transaction has given out.
 func (w *writer) forgetNames() {
-	for _, name := range w.newIDs {
-		delete(w.ids, name)
+	for i := range w.newHosts {
+		delete(w.ids, w.newHosts[i].name)
 	}
 }
 
@@ -233,7 +244,7 @@ func (w *writer) plan(b *Batch) error {
 		w.result.Ensured[name] = id
 	}
 	slices.Sort(w.work)
-	return nil
+	return w.putNames()
 }
 
 // validName reports whether a row can hold a host's name.
@@ -251,44 +262,87 @@ func (w *writer) knownID(name string) HostID {
 	return hostOfKey(v)
 }
 
-// idOf returns the id of a host name. A new name gets an id and a row.
+// idOf returns the id of a host name. A new name gets an id, and a row when its host is applied.
 func (w *writer) idOf(name string) (HostID, error) {
+	if name == w.last.name {
+		return w.last.id, nil
+	}
 	if id, ok := w.ids[name]; ok {
 		return id, nil
 	}
 	name = strings.Clone(name) // so that the URL that contains it can be freed
-	key := []byte(weburl.ReverseHost(name))
-	if v := w.name.get(key); v != nil {
-		id := HostID(binary.BigEndian.Uint32(v))
-		w.ids[name] = id
-		return id, nil
+	h := newHost{name: name, key: weburl.ReverseHost(name)}
+	if h.key > w.last.key && h.key < w.next { // there is no older name between the last one and this one
+		w.inOrder++
+	} else {
+		v, next := w.names.find([]byte(h.key))
+		if v != nil {
+			id := HostID(binary.BigEndian.Uint32(v))
+			w.ids[name] = id
+			return id, nil
+		}
+		if w.next = string(next); next == nil {
+			w.next = endOfNames
+		}
 	}
 	w.counters.Hosts++
-	id := HostID(w.counters.Hosts)
-	if err := w.name.put(key, appendHostKey(w.key[:0], id)); err != nil {
-		return NoHost, err
+	h.id = HostID(w.counters.Hosts)
+	w.ids[name], w.last = h.id, h
+	w.work = append(w.work, newWork(h.id, workNew, len(w.newHosts)))
+	w.newHosts = append(w.newHosts, h)
+	return h.id, nil
+}
+
+// endOfNames is behind all keys of the index of names.
+const endOfNames = "\xff"
+
+// putNames adds the new hosts to the index of names, in the order of its keys. Names that follow each other fill its
+// pages.
+func (w *writer) putNames() error {
+	w.last.key, w.next = "", "" // what is behind it changes
+	added := w.newHosts[w.indexed:]
+	w.indexed = len(w.newHosts)
+	byKey := func(a, b newHost) int { return strings.Compare(a.key, b.key) }
+	if !slices.IsSortedFunc(added, byKey) {
+		added = slices.Clone(added) // their places are those of their work
+		slices.SortFunc(added, byKey)
 	}
-	row := hostRow{id: id, name: []byte(name)}
-	if err := w.host.put(appendHostKey(w.key[:0], id), row.append(w.scratch[:0])); err != nil {
-		return NoHost, err
+	for i := range added {
+		if err := w.name.put([]byte(added[i].key), appendHostKey(w.key[:0], added[i].id)); err != nil {
+			return err
+		}
 	}
-	w.ids[name] = id
-	w.newIDs = append(w.newIDs, name)
-	return id, nil
+	return nil
+}
+
+// fillPages sets how full the pages of names and hosts are when they are divided: those that get rows one behind the
+// other stay as they are, and the others need room for the rows that will come between.
+func (w *writer) fillPages() {
+	if 2*w.inOrder > len(w.newHosts) {
+		w.name.fill(appendFill)
+	}
+	if 2*len(w.newHosts) > len(w.result.Hosts) {
+		w.host.fill(appendFill)
+	}
 }
 
 // applyHost applies all items of the batch for one host to the host's row.
 func (w *writer) applyHost(b *Batch, items []work) error {
-	id := items[0].host()
-	v := w.hostRows.get(appendHostKey(w.key[:0], id))
+	id, r := items[0].host(), &w.row
+	var v []byte
+	isNew := items[0].kind() == workNew
+	if !isNew {
+		v = w.hostRows.get(appendHostKey(w.key[:0], id))
+	}
 	switch {
+	case isNew:
+		r.begin(id, w.newHosts[items[0].index()].name)
+		items = items[1:]
 	case v == nil && (id == NoHost || uint64(id) > w.counters.Hosts):
 		return errors.New("no such host")
 	case v == nil:
 		return fmt.Errorf("%w: its row is missing", ErrCorrupt)
-	}
-	r := &w.row
-	if !r.decode(id, v) {
+	case !r.decode(id, v):
 		return fmt.Errorf("%w: row of the host cannot be read", ErrCorrupt)
 	}
 	w.tail, w.ownTail = r.tail, false
@@ -309,6 +363,9 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 		if err := w.host.put(appendHostKey(w.key[:0], id), w.scratch); err != nil {
 			return err
 		}
+	}
+	if len(items) == 0 {
+		return nil
 	}
 	t := HostChange{Host: id, Tail: r.next, Backlog: r.backlog()}
 	t.URLs, t.Completed, t.PutDue = r.urls(), r.urls()-r.counts[Queued]-r.counts[Retrying], w.putDue

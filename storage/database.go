@@ -14,6 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/amble-crawler/amble/internal/system"
+	"github.com/amble-crawler/amble/storage/internal/arena"
 )
 
 // database is an open bbolt file. Every transaction is one of its methods, which turn what bbolt does
@@ -22,7 +23,7 @@ type database struct {
 	bolt   *bolt.DB
 	file   *os.File    // the one that is locked
 	summed bool        // the rows have checksums: the file is of version 5 or later
-	arena  arena       // the values that the transaction at hand writes
+	arena  arena.Arena // the values that the transaction at hand writes
 	stuck  atomic.Bool // bbolt keeps one of its locks after a failure
 }
 
@@ -71,7 +72,7 @@ func (d *database) view(f func(*txn) error) error { return d.run(d.bolt.View, f)
 // update runs f in a transaction that writes, and commits it unless f returns an error.
 func (d *database) update(f func(*txn) error) error {
 	return d.run(d.bolt.Update, func(tx *txn) error {
-		d.arena.reset()
+		d.arena.Reset()
 		return f(tx)
 	})
 }
@@ -101,7 +102,7 @@ func (d *database) begin() (tx *txn, err error) {
 	err = guard(func() error {
 		t, err := d.bolt.Begin(true)
 		tx = &txn{t, d}
-		d.arena.reset()
+		d.arena.Reset()
 		return err
 	})
 	return tx, err

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -184,29 +183,6 @@ func TestLargeBatch(t *testing.T) {
 	}
 	if r := mustCommit(t, s, &b); r.Added != n {
 		t.Errorf("%d added, want %d", r.Added, n)
-	}
-}
-
-// TestArena: copies are unchanged until reset, and the memory of one large transaction is not kept
-// for ever.
-func TestArena(t *testing.T) {
-	var a arena
-	take := func(b []byte) []byte { return append(a.take(len(b)), b...) }
-	for round := range 2 {
-		var copies [][]byte
-		for n := range 100 * 8 {
-			copies = append(copies, take(bytes.Repeat([]byte{byte(n)}, arenaChunk/8-n)))
-		}
-		for n, c := range copies {
-			if len(c) != arenaChunk/8-n || c[0] != byte(n) || c[len(c)-1] != byte(n) || cap(c) != len(c) {
-				t.Fatalf("round %d: copy %d is not what it was", round, n)
-			}
-		}
-		a.reset()
-		take([]byte("small"))
-		if a.reset(); len(a.chunks) != 1 || a.used != 0 {
-			t.Fatalf("%d MiB are kept behind a small transaction", len(a.chunks))
-		}
 	}
 }
 

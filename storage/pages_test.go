@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
@@ -171,6 +172,44 @@ func TestCheckPages(t *testing.T) {
 			texts, err := checkDamaged(t, patched(good, test.at, test.with))
 			if !errors.Is(err, ErrCorrupt) || !strings.Contains(strings.Join(texts, "\n"), test.want) {
 				t.Errorf("check finds %q, %v, want something with %q", texts, err, test.want)
+			}
+		})
+	}
+}
+
+// TestNewHostsFillPages: hosts that come in the order of their names fill the pages of names and rows, in one commit or
+// many. Hosts in random order leave room for the names that come between them, so that pages are not divided again and
+// again into a full one and an empty one.
+func TestNewHostsFillPages(t *testing.T) {
+	const hosts, commits = 20_000, 10
+	for _, test := range []struct {
+		name        string
+		order       func(n int) int
+		names, rows float64 // the least part of their pages that is in use
+	}{
+		{"in order", func(n int) int { return n }, 0.85, 0.85},
+		{"random", func(n int) int { return n * 7919 % hosts }, 0.6, 0.85},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := openTemp(t, Options{NoSync: true})
+			for c := range commits {
+				var b Batch
+				for n := range hosts / commits {
+					name := fmt.Sprintf("site-%05d.example", test.order(c*hosts/commits+n))
+					u := weburl.Origin{Scheme: "https", Host: name, Port: 443}.URL("/")
+					b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+				}
+				mustCommit(t, s, &b)
+			}
+			all, err := s.Stats(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range all.Buckets {
+				least := map[string]float64{"name": test.names, "host": test.rows}[b.Name]
+				if used := float64(b.InUse) / float64(b.Bytes); used < least {
+					t.Errorf("%s: %.2f of the pages is in use", b.Name, used)
+				}
 			}
 		})
 	}

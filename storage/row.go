@@ -73,6 +73,14 @@ type hostRow struct {
 	tail       []byte // encoded entries from spilled to next
 }
 
+// begin makes r the row of a new host.
+func (r *hostRow) begin(id HostID, name string) {
+	*r = hostRow{
+		id: id, name: []byte(name), origins: r.origins[:0], recent: r.recent[:0],
+		queries: r.queries[:0], digests: r.digests[:0], errors: r.errors[:0],
+	}
+}
+
 // decodeHead decodes all but the recent outcomes and the tail, which is enough for a walk over many
 // hosts. It returns the undecoded rest.
 func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {

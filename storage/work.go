@@ -15,7 +15,8 @@ func (i work) index() int { return int(i & (1<<29 - 1)) }
 // The kinds, in the order in which they are applied to a host: the outcome of a page decides
 // whether its links are accepted.
 const (
-	workDone = iota
+	workNew = iota // the index is that among the new hosts of the transaction
+	workDone
 	workFound
 	workRefused
 	workUpdate
