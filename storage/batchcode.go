@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/names"
 )
 
 // encoder appends a record. Each section is made in body, which knows its length then.
@@ -147,7 +148,7 @@ type foundContext struct {
 func (e *encoder) found(all []Found) {
 	var last foundContext
 	for i := range all {
-		if f := &all[i]; validName(f.URL.Host()) {
+		if f := &all[i]; names.Valid(f.URL.Host()) {
 			e.discovery(f, &last)
 		}
 	}

@@ -2,13 +2,11 @@ package storage
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/names"
 )
 
 // Commit makes a batch durable in one transaction and returns what it changed. After an error
@@ -56,7 +54,7 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 	w.effects = effects{}
 	w.transaction = transaction{} // its buckets refer to all pages that were read and changed
 	if err != nil {
-		w.forgetNames()
+		w.names.Forget()
 		return Result{}, s.failed(id, err)
 	}
 	counters := w.counters
@@ -94,19 +92,8 @@ func (s *Store) failed(id int, cause error) error {
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
 	hostWork
-	ids      map[string]HostID // of host names looked up before
-	newHosts []newHost         // of this transaction
-	indexed  int               // as many of them are in the index of names
-	inOrder  int               // as many of them have no older name between them and the one before
-	last     newHost           // looked up last
-	next     string            // the key of the index behind last; empty: unknown or none
-	work     []work
-}
-
-// newHost is a host that gets its id: its name, and its key in the index of names.
-type newHost struct {
-	name, key string
-	id        HostID
+	names names.Names
+	work  []work
 }
 
 // hostWork is what a writer does to the rows of the host at hand.
@@ -137,29 +124,15 @@ type hostWork struct {
 	merge    []byte
 }
 
-// maxIDs bounds the size of writer.ids, which is emptied when it is full.
-const maxIDs = 1 << 16
-
 func newWriter(s *Store) *writer {
 	return &writer{
 		hostWork: hostWork{store: s, copies: make(map[uint32]bool), key: make([]byte, 0, 64)},
-		ids:      make(map[string]HostID),
 	}
 }
 
 func (w *writer) reset(c Counters) {
 	w.counters, w.result = c, Result{}
-	w.newHosts, w.indexed, w.inOrder, w.last, w.next = w.newHosts[:0], 0, 0, newHost{}, ""
-	if len(w.ids) > maxIDs {
-		clear(w.ids)
-	}
-}
-
-// forgetNames drops the ids that a failed transaction has given out.
-func (w *writer) forgetNames() {
-	for i := range w.newHosts {
-		delete(w.ids, w.newHosts[i].name)
-	}
+	w.names.Begin()
 }
 
 // applyWith applies a batch with given effects.
@@ -200,18 +173,14 @@ func (w *writer) apply(b *Batch) error {
 func (w *writer) plan(b *Batch) error {
 	for i := range b.Found {
 		name := b.Found[i].URL.Host()
-		if !validName(name) {
+		if !names.Valid(name) {
 			w.result.Refused++
 			if b.InsertResults != nil {
 				b.InsertResults[i] = InsertRefused
 			}
 			continue
 		}
-		id, err := w.idOf(name)
-		if err != nil {
-			return err
-		}
-		w.work = append(w.work, newWork(id, workFound, i))
+		w.work = append(w.work, newWork(w.idOf(name), workFound, i))
 	}
 	for i := range b.Done {
 		w.work = append(w.work, newWork(b.Done[i].Host, workDone, i))
@@ -226,7 +195,8 @@ func (w *writer) plan(b *Batch) error {
 		w.work = append(w.work, newWork(b.Purges[i].Host, workPurge, i))
 	}
 	for i := range b.Refused {
-		if id := w.knownID(b.Refused[i].Host); id != NoHost && b.Refused[i].Reason != 0 {
+		id := HostID(w.names.Known(b.Refused[i].Host, nameIndex{w.nameRows})) // a trap must not create a host
+		if id != NoHost && b.Refused[i].Reason != 0 {
 			w.work = append(w.work, newWork(id, workRefused, i))
 		}
 	}
@@ -234,81 +204,41 @@ func (w *writer) plan(b *Batch) error {
 		w.result.Ensured = make(map[string]HostID, len(b.Ensure))
 	}
 	for _, name := range b.Ensure {
-		if !validName(name) {
+		if !names.Valid(name) {
 			return fmt.Errorf("host name of %d bytes", len(name))
 		}
-		id, err := w.idOf(name)
-		if err != nil {
-			return err
-		}
-		w.result.Ensured[name] = id
+		w.result.Ensured[name] = w.idOf(name)
 	}
 	slices.Sort(w.work)
 	return w.putNames()
 }
 
-// validName reports whether a row can hold a host's name.
-func validName(name string) bool { return len(name) > 0 && len(name) <= 255 }
-
-// knownID returns the id of a host name, or NoHost if it has none: a trap must not create a host.
-func (w *writer) knownID(name string) HostID {
-	if id, ok := w.ids[name]; ok || !validName(name) {
-		return id
-	}
-	v := w.name.get([]byte(weburl.ReverseHost(name)))
-	if len(v) != hostKeySize {
-		return NoHost
-	}
-	return hostOfKey(v)
-}
-
 // idOf returns the id of a host name. A new name gets an id, and a row when its host is applied.
-func (w *writer) idOf(name string) (HostID, error) {
-	if name == w.last.name {
-		return w.last.id, nil
+func (w *writer) idOf(name string) HostID {
+	id, isNew := w.names.ID(name, nameIndex{w.nameRows}, uint32(w.counters.Hosts)+1)
+	if isNew {
+		w.work = append(w.work, newWork(HostID(id), workNew, len(w.names.Added())-1))
+		w.counters.Hosts++
 	}
-	if id, ok := w.ids[name]; ok {
-		return id, nil
-	}
-	name = strings.Clone(name) // so that the URL that contains it can be freed
-	h := newHost{name: name, key: weburl.ReverseHost(name)}
-	if h.key > w.last.key && h.key < w.next { // there is no older name between the last one and this one
-		w.inOrder++
-	} else {
-		v, next := w.names.find([]byte(h.key))
-		if v != nil {
-			id := HostID(binary.BigEndian.Uint32(v))
-			w.ids[name] = id
-			return id, nil
-		}
-		if w.next = string(next); next == nil {
-			w.next = endOfNames
-		}
-	}
-	w.counters.Hosts++
-	h.id = HostID(w.counters.Hosts)
-	w.ids[name], w.last = h.id, h
-	w.work = append(w.work, newWork(h.id, workNew, len(w.newHosts)))
-	w.newHosts = append(w.newHosts, h)
-	return h.id, nil
+	return HostID(id)
 }
 
-// endOfNames is behind all keys of the index of names.
-const endOfNames = "\xff"
+// nameIndex is the bucket of names.
+type nameIndex struct{ rows *cursor }
 
-// putNames adds the new hosts to the index of names, in the order of its keys. Names that follow each other fill its
-// pages.
-func (w *writer) putNames() error {
-	w.last.key, w.next = "", "" // what is behind it changes
-	added := w.newHosts[w.indexed:]
-	w.indexed = len(w.newHosts)
-	byKey := func(a, b newHost) int { return strings.Compare(a.key, b.key) }
-	if !slices.IsSortedFunc(added, byKey) {
-		added = slices.Clone(added) // their places are those of their work
-		slices.SortFunc(added, byKey)
+// Find implements names.Index.
+func (x nameIndex) Find(key []byte) (id uint32, found bool, next []byte) {
+	v, next := x.rows.find(key)
+	if v == nil {
+		return 0, false, next
 	}
-	for i := range added {
-		if err := w.name.put([]byte(added[i].key), appendHostKey(w.key[:0], added[i].id)); err != nil {
+	return uint32(hostOfKey(v)), true, nil
+}
+
+// putNames adds the new hosts to the index of names.
+func (w *writer) putNames() error {
+	for _, h := range w.names.New() {
+		if err := w.name.put([]byte(h.Key), appendHostKey(w.key[:0], HostID(h.ID))); err != nil {
 			return err
 		}
 	}
@@ -318,10 +248,10 @@ func (w *writer) putNames() error {
 // fillPages sets how full the pages of names and hosts are when they are divided: those that get rows one behind the
 // other stay as they are, and the others need room for the rows that will come between.
 func (w *writer) fillPages() {
-	if 2*w.inOrder > len(w.newHosts) {
+	if w.names.InOrder() {
 		w.name.fill(appendFill)
 	}
-	if 2*len(w.newHosts) > len(w.result.Hosts) {
+	if 2*len(w.names.Added()) > len(w.result.Hosts) {
 		w.host.fill(appendFill)
 	}
 }
@@ -336,7 +266,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	switch {
 	case isNew:
-		r.begin(id, w.newHosts[items[0].index()].name)
+		r.begin(id, w.names.Added()[items[0].index()].Name)
 		items = items[1:]
 	case v == nil && (id == NoHost || uint64(id) > w.counters.Hosts):
 		return errors.New("no such host")

@@ -330,7 +330,7 @@ func (s *Store) create() error {
 type transaction struct {
 	tx                                               *txn
 	host, url, seen, state, due, recrawl, name, trap *bucket
-	hostRows, urlRows, stateRows, names              *cursor
+	hostRows, urlRows, stateRows, nameRows           *cursor
 	seenCursor, dueCursor, recrawlCursor             *cursor
 }
 
@@ -346,6 +346,6 @@ func (w *writer) begin(tx *txn) {
 	w.url.fill(appendFill)
 	w.state.fill(appendFill)
 	w.hostRows, w.urlRows, w.stateRows = w.host.cursor(), w.url.cursor(), w.state.cursor()
-	w.names = w.name.cursor()
+	w.nameRows = w.name.cursor()
 	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.cursor(), w.due.cursor(), w.recrawl.cursor()
 }
