@@ -24,8 +24,8 @@ const defaultDemoDelay = 150 * time.Millisecond
 // demoModule is the demonstration.
 func demoModule() module {
 	return module{
-		command: newDemoCommand,
-		example: "  amble demo                                  see a crawl of a small web on this machine\n",
+		command:    newDemoCommand,
+		quickStart: "  amble demo                                  see a crawl of a small web on this machine\n",
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 type module struct {
 	// command is a command of its own.
 	command func(*settingsFlags) *cobra.Command
-	// example is a line of the help of the whole program.
+	// example is a later line of them.
 	example string
 	// operations are its operations of the API.
 	operations server.Operations
@@ -37,8 +37,8 @@ type module struct {
 	collector func(*config.Config) prometheus.Collector
 	// format is of the lists that amble import reads and amble export writes.
 	format listFormat
-	// example has lines of examples for the help of the program.
-	example string
+	// quickStart is the first line of the examples in the help of the whole program.
+	quickStart string
 }
 
 // listFormat is a format of lists of URLs.

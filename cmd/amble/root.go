@@ -72,7 +72,7 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	for _, m := range modules() {
-		root.Example = m.example + root.Example
+		root.Example = m.quickStart + root.Example
 		if m.command != nil {
 			root.AddCommand(m.command(settings))
 		}
