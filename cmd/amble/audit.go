@@ -4,8 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -98,7 +95,7 @@ func (f *auditFlags) options(now time.Time) (o audit.Options, err error) {
 	if f.limit < 0 {
 		return o, fmt.Errorf("the limit is %d, should be 0 or more", f.limit)
 	}
-	if o.Since, err = parseSince(f.since, now); err != nil {
+	if o.Since, err = console.ParseSince(f.since, now); err != nil {
 		return o, err
 	}
 	o.Host = f.host
@@ -110,23 +107,6 @@ func (f *auditFlags) options(now time.Time) (o audit.Options, err error) {
 		f.url, o.Host = u.String(), u.Host()
 	}
 	return o, nil
-}
-
-// parseSince parses a duration before now, a day, or a time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("--since %q is not a duration such as 24h, a date such as 2026-11-20, or a time "+
-		"such as 2026-11-20T13:00:00Z", text)
 }
 
 func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string, o audit.Options) error {
@@ -141,7 +121,8 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	out := bufio.NewWriter(command.OutOrStdout())
 	end := f.list(out, &o)
 	o.Robots = c.RobotsOptions()
-	if o.OptOuts, err = auditOptOuts(command.Context(), c); err != nil {
+	list, err := optOuts(command.Context(), c)
+	if o.OptOuts = crawl.ListOptOuts(list); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
 	report, err := audit.Run(command.Context(), logs, o)
@@ -153,7 +134,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 		err = noRequests(c, dirs, o)
 	case f.lines:
 	case f.asJSON:
-		err = printAuditJSON(out, report)
+		err = report.WriteJSON(out)
 	default:
 		err = f.print(out, report)
 	}
@@ -165,12 +146,6 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 			"judges them together")
 	}
 	return err
-}
-
-// auditOptOuts returns all opt-outs.
-func auditOptOuts(ctx context.Context, c *config.Config) (*optout.List, error) {
-	list, err := optOuts(ctx, c)
-	return crawl.ListOptOuts(list), err
 }
 
 // auditProblem returns an error unless the audit proves that the crawl was polite.
@@ -232,30 +207,6 @@ func noRequests(c *config.Config, dirs []string, o audit.Options) error {
 	}
 	return console.Exit(console.ExitProblem,
 		fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", where))
-}
-
-// printAuditJSON writes one object and holds one host at a time.
-func printAuditJSON(w io.Writer, r *audit.Report) error {
-	report, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, `%s,"hosts":[`, report[:len(report)-1]); err != nil {
-		return err
-	}
-	lines := inspect.NewLines(w)
-	for i, h := range r.Hosts() {
-		if i > 0 {
-			if _, err := io.WriteString(w, ","); err != nil {
-				return err
-			}
-		}
-		if err := lines.Write(h); err != nil {
-			return err
-		}
-	}
-	_, err = io.WriteString(w, "]}\n")
-	return err
 }
 
 // print writes the report as text.

@@ -66,7 +66,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 	if err := natsconn.ValidateName(f.node); err != nil {
 		return console.Usagef("--node: %w", err)
 	}
-	since, err := parseSince(f.since, time.Now())
+	since, err := console.ParseSince(f.since, time.Now())
 	if err != nil {
 		return console.Usagef("%w", err)
 	}

@@ -41,7 +41,7 @@ func TestHeavyCore(t *testing.T) {
 		args := []string{"run", "--set", "data_dir=" + data, "--set", "fetch.resolver=" + web.ResolverAddr(),
 			"--set", "fetch.allow_private=true", "--set", "politeness.delay=1ms", "--set",
 			"politeness.adaptive_factor=0",
-			"--set", "fetch.contact=https://example.org/bot"}
+			"--set", "fetch.contact=https://example.org/bot", "--set", "identity.url=https://bot.example.org"}
 		for _, s := range sets {
 			args = append(args, "--set", s)
 		}
@@ -56,7 +56,7 @@ func TestHeavyCore(t *testing.T) {
 		t.Errorf("%d pages were requested in two runs, want each of %d once", n, pages)
 	}
 	for set, name := range map[string]string{"cluster.urls=nats://127.0.0.1:1": "cluster",
-		"urlfrontier.listen=127.0.0.1:0": "urlfrontier"} {
+		"urlfrontier.listen=127.0.0.1:0": "urlfrontier", "identity.sign=always": "identity"} {
 		out, err := amble(set).CombinedOutput()
 		if code, is := err.(*exec.ExitError); !is || code.ExitCode() != console.ExitUsage ||
 			!bytes.Contains(out, []byte(name)) {

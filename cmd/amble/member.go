@@ -127,7 +127,7 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 
 // options returns the options of the node.
 func (m *member) options() (shards.Options, error) {
-	engines, err := m.config.CrawlOptions(programVersion())
+	engines, err := m.crawlOptions()
 	if err != nil {
 		return shards.Options{}, err
 	}

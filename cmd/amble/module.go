@@ -27,6 +27,8 @@ type module struct {
 	example string
 	// operations are its operations of the API.
 	operations server.Operations
+	// amend adds to the options of a crawl.
+	amend func(*crawling, *crawl.Options) error
 	// prepare does what comes before a crawl opens its data directory.
 	prepare func(context.Context, *crawling) error
 	// run crawls in place of a crawl of this process alone, unless the settings do not ask for that: took is false.
@@ -85,6 +87,17 @@ func checkFormat(name string) error {
 // either joins names for people.
 func either(names []string) string { return strings.Join(names, " or ") }
 
+// crawlOptions returns the options of the settings, with what modules add.
+func (k *crawling) crawlOptions() (crawl.Options, error) {
+	o, err := k.config.CrawlOptions(programVersion())
+	for _, m := range k.modules {
+		if err == nil && m.amend != nil {
+			err = m.amend(k, &o)
+		}
+	}
+	return o, err
+}
+
 // prepared does what modules do before a crawl opens its data directory.
 func (k *crawling) prepared(ctx context.Context) error {
 	for _, m := range k.modules {
@@ -118,9 +131,9 @@ func (k *crawling) served(ctx context.Context, n *node.Node) (running context.Co
 
 // unplugged refuses settings that ask for a module that this program has not.
 func unplugged(c *config.Config, plugged []module) error {
-	var runs, serves bool
+	var runs, serves, amends bool
 	for _, m := range plugged {
-		runs, serves = runs || m.run != nil, serves || m.serve != nil
+		runs, serves, amends = runs || m.run != nil, serves || m.serve != nil, amends || m.amend != nil
 	}
 	switch {
 	case c.InCluster() && !runs:
@@ -131,6 +144,10 @@ func unplugged(c *config.Config, plugged []module) error {
 		return console.Exit(console.ExitUsage,
 			errors.New("urlfrontier.listen asks for a service that this program was built without "+
 				"(build tag core): leave it out, or use the whole program"))
+	case (c.Identity.Listen != "" || c.Identity.Sign != "never") && !amends:
+		return console.Exit(console.ExitUsage,
+			errors.New("identity.listen and identity.sign ask for what this program was built without (build tag "+
+				"core): leave them out, or use the whole program"))
 	}
 	return nil
 }

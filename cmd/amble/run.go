@@ -221,7 +221,7 @@ func (k *crawling) notice(kind, text string) {
 // nodeOptions are the options of the crawls of this process. Only clients of URLFrontier know of more
 // than one.
 func (k *crawling) nodeOptions() (node.Options, error) {
-	options, err := k.config.CrawlOptions(programVersion())
+	options, err := k.crawlOptions()
 	o := node.DefaultOptions(options)
 	o.Seeds = k.seeds
 	if k.config.URLFrontier.Listen == "" {

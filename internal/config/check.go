@@ -166,6 +166,7 @@ func choices() map[string][]string {
 		"traps.expensive": {"skip", "last", "crawl"},
 		"fetch.addresses": {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
 		"recrawl.policy":  policies(),
+		"identity.sign":   {"always", "asked", "never"},
 		"output.format": {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText,
 			archive.FormatNone},
 		"output.compress":      {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
@@ -219,6 +220,7 @@ func (k *checker) network() {
 		k.reject("robots.fallback_tokens", fmt.Sprintf("want at most %d names", maxFallbackTokens))
 	}
 	k.fetchTexts()
+	k.identity()
 	k.server()
 	k.urlfrontier()
 	k.cluster()

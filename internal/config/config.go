@@ -32,6 +32,7 @@ type Config struct {
 	Robots      Robots      `mapstructure:"robots"`
 	Politeness  Politeness  `mapstructure:"politeness"`
 	Fetch       Fetch       `mapstructure:"fetch"`
+	Identity    Identity    `mapstructure:"identity"`
 	Extract     Extract     `mapstructure:"extract"`
 	Sitemaps    Sitemaps    `mapstructure:"sitemaps"`
 	Retry       Retry       `mapstructure:"retry"`
@@ -189,6 +190,7 @@ func Default() Config {
 		},
 		Politeness: defaultPoliteness(f),
 		Fetch:      defaultFetch(&o),
+		Identity:   defaultIdentity(),
 		Extract: Extract{
 			Media: o.Extract.Media, Forms: o.Extract.Forms, MaxLinks: o.Extract.MaxLinks,
 			MaxDepth: o.Extract.MaxDepth, Rules: []ExtractRule{},
@@ -233,6 +235,7 @@ func (c *Config) resolvePaths() {
 	dir := filepath.Dir(c.file)
 	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
 		&c.Fetch.TLSCAFile, &c.Consent.OptOut,
+		&c.Identity.TLSCert, &c.Identity.TLSKey,
 		&c.Server.TLSCert, &c.Server.TLSKey, &c.URLFrontier.TLSCert, &c.URLFrontier.TLSKey,
 		&c.Cluster.Credentials, &c.Cluster.TLSCA, &c.Cluster.TLSCert, &c.Cluster.TLSKey, &c.Cluster.Embed.Directory} {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -242,13 +245,16 @@ func (c *Config) resolvePaths() {
 }
 
 // UserAgent returns the User-Agent header: fetch.user_agent, or else the product token, the version
-// and the contact, such as "amble/1.0 (+https://example.org/crawler)".
+// and the bot page or the contact, such as "amble/1.0 (+https://example.org/crawler)".
 func (c *Config) UserAgent(version string) string {
 	if c.Fetch.UserAgent != "" {
 		return c.Fetch.UserAgent
 	}
 	agent := c.Robots.ProductToken + "/" + version
-	if c.Fetch.Contact != "" {
+	switch {
+	case c.Identity.URL != "":
+		agent += " (+" + c.Identity.URL + "/)"
+	case c.Fetch.Contact != "":
 		agent += " (+" + c.Fetch.Contact + ")"
 	}
 	return agent

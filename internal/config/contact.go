@@ -20,6 +20,9 @@ func NoContact(c *Config) string {
 	if host := contactHost(contact); host == "" || isPlaceholder(host) {
 		return "fetch.contact is " + contact + ", which reaches nobody" + set
 	}
+	if c.Identity.URL != "" && isPlaceholder(contactHost(c.Identity.URL)) {
+		return "identity.url is " + c.Identity.URL + ", which nobody can open; set it to an origin of yours"
+	}
 	return ""
 }
 

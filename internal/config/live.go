@@ -37,7 +37,7 @@ func reloaded(key string) bool {
 func shared(key string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	return section == "politeness" || section == "consent" && key != "consent.optout" ||
-		key == "fetch.user_agent" || key == "fetch.contact"
+		key == "fetch.user_agent" || key == "fetch.contact" || key == "identity.url"
 }
 
 // Shared returns the settings that all nodes of a cluster have in common, by their keys, as a config file has them.

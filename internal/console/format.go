@@ -123,6 +123,7 @@ func reasonTexts() map[string]string {
 		"reset":            "the connection was reset",
 		"closed":           "the server closed the connection",
 		"lost_on_reuse":    "a kept connection broke",
+		"signature_asked":  "the server asks for a signature",
 		"header_timeout":   "the response header did not arrive in time",
 		"header_too_large": "the response header is longer than fetch.max_header",
 		"bad_response":     "the response is not HTTP",

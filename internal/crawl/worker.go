@@ -248,7 +248,7 @@ func (w *worker) ended(
 	res.request = q
 	return nil, failure, frontier.Report{
 		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
-		Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
+		Broken: failure.Kind.Repeats(),
 		End:    failure.End, Duration: failure.End.Sub(failure.Start) - failure.Throttled,
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
 		RetryAfter: q.RetryAfter, RetryAfterText: failure.Header.Get("Retry-After"),
@@ -311,7 +311,8 @@ func signalOf(status int) politeness.Signal {
 // failureSignal returns what a failure says about the host; amble's own failures say nothing.
 func failureSignal(k fetch.Kind) politeness.Signal {
 	switch k {
-	case fetch.KindCanceled, fetch.KindLocal, fetch.KindBlockedAddress, fetch.KindUnsupported, fetch.KindLostOnReuse:
+	case fetch.KindCanceled, fetch.KindLocal, fetch.KindBlockedAddress, fetch.KindUnsupported, fetch.KindLostOnReuse,
+		fetch.KindSignatureAsked:
 		return politeness.SignalAborted
 	case fetch.KindHeaderTooLarge, fetch.KindBadResponse, fetch.KindBadEncoding, fetch.KindTypeNotWanted:
 		return politeness.SignalOK

@@ -59,6 +59,8 @@ func kindOfOurs(err error) Kind {
 		return KindTooSlow
 	case errors.As(err, &lost):
 		return KindLostOnReuse
+	case errors.Is(err, errSignatureAsked):
+		return KindSignatureAsked
 	case errors.As(err, &proxy):
 		return KindProxy
 	case errors.As(err, &media):

@@ -144,7 +144,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	}()
 
 	written, read := cn.wire.written.Load(), cn.wire.read.Load()
-	fields := c.fields(r)
+	fields, signed := c.sign(r.URL, c.fields(r))
 	resp, firstByte, err := c.exchange(w, cn, r, fields, limit)
 	if err != nil {
 		return nil, cn.wire.written.Load() > written, c.excuse(w, cn, err)
@@ -155,6 +155,9 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	httpfield.Settle(resp.Header, c.now())
 	w.header = resp.Header
 	kept := c.cookies.take(r.URL, resp.Header)
+	if c.asksSignature(r.URL, signed, resp) {
+		return nil, true, errSignatureAsked
+	}
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}

@@ -69,7 +69,10 @@ const (
 	// KindTooSlow means that the host sent less than Options.MinRate.
 	KindTooSlow Kind = 25
 
-	kindCount = 26
+	// KindSignatureAsked means that the server asks who sends the request: see Signer.
+	KindSignatureAsked Kind = 26
+
+	kindCount = 27
 )
 
 // kindNames are the names shown to people and written to output.
@@ -101,6 +104,7 @@ func kindNames() [kindCount]string {
 		KindTypeNotWanted:  "type_not_wanted",
 		KindProxy:          "proxy",
 		KindTooSlow:        "too_slow",
+		KindSignatureAsked: "signature_asked",
 	}
 }
 
@@ -132,10 +136,17 @@ func (k Kind) Temporary() bool {
 	switch k {
 	case KindCanceled, KindDNSFailure, KindDNSTimeout, KindRefused, KindUnreachable,
 		KindConnectTimeout, KindTLS, KindTLSTimeout, KindReset, KindClosed, KindLostOnReuse,
-		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal, KindProxy, KindTooSlow:
+		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal, KindProxy, KindTooSlow,
+		KindSignatureAsked:
 		return true
 	}
 	return false
+}
+
+// Repeats reports whether the request has no result and does not count: it was broken off, it failed with a kept
+// connection, or it goes again with a signature.
+func (k Kind) Repeats() bool {
+	return k == KindCanceled || k == KindLostOnReuse || k == KindSignatureAsked
 }
 
 // Error is the error of every failed [Client.Do] and [Client.Resolve].

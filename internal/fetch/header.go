@@ -47,7 +47,8 @@ func ownHeaders() []string {
 	return []string{"Accept-Encoding", "Authorization", "Connection", "Content-Length", "Cookie", "Expect",
 		"From", "Host",
 		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Proxy-Authorization", "Proxy-Connection", "Range", "Signature",
+		"Signature-Agent", "Signature-Input", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"User-Agent"}
 }
 

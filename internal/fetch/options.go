@@ -30,6 +30,8 @@ type Options struct {
 	Credentials []Credential
 	// CookieHosts are the hosts whose cookies are kept, until Close, and sent back.
 	CookieHosts []HostPattern
+	// Signer proves who sends a request. Nil: nothing does.
+	Signer Signer
 	// ContentTypes are the wanted media ranges, such as text/*. The body of another type is not
 	// read, and the request fails with KindTypeNotWanted. Redirects and error responses may have
 	// any type. Empty: all.

@@ -171,7 +171,8 @@ func TestLifts(t *testing.T) {
 		{"max_attempts", func(o *testSettings) { o.Frontier.MaxAttempts = 3 },
 			func(o *testSettings) { o.Frontier.MaxAttempts = 4 },
 			"canceled dns_failure dns_timeout refused unreachable connect_timeout tls tls_timeout reset closed " +
-				"lost_on_reuse header_timeout body_timeout incomplete_body local proxy too_slow 503", ""},
+				"lost_on_reuse header_timeout body_timeout incomplete_body local proxy too_slow " +
+				"signature_asked 503", ""},
 		{"max_depth", func(o *testSettings) { o.Frontier.MaxDepth = 2 },
 			func(o *testSettings) { o.Frontier.MaxDepth = 4 }, "depth3", ""},
 		{"max_depth to none", func(o *testSettings) { o.Frontier.MaxDepth = 2 }, nil, "depth3 depth9", ""},

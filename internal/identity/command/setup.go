@@ -1,0 +1,149 @@
+// Package command has the commands of amble identity, and what a crawl does to show who it is.
+package command
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/identity"
+	"github.com/amble-crawler/amble/internal/wall"
+)
+
+// Program is what the commands need of the program that they are in.
+type Program struct {
+	Version string
+	Now     func() time.Time
+}
+
+// keyring opens the keys of a crawl.
+func (p Program) keyring(c *config.Config) (*identity.Keyring, error) {
+	keys, err := identity.OpenKeyring(filepath.Join(c.DataDir, identity.KeysDir), p.Now())
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return keys, nil
+}
+
+// profile returns what the documents say, from the settings.
+func (p Program) profile(c *config.Config) (*identity.Profile, error) {
+	if c.Identity.URL == "" {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.url is empty; set it to the origin at "+
+			"which others find this crawler's page, such as https://bot.example.org", c.Source("identity.url")))
+	}
+	if why := config.NoContact(c); why != "" && !c.Fetch.AllowPrivate {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: %s", c.Source("fetch.contact"), why))
+	}
+	addresses, err := identity.ParseAddresses(c.Identity.Addresses)
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.addresses: %w",
+			c.Source("identity.addresses"), err))
+	}
+	return &identity.Profile{
+		URL: c.Identity.URL, Product: c.Robots.ProductToken, UserAgent: c.UserAgent(p.Version),
+		Contact: c.Fetch.Contact, Operator: c.Identity.Operator, Purpose: c.Identity.Purpose,
+		Addresses: addresses, Delay: c.Politeness.Delay, PerHost: c.Politeness.PerHost, Obeys: c.Robots.Obey,
+		Signs: c.Identity.Sign != identity.SignNever,
+	}, nil
+}
+
+// Amend makes the requests of a crawl carry signatures, if the settings say so.
+func (p Program) Amend(c *config.Config, o *crawl.Options) error {
+	if c.Identity.Sign == identity.SignNever {
+		return nil
+	}
+	keys, err := p.keyring(c)
+	if err != nil {
+		return err
+	}
+	if _, err := keys.Signing(p.Now()); err != nil {
+		return console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.sign is %s, and %w: amble identity new makes "+
+			"one", c.Source("identity.sign"), c.Identity.Sign, err))
+	}
+	o.Fetch.Signer = identity.NewSigner(identity.SignerOptions{
+		URL: c.Identity.URL, Sign: c.Identity.Sign, Legacy: c.Identity.LegacyHosts(), Now: p.Now,
+		Marks: wall.NewMarks(),
+	}, keys)
+	return nil
+}
+
+// closeTime is how long responses of the listener may take at the end.
+const closeTime = 2 * time.Second
+
+// Serve serves the public documents while a crawl runs, and logs what others cannot verify. stop ends that.
+func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) (stop func(), err error) {
+	if c.Identity.URL == "" {
+		return func() {}, nil
+	}
+	profile, err := p.profile(c)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.keyring(c)
+	if err != nil {
+		return nil, err
+	}
+	var server *identity.Server
+	if c.Identity.Listen != "" {
+		if server, err = p.listen(c, identity.NewSite(profile, keys, p.Now)); err != nil {
+			return nil, err
+		}
+		log.Info("the public documents of the identity are served", "address", server.Address(), "url", c.Identity.URL)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		if c.Fetch.AllowPrivate {
+			return // of hosts of one's own, which need no proof
+		}
+		for _, f := range p.checker(profile, keys).Run(ctx) {
+			if !f.OK && ctx.Err() == nil {
+				log.Warn("others cannot verify this crawler", "what", f.Subject, "why", f.Text)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-checked
+		if server != nil {
+			grace, end := context.WithTimeout(context.Background(), closeTime)
+			defer end()
+			_ = server.Close(grace) // what is left of it ends with the process
+		}
+	}, nil
+}
+
+// listen starts the public listener.
+func (p Program) listen(c *config.Config, site http.Handler) (*identity.Server, error) {
+	i := c.Identity
+	s, err := identity.Start(identity.ServerOptions{
+		Listen: i.Listen, TLSCert: i.TLSCert, TLSKey: i.TLSKey, BehindProxy: i.BehindProxy, Now: p.Now,
+	}, site)
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage,
+			fmt.Errorf("%s: identity.listen: %w", c.Source("identity.listen"), err))
+	}
+	return s, nil
+}
+
+// checkTime bounds each request of a check.
+const checkTime = 10 * time.Second
+
+func (p Program) checker(profile *identity.Profile, keys *identity.Keyring) *identity.Checker {
+	local, _ := identity.LocalAddresses() // without them nothing is found missing
+	return &identity.Checker{
+		Profile: profile, Keys: keys, Names: net.DefaultResolver, Local: local, Now: p.Now(),
+		Client: &http.Client{
+			Timeout:       checkTime,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
