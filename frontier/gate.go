@@ -86,6 +86,9 @@ type GateEnd struct {
 	At   time.Time
 	Made bool // false: nothing left the machine; all is as if it had not begun
 	Void bool // nothing came of the admission, which is the last one: no batch has begun by it
+	// What came of a request, and how long it took: for the budgets of its limits.
+	Signal   politeness.Signal
+	Duration time.Duration
 	Knowledge
 }
 
@@ -125,7 +128,7 @@ func (g *gateSide) request(h *host, limits *[limitClasses]*limit) *GateRequest {
 			if r.Limits == nil {
 				r.Limits = make([]GateLimit, limitClasses)
 			}
-			r.Limits[class] = GateLimit{Key: l.key, Options: l.polite.Options()}
+			r.Limits[class] = GateLimit{Key: l.key, Options: l.whole}
 		}
 	}
 	return r
@@ -164,7 +167,7 @@ func (g *gateSide) passed(h *host, admitted *GateRequest, out *outstanding) {
 		out.lease.Gate = admitted
 		return
 	}
-	g.o.Gate.End(admitted, GateEnd{At: g.clock, Void: true, Knowledge: g.knowledge(h)})
+	g.o.Gate.End(admitted, GateEnd{At: g.clock, Void: true, Signal: politeness.SignalAborted, Knowledge: g.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it
@@ -175,7 +178,7 @@ func (g *gateSide) admitNow(r *GateRequest, take bool, k Knowledge) (again time.
 	}
 	answer := g.o.Gate.Begin(r)
 	if answer.OK {
-		g.o.Gate.End(r, GateEnd{At: g.clock, Made: take, Knowledge: k})
+		g.o.Gate.End(r, GateEnd{At: g.clock, Made: take, Signal: politeness.SignalAborted, Knowledge: k})
 	}
 	return answer.Again, answer.OK
 }
@@ -192,7 +195,7 @@ func (g *gateSide) end(out *outstanding, r *Report) {
 		k = g.knowledge(h)
 		h.active.gateKnows = &k
 	}
-	g.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Knowledge: k})
+	g.o.Gate.End(&request, GateEnd{At: r.End, Made: r.Sent, Signal: r.signal(), Duration: r.Duration, Knowledge: k})
 }
 
 // tell tells the gate what is known of an active host, if that has changed.

@@ -3,6 +3,8 @@ package frontier
 import (
 	"slices"
 	"time"
+
+	"github.com/amble-crawler/amble/politeness"
 )
 
 // gateKey is a host, or a limit that hosts share.
@@ -14,10 +16,11 @@ type gateKey struct {
 // gateEntry is what is known of a host or a limit.
 type gateEntry struct {
 	inFlight int
-	lastEnd  time.Time       // of a request to a limit, or of frontiers that are not in known; zero: none is known
-	known    []gateKnowledge // of a host
-	waiters  []*gateWaiter   // the oldest ticket first
-	granted  *grantedLimit   // of a limit; nil: it needs no grants
+	lastEnd  time.Time         // of a request to a limit, or of frontiers that are not in known; zero: none is known
+	known    []gateKnowledge   // of a host
+	waiters  []*gateWaiter     // the oldest ticket first
+	budget   politeness.Budget // of a limit
+	granted  *grantedLimit     // of a limit; nil: it needs no grants
 }
 
 // gateKnowledge is what one frontier knows of a host. LastEnd is that of its requests, or the beginning
@@ -112,7 +115,7 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time
 	case i == 0:
 		return e.checkHost(u, r)
 	default:
-		o := r.Limits[i-1].Options
+		o := e.budget.InForce(r.Limits[i-1].Options)
 		b := barrier{busy: o.InFlight > 0 && e.inFlight >= o.InFlight}
 		if o.Delay > 0 {
 			b.busy, b.at = e.inFlight > 0, after(e.lastEnd, o.Delay)

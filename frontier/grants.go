@@ -72,6 +72,7 @@ func (g *Keeper) needGrants(r *GateRequest, all *gateEntries) {
 			e.granted = new(grantedLimit)
 		}
 		e.granted.GateLimit = r.Limits[i]
+		e.granted.Options = e.budget.InForce(e.granted.Options)
 	}
 }
 

@@ -152,6 +152,9 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 			continue
 		}
 		e.inFlight--
+		if i > 0 && end.Made {
+			e.budget.Ended(r.Limits[i-1].Options, end.Signal, end.Duration)
+		}
 		switch {
 		case !end.Made:
 		case i == 0:

@@ -209,7 +209,7 @@ func (s *scheduler) endRequest(out *outstanding, r *Report) {
 	h.active.inFlight--
 	for _, l := range out.limits {
 		if l != nil {
-			s.endInLimit(l, r.End)
+			s.endInLimit(l, r)
 		}
 	}
 	if !r.Sent {
@@ -235,6 +235,14 @@ func (s *scheduler) endRequest(out *outstanding, r *Report) {
 		h.addressTurn++
 		h.active.expires = always // look its addresses up again, and try another
 	}
+}
+
+// signal is what a request says of the pace. One that was never made, or was broken off, says nothing.
+func (r *Report) signal() politeness.Signal {
+	if !r.answered() {
+		return politeness.SignalAborted
+	}
+	return r.Signal
 }
 
 // answered reports whether the lease has a result.

@@ -23,6 +23,7 @@ type limit struct {
 	othersNext  bool       // the next turn is that of the others
 	users       int        // active hosts that have the limit
 	key         LimitKey
+	whole       politeness.LimitOptions // for the Gate
 }
 
 // The classes of limits, in the order in which hosts take them. The domain comes first, because
@@ -72,6 +73,9 @@ func (sl *sharedLimits) ofAddress(a netip.Addr) *limit {
 // network is the network that an address shares its limit with, and the options of that limit.
 func (sl *sharedLimits) network(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
 	key, o, bits := politeness.AddressKey(a), sl.o.Politeness.Address(), -1
+	if o.Rate > 0 && sl.o.Deliver != nil && sl.o.Deliver(a) {
+		o.Rate = 0
+	}
 	network := key
 	for i := range sl.o.Ranges {
 		r := &sl.o.Ranges[i]
@@ -99,11 +103,20 @@ func (sl *sharedLimits) ofDomain(name string) *limit {
 func (sl *sharedLimits) of(key LimitKey, o politeness.LimitOptions) *limit {
 	l := sl.all[key]
 	if l == nil {
-		l = &limit{key: key, polite: politeness.NewLimit(o)}
+		l = &limit{key: key, whole: o, polite: politeness.NewLimit(sl.ownPart(o))}
 		l.polite.RestartHold(sl.epoch)
 		sl.all[key] = l
 	}
 	return l
+}
+
+// ownPart returns the options of a limit for this frontier: a budget is one for all frontiers, so
+// that of a Gate counts if there is one.
+func (sl *sharedLimits) ownPart(o politeness.LimitOptions) politeness.LimitOptions {
+	if sl.o.Gate != nil {
+		o.Rate = 0
+	}
+	return o
 }
 
 // setLimit gives an active host a limit of a class, or none.
@@ -260,9 +273,9 @@ func (s *scheduler) releaseReserved(h *host, now instant) {
 }
 
 // endInLimit ends a request that counted against a limit.
-func (s *scheduler) endInLimit(l *limit, end time.Time) {
-	l.polite.Ended(end)
-	s.reserveNext(l, s.instant(end))
+func (s *scheduler) endInLimit(l *limit, r *Report) {
+	l.polite.Ended(r.End, r.signal(), r.Duration)
+	s.reserveNext(l, s.instant(r.End))
 }
 
 // Group is hosts that share a server, although they have neither an address nor a domain in common,

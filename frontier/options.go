@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -50,6 +51,10 @@ type Options struct {
 
 	// Owns reports whether the requests to a host are for this frontier to lease. Nil: all are.
 	Owns func(host string) bool
+
+	// Deliver reports whether an address is of a delivery network, which needs no budget of its own:
+	// see politeness.Budget. Nil: none is.
+	Deliver func(netip.Addr) bool
 
 	// Gate decides about requests together with other frontiers; nil: there are no others.
 	Gate Gate
@@ -198,7 +203,8 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	for key, l := range f.limits.all {
 		if key.Network.IsValid() {
 			_, o := f.limits.network(key.Network.Addr())
-			l.polite.SetOptions(o)
+			l.whole = o
+			l.polite.SetOptions(f.limits.ownPart(o))
 		}
 	}
 	for h := range f.hosts.all {

@@ -337,7 +337,7 @@ func (f *Frontier) MayRequest(id storage.HostID, name string, now time.Time, tak
 		for _, l := range a.limits {
 			if l != nil {
 				l.polite.Begin()
-				f.endInLimit(l, now)
+				f.endInLimit(l, &Report{End: now})
 			}
 		}
 		a.polite.Ended(now, politeness.Result{Signal: politeness.SignalAborted})

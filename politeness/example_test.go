@@ -95,7 +95,7 @@ func ExampleLimit() {
 	fmt.Println(limit.Free())
 	limit.Begin()
 	fmt.Println(limit.Free())
-	limit.Ended(noon)
+	limit.Ended(noon, politeness.SignalOK, time.Second)
 	fmt.Println(limit.Free())
 	// Output:
 	// true

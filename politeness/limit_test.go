@@ -37,16 +37,16 @@ func TestAddressCountsRequestsInFlight(t *testing.T) {
 	if a.Free() || a.Unused(at(time.Hour)) {
 		t.Fatal("not full with 3 requests")
 	}
-	a.Ended(at(0))
+	a.Ended(at(0), SignalOK, 0)
 	if !a.Free() || !a.Ready().Equal(at(0)) {
 		t.Fatalf("free %v, ready at %v", a.Free(), a.Ready())
 	}
-	a.Ended(at(1))
-	a.Ended(at(2))
+	a.Ended(at(1), SignalOK, 0)
+	a.Ended(at(2), SignalOK, 0)
 	if !a.Unused(at(2)) {
 		t.Fatal("in use without requests")
 	}
-	a.Ended(at(3)) // an end without a beginning does not make room
+	a.Ended(at(3), SignalOK, 0) // an end without a beginning does not make room
 	for range 3 {
 		a.Begin()
 	}
@@ -68,7 +68,7 @@ func TestAddressDelay(t *testing.T) {
 		if a.Free() {
 			t.Fatal("a second request fits, although there is a delay between two")
 		}
-		a.Ended(at(end))
+		a.Ended(at(end), SignalOK, 0)
 		if got, want := a.Ready().Sub(epoch), end+s/4; got != want {
 			t.Errorf("ready at %v, want %v", got, want)
 		}

@@ -40,6 +40,9 @@ type Options struct {
 	// IPDelay is the least time between the end of a request to an address and the start of the
 	// next.
 	IPDelay time.Duration
+	// IPRate is the requests a second that an address gets at first, over all hosts. They become more
+	// while it serves them well: see [Budget]. Zero: there is no such budget.
+	IPRate float64
 }
 
 // DefaultOptions returns the options of an empty configuration.
@@ -80,8 +83,13 @@ func (o Options) Validate() error {
 	if o.IPDelay < 0 {
 		refuse("ip_delay", o.IPDelay, "0s or more")
 	}
+	if !(o.IPRate >= 0 && o.IPRate <= MaxRate) {
+		refuse("ip_rate", o.IPRate, fmt.Sprintf("0 (no budget) to %d", MaxRate))
+	}
 	return errors.Join(errs...)
 }
 
 // Address returns the limit of one IP address.
-func (o Options) Address() LimitOptions { return LimitOptions{InFlight: o.PerIP, Delay: o.IPDelay} }
+func (o Options) Address() LimitOptions {
+	return LimitOptions{InFlight: o.PerIP, Delay: o.IPDelay, Rate: o.IPRate}
+}

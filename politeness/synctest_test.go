@@ -119,6 +119,6 @@ func (c *miniCrawler) end(h *miniHost) {
 	h.left--
 	h.last, h.at.last = now, now
 	h.Ended(now, Result{})
-	h.at.Ended(now)
+	h.at.Ended(now, SignalOK, 0)
 	c.inFlight--
 }
