@@ -167,7 +167,8 @@ func (g *gateSide) passed(h *host, admitted *GateRequest, out *outstanding) {
 		out.lease.Gate = admitted
 		return
 	}
-	g.o.Gate.End(admitted, GateEnd{At: g.clock, Void: true, Signal: politeness.SignalAborted, Knowledge: g.knowledge(h)})
+	g.o.Gate.End(admitted,
+		GateEnd{At: g.clock, Void: true, Signal: politeness.SignalAborted, Knowledge: g.knowledge(h)})
 }
 
 // admitNow reports whether the gate admits a request besides those of the frontier. With take, it

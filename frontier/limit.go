@@ -73,9 +73,6 @@ func (sl *sharedLimits) ofAddress(a netip.Addr) *limit {
 // network is the network that an address shares its limit with, and the options of that limit.
 func (sl *sharedLimits) network(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
 	key, o, bits := politeness.AddressKey(a), sl.o.Politeness.Address(), -1
-	if o.Rate > 0 && sl.o.Deliver != nil && sl.o.Deliver(a) {
-		o.Rate = 0
-	}
 	network := key
 	for i := range sl.o.Ranges {
 		r := &sl.o.Ranges[i]
@@ -86,6 +83,9 @@ func (sl *sharedLimits) network(a netip.Addr) (netip.Prefix, politeness.LimitOpt
 		if r.Shared || bits > key.Bits() {
 			network = r.Network.Masked()
 		}
+	}
+	if o.Rate > 0 && sl.o.Deliver != nil && sl.o.Deliver(a) {
+		o.Rate = 0
 	}
 	return network, o
 }

@@ -22,12 +22,12 @@ type Budget struct {
 }
 
 const (
-	budgetWindow   = 16 // responses that are judged together
-	budgetFailures = 4  // of them that fail, and the budget gets smaller
-	soloSteps      = 3  // the steps with one request at a time behind the first; each halves the pause
+	budgetWindow   = 8 // responses that are judged together
+	budgetFailures = 3 // of them that fail, and the budget gets smaller
+	soloSteps      = 3 // the steps with one request at a time behind the first; each halves the pause
 	mostCaution    = 5
 	longestPause   = time.Minute // after errors
-	budgetSlack    = 3000        // microseconds by which the time of responses may differ
+	budgetSlack    = 2000        // microseconds by which the time of responses may differ
 )
 
 // InForce returns the limit that the budget allows of a whole one.
@@ -77,7 +77,7 @@ func (b *Budget) Ended(o LimitOptions, s Signal, d time.Duration) {
 	if b.usual == 0 || median < b.usual {
 		b.usual = median
 	}
-	slow := median > b.usual+b.usual/2+budgetSlack
+	slow := median > b.usual+b.usual/4+budgetSlack
 	b.usual += (median - b.usual) / 4 // what stays slow becomes usual
 	failed := b.failed > 0
 	if b.n, b.failed = 0, 0; slow {

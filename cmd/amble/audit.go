@@ -155,7 +155,8 @@ func auditProblem(r *audit.Report) error {
 		problems = append(problems, console.Plural(n, "violation"))
 	}
 	if n := len(r.Damaged); n > 0 {
-		text := "part of the request log cannot be read, and nothing is proven about it: " + damageText(&r.Damaged[0])
+		text := "part of the request log cannot be read, and nothing is proven about it: " +
+			console.AuditDamage(&r.Damaged[0])
 		if n > 1 {
 			text += fmt.Sprintf("; and %s", console.Plural(n-1, "other part"))
 		}
@@ -221,7 +222,7 @@ func (f *auditFlags) print(w io.Writer, r *audit.Report) error {
 	} else if err := f.printHosts(w, hosts); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, violations(r)+conclusion(r, len(hosts)))
+	_, err := io.WriteString(w, console.AuditViolations(r)+console.AuditConclusion(r, len(hosts)))
 	return err
 }
 

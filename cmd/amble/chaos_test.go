@@ -101,7 +101,7 @@ func (c *chaos) configure(t *testing.T) {
 	}
 	text, err := json.Marshal(map[string]any{
 		"crawl":      map[string]any{"seeds": seeds, "give_up_after": "1m"},
-		"politeness": map[string]any{"delay": "20ms"},
+		"politeness": map[string]any{"delay": "20ms", "ip_rate": 0},
 		"fetch": map[string]any{"allow_private": true, "resolver": c.web.ResolverAddr(),
 			"contact": "bot@one.example"},
 		"storage": map[string]any{"min_free": 0},

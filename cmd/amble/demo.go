@@ -131,6 +131,7 @@ crawl:
 %[3]s
 politeness:
   delay: %[4]s
+  ip_rate: 0               # no budget of an address: all hosts have loopback addresses
 retry:
   delay: 500ms
 fetch:

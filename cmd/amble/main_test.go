@@ -179,7 +179,7 @@ func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[stri
 	}
 	all := map[string]map[string]any{
 		"crawl":      {"seeds": seeds, "give_up_after": "2s"},
-		"politeness": {"delay": "1ms"},
+		"politeness": {"delay": "1ms", "ip_rate": 0},
 		"fetch":      {"allow_private": true, "resolver": web.ResolverAddr(), "contact": "bot@one.example"},
 		"storage":    {"min_free": 0},
 		"server":     {"listen": ""},

@@ -57,7 +57,7 @@ data_dir: ./data
 crawl:
   exit_when_done: false
   seeds: [%q, %q]
-politeness: {delay: 10ms}
+politeness: {delay: 10ms, ip_rate: 0}
 fetch:
   allow_private: true
   resolver: %s

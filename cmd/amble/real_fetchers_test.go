@@ -97,7 +97,7 @@ func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, scr
 	settings := fmt.Sprintf(`
 data_dir: ./data
 crawl: {workers: 0, seeds: [%q, %q]}
-politeness: {delay: %s}
+politeness: {delay: %s, ip_rate: 0}
 fetch: {allow_private: true, resolver: %s}
 server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 `, web.URL("127.0.0.1", "/"), web.URL(scripts, "/"), least, web.ResolverAddr())

@@ -22,7 +22,7 @@ import (
 )
 
 // fast is the politeness of a crawl without delays.
-const fast = "delay: 0s, per_host: 4, per_ip: 4"
+const fast = "delay: 0s, per_host: 4, per_ip: 4, ip_rate: 0"
 
 // TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is
 // missing.

@@ -69,6 +69,7 @@ func newRootCommand() *cobra.Command {
 		newExtractCommand(settings),
 		newArchiveCommand(settings),
 		newDBCommand(settings),
+		newDataCommand(settings),
 		newVersionCommand(),
 	)
 	for _, m := range modules() {

@@ -103,6 +103,7 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 	c := Default()
 	polite := politeness.DefaultOptions()
 	polite.AdaptiveFactor = adaptiveFactor // the package has no default that depends on the delay
+	polite.IPRate = ipRate                 // nor one that depends on who calls it
 	if got, want := c.PolitenessOptions(), polite; got != want {
 		t.Errorf("politeness %+v, its own defaults are %+v", got, want)
 	}
@@ -131,7 +132,7 @@ func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 			"fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1",
 			"output.warc_compress=zstd", "output.zstd_level=1"},
 		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h",
-			"politeness.per_ip=4096", "politeness.ip_delay=168h",
+			"politeness.per_ip=4096", "politeness.ip_delay=168h", "politeness.ip_rate=1000",
 			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h",
 			"output.gzip_level=9", "output.format=jsonl,warc,links,text", "output.compress=zstd",
 			"crawl.workers=4096", "fetch.contact=mailto:a@b.example",

@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/expensive"
+	"github.com/amble-crawler/amble/internal/networks"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -41,6 +42,10 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		return crawl.Options{}, err
 	}
 	policy, err := c.ConsentPolicy()
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	delivery, err := networks.Load(c.DataDir)
 	if err != nil {
 		return crawl.Options{}, err
 	}
@@ -78,6 +83,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Archive:        c.ArchiveOptions(version),
 		Requests:       c.RequestLogOptions(),
 	}
+	o.Frontier.Deliver = delivery.Has
 	c.URLFrontier.serve(&o)
 	return o, nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,6 +25,11 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 	}
 	want := crawl.DefaultOptions()
 	want.Frontier.Politeness.AdaptiveFactor = adaptiveFactor // the engine has no default that depends on the delay
+	want.Frontier.Politeness.IPRate = ipRate                 // nor one that depends on who calls it
+	if got.Frontier.Deliver == nil || !got.Frontier.Deliver(netip.MustParseAddr("104.16.0.1")) {
+		t.Error("the delivery networks are unknown")
+	}
+	got.Frontier.Deliver = nil
 	want.Version, want.DataDir, want.Archive.Dir, want.Fetch.UserAgent = "1.2", "./data", "data/output", "amble/1.2"
 	want.Archive = c.ArchiveOptions("1.2") // held to its package's by a test of its own
 	if !reflect.DeepEqual(got, want) {

@@ -17,7 +17,7 @@ func LiveKeys() []string {
 		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
 		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
 		"politeness.per_host", "politeness.hours", "politeness.time_zone", "politeness.host_bandwidth",
-		"politeness.per_ip", "politeness.ip_delay", "consent.policy", "log.level",
+		"politeness.per_ip", "politeness.ip_delay", "politeness.ip_rate", "consent.policy", "log.level",
 	}
 }
 

@@ -26,6 +26,8 @@ type Politeness struct {
 	HostBandwidth ByteSize      `mapstructure:"host_bandwidth"` // bytes a second received from a host; 0: no limit
 	PerIP         int           `mapstructure:"per_ip"`         // requests in flight to one IP address
 	IPDelay       time.Duration `mapstructure:"ip_delay"`       // least time between two requests to one IP address
+	// requests a second that an IP address gets at first, more while it serves them well; 0: no such budget
+	IPRate float64 `mapstructure:"ip_rate"`
 	// requests in flight to all hosts of a registrable domain; 0: no limit
 	PerDomain   int            `mapstructure:"per_domain"`
 	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
@@ -41,6 +43,7 @@ type AddressRange struct {
 	Range   string         `mapstructure:"range"`    // 192.0.2.0/24, or one address
 	PerIP   *int           `mapstructure:"per_ip"`   // requests in flight
 	IPDelay *time.Duration `mapstructure:"ip_delay"` // least time between two requests
+	IPRate  *float64       `mapstructure:"ip_rate"`  // requests a second at first; 0: no budget
 	Shared  bool           `mapstructure:"shared"`   // the whole range counts as one address
 }
 
@@ -56,12 +59,16 @@ type Override struct {
 	Pause          bool           `mapstructure:"pause"`      // nothing is fetched from them
 }
 
+// ipRate is what an address gets at first by default, in requests a second. Libraries have no budget
+// by default, so that their callers decide.
+const ipRate = 5
+
 func defaultPoliteness(f *frontier.Options) Politeness {
 	p := &f.Politeness
 	return Politeness{
 		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
-		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
-		DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{}, Groups: []Group{},
+		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, IPRate: ipRate,
+		PerDomain: f.Domain.InFlight, DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{}, Groups: []Group{},
 		Overrides: []Override{}, Hours: []string{}, TimeZone: "UTC",
 	}
 }
@@ -77,6 +84,7 @@ func (c *Config) PolitenessOptions() politeness.Options {
 		Bandwidth:      int64(p.HostBandwidth),
 		PerIP:          p.PerIP,
 		IPDelay:        p.IPDelay,
+		IPRate:         p.IPRate,
 		Hours:          p.hours(),
 	}
 }
@@ -115,6 +123,7 @@ func (c *Config) ranges() []frontier.Range {
 		if network, ok := addressRange(a.Range); ok {
 			list = append(list, frontier.Range{Network: network, Shared: a.Shared, Limit: politeness.LimitOptions{
 				InFlight: orElse(a.PerIP, c.Politeness.PerIP), Delay: orElse(a.IPDelay, c.Politeness.IPDelay),
+				Rate: orElse(a.IPRate, c.Politeness.IPRate),
 			}})
 		}
 	}
@@ -166,6 +175,7 @@ func (k *checker) politeness() {
 	between(k, "politeness.per_ip", p.PerIP, 1, 4096)
 	k.bandwidth("politeness.host_bandwidth", p.HostBandwidth)
 	between(k, "politeness.ip_delay", p.IPDelay, 0, week)
+	between(k, "politeness.ip_rate", p.IPRate, 0, politeness.MaxRate)
 	between(k, "politeness.per_domain", p.PerDomain, 0, 4096)
 	between(k, "politeness.domain_delay", p.DomainDelay, 0, week)
 	k.hours()
@@ -227,6 +237,7 @@ func (k *checker) addresses() {
 		seen = append(seen, network)
 		itemBetween(reject, "per_ip", a.PerIP, 1, 4096)
 		itemBetween(reject, "ip_delay", a.IPDelay, 0, week)
+		itemBetween(reject, "ip_rate", a.IPRate, 0, politeness.MaxRate)
 	}
 }
 

@@ -23,6 +23,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 	first.Delay, first.Setting = 5*time.Second, "politeness.overrides, item 1"
 	second.Delay, second.PerHost, second.Setting = 0, 4, "politeness.overrides, item 2"
 	first.AdaptiveFactor, third.AdaptiveFactor = 1, 1
+	first.IPRate, second.IPRate, third.IPRate = ipRate, ipRate, ipRate
 	third.Paused, third.Setting = true, "politeness.overrides, item 3"
 	want := []frontier.Override{
 		{Hosts: []string{"*.example.com", "xn--bcher-kva.example"}, Politeness: first, HostBudget: 100},
@@ -33,9 +34,9 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 		t.Errorf("overrides\n%+v, want\n%+v", o.Overrides, want)
 	}
 	ranges := []frontier.Range{
-		{Network: netip.MustParsePrefix("192.0.2.0/24"), Limit: politeness.LimitOptions{InFlight: 8}, Shared: true},
+		{Network: netip.MustParsePrefix("192.0.2.0/24"), Limit: politeness.LimitOptions{InFlight: 8, Rate: 2}, Shared: true},
 		{Network: netip.MustParsePrefix("2001:db8::/32"),
-			Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second}},
+			Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second, Rate: ipRate}},
 		{Network: netip.MustParsePrefix("198.51.100.7/32"), Limit: politeness.LimitOptions{InFlight: 4}},
 	}
 	if !reflect.DeepEqual(o.Ranges, ranges) {

@@ -1,0 +1,69 @@
+package frontier
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestKeeperBudget: the budget of an address is one for all frontiers: together they get no more than one of them,
+// both get on, and what one learns counts for the other.
+func TestKeeperBudget(t *testing.T) {
+	const latency = 50 * time.Millisecond
+	limits := make([]GateLimit, limitClasses)
+	limits[byAddress] = GateLimit{
+		Key:     LimitKey{Network: netip.MustParsePrefix("192.0.2.1/32")},
+		Options: politeness.LimitOptions{InFlight: 4, Rate: 5},
+	}
+	g := NewKeeper(0, Before{})
+	type flight struct {
+		member int
+		r      GateRequest
+		end    time.Time
+	}
+	var members [2]*Member
+	var waiting, begun [2]int
+	var flights []flight
+	for i := range members {
+		members[i] = g.Join(func() {})
+	}
+	most, firstSecond := 0, 0
+	for at := time.Duration(0); at < 30*time.Second; at += 5 * time.Millisecond {
+		now := epoch.Add(at)
+		for len(flights) > 0 && !flights[0].end.After(now) {
+			f := flights[0]
+			flights = flights[1:]
+			f.r.Now = now
+			members[f.member].End(&f.r, GateEnd{At: now, Made: true, Signal: politeness.SignalOK, Duration: latency,
+				Knowledge: Knowledge{InFlight: 1}})
+		}
+		for i, m := range members {
+			host := begun[i]
+			r := GateRequest{ID: storage.HostID(host + 1), Host: fmt.Sprintf("h%d.m%d.test", host, i), Limits: limits,
+				Now: now, Knowledge: Knowledge{InFlight: 1}}
+			if !m.Begin(&r).OK {
+				waiting[i]++
+				continue
+			}
+			begun[i]++
+			flights = append(flights, flight{i, r, now.Add(latency)})
+			if at < time.Second {
+				firstSecond++
+			}
+			most = max(most, len(flights))
+		}
+	}
+	if firstSecond > 5 {
+		t.Errorf("%d requests in the first second, want 5 at most", firstSecond)
+	}
+	if most != 4 {
+		t.Errorf("%d requests at a time in the end, want 4", most)
+	}
+	if begun[0] < 500 || begun[1] < 500 {
+		t.Errorf("%v requests of the two in 30 s", begun)
+	}
+}

@@ -1,0 +1,138 @@
+package crawl
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// smallServer is a server with workers that each take a time for a response.
+func smallServer(workers int, takes time.Duration, h http.Handler) http.Handler {
+	free := make(chan struct{}, workers)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		free <- struct{}{}
+		time.Sleep(takes)
+		<-free
+		h.ServeHTTP(w, r)
+	})
+}
+
+// busiest is the most requests that began in a window of a log.
+func busiest(log testweb.Log, window time.Duration) (most int) {
+	first := 0
+	for i, q := range log {
+		for q.Start.Sub(log[first].Start) >= window {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// TestAddressBudget: 200 hosts on one small server get together what it has shown that it can serve, at
+// first 5 requests a second, after a kill too.
+func TestAddressBudget(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 5 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		const hosts, takes = 200, 40 * time.Millisecond
+		var sites []testweb.Site
+		var names []string
+		for i := range hosts {
+			s := site(fmt.Sprintf("h%d.test", i), "", paths("/", 6), nil)
+			s.Group = "small"
+			sites, names = append(sites, s), append(names, s.Host)
+		}
+		all := make(map[string]http.Handler)
+		for _, s := range sites {
+			all[s.Host] = s.Handler
+		}
+		server := smallServer(1, takes, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			all[onlyHost(r)].ServeHTTP(w, r)
+		}))
+		for i := range sites {
+			sites[i].Handler = server
+		}
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites})
+		o := testOptions(t, web)
+		o.Workers, o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPRate = 64, time.Second, 5
+		for run := range 2 {
+			begun := len(web.Requests())
+			began := time.Now()
+			if _, err := crawlFor(t, o, 20*time.Second, seedsOf(web, names)...); err != nil {
+				t.Fatal(err)
+			}
+			log := web.Requests()[begun:]
+			n := len(log.Filter(func(q testweb.Request) bool { return q.Start.Sub(began) < time.Second }))
+			if n == 0 || n > 5 {
+				t.Errorf("run %d: %d requests in the first second, want 5 at most", run, n)
+			}
+		}
+		began, before := time.Now(), len(web.Requests())
+		crawl(t, o, seedsOf(web, names)...)
+		log := web.Requests()
+		if got, want := len(log.Pages()), hosts*7; got != want {
+			t.Errorf("%d pages, want %d", got, want)
+		}
+		rate := float64(len(log)-before) / time.Since(began).Seconds()
+		if used := rate * takes.Seconds(); used > 0.55 || used < 0.3 {
+			t.Errorf("%.2f of the server's time", used)
+		}
+		// With its delay of a second each, 200 hosts would get 25 requests a second, all that it can serve.
+		if most := busiest(log, 10*time.Second); most > 160 {
+			t.Errorf("%d requests in 10 seconds, of 250 that it can serve", most)
+		}
+		if n := log.MaxInFlight(); n > 2 {
+			t.Errorf("%d requests at a time", n)
+		}
+	})
+}
+
+// onlyHost is the name that a request is for.
+func onlyHost(r *http.Request) string {
+	name := r.Host
+	for i := range name {
+		if name[i] == ':' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// TestHeavyAddressBudgetCost: what the budget costs a crawl of 1,000 hosts, over 1,000 addresses nothing. The
+// times of docs/POLITENESS.md are those of its log.
+func TestHeavyAddressBudgetCost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		addresses int
+		most      float64 // of the time without a budget
+	}{{16, 1.6}, {1000, 1.001}} {
+		var took [2]time.Duration
+		for i, rate := range []float64{0, 5} {
+			virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				var sites []testweb.Site
+				var names []string
+				for i := range 1000 {
+					s := site(fmt.Sprintf("h%d.test", i), "", paths("/", 9), nil)
+					s.Group = fmt.Sprint(i % c.addresses)
+					s.Handler = testweb.Slow(50*time.Millisecond, s.Handler)
+					sites, names = append(sites, s), append(names, s.Host)
+				}
+				web := testweb.Serve(t, testweb.Config{Network: network, Sites: sites, CountOnly: true})
+				o := testOptions(t, web)
+				o.Workers, o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPRate = 256, time.Second, rate
+				began := time.Now()
+				crawl(t, o, seedsOf(web, names)...)
+				took[i] = time.Since(began)
+			})
+		}
+		t.Logf("1,000 hosts of 11 requests over %d addresses: %v with a budget, %v without", c.addresses,
+			took[1].Round(100*time.Millisecond), took[0].Round(100*time.Millisecond))
+		if float64(took[1]) > c.most*float64(took[0]) {
+			t.Errorf("%d addresses: %v with a budget, %v without", c.addresses, took[1], took[0])
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package networks
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	l, err := Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"104.16.0.1": "Cloudflare", "104.27.255.255": "Cloudflare", "104.28.0.0": "", "::ffff:104.16.0.1": "Cloudflare",
+		"2606:4700::6810:84e5": "Cloudflare", "2a04:4e42:400::81": "Fastly", "151.101.1.69": "Fastly",
+		"13.224.0.9": "CloudFront", "54.230.201.1": "CloudFront", "192.0.2.1": "", "2001:db8::1": "", "127.0.0.1": "",
+	} {
+		got := ""
+		if n := l.Find(netip.MustParseAddr(address)); n != nil {
+			got = n.Name
+		}
+		if got != want {
+			t.Errorf("%s is of %q, want %q", address, got, want)
+		}
+	}
+	if l.Find(netip.Addr{}) != nil {
+		t.Error("no address is of a network")
+	}
+	for _, n := range l.Networks {
+		if n.Ranges == 0 || n.Date.IsZero() || !strings.HasPrefix(n.Source, "https://") {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+func TestLoadOfDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("Mine | the letter of 2026-11-20 | 2026-11-20\n192.0.2.0/24\n")
+	l, err := Load(dir)
+	if err != nil || !l.Has(netip.MustParseAddr("192.0.2.9")) || l.Has(netip.MustParseAddr("104.16.0.1")) {
+		t.Errorf("%v, %v", l, err)
+	}
+	for text, want := range map[string]string{
+		"":                                    "has no ranges",
+		"192.0.2.0/24":                        "line 1: a range before the first network",
+		"# a list\nA | b | yesterday":         "line 2: ",
+		"A | b | 2026-11-20\n192.0.2.1/24":    "line 2: \"192.0.2.1/24\", want a range",
+		"A | b | 2026-11-20\n0.0.0.0/0":       "line 2: \"0.0.0.0/0\"",
+		"A | b | 2026-11-20\n192.0.2.0/24, x": "line 2: \"192.0.2.0/24,\"",
+		strings.Repeat(" ", MaxBytes+1):       "want at most",
+	} {
+		put(text)
+		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("A | b | 2026-11-20\n192.0.2.0/24 2001:db8::/32\n")
+	f.Add(ranges)
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for p := range l.of {
+			if !l.Has(p.Addr()) {
+				t.Errorf("%v is not found", p)
+			}
+		}
+	})
+}
+
+func BenchmarkFind(b *testing.B) {
+	l, err := Parse(ranges)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := netip.MustParseAddr("192.0.2.1")
+	for b.Loop() {
+		l.Find(a)
+	}
+}
