@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/audit"
 	"github.com/amble-crawler/amble/internal/audit/auditapi"
+	"github.com/amble-crawler/amble/internal/audit/auditreport"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -156,7 +157,7 @@ func auditProblem(r *audit.Report) error {
 	}
 	if n := len(r.Damaged); n > 0 {
 		text := "part of the request log cannot be read, and nothing is proven about it: " +
-			console.AuditDamage(&r.Damaged[0])
+			auditreport.Damage(&r.Damaged[0])
 		if n > 1 {
 			text += fmt.Sprintf("; and %s", console.Plural(n-1, "other part"))
 		}
@@ -222,7 +223,7 @@ func (f *auditFlags) print(w io.Writer, r *audit.Report) error {
 	} else if err := f.printHosts(w, hosts); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, console.AuditViolations(r)+console.AuditConclusion(r, len(hosts)))
+	_, err := io.WriteString(w, auditreport.Violations(r)+auditreport.Conclusion(r, len(hosts)))
 	return err
 }
 

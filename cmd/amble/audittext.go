@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/audit"
+	"github.com/amble-crawler/amble/internal/audit/auditreport"
 	"github.com/amble-crawler/amble/internal/console"
 )
 
@@ -23,14 +24,14 @@ func hostAudit(h *audit.Host) string {
 	s.line("host", "%s", h.Host)
 	s.line("requests", "%s: %s, %s for robots.txt; %s without a response", console.Grouped(h.Requests),
 		console.Plural(h.Pages, "page"), console.Grouped(h.Robots), console.Grouped(h.Failed))
-	s.line("", "from %s to %s", console.Stamp(h.First), console.Stamp(h.Last))
+	s.line("", "from %s to %s", auditreport.Stamp(h.First), auditreport.Stamp(h.Last))
 	if h.NoEnd+h.Again > 0 {
 		s.line("crashes", "%s without a known end, %s repeated after that", console.Grouped(h.NoEnd),
 			console.Grouped(h.Again))
 	}
 	if g := h.Smallest; g != nil {
 		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", gapText(g.Seconds), gapText(g.Delay),
-			g.Reason, console.Stamp(g.At), inexact(g.Exact))
+			g.Reason, auditreport.Stamp(g.At), inexact(g.Exact))
 	}
 	for _, v := range h.Versions {
 		name := v.Version
@@ -38,7 +39,7 @@ func hostAudit(h *audit.Host) string {
 			name = v.Class
 		}
 		s.line("robots.txt", "%s allowed %s of %s", name, console.Plural(v.Pages, "page"), console.Printable(v.Origin))
-		s.line("", "from %s to %s", console.Stamp(v.First), console.Stamp(v.Last))
+		s.line("", "from %s to %s", auditreport.Stamp(v.First), auditreport.Stamp(v.Last))
 	}
 	if h.Older > 0 {
 		s.line("", "and %s before them", console.Plural(h.Older, "version"))
@@ -59,7 +60,7 @@ func requestCells(l *audit.Line) []string {
 	if l.Gap != nil {
 		gap = gapText(*l.Gap)
 	}
-	return []string{console.Stamp(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l),
+	return []string{auditreport.Stamp(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l),
 		console.Printable(l.URL)}
 }
 
@@ -91,7 +92,7 @@ func allowedBy(l *audit.Line) string {
 // printRequest explains why a URL was fetched, and how fast.
 func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	s := &story{now: now}
-	s.line("request", "%s, %s (%s)", console.Stamp(l.At), l.Method+" "+console.Printable(l.URL), l.Kind)
+	s.line("request", "%s, %s (%s)", auditreport.Stamp(l.At), l.Method+" "+console.Printable(l.URL), l.Kind)
 	s.line("", "at %s as %s", l.Address, console.Printable(l.Agent))
 	answer := answerText(l)
 	if !l.NoEnd {

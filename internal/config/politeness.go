@@ -26,7 +26,7 @@ type Politeness struct {
 	HostBandwidth ByteSize      `mapstructure:"host_bandwidth"` // bytes a second received from a host; 0: no limit
 	PerIP         int           `mapstructure:"per_ip"`         // requests in flight to one IP address
 	IPDelay       time.Duration `mapstructure:"ip_delay"`       // least time between two requests to one IP address
-	// requests a second that an IP address gets at first, more while it serves them well; 0: no such budget
+	// requests a second that an IP address gets at first, more while it serves them well; 0: no budget
 	IPRate float64 `mapstructure:"ip_rate"`
 	// requests in flight to all hosts of a registrable domain; 0: no limit
 	PerDomain   int            `mapstructure:"per_domain"`
@@ -68,8 +68,8 @@ func defaultPoliteness(f *frontier.Options) Politeness {
 	return Politeness{
 		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
 		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, IPRate: ipRate,
-		PerDomain: f.Domain.InFlight, DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{}, Groups: []Group{},
-		Overrides: []Override{}, Hours: []string{}, TimeZone: "UTC",
+		PerDomain: f.Domain.InFlight, DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{},
+		Groups: []Group{}, Overrides: []Override{}, Hours: []string{}, TimeZone: "UTC",
 	}
 }
 
