@@ -103,6 +103,7 @@ func TestBudgetGrowsToWhatAServerServes(t *testing.T) {
 	const ms = time.Millisecond
 	whole := LimitOptions{InFlight: 4, Rate: 5}
 	near := budgetServer{workers: 64, service: 20 * ms}
+	refusing := budgetServer{workers: 1, service: 40 * ms, backlog: 1}
 	far := budgetServer{workers: 64, service: 20 * ms, latency: 100 * ms}
 	for name, c := range map[string]struct {
 		server         budgetServer
@@ -117,7 +118,7 @@ func TestBudgetGrowsToWhatAServerServes(t *testing.T) {
 		"one worker":           {budgetServer{workers: 1, service: 20 * ms}, whole, 1000, 1500, 0.55, 0, 200, 2},
 		"one slow worker":      {budgetServer{workers: 1, service: time.Second}, whole, 28, 36, 0.6, 0, 10, 2},
 		"two workers":          {budgetServer{workers: 2, service: 50 * ms}, whole, 600, 2000, 0.75, 0, 130, 4},
-		"refuses beyond a few": {budgetServer{workers: 1, service: 40 * ms, backlog: 1}, whole, 500, 900, 0.6, 120, 200, 4},
+		"refuses beyond a few": {refusing, whole, 500, 900, 0.6, 120, 200, 4},
 		"with a delay":         {near, LimitOptions{InFlight: 4, Delay: time.Second, Rate: 5}, 57, 60, 1, 0, 10, 1},
 		"no budget":            {near, LimitOptions{InFlight: 4}, 11000, 12001, 1, 0, 2001, 4},
 	} {

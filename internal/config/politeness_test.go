@@ -34,7 +34,8 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 		t.Errorf("overrides\n%+v, want\n%+v", o.Overrides, want)
 	}
 	ranges := []frontier.Range{
-		{Network: netip.MustParsePrefix("192.0.2.0/24"), Limit: politeness.LimitOptions{InFlight: 8, Rate: 2}, Shared: true},
+		{Network: netip.MustParsePrefix("192.0.2.0/24"), Shared: true,
+			Limit: politeness.LimitOptions{InFlight: 8, Rate: 2}},
 		{Network: netip.MustParsePrefix("2001:db8::/32"),
 			Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second, Rate: ipRate}},
 		{Network: netip.MustParsePrefix("198.51.100.7/32"), Limit: politeness.LimitOptions{InFlight: 4}},
