@@ -122,7 +122,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	out := bufio.NewWriter(command.OutOrStdout())
 	end := f.list(out, &o)
 	o.Robots = c.RobotsOptions()
-	list, err := optOuts(command.Context(), c)
+	list, err := crawlOf(c).OptOuts(command.Context())
 	if o.OptOuts = crawl.ListOptOuts(list); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}

@@ -135,7 +135,7 @@ With --shards each shard is listed, with --json everything is one object.`,
 						return err
 					}
 					if asJSON {
-						return writeJSON(command.OutOrStdout(), v.json())
+						return console.WriteJSON(command.OutOrStdout(), v.json())
 					}
 					return v.print(command.OutOrStdout(), all)
 				})

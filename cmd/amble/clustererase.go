@@ -106,7 +106,7 @@ func (f *clusterErasing) erase(
 		return err
 	}
 	if f.asJSON {
-		return writeJSON(out, done)
+		return console.WriteJSON(out, done)
 	}
 	return printErased(out, done)
 }

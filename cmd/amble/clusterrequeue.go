@@ -90,7 +90,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 // putBack gives the owners of shards the command, through the node of this machine.
 func (f *requeueFlags) putBack(ctx context.Context, command *cobra.Command, c *config.Config,
 	owned map[cluster.Shard][]membership.Span) error {
-	client, err := dial(ctx, c)
+	client, err := crawlOf(c).Dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,15 +46,11 @@ type controlling struct{ settings *settingsFlags }
 
 // submit sends one command.
 func (c *controlling) submit(ctx context.Context, method, path string, body, to any) error {
-	loaded, err := c.settings.load()
+	crawl, err := c.settings.crawl()
 	if err != nil {
 		return err
 	}
-	client, err := dial(ctx, loaded)
-	if err == nil && client == nil {
-		err = console.Exit(console.ExitProblem,
-			fmt.Errorf("no crawl is running in %s, or it has no API", loaded.DataDir))
-	}
+	client, err := crawl.Running(ctx)
 	if err != nil {
 		return err
 	}

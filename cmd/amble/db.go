@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -58,16 +59,16 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 		err = cmp.Or(storage.CheckDamaged(command.Context(), c.DataDir, report), err)
 	}
 	if err != nil {
-		return databaseError(command.Context(), c, err)
+		return access.DatabaseError(command.Context(), c, err)
 	}
 	err = crawl.Check(command.Context(), store, report)
 	path, n := store.Path(), store.Counters()
 	if err = errors.Join(err, store.Close()); err != nil {
-		return databaseError(command.Context(), c, fmt.Errorf("%s: %w", path, err))
+		return access.DatabaseError(command.Context(), c, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
 		return console.Exit(console.ExitDamaged,
-			fmt.Errorf("%s: %s; %s", path, console.Plural(findings, "problem"), damageAdvice(c)))
+			fmt.Errorf("%s: %s; %s", path, console.Plural(findings, "problem"), access.DamageAdvice(c)))
 	}
 	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, console.Plural(n.URLs, "URL"),
 		console.Plural(n.Hosts, "host"))
@@ -75,7 +76,7 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 }
 
 func newDBStatsCommand(settings *settingsFlags) *cobra.Command {
-	asJSON := false
+	p := console.Printer{}
 	command := &cobra.Command{
 		Use:   "stats",
 		Short: "Print the size of each part of the database",
@@ -92,13 +93,12 @@ database.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(command.OutOrStdout(), statsObject(&stats))
-			}
-			return printStats(command.OutOrStdout(), path, &stats)
+			return p.Object(command.OutOrStdout(), statsObject(&stats), func(w io.Writer) error {
+				return printStats(w, path, &stats)
+			})
 		},
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.ObjectFlag(command, "print one JSON object")
 	return command
 }
 
@@ -109,7 +109,7 @@ func readStats(command *cobra.Command, settings *settingsFlags) (stats storage.S
 	}
 	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
 	if err != nil {
-		return stats, "", databaseError(command.Context(), c, err)
+		return stats, "", access.DatabaseError(command.Context(), c, err)
 	}
 	defer store.Close()
 	stats, err = store.Stats(command.Context())
@@ -183,7 +183,7 @@ or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble db backup /backup/amble-monday`,
 		Args:    exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
-			c, err := settings.load()
+			c, err := settings.crawl()
 			if err != nil {
 				return err
 			}
@@ -200,12 +200,12 @@ or settings. 3: another process has the database and no API answers.`,
 
 // backup copies the database into a directory. The copy gets its name when it is complete and was
 // read.
-func backup(ctx context.Context, c *config.Config, dir string) (n int64, err error) {
+func backup(ctx context.Context, c *access.Crawl, dir string) (n int64, err error) {
 	path := filepath.Join(dir, storage.FileName)
 	if _, err := os.Stat(path); err == nil {
 		return 0, console.Exit(console.ExitUsage, fmt.Errorf("%s exists already: name another directory", path))
 	}
-	source, err := openSource(ctx, c)
+	source, err := c.Source(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -227,33 +227,8 @@ func backup(ctx context.Context, c *config.Config, dir string) (n int64, err err
 	return n, nil
 }
 
-// databaseSource provides copies of a database.
-type databaseSource interface {
-	Backup(context.Context, io.Writer) (int64, error)
-	io.Closer
-}
-
-// openSource returns the running crawl, or the database if no crawl is running.
-func openSource(ctx context.Context, c *config.Config) (databaseSource, error) {
-	client, store, err := openCrawl(ctx, c)
-	switch {
-	case err != nil:
-		return nil, err
-	case client != nil:
-		return client, nil
-	}
-	return storedSource{store}, nil
-}
-
-type storedSource struct{ *storage.Store }
-
-// Backup implements databaseSource.
-func (s storedSource) Backup(_ context.Context, w io.Writer) (int64, error) {
-	return s.Store.Backup(func(int64) (io.Writer, error) { return w, nil })
-}
-
 // copyDatabase writes the file, and opens it as a crawl would.
-func copyDatabase(ctx context.Context, from databaseSource, dir string) (int64, error) {
+func copyDatabase(ctx context.Context, from access.Source, dir string) (int64, error) {
 	f, err := os.OpenFile(filepath.Join(dir, storage.FileName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return 0, err
@@ -292,7 +267,7 @@ settings. 3: another process has the database.`,
 			}
 			before, after, err := storage.Compact(c.DataDir)
 			if err != nil {
-				return databaseError(command.Context(), c, err)
+				return access.DatabaseError(command.Context(), c, err)
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s before, %s after\n",
 				filepath.Join(c.DataDir, storage.FileName), console.Size(uint64(before)), console.Size(uint64(after)))

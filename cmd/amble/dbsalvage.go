@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -74,7 +75,7 @@ func salvage(command *cobra.Command, c *config.Config, dir string, asJSON bool) 
 	}
 	out := command.OutOrStdout()
 	if asJSON {
-		err = writeJSON(out, salvageObject(dir, r, lost))
+		err = console.WriteJSON(out, salvageObject(dir, r, lost))
 	} else {
 		err = printSalvaged(out, filepath.Join(dir, storage.FileName), r, lost)
 	}
@@ -88,7 +89,7 @@ func salvageError(ctx context.Context, c *config.Config, err error) error {
 	if errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrTruncated) {
 		return console.Exit(console.ExitDamaged, err) // salvage is the last advice there is
 	}
-	return databaseError(ctx, c, err)
+	return access.DatabaseError(ctx, c, err)
 }
 
 // leftAlone returns what makes the politeness of a host that has nothing left but its name: nobody knows what it has

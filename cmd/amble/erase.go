@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
@@ -173,7 +174,7 @@ func eraseError(ctx context.Context, c *config.Config, err error) error {
 	case errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort):
 		return console.Exit(console.ExitProblem, fmt.Errorf("%w; then amble erase --resume", err))
 	}
-	return databaseError(ctx, c, err)
+	return access.DatabaseError(ctx, c, err)
 }
 
 // endErasure goes on with an erasure that was interrupted, before a crawl opens the data directory.
@@ -184,7 +185,7 @@ func endErasure(ctx context.Context, k *crawling) error {
 	}
 	r, err := erase.Resume(ctx, o)
 	if err != nil {
-		return makeError(ctx, k.config, fmt.Errorf("go on with an interrupted erasure: %w", err))
+		return access.MakeError(ctx, k.config, fmt.Errorf("go on with an interrupted erasure: %w", err))
 	}
 	if r != nil {
 		k.log.Info("an interrupted erasure has ended", "hosts", r.Database.Hosts, "urls", r.Database.URLs,
@@ -196,7 +197,7 @@ func endErasure(ctx context.Context, k *crawling) error {
 // print prints what was erased.
 func (f *eraseFlags) print(w io.Writer, c *config.Config, r *erase.Report) error {
 	if f.asJSON {
-		return errors.Join(writeJSON(w, r), unreadable(r))
+		return errors.Join(console.WriteJSON(w, r), unreadable(r))
 	}
 	var b strings.Builder
 	subject := r.Name

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
@@ -21,8 +21,8 @@ import (
 
 // hostsFlags are the flags of amble hosts.
 type hostsFlags struct {
-	query         inspect.HostQuery
-	asJSON, lines bool
+	console.Printer
+	query inspect.HostQuery
 }
 
 func newHostsCommand(settings *settingsFlags) *cobra.Command {
@@ -53,7 +53,10 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 			if err := f.query.Check(); err != nil {
 				return console.Usagef("%w", err)
 			}
-			return withInspector(command.Context(), settings, func(i inspector) error {
+			if err := f.Check(); err != nil {
+				return err
+			}
+			return settings.inspect(command.Context(), func(i access.Inspector) error {
 				if len(hosts) == 1 {
 					return f.one(command, i, hosts[0])
 				}
@@ -65,9 +68,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
 	flags.StringVar(&f.query.Sort, "sort", inspect.HostSorts()[0], "the sort `order`")
 	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
-	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
-	command.MarkFlagsMutuallyExclusive("json", "jsonl")
+	f.ListFlags(command)
 	offer(command, "state", inspect.HostStates())
 	offer(command, "sort", inspect.HostSorts())
 	return command
@@ -83,15 +84,14 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (f *hostsFlags) one(command *cobra.Command, i inspector, name string) error {
+func (f *hostsFlags) one(command *cobra.Command, i access.Inspector, name string) error {
 	story, err := i.Host(command.Context(), name)
 	if err != nil {
 		return unknown(err)
 	}
-	if f.asJSON || f.lines {
-		return writeJSON(command.OutOrStdout(), story)
-	}
-	return printHostStory(command.OutOrStdout(), &story, time.Now())
+	return f.Object(command.OutOrStdout(), story, func(w io.Writer) error {
+		return printHostStory(w, &story, time.Now())
+	})
 }
 
 // unknown adds a hint to the error for an unknown host or URL.
@@ -103,71 +103,40 @@ func unknown(err error) error {
 	return err
 }
 
-func (f *hostsFlags) list(command *cobra.Command, i inspector) error {
-	out := bufio.NewWriter(command.OutOrStdout())
-	switch {
-	case f.lines:
-		lines := inspect.NewLines(out)
-		_, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error { return lines.Write(h) })
-		return errors.Join(err, out.Flush())
-	case f.asJSON:
-		return errors.Join(f.listJSON(command, i, out), out.Flush())
+// hostsTable is how a list of hosts is printed.
+func hostsTable(now time.Time) console.Table[inspect.Host] {
+	return console.Table[inspect.Host]{
+		Name: "hosts", Noun: "host", Titles: []string{"HOST", "STATE", "WAITING", "KNOWN", "DELAY", "NEXT", "WHY"},
+		Cells: func(h *inspect.Host) []string {
+			return []string{h.Host, h.State, console.Grouped(uint64(h.Waiting)), console.Grouped(uint64(h.Known)),
+				secondsOf(h.Delay).String(), nextText(h, now), whyHost(h)}
+		},
 	}
-	return errors.Join(f.listText(command, i, out), out.Flush())
 }
 
-// listJSON writes one object and holds one host at a time.
-func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) error {
-	before := `{"hosts":[`
-	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
-		if _, err := io.WriteString(w, before); err != nil {
-			return err
-		}
-		before = ","
-		return writeJSON(w, h)
-	})
-	var lacking *server.Incomplete
-	if err != nil && !errors.As(err, &lacking) {
-		return err
-	}
-	if before == "," {
-		before = ""
-	}
-	if _, err := fmt.Fprintf(w, `%s],"matching":%d`, before, matching); err != nil {
-		return err
-	}
-	if lacking != nil {
-		if _, err := io.WriteString(w, `,"incomplete":`); err != nil {
-			return err
-		}
-		if err := writeJSON(w, lacking); err != nil {
-			return err
-		}
-	}
-	_, werr := io.WriteString(w, "}\n")
-	return errors.Join(err, werr)
+// hostsEnd is what a JSON object of hosts has besides them.
+type hostsEnd struct {
+	Matching   int                `json:"matching"`
+	Incomplete *server.Incomplete `json:"incomplete,omitempty"`
 }
 
-func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) error {
-	t := console.NewTable(w, "HOST", "STATE", "WAITING", "KNOWN", "DELAY", "NEXT", "WHY")
-	now := time.Now()
-	shown := 0
-	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
-		shown++
-		return t.Row(h.Host, h.State, console.Grouped(uint64(h.Waiting)), console.Grouped(uint64(h.Known)),
-			secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
-	})
-	if err = errors.Join(err, t.Flush()); err != nil {
+func (f *hostsFlags) list(command *cobra.Command, i access.Inspector) error {
+	list, err := console.NewList(&f.Printer, command, hostsTable(time.Now()))
+	if err != nil {
 		return err
 	}
-	if matching > shown {
-		more := console.Grouped(matching)
+	var end hostsEnd
+	end.Matching, err = i.Hosts(command.Context(), f.query, list.Row)
+	errors.As(err, &end.Incomplete)
+	note := ""
+	if end.Matching > list.Rows {
+		more := console.Grouped(end.Matching)
 		if f.query.Sort == inspect.SortFound || f.query.Sort == "name" {
 			more = "more"
 		}
-		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", console.Grouped(shown), more)
+		note = fmt.Sprintf("%s of %s hosts; --limit shows others", console.Grouped(list.Rows), more)
 	}
-	return err
+	return list.End(err, end, note)
 }
 
 func nextText(h *inspect.Host, now time.Time) string {

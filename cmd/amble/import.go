@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
@@ -57,7 +56,7 @@ wrong usage or settings. 3: another process has the database and no API answers.
 			return checkFormat(format)
 		},
 		RunE: func(command *cobra.Command, files []string) error {
-			c, err := settings.load()
+			c, err := settings.crawl()
 			if err != nil {
 				return err
 			}
@@ -68,7 +67,7 @@ wrong usage or settings. 3: another process has the database and no API answers.
 			}
 			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
-			to, err := openAdder(ctx, c, again, format != "", newWaitNotice(command.ErrOrStderr()))
+			to, err := c.Adder(ctx, again, format != "", newWaitNotice(command.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -90,49 +89,6 @@ wrong usage or settings. 3: another process has the database and no API answers.
 	return command
 }
 
-// adder adds URLs to a running crawl, or to the database.
-type adder interface {
-	Add(crawl.Addition) error
-	Finish() error // when it returns nil, all that was added is on disk
-	Sum() crawl.Added
-	io.Closer
-}
-
-// runningAdder is a running crawl.
-type runningAdder struct {
-	*server.Sending
-	client *server.Client
-}
-
-// Close implements adder.
-func (a runningAdder) Close() error { return a.client.Close() }
-
-// databaseAdder is the database of a crawl that does not run.
-type databaseAdder struct {
-	crawl.Import
-	ctx      context.Context
-	importer *crawl.Importer
-}
-
-// Add implements adder.
-func (a databaseAdder) Add(u crawl.Addition) error {
-	if err := a.ctx.Err(); err != nil {
-		return err
-	}
-	if a.Full() {
-		if err := a.Commit(a.ctx); err != nil {
-			return err
-		}
-	}
-	return a.Import.Add(u)
-}
-
-// Finish implements adder.
-func (a databaseAdder) Finish() error { return a.Commit(a.ctx) }
-
-// Close implements adder.
-func (a databaseAdder) Close() error { return errors.Join(a.Import.Close(), a.importer.Close()) }
-
 // newWaitNotice returns a function that reports why a running crawl adds nothing at the moment,
 // once for each reason.
 func newWaitNotice(w io.Writer) func(reason string) {
@@ -146,42 +102,11 @@ func newWaitNotice(w io.Writer) func(reason string) {
 	}
 }
 
-// openAdder opens the running crawl, or the database if there is none. stopped says that a running
-// crawl cannot take the URLs.
-func openAdder(
-	ctx context.Context, c *config.Config, again, stopped bool, waits func(reason string),
-) (adder, error) {
-	client, err := dial(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if client != nil && stopped {
-		err := fmt.Errorf("a crawl runs in %s: stop it, import the list, and start it again", c.DataDir)
-		return nil, console.Exit(console.ExitInUse, errors.Join(err, client.Close()))
-	}
-	if client != nil {
-		return runningAdder{client.Send(ctx, again, waits), client}, nil
-	}
-	options, err := c.CrawlOptions(programVersion())
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	var seeds []crawl.Seed
-	config.VisitSeeds(c, nil,
-		func(s crawl.Seed) { seeds = append(seeds, s) },
-		func(config.BadSeed) {}) // amble run and config check report them
-	i, err := crawl.OpenImporter(options, seeds)
-	if err != nil {
-		return nil, makeError(ctx, c, err)
-	}
-	return databaseAdder{i.NewImport(crawl.ImportOptions{}), ctx, i}, nil
-}
-
 // importing is an import under way.
 type importing struct {
 	command *cobra.Command
 	ctx     context.Context
-	to      adder
+	to      access.Adder
 	again   bool
 	items   lineReader // reads the JSON lines; nil: they are amble's own
 	refused bool       // the crawl or the database takes no more
@@ -283,7 +208,7 @@ func (i *importing) ended(err error, asJSON bool) error {
 	}
 	out := i.command.OutOrStdout()
 	if asJSON {
-		err = errors.Join(err, writeJSON(out, s))
+		err = errors.Join(err, console.WriteJSON(out, s))
 	} else {
 		back := ""
 		if i.again {

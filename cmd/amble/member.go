@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/clusterconf"
@@ -241,7 +242,7 @@ func refusedError(ctx context.Context, m *member, err error) error {
 	case errors.Is(err, membership.ErrInUse):
 		return console.Exit(console.ExitInUse, fmt.Errorf("%w: wait for it or stop it, or set another data_dir", err))
 	case errors.As(err, &path):
-		return makeError(ctx, m.config, err)
+		return access.MakeError(ctx, m.config, err)
 	}
 	return console.Exit(console.ExitRefused, err)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -31,20 +31,13 @@ func newOptOutCommand(settings *settingsFlags) *cobra.Command {
 		newOptOutAdd(settings), newOptOutList(settings), newOptOutRemove(settings))
 }
 
-// optOutKeeper records opt-outs: the running crawl, or the database.
-type optOutKeeper interface {
-	AddOptOut(context.Context, optout.Entry) error
-	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
-	io.Closer
-}
-
 // keepOptOut finds the keeper and calls f with it.
-func keepOptOut(ctx context.Context, settings *settingsFlags, f func(optOutKeeper) error) error {
-	c, err := settings.load()
+func keepOptOut(ctx context.Context, settings *settingsFlags, f func(access.OptOutKeeper) error) error {
+	c, err := settings.crawl()
 	if err != nil {
 		return err
 	}
-	k, err := openOptOutKeeper(ctx, c)
+	k, err := c.OptOutKeeper(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,22 +49,6 @@ func keepOptOut(ctx context.Context, settings *settingsFlags, f func(optOutKeepe
 		err = fmt.Errorf("%w: amble optout list lists them; those of consent.optout are removed from that file", err)
 	}
 	return console.Exit(console.ExitProblem, err)
-}
-
-func openOptOutKeeper(ctx context.Context, c *config.Config) (optOutKeeper, error) {
-	client, err := dial(ctx, c)
-	if client != nil || err != nil {
-		return client, err
-	}
-	options, err := c.CrawlOptions(programVersion())
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	k, err := crawl.OpenOptOuts(options)
-	if err != nil {
-		return nil, makeError(ctx, c, err)
-	}
-	return k, nil
 }
 
 // offerScopes adds the flag of the scope.
@@ -102,7 +79,7 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 			if e, err = optout.New(e); err != nil {
 				return console.Usagef("%w", err)
 			}
-			err = keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
+			err = keepOptOut(command.Context(), settings, func(k access.OptOutKeeper) error {
 				return k.AddOptOut(command.Context(), e)
 			})
 			if err != nil {
@@ -144,7 +121,7 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 			if err != nil {
 				return console.Usagef("%w", err)
 			}
-			return keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
+			return keepOptOut(command.Context(), settings, func(k access.OptOutKeeper) error {
 				return k.RemoveOptOut(command.Context(), e.Scope, e.Value)
 			})
 		},
@@ -154,33 +131,34 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 }
 
 func newOptOutList(settings *settingsFlags) *cobra.Command {
-	asJSON := false
+	p := console.Printer{}
 	command := &cobra.Command{
 		Use: "list", Short: "List the opt-outs", Args: console.NoArguments,
 		Long: "List the opt-outs that commands recorded and those of the file consent.optout, by scope and value.",
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.crawl()
 			if err != nil {
 				return err
 			}
-			list, err := optOuts(command.Context(), c)
+			list, err := c.OptOuts(command.Context())
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return writeJSON(command.OutOrStdout(), list)
-			}
-			t := console.NewTable(command.OutOrStdout(), "SCOPE", "VALUE", "SINCE", "UNTIL", "BY", "SOURCE", "REASON")
-			for i := range list {
-				if err := t.Row(optOutCells(&list[i])...); err != nil {
-					return err
-				}
-			}
-			return t.Flush()
+			return p.Object(command.OutOrStdout(), list, func(w io.Writer) error { return printOptOuts(w, list) })
 		},
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print them as a JSON array")
+	p.ObjectFlag(command, "print them as a JSON array")
 	return command
+}
+
+func printOptOuts(w io.Writer, list []crawl.OptOut) error {
+	t := console.NewTable(w, "SCOPE", "VALUE", "SINCE", "UNTIL", "BY", "SOURCE", "REASON")
+	for i := range list {
+		if err := t.Row(optOutCells(&list[i])...); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
 }
 
 func optOutCells(o *crawl.OptOut) []string {
@@ -193,22 +171,4 @@ func optOutCells(o *crawl.OptOut) []string {
 	}
 	return []string{string(o.Scope), o.Value, o.At.Format(time.DateOnly), until, console.Printable(o.By), o.Source,
 		console.Printable(o.Reason)}
-}
-
-// optOuts reads the opt-outs of the running crawl, or of the database and the settings.
-func optOuts(ctx context.Context, c *config.Config) ([]crawl.OptOut, error) {
-	client, store, err := openCrawl(ctx, c)
-	switch {
-	case err != nil:
-		return nil, err
-	case client != nil:
-		list, err := client.OptOuts(ctx)
-		return list, errors.Join(err, client.Close())
-	}
-	options, err := c.CrawlOptions(programVersion())
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, errors.Join(err, store.Close()))
-	}
-	list, err := crawl.StoredOptOuts(store, options)
-	return list, errors.Join(err, store.Close())
 }

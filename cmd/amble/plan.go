@@ -2,19 +2,20 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 func newPlanCommand(settings *settingsFlags) *cobra.Command {
-	var asJSON bool
+	var p console.Printer
 	var hosts int
 	command := &cobra.Command{
 		Use:   "plan",
@@ -33,25 +34,18 @@ settings. 3: another process has the database and no API answers.`,
 			if hosts < 0 || hosts > inspect.MaxPlanHosts {
 				return console.Usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
 			}
-			return withInspector(command.Context(), settings, func(i inspector) error {
+			return settings.inspect(command.Context(), func(i access.Inspector) error {
 				plan, err := i.RecrawlPlan(command.Context(), hosts)
 				if err != nil {
 					return err
 				}
 				w := bufio.NewWriter(command.OutOrStdout())
-				if asJSON {
-					err = json.NewEncoder(w).Encode(plan)
-				} else {
-					err = printPlan(w, &plan)
-				}
-				if err != nil {
-					return err
-				}
-				return w.Flush()
+				err = p.Object(w, plan, func(w io.Writer) error { return printPlan(w, &plan) })
+				return errors.Join(err, w.Flush())
 			})
 		},
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.ObjectFlag(command, "print one JSON object")
 	command.Flags().IntVar(&hosts, "hosts", 20, "list at most this many of the hosts with the most pages")
 	return command
 }

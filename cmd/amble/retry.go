@@ -10,20 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/sweep"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // retryFlags are the flags of amble retry.
 type retryFlags struct {
+	console.Printer
 	query   server.Retry
 	reasons []string
-	asJSON  bool
 }
 
 func newRetryCommand(settings *settingsFlags) *cobra.Command {
@@ -62,7 +59,7 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
-	flags.BoolVar(&f.asJSON, "json", false, "print the counts as one JSON object")
+	f.ObjectFlag(command, "print the counts as one JSON object")
 	offer(command, "state", retryStates())
 	offer(command, "reason", inspect.ReasonNames())
 	offerHosts(command, settings)
@@ -82,13 +79,13 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 	if err != nil {
 		return console.Usagef("%w", err)
 	}
-	c, err := settings.load()
+	c, err := settings.crawl()
 	if err != nil {
 		return err
 	}
 	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
-	r, err := openRetrier(ctx, c, f.query.DryRun)
+	r, err := c.Retrier(ctx, f.query.DryRun)
 	if err != nil {
 		return err
 	}
@@ -101,18 +98,15 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(console.Exit(console.ExitProblem, err))
 	}
-	out := command.OutOrStdout()
 	verb := "put back"
 	if f.query.DryRun {
 		verb = "to be put back"
 	}
-	var printing error
-	if f.asJSON {
-		printing = writeJSON(out, done)
-	} else {
-		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", console.Plural(done.Back, "URL"), verb,
+	printing := f.Object(command.OutOrStdout(), done, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s, of %s inspected\n", console.Plural(done.Back, "URL"), verb,
 			console.Grouped(done.Inspected))
-	}
+		return err
+	})
 	if err != nil {
 		return console.Exit(console.ExitProblem,
 			errors.New("interrupted; a running crawl continues, without one repeat the command"))
@@ -130,57 +124,4 @@ func newRetryProgress(w io.Writer) func(sweep.Retried) error {
 		}
 		return nil
 	}
-}
-
-// retrier puts URLs back into the queues of a running crawl, or of the database.
-type retrier interface {
-	Retry(context.Context, server.Retry, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
-	io.Closer
-}
-
-func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, error) {
-	if dry {
-		client, store, err := openCrawl(ctx, c)
-		if client != nil || err != nil {
-			return runningRetrier{client}, err
-		}
-		return storedCounter{store}, nil
-	}
-	client, err := dial(ctx, c)
-	if client != nil || err != nil {
-		return runningRetrier{client}, err
-	}
-	options, err := c.CrawlOptions(programVersion())
-	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	r, err := crawl.OpenRetrier(options)
-	if err != nil {
-		return nil, databaseError(ctx, c, err)
-	}
-	return storedRetrier{r}, nil
-}
-
-type runningRetrier struct{ *server.Client }
-
-// Retry implements retrier.
-func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ sweep.Selection,
-	each func(sweep.Retried) error) (sweep.Retried, error) {
-	return r.Client.Retry(ctx, q, each)
-}
-
-type storedRetrier struct{ *crawl.Retrier }
-
-// Retry implements retrier.
-func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s sweep.Selection,
-	each func(sweep.Retried) error) (sweep.Retried, error) {
-	return r.Retrier.Retry(ctx, s, each)
-}
-
-type storedCounter struct{ *storage.Store }
-
-// Retry implements retrier.
-func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s sweep.Selection,
-	each func(sweep.Retried) error) (sweep.Retried, error) {
-	return sweep.Count(ctx, r.Store, s, each)
 }

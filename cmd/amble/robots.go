@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -183,7 +182,7 @@ func (c *robotsChecker) url(u string) error {
 		c.disallowed = true
 	}
 	if c.json {
-		return writeJSON(c.out, checkedURL{u, why.Allowed, c.text(why.Line), why.Line, c.rules.Group(),
+		return console.WriteJSON(c.out, checkedURL{u, why.Allowed, c.text(why.Line), why.Line, c.rules.Group(),
 			why.Reason.String()})
 	}
 	word, because := "disallow", why.Reason.String()
@@ -206,13 +205,6 @@ func (c *robotsChecker) text(line int) string {
 		c.lines[line] = text
 	}
 	return text
-}
-
-// writeJSON writes one value on one line.
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
 }
 
 func newRobotsDiffCommand(settings *settingsFlags) *cobra.Command {
@@ -279,7 +271,7 @@ func (f *robotsFlags) printChanges(w io.Writer, changes []robots.Change) error {
 	for _, c := range changes {
 		var err error
 		if f.json {
-			err = writeJSON(w, shownChange(c))
+			err = console.WriteJSON(w, shownChange(c))
 		} else {
 			_, err = fmt.Fprintln(w, console.Printable(c.String()))
 		}

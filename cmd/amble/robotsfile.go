@@ -212,7 +212,7 @@ Exit code 0: shown. 2: error.`,
 
 func (f *robotsFlags) show(command *cobra.Command, shown shownRobots) error {
 	if f.json {
-		return writeJSON(command.OutOrStdout(), shown)
+		return console.WriteJSON(command.OutOrStdout(), shown)
 	}
 	_, err := command.OutOrStdout().Write(shown.text())
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 )
@@ -169,6 +170,26 @@ func (s *settingsFlags) load() (*config.Config, error) {
 	return s.patched(nil)
 }
 
+// crawl returns the crawl of the settings, which may be running or not.
+func (s *settingsFlags) crawl() (*access.Crawl, error) {
+	c, err := s.load()
+	return crawlOf(c), err
+}
+
+// crawlOf returns the crawl of loaded settings.
+func crawlOf(c *config.Config) *access.Crawl {
+	return &access.Crawl{Config: c, Version: programVersion(), Now: time.Now}
+}
+
+// inspect calls f with what inspects the running crawl, or its database.
+func (s *settingsFlags) inspect(ctx context.Context, f func(access.Inspector) error) error {
+	c, err := s.crawl()
+	if err != nil {
+		return err
+	}
+	return c.Inspect(ctx, f)
+}
+
 // patched is load with settings that are stronger than all others.
 func (s *settingsFlags) patched(patch []byte) (*config.Config, error) {
 	return config.LoadPatched(s.file, s.sets, os.Environ(), patch)
@@ -213,7 +234,7 @@ func completeHost(settings *settingsFlags) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(command)), completeTime)
 		defer cancel()
-		_ = withInspector(ctx, settings, func(i inspector) (err error) {
+		_ = settings.inspect(ctx, func(i access.Inspector) (err error) {
 			names, err = i.HostNames(ctx, begun, maxOffers)
 			return err
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -257,7 +258,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	}
 	n, err := node.Open(options, k.log)
 	if err != nil {
-		return out, makeError(ctx, k.config, err)
+		return out, access.MakeError(ctx, k.config, err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	k.settings.apply = n.Change
@@ -304,7 +305,7 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 	}
 	if isDamage(err) {
 		return console.Exit(console.ExitDamaged,
-			fmt.Errorf("the crawl had to stop: %w: %s", err, damageAdvice(k.config)))
+			fmt.Errorf("the crawl had to stop: %w: %s", err, access.DamageAdvice(k.config)))
 	}
 	return console.Exit(console.ExitProblem,
 		fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command continues the crawl", err))

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,15 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
 
 func newStatusCommand(settings *settingsFlags) *cobra.Command {
-	asJSON := false
+	p := console.Printer{}
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of a crawl",
@@ -36,61 +32,23 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
   amble status --set data_dir=/srv/crawl`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			c, err := settings.load()
+			c, err := settings.crawl()
 			if err != nil {
 				return err
 			}
-			s, err := readStatus(command.Context(), c)
+			s, err := c.Status(command.Context())
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = writeJSON(command.OutOrStdout(), s)
-			} else {
-				err = printStatus(command.OutOrStdout(), s.Status)
-			}
+			err = p.Object(command.OutOrStdout(), s, func(w io.Writer) error { return printStatus(w, s.Status) })
 			if err == nil && s.Incomplete != nil {
 				err = s.Incomplete
 			}
 			return err
 		},
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	p.ObjectFlag(command, "print one JSON object")
 	return command
-}
-
-// readStatus gets the status from the running crawl, or else from the database.
-func readStatus(ctx context.Context, c *config.Config) (server.CrawlStatus, error) {
-	s, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, server.ErrToken):
-		return s,
-			console.Exit(console.ExitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
-				running.Process, tokenHint))
-	case !errors.Is(err, server.ErrNotRunning):
-		return s, console.Exit(console.ExitProblem, err)
-	}
-	if s.Status, err = stored(c); err != nil {
-		return s, databaseError(ctx, c, err)
-	}
-	return s, nil
-}
-
-// stored is the status of a crawl that is not running.
-func stored(c *config.Config) (crawl.Status, error) {
-	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		return crawl.Status{}, err
-	}
-	n := store.Counters()
-	return crawl.Status{
-		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), HostStates: map[string]int{},
-		Hosts:    int(n.Hosts),
-		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
-		ProductToken: c.Robots.ProductToken,
-	}, store.Close()
 }
 
 // printStatus prints a small table.

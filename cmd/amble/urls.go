@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -21,9 +21,9 @@ import (
 
 // urlsFlags are the flags of amble urls.
 type urlsFlags struct {
+	console.Printer
 	query               inspect.URLQuery
 	state, reason, from string
-	asJSON, lines       bool
 }
 
 func newURLsCommand(settings *settingsFlags) *cobra.Command {
@@ -35,8 +35,8 @@ func newURLsCommand(settings *settingsFlags) *cobra.Command {
 of it, and what its robots.txt says about it now. A running crawl answers over its API; otherwise the database
 is opened read-only.
 
-If the limit ends the list, the position to continue from is printed last; with --jsonl it goes to standard
-error. docs/OUTPUT.md describes the fields of a line.
+If the limit ends the list, the position to continue from is printed last, and on standard error beside JSON
+lines and CSV. docs/OUTPUT.md describes the fields of a line.
 
 States: queued, fetched, redirected, failed, denied, excluded, retrying.
 Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
@@ -56,7 +56,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 			if len(urls) == 1 {
 				return f.one(command, settings, urls[0])
 			}
-			return withInspector(command.Context(), settings, func(i inspector) error { return f.list(command, i) })
+			return settings.inspect(command.Context(), func(i access.Inspector) error { return f.list(command, i) })
 		},
 	}
 	flags := command.Flags()
@@ -65,8 +65,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 	flags.StringVar(&f.reason, "reason", "", "only URLs that are in their state for this `reason`")
 	flags.StringVar(&f.from, "from", "", "continue from this `position`")
 	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
-	flags.BoolVar(&f.asJSON, "json", false, "print everything known of one URL as a JSON object")
-	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
+	f.ListFlags(command)
 	offer(command, "state", stateNames())
 	offer(command, "reason", inspect.ReasonNames())
 	offerHosts(command, settings)
@@ -101,7 +100,7 @@ func (f *urlsFlags) parse() (err error) {
 	if f.query.Limit < 0 {
 		return fmt.Errorf("the limit is %d, should be 0 or more", f.query.Limit)
 	}
-	return f.query.Filter(f.state, f.reason)
+	return errors.Join(f.query.Filter(f.state, f.reason), f.Check())
 }
 
 func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text string) error {
@@ -109,16 +108,12 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 	if err != nil {
 		return console.Usagef("%w", err)
 	}
-	return withInspector(command.Context(), settings, func(i inspector) error {
+	return settings.inspect(command.Context(), func(i access.Inspector) error {
 		s, err := i.URL(command.Context(), u)
 		if err != nil {
 			return unknown(err)
 		}
-		if f.asJSON || f.lines {
-			err = writeJSON(command.OutOrStdout(), s)
-		} else {
-			err = printURLStory(command.OutOrStdout(), &s, time.Now())
-		}
+		err = f.Object(command.OutOrStdout(), s, func(w io.Writer) error { return printURLStory(w, &s, time.Now()) })
 		if err == nil && !s.Known {
 			return unknown(fmt.Errorf("%s: %w", u, inspect.ErrUnknown))
 		}
@@ -126,35 +121,30 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 	})
 }
 
-func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
-	if f.asJSON {
-		return console.Usagef("a list of URLs is printed as JSON lines: use --jsonl")
+// urlsTable is how a list of URLs is printed.
+func urlsTable() console.Table[inspect.URL] {
+	return console.Table[inspect.URL]{
+		Name: "urls", Noun: "URL", Titles: []string{"STATE", "WHY", "DEPTH", "URL"},
+		Cells: func(u *inspect.URL) []string { return []string{u.State, whyText(u), strconv.Itoa(u.Depth), u.URL} },
 	}
-	out := bufio.NewWriter(command.OutOrStdout())
-	write, end := f.printer(out)
-	next, err := i.URLs(command.Context(), f.query, f.from, write)
-	if err = errors.Join(err, end(), out.Flush()); err != nil {
-		return unknown(err)
-	}
-	if next == "" {
-		return nil
-	}
-	to := command.OutOrStdout()
-	if f.lines {
-		to = command.ErrOrStderr()
-	}
-	_, err = fmt.Fprintf(to, "There are more: continue with --from %s\n", next)
-	return err
 }
 
-// printer returns functions that print a URL and that end the list.
-func (f *urlsFlags) printer(out *bufio.Writer) (write func(*inspect.URL) error, end func() error) {
-	if f.lines {
-		lines := inspect.NewLines(out)
-		return func(u *inspect.URL) error { return lines.Write(u) }, func() error { return nil }
+// urlsEnd is what a JSON object of URLs has besides them.
+type urlsEnd struct {
+	Next string `json:"next,omitempty"` // for --from
+}
+
+func (f *urlsFlags) list(command *cobra.Command, i access.Inspector) error {
+	list, err := console.NewList(&f.Printer, command, urlsTable())
+	if err != nil {
+		return err
 	}
-	t := console.NewTable(out, "STATE", "WHY", "DEPTH", "URL")
-	return func(u *inspect.URL) error { return t.Row(u.State, whyText(u), strconv.Itoa(u.Depth), u.URL) }, t.Flush
+	next, err := i.URLs(command.Context(), f.query, f.from, list.Row)
+	note := ""
+	if next != "" {
+		note = "There are more: continue with --from " + next
+	}
+	return unknown(list.End(err, urlsEnd{next}, note))
 }
 
 // noteWidth is how much of a note a list of URLs shows.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -42,6 +43,22 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(byName)
+}
+
+// CSVColumns returns the names of all states: each is a column.
+func (Counts) CSVColumns() (names []string) {
+	for state := range len(Counts{}) {
+		names = append(names, storage.State(state).String())
+	}
+	return names
+}
+
+// CSVCells returns the numbers.
+func (c Counts) CSVCells() (cells []string) {
+	for _, n := range c {
+		cells = append(cells, strconv.FormatUint(uint64(n), 10))
+	}
+	return cells
 }
 
 // UnmarshalJSON decodes the result of MarshalJSON; it ignores unknown names.

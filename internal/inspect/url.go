@@ -50,6 +50,9 @@ type Usage struct {
 	From       string `json:"from"`       // where the statement stands that decides, such as "robots.txt line 3"
 }
 
+// String is one for people.
+func (u Usage) String() string { return u.Preference + ", by " + u.From }
+
 // usageOf returns the kept preferences of a page; nil: there are none.
 func usageOf(kept string) map[string]Usage {
 	list, err := consent.Kept(kept)

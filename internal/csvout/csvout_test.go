@@ -1,0 +1,111 @@
+package csvout
+
+import (
+	"bytes"
+	"encoding/csv"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+type counts [2]int
+
+func (counts) CSVColumns() []string { return []string{"good", "bad"} }
+
+func (c counts) CSVCells() []string { return []string{"1", "=2"} }
+
+type why struct{ from string }
+
+func (w why) String() string { return "by " + w.from }
+
+type base struct {
+	URL string `json:"url"`
+}
+
+type line struct {
+	base
+	Status  int                 `json:"status,omitempty"`
+	Depth   int                 `json:"depth"`
+	Counts  counts              `json:"urls"`
+	Share   float64             `json:"share"`
+	Seed    bool                `json:"seed,omitempty"`
+	At      time.Time           `json:"at,omitzero"`
+	Tags    []string            `json:"tags,omitempty"`
+	Usage   map[string]why      `json:"usage,omitempty"`
+	Headers map[string][]string `json:"headers,omitempty"`
+	Part    *float64            `json:"part,omitempty"`
+	Note    string              `json:"note,omitempty"`
+	hidden  string
+	Never   string `json:"-"`
+}
+
+func TestWriter(t *testing.T) {
+	var out bytes.Buffer
+	w := New[line](&out)
+	part := 0.25
+	full := line{base{"https://a.test/?a=1,2"}, 200, 3, counts{}, 12345678.5, true,
+		time.Date(2026, 11, 20, 1, 2, 3, 0, time.FixedZone("", 3600)), []string{"x", "y"},
+		map[string]why{"b": {"two"}, "a": {"one"}}, map[string][]string{"k": {"1", "2"}}, &part,
+		"=HYPERLINK(\"http://evil.test\")\nnext, \"quoted\"", "no", "no"}
+	for _, l := range []*line{&full, {base: base{"https://b.test/"}, Depth: -4}} {
+		if err := w.Write(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"url", "status", "depth", "good", "bad", "share", "seed", "at", "tags", "usage", "headers", "part", "note"},
+		{"https://a.test/?a=1,2", "200", "3", "1", "'=2", "12345678.5", "true", "2026-11-20T00:02:03Z", "x; y",
+			"a: by one; b: by two", "k: 1; 2", "0.25", "'=HYPERLINK(\"http://evil.test\")\nnext, \"quoted\""},
+		{"https://b.test/", "", "-4", "1", "'=2", "0", "", "", "", "", "", "", ""},
+	}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := Columns[line](); !slices.Equal(got, want[0]) {
+		t.Errorf("columns: %q", got)
+	}
+}
+
+// TestWriterWithoutValues: a list without values has its line of names, so that a database makes the table.
+func TestWriterWithoutValues(t *testing.T) {
+	var out bytes.Buffer
+	if err := New[base](&out).Flush(); err != nil || out.String() != "url\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestDefuse(t *testing.T) {
+	for _, text := range []string{"=1", "+1", "-1", "@a", "\tx", "\rx", "\nx", "＝1", "＋1", "－1", "＠a", "="} {
+		if got := Defuse(text); got != "'"+text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	for _, text := range []string{"", "a=1", "'=1", "https://a.test/", "日本", "\xff\xfe", "\xef"} {
+		if got := Defuse(text); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+// FuzzDefuse: whatever a page says, the cell that is read back begins no formula, and holds the text.
+func FuzzDefuse(f *testing.F) {
+	f.Add("=1+1")
+	f.Add("a\r\nb")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Defuse(text)
+		if strings.TrimPrefix(got, "'") != strings.TrimPrefix(text, "'") {
+			t.Errorf("%q becomes %q", text, got)
+		}
+		if got != "" && strings.ContainsAny(got[:1], "=+-@\t\r\n") {
+			t.Errorf("%q begins a formula", got)
+		}
+	})
+}
