@@ -98,7 +98,6 @@ func (n *Names) Added() []Host { return n.added }
 
 // New returns those that came since the last call, in the order of their keys. They are added to the index next.
 func (n *Names) New() []Host {
-	n.last.Key, n.next = "", "" // what is behind it changes
 	hosts := n.added[n.taken:]
 	n.taken = len(n.added)
 	byKey := func(a, b Host) int { return strings.Compare(a.Key, b.Key) }
