@@ -253,6 +253,7 @@ func (rc *recrawlPlan) plan(h *host, head *storage.Head, o *storage.Outcome, r *
 		return
 	}
 	v := rc.visit(h, head, o.At)
+	v.Bytes = r.Bytes
 	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
 		v.Change, v.Modified, v.Expires, v.Fresh = r.Change, r.Modified, r.Expires, r.Fresh

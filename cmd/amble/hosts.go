@@ -217,6 +217,9 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 		}
 	}
 	s.line("requests", "%s, %s received", console.Grouped(uint64(h.Requests)), console.Size(h.Bytes))
+	if h.Yield.Recrawls > 0 {
+		s.line("recrawls", "%s", console.Unchanged(h.Yield))
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.Errors)) {
 		s.line("  "+name, "%s", console.Grouped(uint64(h.Errors[name])))
 	}

@@ -58,7 +58,10 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 	}
 	fmt.Fprintln(w, ".")
 	if p.Freshness != nil {
-		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
+		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", console.Percent(p.Freshness))
+	}
+	if p.Yield.Recrawls > 0 {
+		fmt.Fprintf(w, "Recrawls so far: %s.\n", console.Unchanged(p.Yield))
 	}
 	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
@@ -90,7 +93,7 @@ func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 		if b.Factor != 1 {
 			change = fmt.Sprintf("%+.1f points", 100*(*b.Freshness-*p.Freshness))
 		}
-		if err := t.Row(console.Grouped(int(b.Budget)), console.Grouped(int(b.Visits+0.5)), percent(b.Freshness),
+		if err := t.Row(console.Grouped(int(b.Budget)), console.Grouped(int(b.Visits+0.5)), console.Percent(b.Freshness),
 			change); err != nil {
 			return err
 		}
@@ -103,10 +106,10 @@ func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := console.NewTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT")
+	t := console.NewTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT", "RECRAWLS SO FAR")
 	for _, h := range p.Largest {
-		if err := t.Row(h.Host, console.Grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness),
-			until(h.Next, p.At)); err != nil {
+		if err := t.Row(h.Host, console.Grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), console.Percent(h.Freshness),
+			until(h.Next, p.At), console.Unchanged(h.Yield)); err != nil {
 			return err
 		}
 	}
@@ -137,12 +140,4 @@ func until(at, now time.Time) string {
 		return "now"
 	}
 	return "in " + console.Span(at.Sub(now))
-}
-
-// percent formats a fraction, or a dash if it is not known.
-func percent(part *float64) string {
-	if part == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", 100**part)
 }

@@ -52,6 +52,9 @@ func progressRows(s crawl.Status, now time.Time, width int) []console.Row {
 		{"denied", console.Grouped(s.URLs["denied"]) + " by robots.txt"},
 		{"errors", console.Grouped(total(errorKinds(s)))},
 	}
+	if s.Run.Recrawls > 0 {
+		cells = append(cells, [2]string{"recrawls", console.Unchanged(s.Run.Yield)})
+	}
 	rows := []console.Row{{Text: title(s, now), Style: console.StyleTitle}}
 	if s.State == "stalled" {
 		rows = append(rows, console.Row{Text: "  " + stalledText + ": " + s.Reason, Style: console.StyleDanger})

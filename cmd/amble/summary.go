@@ -61,7 +61,8 @@ func happened(c *config.Config, out outcome) string {
 	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, console.Span(out.took),
 		console.Plural(out.since("fetched"), "page"), console.Size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
-		text += ", recrawled " + console.Plural(n, "page")
+		text += ", recrawled " + console.Plural(n, "page") + " (" +
+			console.Grouped(out.Status.Run.Unchanged) + " unchanged)"
 	}
 	if n := out.since("redirected"); n > 0 {
 		text += " and followed " + console.Plural(n, "redirect")

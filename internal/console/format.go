@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // Grouped formats a count with commas: 1,234,567.
@@ -41,6 +43,23 @@ func Size[N uint64 | float64](n N) string {
 		return fmt.Sprintf("%.0f B", value)
 	}
 	return fmt.Sprintf("%.1f %s", value, unit)
+}
+
+// Percent formats a fraction, or a dash if it is not known.
+func Percent(part *float64) string {
+	if part == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100**part)
+}
+
+// Unchanged says how many recrawls there were, which part of them found nothing new, and what that cost.
+func Unchanged(y recrawl.Yield) string {
+	if y.Recrawls == 0 {
+		return "0"
+	}
+	part := float64(y.Unchanged) / float64(y.Recrawls)
+	return fmt.Sprintf("%s, %s unchanged (%s received)", Grouped(y.Recrawls), Percent(&part), Size(y.UnchangedBytes))
 }
 
 // Span formats a duration by its two largest units: 0s, 14s, 2m 5s, 1h 4m, 3d 2h.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // TestStatusAdd: each number of a part reaches the sum, and the state is that of the part that needs
@@ -24,7 +25,8 @@ func TestStatusAdd(t *testing.T) {
 				Buckets: []tally.PaceBucket{{Label: "a", Count: uint64(n)}}},
 			Limits: Limits{MaxRate: float64(n), Bandwidth: int64(n), RateWait: float64(n), BandwidthWait: float64(n),
 				Received: uint64(n)},
-			Run: Rates{Pages: uint64(n), Recrawls: uint64(n), Requests: uint64(n), Errors: uint64(n), Bytes: uint64(n),
+			Run: Rates{Pages: uint64(n), Requests: uint64(n), Errors: uint64(n), Bytes: uint64(n),
+				Yield:  recrawl.Yield{Recrawls: uint64(n), Unchanged: uint64(n), UnchangedBytes: uint64(n)},
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},
 			Finish: float64(n), Slowest: []SlowHost{{Host: state, Finish: float64(n)}}, Parked: n,
 			Walls: map[string]int{"x": n}, Slowdowns: []Slowdown{{Address: state}},

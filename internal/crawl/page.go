@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
@@ -37,7 +38,9 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 	if !report.Sent || report.Broken {
 		return
 	}
-	if last := l.Head.Last.State; last != storage.Queued && last != storage.Retrying {
+	last := l.Head.Last.State
+	isRecrawl := last != storage.Queued && last != storage.Retrying
+	if isRecrawl {
 		w.tally.Recrawls.Add(1)
 	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
@@ -50,6 +53,10 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		w.judge(ctx, res, resp, &page)
 		if res.page.Broken {
 			return
+		}
+		if isRecrawl && res.page.Change == recrawl.Same {
+			w.tally.Unchanged.Add(1)
+			w.tally.UnchangedBytes.Add(report.Bytes)
 		}
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -284,6 +285,7 @@ type HostStory struct {
 	// Slowdown says that the hosts of its address became slower together.
 	Slowdown string `json:"slowdown,omitempty"`
 
+	Yield  recrawl.Yield     `json:"yield"`            // of the recrawls of all runs
 	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
 }
 
@@ -334,6 +336,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		return story, err
 	}
 	if story.Wall, err = wallOf(&h); err != nil {
+		return story, err
+	}
+	if story.Yield, err = yieldOf(&h); err != nil {
 		return story, err
 	}
 	story.Traps, err = v.traps(h.ID)

@@ -24,6 +24,7 @@ type RecrawlPlan struct {
 	// part of the time in which copies are up to date, by importance; of pages with the policy
 	// harmonic
 	Freshness *float64         `json:"freshness,omitempty"`
+	Yield     recrawl.Yield    `json:"yield"`         // of the recrawls of all runs
 	Budgets   []BudgetForecast `json:"budgets"`       // the effect of other budgets
 	Largest   []HostRecrawls   `json:"largest_hosts"` // the hosts with the most pages
 	Next      []Recrawl        `json:"next"`          // the next recrawls
@@ -53,6 +54,8 @@ type HostRecrawls struct {
 	Visits    float64   `json:"visits_per_day"`
 	Freshness *float64  `json:"freshness,omitempty"`
 	Sample    int       `json:"sample"`
+
+	Yield recrawl.Yield `json:"yield"` // of the recrawls of all runs
 }
 
 // Recrawl is one recrawl to come.
@@ -93,7 +96,7 @@ func (v *records) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, erro
 	}
 	indexed, plain := plan.Planned()
 	r := RecrawlPlan{
-		Pages: indexed + plain, Plain: plain, Budget: v.o.Recrawl.Budget, At: v.o.Now(),
+		Pages: indexed + plain, Plain: plain, Budget: v.o.Recrawl.Budget, At: v.o.Now(), Yield: plan.Yield(),
 		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
 	}
 	now := plan.Forecast(plan.Budget())
@@ -209,10 +212,23 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 	return first[:min(len(first), most)]
 }
 
+// yieldOf returns what the recrawls of a host have brought.
+func yieldOf(h *storage.Host) (recrawl.Yield, error) {
+	site, err := recrawl.DecodeSite(h.Site)
+	return site.Yield(), err
+}
+
 // sample inspects some pages of a host, evenly spread.
 func (v *records) sample(h *storage.Host) (HostRecrawls, error) {
 	b := h.Backlog()
 	r := HostRecrawls{Host: h.Name, Pages: int(b.Recrawls), Next: time.Unix(int64(b.NextRecrawl), 0).UTC()}
+	whole, err := v.store.HostByID(h.ID)
+	if err == nil {
+		r.Yield, err = yieldOf(&whole)
+	}
+	if err != nil {
+		return r, err
+	}
 	fresh, weights, visits := 0.0, 0.0, 0.0
 	urls := h.Tail - h.First
 	parts := min(urls, sampleSize)

@@ -8,18 +8,18 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-const planVersion = 1
+const planVersion = 2 // version 1 has no yield
 
 // errPlan is the error for a plan that cannot be decoded.
 var errPlan = errors.New("recrawl: the plan cannot be read")
 
-// AppendBinary encodes the state of a plan: a version, price and trim as IEEE 754 bits, big-endian,
-// and the census.
+// AppendBinary encodes the state of a plan: a version, price and trim as IEEE 754 bits, big-endian, the yield, and the
+// census.
 func (p *Plan) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, planVersion)
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.price))
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.trim))
-	return p.census.appendBinary(b), nil
+	return p.census.appendBinary(p.yield.append(b)), nil
 }
 
 // Restore takes over the state of an earlier plan from the bytes of AppendBinary. No bytes mean no
@@ -30,7 +30,11 @@ func (p *Plan) Restore(b []byte) error {
 	}
 	d := wire.NewDecoder(b)
 	version, price, trim := d.Byte(), math.Float64frombits(d.Uint64()), math.Float64frombits(d.Uint64())
-	if !d.OK() || version != planVersion || !(price >= cheapest && price <= math.MaxFloat64) ||
+	var y Yield
+	if version > 1 {
+		y = decodeYield(&d)
+	}
+	if !d.OK() || version == 0 || version > planVersion || !(price >= cheapest && price <= math.MaxFloat64) ||
 		!(trim >= leastTrim && trim <= mostTrim) {
 		return errPlan
 	}
@@ -38,7 +42,7 @@ func (p *Plan) Restore(b []byte) error {
 	if err != nil {
 		return err
 	}
-	p.price, p.trim, p.census = price, trim, *c
+	p.price, p.trim, p.census, p.yield = price, trim, *c, y
 	p.priced = math.MaxUint32 // compute the price again: the budget may have changed
 	return nil
 }
@@ -62,13 +66,14 @@ func Without(encoded []byte, each func(remove func(History, Importance)) error) 
 	return p.AppendBinary(nil)
 }
 
-// Of returns the encoded state of a plan with other pages. each calls add with the history of each of them.
+// Of returns the encoded state of a plan with other pages, whose recrawls have brought nothing yet. each calls add with
+// the history of each of them.
 func Of(encoded []byte, each func(add func(History, Importance)) error) ([]byte, error) {
 	var p Plan
 	if err := p.Restore(encoded); err != nil {
 		return nil, err
 	}
-	p.census = census{}
+	p.census, p.yield = census{}, Yield{}
 	if err := each(p.census.add); err != nil {
 		return nil, err
 	}

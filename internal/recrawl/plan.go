@@ -14,6 +14,7 @@ type Plan struct {
 	census census
 	price  float64 // seconds; computed for a recent state of the census
 	priced uint64  // changes of the census since
+	yield  Yield
 	trim   float64 // logarithm of the part of the budget that the price aims at
 }
 
@@ -54,8 +55,9 @@ type Visit struct {
 	// Fresh is how long the response says that it can be used, from At on: no visit is planned sooner,
 	// unless the interval is fixed. It counts for Rule.Max at most.
 	Fresh      time.Duration
-	TimesGone  int  // visits in a row before this one that did not find the page
-	GoneForAll bool // the response says that the page will not come back
+	Bytes      uint64 // of the body received
+	TimesGone  int    // visits in a row before this one that did not find the page
+	GoneForAll bool   // the response says that the page will not come back
 }
 
 // New returns a plan without pages.
@@ -103,6 +105,7 @@ func (p *Plan) Demand(at float64, fetched uint64) (price, perDayVisits float64) 
 func (p *Plan) Answered(v *Visit, s *Site) Memory {
 	rule := p.o.rule(&v.Page)
 	p.forget(v, s, rule, v.TimesGone > 0)
+	p.countYield(v, s, false)
 	m := Memory{At: v.At}
 	wait := rule.Interval
 	switch rule.Policy {
@@ -183,6 +186,7 @@ func (p *Plan) expected() float64 {
 func (p *Plan) Gone(v *Visit, s *Site) Memory {
 	rule := p.o.rule(&v.Page)
 	p.forget(v, s, rule, false)
+	p.countYield(v, s, true)
 	m := Memory{At: v.At, History: v.elapsed()}
 	if rule.Policy == Never || v.GoneForAll || v.TimesGone+1 >= p.o.Missing {
 		return m
@@ -217,6 +221,14 @@ func (p *Plan) forget(v *Visit, s *Site, rule *Rule, back bool) {
 	s.remove(v.Memory.History)
 	p.priced++
 }
+
+func (p *Plan) countYield(v *Visit, s *Site, gone bool) {
+	p.yield.count(v, gone)
+	s.yield.count(v, gone)
+}
+
+// Yield returns what the recrawls of the plan have brought.
+func (p *Plan) Yield() Yield { return p.yield }
 
 func (p *Plan) count(v *Visit, s *Site, h History) {
 	p.census.add(h, ImportanceOf(v.Priority, v.Depth))

@@ -14,7 +14,11 @@ type Site struct {
 	levels    uint64 // the sum of their times between changes
 	notices   uint16 // visits that a notice brought forward
 	confirmed uint16 // those of notices that found a change
+	yield     Yield
 }
+
+// Yield returns what the recrawls of the host have brought.
+func (s *Site) Yield() Yield { return s.yield }
 
 // doubt is the number of pages of a host that count as much as all pages of other hosts.
 const doubt = 3
@@ -55,10 +59,10 @@ func (s *Site) countNotice(changed bool) {
 // trust returns the share of the host's notices that is expected to be true.
 func (s *Site) trust() float64 { return float64(s.confirmed+1) / float64(s.notices+2) }
 
-const siteVersion = 1
+const siteVersion = 2 // version 1 has no yield
 
-// AppendBinary encodes the site: a version, then pages, levels, notices and confirmed notices in
-// uvarints. It appends nothing for the zero value.
+// AppendBinary encodes the site: a version, then pages, levels, notices, confirmed notices and the yield in uvarints.
+// It appends nothing for the zero value.
 func (s *Site) AppendBinary(b []byte) ([]byte, error) {
 	if *s == (Site{}) {
 		return b, nil
@@ -67,7 +71,7 @@ func (s *Site) AppendBinary(b []byte) ([]byte, error) {
 	for _, n := range [...]uint64{uint64(s.pages), s.levels, uint64(s.notices), uint64(s.confirmed)} {
 		b = binary.AppendUvarint(b, n)
 	}
-	return b, nil
+	return s.yield.append(b), nil
 }
 
 // errSite is the error for a site that cannot be decoded.
@@ -79,7 +83,7 @@ func DecodeSite(b []byte) (s Site, err error) {
 		return s, nil
 	}
 	var n [4]uint64
-	if b[0] != siteVersion {
+	if b[0] == 0 || b[0] > siteVersion {
 		return s, errSite
 	}
 	d := wire.NewDecoder(b[1:])
@@ -87,6 +91,9 @@ func DecodeSite(b []byte) (s Site, err error) {
 		n[i] = d.Uvarint()
 	}
 	s = Site{pages: uint32(n[0]), levels: n[1], notices: uint16(n[2]), confirmed: uint16(n[3])}
+	if b[0] > 1 {
+		s.yield = decodeYield(&d)
+	}
 	if d.End() != nil || uint64(s.pages) != n[0] || uint64(s.notices) != n[2] || n[3] > n[2] || n[1] > n[0]*levels {
 		return Site{}, errSite
 	}

@@ -136,6 +136,7 @@ type statusCollector struct {
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
 	bandwidthWait, wire, walls, parked, optOuts                  *prometheus.Desc
 	fetchers, leases, leasesEnded                                *prometheus.Desc
+	recrawls, unchanged, unchangedBytes                          *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -160,7 +161,12 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		received: d("received_bytes_total", "Bytes of responses, over all runs."),
 		requests: d("stored_requests_total", "Requests that were committed, over all runs."),
 		added:    d("added_urls_total", "New URLs of this run."),
-		crashes:  d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
+		recrawls: d("recrawls_total", "Recrawls of this run."),
+		unchanged: d("unchanged_recrawls_total", "Recrawls of this run of pages that had not changed, whatever their "+
+			"validators say."),
+		unchangedBytes: d("unchanged_bytes_total", "Bytes of bodies that recrawls of this run received though the page "+
+			"had not changed."),
+		crashes: d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
 		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
 			"delays and the crawl.max_rate in force."),
 		age: d("status_age_seconds",
@@ -229,6 +235,9 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	counter(s.received, st.Bytes)
 	counter(s.requests, st.Requests)
 	counter(s.added, st.Run.Added)
+	counter(s.recrawls, st.Run.Recrawls)
+	counter(s.unchanged, st.Run.Unchanged)
+	counter(s.unchangedBytes, st.Run.UnchangedBytes)
 	counter(s.crashes, st.Errors[inspect.ReasonName(storage.ReasonCrash)])
 	counter(s.gaps, st.Pace.Gaps)
 	counter(s.violations, st.Pace.Violations)

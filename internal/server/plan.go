@@ -32,6 +32,7 @@ func addPlan(to, more *inspect.RecrawlPlan) {
 		b.Freshness = meanFreshness(b.Freshness, to.Pages-to.Plain, m.Freshness, more.Pages-more.Plain)
 		b.Budget, b.Visits = m.Budget, b.Visits+m.Visits
 	}
+	to.Yield.Add(&more.Yield)
 	to.Pages, to.Plain, to.Hosts, to.Overdue = to.Pages+more.Pages, to.Plain+more.Plain, to.Hosts+more.Hosts,
 		to.Overdue+more.Overdue
 	to.Budget, to.Visits = more.Budget, to.Visits+more.Visits

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,7 +17,7 @@ import (
 // Tally counts what a run does. The zero value counts from zero. It is safe for concurrent use.
 type Tally struct {
 	// Those that its users count themselves.
-	Pages, Recrawls, Robots, Outside, Commits atomic.Uint64
+	Pages, Recrawls, Unchanged, UnchangedBytes, Robots, Outside, Commits atomic.Uint64
 
 	requests, errors, bytes, added atomic.Uint64
 
@@ -28,8 +29,8 @@ type Tally struct {
 
 // Rates are the counts of one run.
 type Rates struct {
-	Pages    uint64 `json:"pages"`    // responses with content
-	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, except for retries
+	Pages uint64 `json:"pages"` // responses with content
+	recrawl.Yield
 	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, broken off or not
 	Errors   uint64 `json:"errors"`   // of these, those without a response, and 5xx; not those that amble broke off
 	Bytes    uint64 `json:"bytes"`    // of the bodies received
@@ -92,7 +93,10 @@ func (t *Tally) Committed(done []storage.Done, r *storage.Result) {
 // Rates returns the counts.
 func (t *Tally) Rates() Rates {
 	return Rates{
-		Pages: t.Pages.Load(), Recrawls: t.Recrawls.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(),
+		Pages: t.Pages.Load(), Yield: recrawl.Yield{
+			Recrawls: t.Recrawls.Load(), Unchanged: t.Unchanged.Load(), UnchangedBytes: t.UnchangedBytes.Load(),
+		},
+		Requests: t.requests.Load(), Errors: t.errors.Load(),
 		Bytes: t.bytes.Load(), Robots: t.Robots.Load(), Added: t.added.Load(), Outside: t.Outside.Load(),
 		Commits: t.Commits.Load(),
 	}
@@ -272,7 +276,8 @@ func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×"
 
 // Add adds the counts of another crawl.
 func (r *Rates) Add(more Rates) {
-	r.Pages, r.Recrawls, r.Requests = r.Pages+more.Pages, r.Recrawls+more.Recrawls, r.Requests+more.Requests
+	r.Yield.Add(&more.Yield)
+	r.Pages, r.Requests = r.Pages+more.Pages, r.Requests+more.Requests
 	r.Errors, r.Bytes, r.Robots = r.Errors+more.Errors, r.Bytes+more.Bytes, r.Robots+more.Robots
 	r.Added, r.Outside, r.Commits = r.Added+more.Added, r.Outside+more.Outside, r.Commits+more.Commits
 }
