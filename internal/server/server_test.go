@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,6 +32,7 @@ func (s fixedCrawl) Status() crawl.Status { return s.status }
 var example = fixedCrawl{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7,
 	HostStates: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4},
 	Errors: map[string]uint64{"crash": 2},
+	Run:    crawl.Rates{Yield: recrawl.Yield{Recrawls: 9, Unchanged: 8, UnchangedBytes: 4096}},
 	Limits: crawl.Limits{MaxRate: 2.5, RateWait: 7.5, Bandwidth: 2048, HostBandwidth: 1024, BandwidthWait: 12,
 		Received: 345}}}
 
