@@ -60,9 +60,7 @@ func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 	if p.Freshness != nil {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", console.Percent(p.Freshness))
 	}
-	if p.Yield.Recrawls > 0 {
-		fmt.Fprintf(w, "Recrawls so far: %s.\n", console.Unchanged(p.Yield))
-	}
+	fmt.Fprintf(w, "Recrawls so far: %s.\n", console.Unchanged(p.Yield))
 	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
 			"and the lists are of these.\n", console.Grouped(p.Inspected), console.Plural(p.Known, "host"))
@@ -93,8 +91,8 @@ func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 		if b.Factor != 1 {
 			change = fmt.Sprintf("%+.1f points", 100*(*b.Freshness-*p.Freshness))
 		}
-		if err := t.Row(console.Grouped(int(b.Budget)), console.Grouped(int(b.Visits+0.5)), console.Percent(b.Freshness),
-			change); err != nil {
+		if err := t.Row(console.Grouped(int(b.Budget)), console.Grouped(int(b.Visits+0.5)),
+			console.Percent(b.Freshness), change); err != nil {
 			return err
 		}
 	}
@@ -108,8 +106,8 @@ func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 	fmt.Fprintln(w)
 	t := console.NewTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT", "RECRAWLS SO FAR")
 	for _, h := range p.Largest {
-		if err := t.Row(h.Host, console.Grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), console.Percent(h.Freshness),
-			until(h.Next, p.At), console.Unchanged(h.Yield)); err != nil {
+		if err := t.Row(h.Host, console.Grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits),
+			console.Percent(h.Freshness), until(h.Next, p.At), console.Unchanged(h.Yield)); err != nil {
 			return err
 		}
 	}

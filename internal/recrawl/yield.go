@@ -9,8 +9,8 @@ import (
 // Yield counts what recrawls have brought.
 type Yield struct {
 	Recrawls       uint64 `json:"recrawls"`        // requests for pages that had been fetched before
-	Unchanged      uint64 `json:"unchanged"`       // of these, those of pages that are the same, whatever their validators say
-	UnchangedBytes uint64 `json:"unchanged_bytes"` // of the bodies that these received all the same
+	Unchanged      uint64 `json:"unchanged"`       // those of pages that are the same, whatever their validators say
+	UnchangedBytes uint64 `json:"unchanged_bytes"` // of the bodies that came all the same
 }
 
 // count counts a visit of a page; the first one is no recrawl.
@@ -34,7 +34,8 @@ func (y *Yield) Add(more *Yield) {
 
 // append encodes three uvarints.
 func (y *Yield) append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(b, y.Recrawls), y.Unchanged), y.UnchangedBytes)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, y.Recrawls), y.Unchanged)
+	return binary.AppendUvarint(b, y.UnchangedBytes)
 }
 
 func decodeYield(d *wire.Decoder) Yield {

@@ -164,8 +164,8 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		recrawls: d("recrawls_total", "Recrawls of this run."),
 		unchanged: d("unchanged_recrawls_total", "Recrawls of this run of pages that had not changed, whatever their "+
 			"validators say."),
-		unchangedBytes: d("unchanged_bytes_total", "Bytes of bodies that recrawls of this run received though the page "+
-			"had not changed."),
+		unchangedBytes: d("unchanged_bytes_total", "Bytes of bodies that recrawls of this run received of pages "+
+			"that had not changed."),
 		crashes: d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
 		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
 			"delays and the crawl.max_rate in force."),
