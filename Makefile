@@ -39,6 +39,10 @@ help: ## say what each target does
 build: ## build bin/amble
 	go build -ldflags '-X main.version=$(VERSION)' -o bin/amble ./cmd/amble
 
+.PHONY: crawlcheck
+crawlcheck: ## build bin/crawlcheck, which grades crawlers
+	go build -o bin/crawlcheck ./cmd/crawlcheck
+
 .PHONY: run
 run: build ## crawl with config.yaml; ARGS='--set key=value https://example.com/'
 	./bin/amble run -c config.yaml $(ARGS)

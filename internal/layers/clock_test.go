@@ -13,7 +13,7 @@ func clockReaders() []string {
 	return []string{
 		"cmd/amble", "internal/boot", "internal/crawl", "internal/node", "internal/simulate", "internal/testweb",
 		"internal/testweb/todayweb", "internal/zoo",
-		"internal/memnet", "internal/testkit",
+		"internal/memnet", "internal/testkit", "internal/crawlcheck",
 	}
 }
 

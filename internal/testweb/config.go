@@ -26,6 +26,16 @@ type Network interface {
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// Reach says how clients reach the sites of a Web.
+type Reach uint8
+
+// The ways to reach a site.
+const (
+	ByName    Reach = iota // by its name, which the web's DNS knows, at a port that all share; also through Proxy
+	ByPort                 // by a port of its own at 127.0.0.1
+	ByAddress              // by an address of its own, at a port that all share
+)
+
 // Config says what a Web serves. Its zero value has no sites.
 type Config struct {
 	Sites []Site
@@ -43,6 +53,13 @@ type Config struct {
 
 	// Authorities are those of the server's certificates, in PEM form, if it speaks TLS: see NewWith.
 	Authorities []byte
+
+	// Reach is how clients reach the sites. With ByPort and ByAddress, Group has no effect.
+	Reach Reach
+
+	// MaxConns bounds the connections that are open at a time, and with it the time that a client may
+	// take for its header fields: further ones are closed. 0: no bound.
+	MaxConns int64
 
 	// Port is the port of the web, for stores of an earlier process that name it. 0: any free port.
 	Port uint16

@@ -13,16 +13,24 @@ import (
 type recordedListener struct {
 	net.Listener
 	recorder *recorder
+	max      int64 // connections that are open at a time; 0: any number
+	site     *site // whose clients need not name it; nil: they do
 }
 
 func (l *recordedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
+	for err == nil && l.recorder.open.Add(1) > l.max && l.max > 0 {
+		l.recorder.open.Add(-1)
+		_ = c.Close()
+		c, err = l.Listener.Accept()
+	}
 	if err != nil {
 		return nil, err
 	}
-	l.recorder.open.Add(1)
 	address := c.LocalAddr().(*net.TCPAddr).IP.String()
-	return &conn{Conn: c, recorder: l.recorder, address: address, number: l.recorder.conns.Add(1)}, nil
+	return &conn{
+		Conn: c, recorder: l.recorder, site: l.site, address: address, number: l.recorder.conns.Add(1),
+	}, nil
 }
 
 // countedListener counts the connections that it accepts.
@@ -45,6 +53,7 @@ func (l *countedListener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	recorder *recorder
+	site     *site  // nil: the request names it
 	address  string // the server's
 	number   int64
 

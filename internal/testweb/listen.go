@@ -16,7 +16,7 @@ type addressGroups struct {
 	index map[string]int
 }
 
-func groupSites(sites []Site) (addressGroups, error) {
+func groupSites(sites []Site, reach Reach) (addressGroups, error) {
 	g := addressGroups{index: make(map[string]int, len(sites))}
 	numbers := make(map[string]int)
 	for _, s := range sites {
@@ -24,7 +24,7 @@ func groupSites(sites []Site) (addressGroups, error) {
 			return g, fmt.Errorf("testweb: host %q: must be given once, in lower case", s.Host)
 		}
 		name := s.Group
-		if name == "" {
+		if name == "" || reach != ByName {
 			name = "host " + s.Host
 		}
 		n, known := numbers[name]
@@ -58,6 +58,19 @@ func listen(n int, port uint16, address func(int) netip.Addr, open listenFunc) (
 
 // listenFunc is net.Listen or a function like it.
 type listenFunc = func(network, address string) (net.Listener, error)
+
+// listenPorts opens n listeners at 127.0.0.1, each on a port of its own.
+func listenPorts(n int, open listenFunc) (listeners []net.Listener, err error) {
+	for range max(n, 1) {
+		l, err := open("tcp4", "127.0.0.1:0")
+		if err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
 
 func listenOnce(n int, wanted uint16, address func(int) netip.Addr, open listenFunc) ([]net.Listener, error) {
 	first, err := open("tcp4", fmt.Sprintf("127.0.0.1:%d", wanted))

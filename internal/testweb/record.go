@@ -17,7 +17,8 @@ type Request struct {
 	Conn            int64     `json:"conn"`              // number of the connection, from 1
 	Method          string    `json:"method"`            //
 	Path            string    `json:"path"`              // with the query, as sent; at most 4 KiB
-	UserAgent       string    `json:"user_agent"`        //
+	UserAgent       string    `json:"user_agent"`        // at most 1 KiB, as all fields
+	From            string    `json:"from,omitempty"`    //
 	Node            string    `json:"node,omitempty"`    // NodeField: which of several crawlers made it
 	IfNoneMatch     string    `json:"if_none_match"`     //
 	IfModifiedSince string    `json:"if_modified_since"` //
@@ -30,7 +31,7 @@ type Request struct {
 // NodeField is the field of requests with the name of the crawler, where several have one User-Agent.
 const NodeField = "Demo-Node"
 
-const maxRecordedPath = 4 << 10
+const maxRecordedPath, maxRecordedField = 4 << 10, 1 << 10
 
 // recorder keeps the requests of a web. Times are nanoseconds since base, by the monotonic clock.
 type recorder struct {
@@ -47,7 +48,7 @@ type recorder struct {
 
 // requestInfo is the content of a request.
 type requestInfo struct {
-	method, host, path, agent, node, noneMatch, modifiedSince string
+	method, host, path, agent, from, node, noneMatch, modifiedSince string
 }
 
 // entry is a request in the record. The plain fields are written once, before it is in the record;
@@ -83,8 +84,8 @@ func (r *recorder) begin(c *conn, q requestInfo) *entry {
 	// No kept string may share memory with the buffers of the request.
 	e.path = strings.Clone(q.path[:min(len(q.path), maxRecordedPath)])
 	e.method, e.host, e.agent = r.share(q.method), r.share(q.host), r.share(q.agent)
-	e.node = r.share(q.node)
-	e.noneMatch, e.modifiedSince = strings.Clone(q.noneMatch), strings.Clone(q.modifiedSince)
+	e.node, e.from = r.share(q.node), r.share(q.from)
+	e.noneMatch, e.modifiedSince = strings.Clone(clip(q.noneMatch)), strings.Clone(clip(q.modifiedSince))
 	e.address = c.address
 	r.entries = append(r.entries, e)
 	return e
@@ -95,6 +96,7 @@ const maxShared = 10_000
 
 // share returns one copy of s for all requests. The caller holds mu.
 func (r *recorder) share(s string) string {
+	s = clip(s)
 	if known, ok := r.names[s]; ok {
 		return known
 	}
@@ -104,6 +106,8 @@ func (r *recorder) share(s string) string {
 	}
 	return s
 }
+
+func clip(field string) string { return field[:min(len(field), maxRecordedField)] }
 
 func (r *recorder) snapshot() Log {
 	now := r.now()
@@ -140,7 +144,7 @@ func (e *entry) request(base time.Time, now int64) Request {
 	base = base.Round(0) // so the difference of two times is that of their offsets
 	q := Request{
 		Start: base.Add(e.start), Host: e.host, Address: e.address, Conn: e.conn,
-		Method: e.method, Path: e.path, UserAgent: e.agent, Node: e.node,
+		Method: e.method, Path: e.path, UserAgent: e.agent, From: e.from, Node: e.node,
 		IfNoneMatch: e.noneMatch, IfModifiedSince: e.modifiedSince,
 		Done: e.done.Load(), Status: int(e.status.Load()), Bytes: e.bytes.Load(),
 	}

@@ -24,6 +24,7 @@ const DefaultMaxRequests = 200_000
 // Web serves its sites until it is closed. Any goroutine may call its methods.
 type Web struct {
 	port      uint16
+	reach     Reach
 	scheme    string
 	hosts     []string // as configured
 	sites     map[string]*site
@@ -46,6 +47,8 @@ type Web struct {
 }
 
 type site struct {
+	host    string
+	port    uint16
 	address netip.Addr
 	handler atomic.Pointer[http.Handler]
 	served  atomic.Int64
@@ -87,7 +90,7 @@ type Server interface {
 
 // NewWith is New with another server, which is made of the one that New has.
 func NewWith(c Config, from func(*http.Server) Server) (*Web, error) {
-	return newWeb(c, func(w *Web) Server { return from(newHTTPServer(w, c.CountOnly)) })
+	return newWeb(c, func(w *Web) Server { return from(newHTTPServer(w, &c)) })
 }
 
 func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
@@ -97,19 +100,29 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	if c.TTL == 0 {
 		c.TTL = time.Minute
 	}
-	groups, err := groupSites(c.Sites)
+	groups, err := groupSites(c.Sites, c.Reach)
 	if err != nil {
 		return nil, err
 	}
-	listeners, err := listen(len(groups.names), c.Port, loopback, c.listener())
+	var listeners []net.Listener
+	if c.Reach == ByPort {
+		listeners, err = listenPorts(len(groups.names), c.listener())
+	} else {
+		listeners, err = listen(len(groups.names), c.Port, loopback, c.listener())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
+	}
+	if c.Reach == ByAddress && len(listeners) < len(groups.names) {
+		closeAll(listeners)
+		return nil, errors.New("testweb: this system has no loopback address except 127.0.0.1")
 	}
 	w := &Web{
 		scheme:   "http",
 		port:     listeners[0].Addr().(*net.TCPAddr).AddrPort().Port(),
 		sites:    make(map[string]*site, len(c.Sites)),
 		recorder: newRecorder(c.MaxRequests),
+		reach:    c.Reach,
 		dial:     c.dial(),
 		virtual:  c.Network != nil,
 
@@ -123,10 +136,10 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	for _, s := range c.Sites {
 		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
-		a := listeners[i].Addr().(*net.TCPAddr).AddrPort().Addr()
+		a := listeners[i].Addr().(*net.TCPAddr).AddrPort()
 		w.hosts = append(w.hosts, s.Host)
-		w.sites[s.Host] = newSite(a, s.Handler)
-		answers[s.Host] = []netip.Addr{a}
+		w.sites[s.Host] = newSite(s.Host, a, s.Handler)
+		answers[s.Host] = []netip.Addr{a.Addr()}
 		if s.Alias != "" {
 			aliases[s.Host] = s.Alias
 		}
@@ -137,20 +150,24 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 		return nil, fmt.Errorf("testweb: DNS: %w", err)
 	}
 	w.server = newServer(w)
-	for _, l := range listeners {
+	for i, l := range listeners {
 		w.listening = append(w.listening, l.Addr())
 		if c.CountOnly {
 			l = &countedListener{Listener: l, accepted: &w.recorder.conns}
 		} else {
-			l = &recordedListener{Listener: l, recorder: w.recorder}
+			recorded := &recordedListener{Listener: l, recorder: w.recorder, max: c.MaxConns}
+			if c.Reach != ByName && i < len(w.hosts) {
+				recorded.site = w.sites[w.hosts[i]]
+			}
+			l = recorded
 		}
 		w.running.Go(func() { _ = w.server.Serve(l) })
 	}
 	return w, nil
 }
 
-func newSite(a netip.Addr, h http.Handler) *site {
-	s := &site{address: a}
+func newSite(host string, a netip.AddrPort, h http.Handler) *site {
+	s := &site{host: host, address: a.Addr(), port: a.Port()}
 	if h == nil {
 		h = http.NotFoundHandler()
 	}
@@ -158,14 +175,20 @@ func newSite(a netip.Addr, h http.Handler) *site {
 	return s
 }
 
-func newHTTPServer(w *Web, countOnly bool) *http.Server {
+// clientTimeout is for a request to arrive, and for a connection without one, if connections are bounded.
+const clientTimeout = time.Minute
+
+func newHTTPServer(w *Web, c *Config) *http.Server {
 	s := &http.Server{
 		Handler:        http.HandlerFunc(w.count),
 		BaseContext:    func(net.Listener) context.Context { return w.context },
 		ErrorLog:       log.New(io.Discard, "", 0),
 		MaxHeaderBytes: 64 << 10,
 	}
-	if !countOnly {
+	if c.MaxConns > 0 {
+		s.ReadTimeout, s.IdleTimeout = clientTimeout, clientTimeout
+	}
+	if !c.CountOnly {
 		s.Handler = http.HandlerFunc(w.record)
 		s.ConnContext = connContext
 		s.ConnState = connState
@@ -210,7 +233,7 @@ func (w *Web) count(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer w.running.Done()
-	w.answer(rw, r)
+	w.answer(rw, r, hostOf(r.Host))
 }
 
 // record serves a request between the record's begin and end.
@@ -220,9 +243,16 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer w.running.Done()
 	c := connOf(r.Context())
+	if r.URL.IsAbs() { // to a proxy
+		r.RequestURI = r.URL.RequestURI()
+	}
+	host := hostOf(r.Host)
+	if c.site != nil {
+		host = c.site.host
+	}
 	c.begin(w.recorder.begin(c, requestInfo{
-		method: r.Method, host: hostOf(r.Host), path: r.RequestURI, agent: r.UserAgent(),
-		node:      r.Header.Get(NodeField),
+		method: r.Method, host: host, path: r.RequestURI, agent: r.UserAgent(),
+		node: r.Header.Get(NodeField), from: r.Header.Get("From"),
 		noneMatch: r.Header.Get("If-None-Match"), modifiedSince: r.Header.Get("If-Modified-Since"),
 	}))
 	complete := false
@@ -231,13 +261,13 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 			c.cut()
 		}
 	}()
-	w.answer(rw, r)
+	w.answer(rw, r, host)
 	complete = true
 }
 
-func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
+func (w *Web) answer(rw http.ResponseWriter, r *http.Request, host string) {
 	w.served.Add(1)
-	s := w.sites[hostOf(r.Host)]
+	s := w.sites[host]
 	if s == nil {
 		http.Error(rw, "no such site here", http.StatusMisdirectedRequest)
 		return
@@ -274,11 +304,17 @@ func (w *Web) Port() uint16 { return w.port }
 
 // URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
+	if s := w.sites[host]; s != nil && w.reach != ByName {
+		return w.scheme + "://" + netip.AddrPortFrom(s.address, s.port).String() + path
+	}
 	return w.scheme + "://" + host + ":" + strconv.Itoa(int(w.port)) + path
 }
 
 // Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.
 func (w *Web) Authorities() []byte { return w.authorities }
+
+// Proxy returns the URL of an HTTP proxy that leads to the sites, and nowhere else.
+func (w *Web) Proxy() string { return w.scheme + "://" + w.listening[0].String() }
 
 // ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
 func (w *Web) ResolverAddr() string { return w.dns.addr() }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/crawlcheck"
+)
+
+// actAs is the variable of the environment that makes the test binary a crawler.
+const actAs = "CRAWLCHECK_TEST_CRAWLER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(actAs) {
+	case "":
+		os.Exit(m.Run())
+	case "pages", "hostile":
+		crawl(os.Args[1:], os.Getenv(actAs) == "hostile")
+	}
+}
+
+// crawl requests pages without their robots.txt. A hostile crawler sends garbage too, and holds connections.
+func crawl(urls []string, hostile bool) {
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
+	for _, to := range urls {
+		u, err := url.Parse(to)
+		if err != nil {
+			os.Exit(4)
+		}
+		for i := 0; hostile && i < 600; i++ {
+			if c, err := net.Dial("tcp", u.Host); err == nil {
+				fmt.Fprintf(c, "\x00\xff%d GET garbage\r\n", i)
+				defer c.Close()
+			}
+		}
+		for range 2 {
+			if r, err := client.Get(to); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_ = r.Body.Close()
+			}
+		}
+	}
+}
+
+// TestExitCodes: each kind of end has its code.
+func TestExitCodes(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		crawler string
+		args    []string
+		code    int
+		says    string
+	}{
+		{"help", "", []string{"--help"}, exitHold, "{seedfile}"},
+		{"list", "", []string{"--list"}, exitHold, "robots-first (must)"},
+		{"no command", "", nil, exitUsage, "needs a command"},
+		{"serve with a command", "", []string{"serve", "--", "true"}, exitUsage, "needs a command"},
+		{"unknown flag", "", []string{"--nonsense"}, exitUsage, "nonsense"},
+		{"bad pattern", "", []string{"--only", "[", "--", "true", "{seed}"}, exitUsage, "syntax error"},
+		{"no such station", "", []string{"--only", "x-*", "--", "true", "{seed}"}, exitUsage, "no station matches"},
+		{"two ways", "", []string{"--proxy", "--names", "--", "true", "{seed}"}, exitUsage, "exclude"},
+		{"no seed", "", []string{"--", "true"}, exitUsage, "would not know where to begin"},
+		{"not there", "", []string{"--", "/no/such/crawler", "{seed}"}, exitNotRun, "no such file"},
+		{"no request", "", []string{"--", "true", "{seed}"}, exitNotRun, "made no request"},
+		{"no robots.txt", "pages", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken,
+			"before the robots.txt had arrived"},
+		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}"}, exitHold, "holds"},
+		{"hostile", "hostile", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken, "robots-first"},
+		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}"}, exitHold, "holds"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(actAs, c.crawler)
+			if c.crawler == "" {
+				os.Unsetenv(actAs)
+			}
+			var out bytes.Buffer
+			code := run(c.args, &out, &out)
+			if code != c.code || !strings.Contains(out.String(), c.says) {
+				t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.says, out.String())
+			}
+		})
+	}
+}
+
+// TestForms: the forms of a report are what they are called.
+func TestForms(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(actAs, "pages")
+	dir := t.TempDir()
+	file := func(form string) string { return filepath.Join(dir, form) }
+	var out bytes.Buffer
+	code := run([]string{"--only", "robots-first,honesty-*,restart-pace", "--settings", "of <a> test",
+		"--html", file("html"), "--junit", file("junit"), "--badge", file("badge"), "--json", "-", "--", self, "{seeds}"}, &out, io.Discard)
+	if code != exitBroken {
+		t.Errorf("exit code %d:\n%s", code, out.String())
+	}
+	var r crawlcheck.Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Schema != crawlcheck.Schema || len(r.Results) != 6 ||
+		r.Counts[crawlcheck.Broken] != 2 || r.Counts[crawlcheck.NotRun] != 1 || len(r.Results[0].Proof) == 0 {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for form, contents := range map[string][]string{
+		"html":  {"of &lt;a&gt; test", `class="bad"`, "How to mend", "robots-first"},
+		"junit": {`tests="6" failures="2" skipped="1"`, "broken (must)"}, "badge": {"3 of 5", "#c43"},
+	} {
+		text, err := os.ReadFile(file(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, content := range contents {
+			if !bytes.Contains(text, []byte(content)) {
+				t.Errorf("%s lacks %q:\n%s", form, content, text)
+			}
+		}
+		if form != "html" {
+			if err := xml.Unmarshal(text, new(struct{})); err != nil {
+				t.Errorf("%s: %v", form, err)
+			}
+		}
+	}
+}
