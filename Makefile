@@ -107,6 +107,10 @@ test-real: build ## crawl what nginx and lighttpd serve, and cut a link between 
 test-cluster: ## run the long tests of a cluster (build tag cluster): servers and nodes that are killed, cut off and stopped; under half an hour
 	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/membership ./internal/natsconn ./internal/shards ./cmd/amble
 
+.PHONY: conformance
+conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANCE.md; ARGS='wget scrapy'; needs their package managers, takes hours
+	.ci/conformance/run $(ARGS)
+
 .PHONY: pictures
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
 	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/server

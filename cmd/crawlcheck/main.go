@@ -33,6 +33,7 @@ it, and judges from the requests that the web has got.
 
     crawlcheck [flags] -- COMMAND ARGUMENT...     run a crawler, and judge it
     crawlcheck serve [flags]                      serve the web until Ctrl-C, for a crawler started by hand
+    crawlcheck compare REPORT.json...             print reports side by side, as a table in Markdown
     crawlcheck --list                             say what is judged, and by which sentence
 
 In the arguments of the command stand for something:
@@ -55,15 +56,18 @@ Flags:
 // options are the flags.
 type options struct {
 	crawlcheck.Options
-	list, proxy, names, addresses, verbose bool
-	timeout, quiet                         time.Duration
-	settings                               string
-	files                                  map[string]*string // by form
+	list, names, addresses, verbose bool
+	timeout, quiet                  time.Duration
+	settings                        string
+	files                           map[string]*string // by form
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, out, messages io.Writer) int {
+	if len(args) > 0 && args[0] == "compare" {
+		return compare(args[1:], out, messages)
+	}
 	serve := len(args) > 0 && args[0] == "serve"
 	if serve {
 		args = args[1:]
@@ -110,9 +114,9 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	f.StringVar(&o.Token, "token", "", "the crawler's product `token`; by default that of its User-Agent")
 	f.BoolVar(&o.Kill, "kill", false, "kill the crawler in the middle, run the command again, judge the restart too")
 	f.BoolVar(&o.Long, "long", false, "wait until a robots.txt is fetched again, after ten minutes or more")
-	f.BoolVar(&o.proxy, "proxy", false, "hosts have names, and HTTP_PROXY of the command names a proxy that knows them")
+	f.BoolVar(&o.Proxy, "proxy", false, "hosts have names, and HTTP_PROXY of the command names a proxy that knows them")
 	f.BoolVar(&o.names, "names", false, "hosts have names, which the DNS server {resolver} knows")
-	f.BoolVar(&o.addresses, "addresses", false, "hosts are addresses of 127.0.0.0/8, which Linux has, in place of ports")
+	f.BoolVar(&o.addresses, "addresses", false, "hosts are addresses of 127.0.0.0/8 (Linux), not ports")
 	f.BoolVar(&o.verbose, "verbose", false, "show what the crawler prints")
 	o.files = make(map[string]*string)
 	for _, form := range []string{"json", "junit", "html", "badge"} {
@@ -125,7 +129,7 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	}
 	switch {
 	case err != nil:
-	case o.proxy && o.names || o.proxy && o.addresses || o.names && o.addresses:
+	case o.Proxy && o.names || o.Proxy && o.addresses || o.names && o.addresses:
 		err = errors.New("--proxy, --names and --addresses exclude each other")
 	case o.timeout < 0 || o.quiet <= 0:
 		err = errors.New("--timeout and --quiet have to be more than 0")
@@ -137,7 +141,7 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 		}
 	}
 	o.Reach = testweb.ByPort
-	if o.proxy || o.names {
+	if o.Proxy || o.names {
 		o.Reach = testweb.ByName
 	} else if o.addresses {
 		o.Reach = testweb.ByAddress
@@ -155,7 +159,7 @@ func list(out io.Writer) {
 // serve serves the web until it is interrupted.
 func (o *options) serve(ctx context.Context, lab *crawlcheck.Lab, out, messages io.Writer) int {
 	fmt.Fprintf(out, "Start at     %s\n", lab.Start())
-	if o.proxy {
+	if o.Proxy {
 		fmt.Fprintf(out, "HTTP proxy   %s\n", lab.Web.Proxy())
 	}
 	if o.names {
@@ -179,7 +183,7 @@ func (o *options) grade(ctx context.Context, lab *crawlcheck.Lab, args []string,
 	}
 	defer os.RemoveAll(dir)
 	c := crawlcheck.Command{
-		Args: args, Settings: o.settings, Proxy: o.proxy, Kill: o.Kill, Timeout: o.timeout, Quiet: o.quiet, Dir: dir,
+		Args: args, Settings: o.settings, Proxy: o.Proxy, Kill: o.Kill, Timeout: o.timeout, Quiet: o.quiet, Dir: dir,
 		Progress: func(text string) { fmt.Fprintln(messages, text) },
 	}
 	if o.verbose {

@@ -96,6 +96,34 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestCompare: reports of the same settings share a column, which has the worst verdict.
+func TestCompare(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, verdict crawlcheck.Verdict) string {
+		text, err := json.Marshal(crawlcheck.Report{Schema: crawlcheck.Schema, Settings: name, Results: []crawlcheck.Result{
+			{Station: "a-b", Level: crawlcheck.Must, Verdict: verdict},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name+string(verdict))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var out bytes.Buffer
+	if code := run([]string{"compare", file("one", crawlcheck.Holds), file("one", crawlcheck.NotShown),
+		file("two", crawlcheck.Holds)}, &out, &out); code != exitHold ||
+		!strings.Contains(out.String(), "| a-b | must | not shown | holds |\n") ||
+		!strings.Contains(out.String(), "| hold | must | 0 | 1 |\n") {
+		t.Errorf("%d\n%s", code, out.String())
+	}
+	if code := run([]string{"compare", os.Args[0]}, &out, &out); code != exitUsage {
+		t.Errorf("a report that is none: %d", code)
+	}
+}
+
 // TestForms: the forms of a report are what they are called.
 func TestForms(t *testing.T) {
 	self, err := os.Executable()
@@ -107,7 +135,8 @@ func TestForms(t *testing.T) {
 	file := func(form string) string { return filepath.Join(dir, form) }
 	var out bytes.Buffer
 	code := run([]string{"--only", "robots-first,honesty-*,restart-pace", "--settings", "of <a> test",
-		"--html", file("html"), "--junit", file("junit"), "--badge", file("badge"), "--json", "-", "--", self, "{seeds}"}, &out, io.Discard)
+		"--html", file("html"), "--junit", file("junit"), "--badge", file("badge"), "--json", "-",
+		"--", self, "{seeds}"}, &out, io.Discard)
 	if code != exitBroken {
 		t.Errorf("exit code %d:\n%s", code, out.String())
 	}

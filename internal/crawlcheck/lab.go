@@ -24,6 +24,7 @@ type Options struct {
 	Seed  uint64 // decides paths, texts and the order of links and hosts
 	Only  string // a pattern as path.Match has it, or several with commas; empty: all stations
 	Reach testweb.Reach
+	Proxy bool   // hosts have names, and the crawler reaches them through the proxy
 	Kill  bool   // the crawler will be killed and started again
 	Long  bool   // the run is long enough for a robots.txt to be fetched again after ten minutes
 	Token string // the crawler's product token; empty: that of its User-Agent
@@ -114,7 +115,7 @@ func matches(patterns, name string) (bool, error) {
 // prepare builds the hosts of a station.
 func (l *Lab) prepare(s Station) *running {
 	one := &running{Station: s, least: 1}
-	if s.needs == names && l.o.Reach != testweb.ByName || s.needs == kill && !l.o.Kill {
+	if s.needs == names && (l.o.Reach != testweb.ByName || l.o.Proxy) || s.needs == kill && !l.o.Kill {
 		one.not = s.needs
 	}
 	if s.build == nil {

@@ -51,14 +51,14 @@ func (s Station) Group() string {
 type need uint8
 
 const (
-	names need = 1 << iota // hosts have names
+	names need = 1 << iota // hosts have names, whose addresses the crawler looks up
 	kill                   // the crawler is killed and started again
 )
 
 // String says what is needed.
 func (n need) String() string {
 	if n == names {
-		return "it needs hosts with names: run with --proxy or --names"
+		return "it needs hosts whose names the crawler looks up: run with --names"
 	}
 	return "it needs a crawler that is killed and started again: run with --kill"
 }
