@@ -100,9 +100,10 @@ func TestExitCodes(t *testing.T) {
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, verdict crawlcheck.Verdict) string {
-		text, err := json.Marshal(crawlcheck.Report{Schema: crawlcheck.Schema, Settings: name, Results: []crawlcheck.Result{
-			{Station: "a-b", Level: crawlcheck.Must, Verdict: verdict},
-		}})
+		text, err := json.Marshal(crawlcheck.Report{
+			Schema: crawlcheck.Schema, Settings: name,
+			Results: []crawlcheck.Result{{Station: "a-b", Level: crawlcheck.Must, Verdict: verdict}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

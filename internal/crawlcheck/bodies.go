@@ -72,7 +72,7 @@ func bodyStations() []Station {
 			return body(http.StatusOK, string(bytes.Repeat([]byte("<div>"), 100_000)))
 		}),
 		station("protocol", "a response that is not HTTP", func(h *host) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			return h.patiently(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				c, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {
 					panic(http.ErrAbortHandler)
@@ -80,7 +80,7 @@ func bodyStations() []Station {
 				_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 				_, _ = io.WriteString(c, "220 mail.example.org ESMTP\r\n\x00\xff\r\n\r\n")
 				_ = c.Close()
-			})
+			}))
 		}),
 	}
 }
@@ -103,7 +103,8 @@ func judgeBody(e *evidence) {
 			e.broken(fmt.Sprintf("it took %d MiB of one response", q.Bytes>>20), q)
 		}
 	}
-	if later := after(e.log, hostile[0].Start); len(later.Pages()) == len(hostile)-1 && e.hasStopped(hostile) {
+	over := e.exited || e.quiet || e.web < smallestOf && e.hasStopped(hostile)
+	if later := after(e.log, hostile[0].Start); len(later.Pages()) == len(hostile)-1 && over {
 		e.broken("it made no further request to the host after the hostile page", last)
 	}
 	judgePages(e)

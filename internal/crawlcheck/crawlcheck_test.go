@@ -86,6 +86,40 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestNoPassWithoutEvidence: neither too few requests, nor more than can be recorded, nor a gap in what was seen hold.
+func TestNoPassWithoutEvidence(t *testing.T) {
+	at := time.Now()
+	log := testweb.Log{{Start: at, End: at, Host: "h", Method: "GET", Path: "/", UserAgent: "bot/1"}}
+	quiet := Station{Name: "a-b", judge: func(*evidence) {}}
+	lacking := Station{Name: "a-b", judge: func(e *evidence) { e.missing("something") }}
+	for _, c := range []struct {
+		name    string
+		station running
+		log     testweb.Log
+		flooded bool
+		want    Verdict
+	}{
+		{"enough", running{Station: quiet, least: 1}, log, false, Holds},
+		{"nothing", running{Station: quiet}, nil, false, NotShown},
+		{"too few", running{Station: quiet, least: 2}, log, false, NotShown},
+		{"a flood", running{Station: quiet, least: 1}, log, true, NotShown},
+		{"a gap", running{Station: lacking, least: 1}, log, false, NotShown},
+		{"no means", running{Station: quiet, not: kill}, log, false, NotRun},
+	} {
+		if got := c.station.result(&evidence{log: c.log, all: c.log, end: at}, c.flooded); got.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.name, got.Verdict, got.Why, c.want)
+		}
+	}
+	for agent, token := range map[string]string{
+		"examplebot/1.0": "examplebot", "Mozilla/5.0 (compatible; example-bot/2; +http://x.test)": "example-bot",
+		"Mozilla/5.0 (X11; Linux) Chrome/1": "", "": "", "(x)": "", "a_b c": "a_b",
+	} {
+		if got := ProductToken(agent); got != token {
+			t.Errorf("%q has the token %q, want %q", agent, got, token)
+		}
+	}
+}
+
 // TestHeavyFaults: each fault breaks its station and no other.
 func TestHeavyFaults(t *testing.T) {
 	for _, s := range Stations() {

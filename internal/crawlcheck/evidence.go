@@ -62,8 +62,8 @@ func status(l testweb.Log, codes ...int) testweb.Log {
 
 // The numbers that tell a crawler that has stopped from one that is busy elsewhere or hangs.
 const (
-	stillness  = 10 * time.Second
-	elsewhere  = 10 // requests to other hosts meanwhile
+	stillness  = 15 * time.Second
+	elsewhere  = 20 // requests to other hosts meanwhile
 	smallestOf = 5  // hosts, among which a crawler may have nothing else to do
 )
 
@@ -79,19 +79,19 @@ func (e *evidence) hasStopped(l testweb.Log) bool {
 		lengths[i] = g.Length
 	}
 	slices.Sort(lengths)
-	patience := stillness
+	wait := stillness
 	if len(lengths) > 2 {
-		patience = max(patience, 5*lengths[len(lengths)/2])
+		wait = max(wait, 5*lengths[len(lengths)/2])
 	}
 	for i, q := range l {
 		next := e.end
 		if i+1 < len(l) {
 			next = l[i+1].Start
-		} else if e.quiet && e.end.Sub(q.End) > patience {
+		} else if e.quiet && e.end.Sub(q.End) > wait {
 			return true
 		}
 		others := after(e.all, q.End).Filter(func(o testweb.Request) bool { return o.Start.Before(next) })
-		if next.Sub(q.End) > patience && (len(others) >= elsewhere || e.web < smallestOf) {
+		if next.Sub(q.End) > wait && (len(others) >= elsewhere || e.web < smallestOf) {
 			return true
 		}
 	}

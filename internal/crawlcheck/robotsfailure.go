@@ -11,12 +11,34 @@ import (
 // slowRobots lets the robots.txt take a while, so that nobody has it by chance.
 func (h *host) slowRobots() { h.rules = testweb.Slow(400*time.Millisecond, h.rules) }
 
+// patience is how often a request is answered badly. Then the status is 500, which means the same and costs a crawler
+// that tries again and again less time.
+const patience = 3
+
 // instead is a station whose robots.txt is not one.
 func instead(answer http.Handler) func(*host) {
 	return func(h *host) {
 		h.rules = answer
 		h.page("/", "", "/~/a", "/~/b")
 	}
+}
+
+// unreachably is a station whose robots.txt does not arrive.
+func unreachably(answer http.Handler) func(*host) {
+	return func(h *host) {
+		instead(h.patiently(answer))(h)
+	}
+}
+
+// patiently answers some requests like this.
+func (h *host) patiently(answer http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.count("patience") >= patience {
+			testweb.Status(http.StatusInternalServerError).ServeHTTP(w, r)
+			return
+		}
+		answer.ServeHTTP(w, r)
+	})
 }
 
 // judgeUnreachable is broken if anything but the robots.txt was requested.
@@ -122,7 +144,7 @@ func robotsFailures() []Station {
 		}, {
 			Name: "robots-timeout", Level: Must, Source: unreachable, Mend: wait,
 			Rule: "While the robots.txt does not arrive in time, everything is disallowed.",
-			build: instead(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			build: unreachably(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				timer := time.NewTimer(15 * time.Second)
 				defer timer.Stop()
 				select {
@@ -134,11 +156,11 @@ func robotsFailures() []Station {
 		}, {
 			Name: "robots-closed", Level: Must, Source: unreachable, Mend: wait,
 			Rule:  "While the connection for the robots.txt is closed without a response, everything is disallowed.",
-			build: instead(testweb.Reset()), judge: judgeUnreachable,
+			build: unreachably(testweb.Reset()), judge: judgeUnreachable,
 		}, {
 			Name: "robots-cut", Level: Should, Source: "RFC 9110, 15.1 and RFC 9112, 8", Mend: wait,
 			Rule: "A robots.txt that breaks off before its end is incomplete, and does not allow what it lacks.",
-			build: instead(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			build: unreachably(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "5000")
 				_, _ = w.Write([]byte("User-agent: *\nDisallow: /no-such-page\n"))
 				_ = http.NewResponseController(w).Flush()

@@ -7,7 +7,7 @@ from scrapy.spiders import CrawlSpider, Rule
 class Pages(CrawlSpider):
     name = "pages"
     allowed_domains = ["check.test"]
-    start_urls = open(os.environ["SEEDS"]).read().split()
+    start_urls = [os.environ["SEED"]]
     rules = [Rule(LinkExtractor(), callback="page", follow=True)]
 
     def page(self, response):
