@@ -21,6 +21,8 @@ type TrapOptions struct {
 	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 	Refresh          bool // refuse a refresh to the path of its page with another query
+	// MazePages is the number of pages of a part of a host that make it a suspected maze: see internal/maze.
+	MazePages int
 	// Expensive is what becomes of links to the expensive endpoints of forges, wikis and the like. Whoever
 	// reads a page checks it, because it depends on the page with the link.
 	Expensive expensive.Mode

@@ -31,13 +31,14 @@ const (
 	TrapRefresh     Trap = 10 // the target of a refresh that leads on and on
 	TrapHosts       Trap = 11 // on a new host of a registrable domain that has the most hosts allowed
 	TrapExpensive   Trap = 12 // an expensive endpoint of a forge, a wiki or the like
-	numTraps             = 13
+	TrapMaze        Trap = 13 // in a branch of a host that goes on for ever
+	numTraps             = 14
 )
 
 var trapNames = [numTraps]string{
 	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
 	"queries of a path", "session id", "same content", "URLs of the host", "refresh",
-	"hosts of the domain", "expensive",
+	"hosts of the domain", "expensive", "maze",
 }
 
 // String returns the name that reports use.

@@ -150,6 +150,7 @@ func (k *checker) limits() {
 // choices checks the settings that are one word out of a few.
 func (k *checker) choices() {
 	k.oneOf("scope.mode", k.c.Scope.Mode)
+	between(k, "traps.maze_pages", k.c.Traps.MazePages, 0, 1_000_000)
 	k.oneOf("traps.expensive", k.c.Traps.Expensive)
 	k.oneOf("log.level", k.c.Log.Level)
 	k.oneOf("log.format", k.c.Log.Format)

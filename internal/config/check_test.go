@@ -28,6 +28,7 @@ func TestRanges(t *testing.T) {
 		{"politeness.host_bandwidth", "1023", "1025GiB", "0, or 1KiB to 1TiB"},
 		{"politeness.per_ip", "0", "4097", "1 to 4096"},
 		{"politeness.ip_delay", "-1ns", "169h", "0s to 168h"},
+		{"traps.maze_pages", "-1", "1000001", "0 to 1000000"},
 		{"politeness.ip_rate", "-1", "1001", "0 to 1000"},
 		{"politeness.per_domain", "-1", "4097", "0 to 4096"},
 		{"politeness.domain_delay", "-1ns", "169h", "0s to 168h"},

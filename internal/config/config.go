@@ -90,6 +90,7 @@ type Traps struct {
 	SameDigest       int    `mapstructure:"same_digest"`       // pages of a host with the same content
 	Calendar         bool   `mapstructure:"calendar"`          // dates far from today
 	Refresh          bool   `mapstructure:"refresh"`           // a refresh to the path of its page with another query
+	MazePages        int    `mapstructure:"maze_pages"`        // pages of a part of a host that make it a suspected maze
 	Expensive        string `mapstructure:"expensive"`         // expensive endpoints: skip, last or crawl
 	DomainHosts      int    `mapstructure:"domain_hosts"`      // hosts of a registrable domain, with scope.mode any
 	SessionIDs       bool   `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
@@ -180,6 +181,7 @@ func Default() Config {
 			PathDepth: o.Traps.PathDepth, RepeatedSegments: o.Traps.RepeatedSegments,
 			QueryParameters: o.Traps.QueryParameters, QueriesPerPath: o.Storage.MaxQueries,
 			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, Refresh: o.Traps.Refresh,
+			MazePages:   o.Traps.MazePages,
 			Expensive:   o.Traps.Expensive.String(),
 			DomainHosts: o.MaxDomainHosts,
 			SessionIDs:  len(o.SessionNames) > 0, SessionNames: []string{},

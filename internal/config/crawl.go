@@ -119,7 +119,7 @@ func (c *Config) TrapOptions() frontier.TrapOptions {
 	mode, _ := expensive.ParseMode(t.Expensive) // Validate has checked it
 	return frontier.TrapOptions{
 		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters,
-		Calendar: t.Calendar, Refresh: t.Refresh, Expensive: mode,
+		Calendar: t.Calendar, Refresh: t.Refresh, MazePages: t.MazePages, Expensive: mode,
 	}
 }
 

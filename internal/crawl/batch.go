@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -76,6 +77,9 @@ func (b *batch) add(r *result) {
 	}
 	if r.tdm != nil {
 		b.setMark(markTDM+r.tdm.origin.String(), r.tdm.file)
+	}
+	if r.mazes != "" {
+		b.setMark(maze.Mark+r.lease.HostName, []byte(r.mazes))
 	}
 	b.rows.Found = append(b.rows.Found, r.found...)
 	b.rows.Done = append(b.rows.Done, r.again...)

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -357,6 +358,10 @@ func (g *gathering) controlHost(name string, o frontier.Command) error {
 	}
 	if err := g.f.Control(&host, records, o, g.o.Now()); err != nil {
 		return err
+	}
+	if o.Kind == frontier.CommandForget {
+		g.mazes.Forget(name)
+		g.pending.setMark(maze.Mark+name, nil)
 	}
 	g.collect()
 	attributes := []any{"host", name, "order", o.Kind.String()}

@@ -38,6 +38,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
 		loads:         load.NewQueue(requests, loads),
+		mazes:         e.mazes,
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},

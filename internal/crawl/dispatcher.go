@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -60,6 +61,7 @@ type gathering struct {
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries
+	mazes         *maze.Branches
 }
 
 // exclusions are what no request may be made for by command or by the scope.

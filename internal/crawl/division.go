@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -151,6 +152,10 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 	case name == markIncoming || name == markHeld, // of another log; and all hosts of a shard have a restart hold
 		strings.HasPrefix(name, markOptOut): // a cluster has one list: see OptOuts
 		return "", nil, nil
+	case strings.HasPrefix(name, maze.Mark):
+		if d.division.Of(strings.TrimPrefix(name, maze.Mark)) != part {
+			return "", nil, nil
+		}
 	case strings.HasPrefix(name, markTDM):
 		if d.partOf(strings.TrimPrefix(name, markTDM)) != part {
 			return "", nil, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -56,9 +57,10 @@ type Engine struct {
 	share       *share         // the engine's part of what is shared; the dispatcher's during a Run
 	bodies      *bodies.Recent // that the store does not know of yet
 	domainHosts *domains.Hosts // nil: there is no limit
-	ledger      ledger         // the dispatcher's during a Run
-	requests    *requestLog    // the dispatcher's during a Run; nil: not open yet
-	client      fetcher        // of the workers
+	mazes       *maze.Branches
+	ledger      ledger      // the dispatcher's during a Run
+	requests    *requestLog // the dispatcher's during a Run; nil: not open yet
+	client      fetcher     // of the workers
 	crashes     *crashes
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
@@ -358,6 +360,12 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	if e.o.Mode == frontier.ModeAny {
 		e.domainHosts = domains.New(e.o.MaxDomainHosts)
 	}
+	e.mazes = maze.New(e.o.Traps.MazePages)
+	marks, err := e.store.Marks(maze.Mark)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.mazes.Restore(marks)
 	fo := e.o.Frontier
 	if e.o.Journal != nil && e.o.Cluster != nil {
 		fo.Owns = e.o.Journal.Owns

@@ -24,6 +24,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		rd.compareLinks(res)
 		return nil
 	}
 	var mark uint32
@@ -120,6 +121,19 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 			postpone(rd.o.Traps.Expensive, res, &f)
 			res.found = append(res.found, f)
 		}
+	}
+	rd.compareLinks(res)
+}
+
+// compareLinks compares the links of a page with those of others of its host, and leaves out those into mazes.
+func (rd *reading) compareLinks(res *result) {
+	l := &res.lease
+	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.found)
+	res.found, res.refused = found, append(res.refused, refused...)
+	if isNew {
+		res.mazes = rd.mazes.Encode(l.HostName)
+		rd.log.Warn("a part of a host goes on for ever and is left alone: traps.maze_pages", "host", l.HostName,
+			"parts", res.mazes, "page", l.URL.String())
 	}
 }
 

@@ -145,3 +145,48 @@ func TestWildcardDomain(t *testing.T) {
 		}
 	})
 }
+
+// TestMazes: each maze gets at most 200 requests, at its servers and over two restarts, and the pages of the site in
+// front of it are all fetched. Forgetting the host, or another setting, puts back what was refused.
+func TestMazes(t *testing.T) {
+	t.Parallel()
+	for _, m := range zoo.Mazes() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				w := newWallWeb(t, network)
+				pages := 30
+				if m.Start == "/" {
+					pages = 0 // it is the whole host
+				}
+				w.addSite(t, "maze", m.Site(pages))
+				o := w.options(t)
+				o.Traps = DefaultOptions().Traps
+				for _, limit := range []time.Duration{80 * time.Second, time.Hour, time.Hour} {
+					if _, err := crawlFor(t, o, limit, w.seeds...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				into, site := 0, make(map[string]bool)
+				for _, v := range w.visits["maze"]() {
+					if strings.HasPrefix(v.Target, "/page/") {
+						site[v.Target] = true
+					} else {
+						into++
+					}
+				}
+				if into > 200 || into < 40 || len(site) != pages {
+					t.Errorf("%d requests into it, and for %d pages of %d", into, len(site), pages)
+				}
+				if n := refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count; n == 0 {
+					t.Error("no link is refused")
+				}
+				o.Traps.MazePages, o.MaxPages = 0, uint64(into+pages+100)
+				crawl(t, o, w.seeds...)
+				if n := len(w.visits["maze"]()); n < into+pages+50 {
+					t.Errorf("%d requests without the check, %d before", n, into+pages)
+				}
+			})
+		})
+	}
+}

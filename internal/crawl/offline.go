@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -244,7 +245,7 @@ func (m *markEraser) erase(marks map[string][]byte) {
 				marks[name] = kept
 			}
 		case strings.HasPrefix(name, sweep.MarkRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value),
-			m.isQueueMark(name, value):
+			m.isMaze(name), m.isQueueMark(name, value):
 			delete(marks, name)
 		}
 	}
@@ -281,6 +282,12 @@ func (m *markEraser) isRetry(value []byte) bool {
 func (m *markEraser) isTDMFile(name string, value []byte) bool {
 	origin, is := strings.CutPrefix(name, markTDM)
 	return is && (m.names.HasURL(origin+"/") || m.names.In(value))
+}
+
+// isMaze reports whether a mark has the mazes of an erased host.
+func (m *markEraser) isMaze(name string) bool {
+	of, is := strings.CutPrefix(name, maze.Mark)
+	return is && m.names.Has(of)
 }
 
 // isOfHost reports whether a mark is about an erased host.

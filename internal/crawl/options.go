@@ -119,7 +119,7 @@ func DefaultOptions() Options {
 		URLs: weburl.Rules{MaxLength: weburl.MaxLength},
 		Traps: frontier.TrapOptions{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,
-			Expensive: expensive.Skip,
+			MazePages: 40, Expensive: expensive.Skip,
 		},
 		MaxDomainHosts: 10_000,
 		SessionNames:   frontier.SessionNames(),

@@ -22,6 +22,11 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 		res.page = refusal
 		return
 	}
+	if l.Head.Depth > 0 && w.mazes.IsStopped(l.HostName, l.Head.RequestURI) {
+		res.page.End, res.page.Refused = w.o.Now(), true
+		res.page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
+		return
+	}
 	etag, modified := w.validators(l)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,

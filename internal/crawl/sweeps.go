@@ -307,7 +307,7 @@ func (k *keptSettings) lifts() []sweep.Lift {
 	live := k.live.Load()
 	s := sweep.Settings{
 		Fetch: &k.o.Fetch, Frontier: &k.o.Frontier, Mode: k.o.Mode, Include: live.Include, Exclude: live.Exclude,
-		Consent: live.Consent, Scope: k.scope.Load(), Seeds: k.seeds, Rules: k.rules,
+		Consent: live.Consent, MazePages: k.o.Traps.MazePages, Scope: k.scope.Load(), Seeds: k.seeds, Rules: k.rules,
 	}
 	return s.Lifts()
 }

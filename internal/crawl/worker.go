@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -48,6 +49,7 @@ type findings struct {
 	products  expensive.Products // that made the page
 	found     []storage.Found
 	refused   []storage.Refused
+	mazes     string            // those of the host of a page that has shown one more; empty: it has not
 	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
 	visit     archive.Visit     // on its way into item
 	usage     consent.Effective // what all sources say about the use of a page
@@ -146,6 +148,7 @@ type reading struct {
 	sessions *frontier.Sessions
 	hosts    *domains.Hosts // nil: there is no limit
 	products *hostProducts
+	mazes    *maze.Branches
 	recrawls bool         // there is a recrawl plan
 	stamps   *stamp.Maker // nil: every page is read at each visit
 	parsers  parsers
@@ -173,7 +176,7 @@ func (e *Engine) newWorker() *worker {
 	}
 	return &worker{client: e.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
-		products: new(hostProducts), recrawls: e.plan != nil, stamps: e.o.stamps(), parsers: e.shared.parsers,
+		products: new(hostProducts), mazes: e.mazes, recrawls: e.plan != nil, stamps: e.o.stamps(), parsers: e.shared.parsers,
 		room: e.shared.room,
 	}}
 }

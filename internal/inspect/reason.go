@@ -27,6 +27,7 @@ func reasonNames() []string {
 		storage.ReasonUsage:     "usage",
 		storage.ReasonLeaseLost: "lease_lost",
 		storage.ReasonSitemaps:  "sitemaps",
+		storage.ReasonMaze:      "maze",
 	}
 }
 

@@ -34,6 +34,7 @@ type Settings struct {
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
 	Consent          consent.Policy
+	MazePages        int // traps.maze_pages
 	Scope            *frontier.Scope
 	Seeds            int // that the scope was made of at the start of the run
 	Rules            StoredRules
@@ -166,6 +167,7 @@ func (s *Settings) consentLifts() []Lift {
 		names = append(names, string(e.Scope)+" "+e.Value)
 	}
 	return []Lift{
+		{"traps.maze_pages", number(s.MazePages), nil, storage.In(storage.Denied), because(storage.ReasonMaze)},
 		{"consent.optout", listed(names), loses, storage.In(storage.Excluded, storage.Redirected),
 			func(l *storage.Located) bool {
 				_, covered := s.Scope.OptOut(l.URL())

@@ -1,0 +1,55 @@
+package maze
+
+import (
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// The priorities of links of a suspected branch.
+const (
+	lastPriority  = -100
+	probePriority = 1
+)
+
+// Links takes note of a page with its links, gives those of a suspected branch their priorities, and takes
+// out those into mazes, which it returns. isNew says that the page has shown that its branch is a maze.
+func (b *Branches) Links(
+	page weburl.URL, depth uint16, found []storage.Found,
+) (kept []storage.Found, refused []storage.Refused, isNew bool) {
+	if b == nil || b.least <= 0 {
+		return found, nil, false
+	}
+	p := Page{Host: page.Host(), URI: page.RequestURI(), Depth: depth}
+	var at []int
+	for i := range found {
+		if found[i].URL.Host() == p.Host && !found[i].Sitemap {
+			p.Links, at = append(p.Links, found[i].Fingerprint), append(at, i)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.add(p)
+	if j.advice == Last {
+		fresh := at[:0]
+		for _, i := range j.fresh {
+			if f := &found[at[i]]; isIn(j.path, f.URL.RequestURI()) {
+				f.Priority = lastPriority
+				fresh = append(fresh, at[i])
+			}
+		}
+		if len(fresh) > 0 {
+			found[fresh[found[fresh[0]].Fingerprint%uint64(len(fresh))]].Priority = probePriority
+		}
+	}
+	if len(b.stops) == 0 {
+		return found, nil, false
+	}
+	for _, f := range found {
+		if u := f.URL; !f.Seed && b.isStopped(u.Host(), u.RequestURI()) {
+			refused = append(refused, storage.Refused{Host: u.Host(), Reason: storage.TrapMaze, URL: u})
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	return kept, refused, j.advice == Stop
+}

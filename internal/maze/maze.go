@@ -1,0 +1,225 @@
+// Package maze tells branches of a host that go on for ever from large sites. A generator of pages
+// gives each page links to pages that nothing else links to, at any depth; its text may be that of any
+// site. A site, whatever its size, repeats its links, and ends after a few levels.
+//
+// A branch is a whole host, or a directory of its first level. When most of the pages of a branch have
+// new links and hardly any others, and there are enough of them, the branch is suspected: its further
+// links are put last, except for one link of each page, a probe, which comes first. So the crawl goes
+// down one path. If there are new links for stopLevels more levels, the branch is a maze. If a page on
+// the way is like that of a site, the branch is a site, and twice as many pages are needed to suspect
+// it again. What was put last is fetched in any case, so a wrong suspicion loses nothing.
+package maze
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	stopLevels  = 20   // levels with nothing but new links after the suspicion
+	mostHosts   = 1024 // whose pages are compared at a time
+	mostInHost  = 64   // branches of a host
+	seenWords   = 512  // 4 KiB of a Bloom filter of the links of a host
+	clearAfter  = 2    // pages like those of a site that end a suspicion
+	mostTries   = 8    // suspicions that make the next one rarer
+	fewestLinks = 2    // new ones of a page of a maze
+	mostKnown   = 3    // known ones of such a page, or a fifth of all
+)
+
+// Advice is what becomes of the links of a page.
+type Advice uint8
+
+// The advice.
+const (
+	Usual Advice = iota
+	Last         // they are put last, except for the probe
+	Stop         // those into the branch are refused, and so are its URLs that wait
+)
+
+// Page is a page that was read.
+type Page struct {
+	Host  string
+	URI   string // path and query
+	Depth uint16
+	// Links are the fingerprints of its links within the host, once each; a response that is no HTML
+	// has none.
+	Links []uint64
+}
+
+// Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
+type Branches struct {
+	least int // pages of a branch that make it suspected; 0: nothing is
+	mu    sync.Mutex
+	hosts map[string]*host
+	stops map[string][]string // the mazes of hosts, sorted
+}
+
+// host is what is known of one host.
+type host struct {
+	seen     [seenWords]uint64
+	branches map[string]*branch
+}
+
+// branch counts the pages of a branch since the last suspicion ended.
+type branch struct {
+	like, other uint32 // pages like those of a maze, and others
+	tries       uint8
+	suspected   bool
+	from        uint16 // the depth at which the suspicion began
+}
+
+// New returns Branches without a page. least is the number of pages that make a branch suspected; 0:
+// nothing ever is.
+func New(least int) *Branches {
+	return &Branches{least: least, hosts: make(map[string]*host), stops: make(map[string][]string)}
+}
+
+// IsStopped reports whether a URL is in a maze.
+func (b *Branches) IsStopped(of, uri string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isStopped(of, uri)
+}
+
+// isStopped is IsStopped for callers with the lock.
+func (b *Branches) isStopped(of, uri string) bool {
+	return slices.ContainsFunc(b.stops[of], func(path string) bool { return isIn(path, uri) })
+}
+
+// isIn reports whether a URL is in a branch.
+func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
+
+// judgment is what a page says about its branches.
+type judgment struct {
+	advice Advice
+	path   string // of the branch that the advice is for
+	fresh  []int  // indexes of the links that were not seen before
+}
+
+// add takes note of a page. The caller has the lock.
+func (b *Branches) add(p Page) judgment {
+	h := b.host(p.Host)
+	j := judgment{fresh: h.note(p.Links)}
+	known := len(p.Links) - len(j.fresh)
+	like := len(j.fresh) >= fewestLinks && known <= max(mostKnown, len(p.Links)/5)
+	paths := []string{section(p.URI), "/"}
+	if paths[0] == "/" {
+		paths = paths[1:]
+	}
+	for _, path := range paths {
+		least := b.least
+		if path == "/" && h.hasMost(paths[0]) {
+			least = math.MaxInt32 // the directory is judged, and not its host
+		}
+		switch advice := h.branch(path).count(like, p.Depth, least); {
+		case advice == Stop:
+			b.stops[p.Host] = append(b.stops[p.Host], path)
+			slices.Sort(b.stops[p.Host])
+			clear(h.branches) // the rest of the host is judged without it
+			return judgment{advice: Stop, path: path}
+		case advice == Last && j.advice == Usual:
+			j.advice, j.path = Last, path
+		}
+	}
+	return j
+}
+
+// host returns what is known of a host. If there are too many, one that is not suspected is forgotten.
+func (b *Branches) host(name string) *host {
+	h := b.hosts[name]
+	if h != nil {
+		return h
+	}
+	if len(b.hosts) >= mostHosts {
+		for other, of := range b.hosts {
+			if !of.isSuspected() {
+				delete(b.hosts, other)
+				break
+			}
+		}
+	}
+	h = &host{branches: make(map[string]*branch)}
+	b.hosts[name] = h
+	return h
+}
+
+func (h *host) isSuspected() bool {
+	for _, b := range h.branches {
+		if b.suspected {
+			return true
+		}
+	}
+	return false
+}
+
+// branch returns a branch. If there are too many, it is one of no account.
+func (h *host) branch(path string) *branch {
+	b := h.branches[path]
+	if b == nil {
+		b = new(branch)
+		if len(h.branches) < mostInHost {
+			h.branches[path] = b
+		}
+	}
+	return b
+}
+
+// hasMost reports whether a directory has most of the pages of its host that are like those of a maze.
+func (h *host) hasMost(path string) bool {
+	b := h.branch(path)
+	return path != "/" && (b.suspected || 2*b.like > h.branch("/").like)
+}
+
+// note adds links to those that were seen, and returns the indexes of those that were not.
+func (h *host) note(links []uint64) (fresh []int) {
+	for i, l := range links {
+		one, other := l%(seenWords*64), (l>>32)%(seenWords*64)
+		a, b := &h.seen[one/64], &h.seen[other/64]
+		if *a&(1<<(one%64)) == 0 || *b&(1<<(other%64)) == 0 {
+			fresh = append(fresh, i)
+		}
+		*a |= 1 << (one % 64)
+		*b |= 1 << (other % 64)
+	}
+	return fresh
+}
+
+// count counts a page at a depth.
+func (b *branch) count(like bool, depth uint16, least int) Advice {
+	if like {
+		b.like++
+	} else {
+		b.other++
+	}
+	if !b.suspected {
+		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
+			return Usual
+		}
+		*b = branch{suspected: true, from: depth, tries: b.tries}
+		return Last
+	}
+	switch {
+	case b.other >= clearAfter:
+		*b = branch{tries: min(b.tries+1, mostTries)}
+		return Usual
+	case like && depth >= b.from+stopLevels:
+		return Stop
+	}
+	return Last
+}
+
+// section is the directory of the first level that a URL is in, with a slash at its end; "/" for a file at
+// the root.
+func section(uri string) string {
+	path, _, _ := strings.Cut(uri, "?")
+	i := strings.IndexByte(strings.TrimPrefix(path, "/"), '/')
+	if i < 0 {
+		return "/"
+	}
+	return path[:i+2]
+}

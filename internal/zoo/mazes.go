@@ -1,0 +1,100 @@
+package zoo
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Maze is a generator of pages for crawlers, written from what its authors publish about it.
+type Maze struct {
+	Name  string
+	Start string                     // where links of a site lead into it
+	Links func(path string) []string // of a page, which is the same each time
+}
+
+// Mazes returns mazes of four makes.
+func Mazes() []Maze {
+	return []Maze{
+		// zadzmo.org/code/nepenthes: a tarpit below a prefix; each page has some dozens of links, all back into it, whose
+		// paths are random words.
+		{"Nepenthes", "/tarpit/", func(path string) (to []string) {
+			r := numbersOf(path)
+			for range 10 + r.IntN(30) {
+				p := "/tarpit"
+				for range 1 + r.IntN(4) {
+					p += "/" + word(r)
+				}
+				to = append(to, p)
+			}
+			return to
+		}},
+		// iocaine.madhouse-project.org: garbage in place of a whole site, paragraphs by a Markov chain, and links
+		// relative to the page, of one or more words, besides one to where it came from.
+		{"iocaine", "/", func(path string) (to []string) {
+			r := numbersOf(path)
+			here := path[:strings.LastIndexByte(path, '/')+1]
+			if path != "/" {
+				up := strings.TrimSuffix(path, "/")
+				to = append(to, up[:strings.LastIndexByte(up, '/')+1])
+			}
+			for range 3 + r.IntN(8) {
+				p := here + word(r)
+				for range r.IntN(3) {
+					p += "-" + word(r)
+				}
+				to = append(to, p+"/")
+			}
+			return to
+		}},
+		// blog.cloudflare.com/ai-labyrinth: pages that look like those of the site and are made beforehand, each with
+		// links to more of them, below a path that the network serves on every site.
+		{"AI Labyrinth", "/cdn-cgi/content?id=start", func(path string) (to []string) {
+			r := numbersOf(path)
+			for range 4 + r.IntN(4) {
+				to = append(to, fmt.Sprintf("/cdn-cgi/content?id=%s%s", word(r), word(r)))
+			}
+			return append(to, "/")
+		}},
+		// marcusb.org/hacks/quixotic.html, the link maze: pages of scrambled text with links to random names below the
+		// maze, in the frame of the site.
+		{"linkmaze", "/linkmaze/", func(path string) (to []string) {
+			r := numbersOf(path)
+			for range 5 {
+				to = append(to, fmt.Sprintf("/linkmaze/%x", r.Uint64()))
+			}
+			return append(to, "/", "/linkmaze/")
+		}},
+	}
+}
+
+// Site returns the maze as a host of its own, with so many ordinary pages in front of it.
+func (m Maze) Site(pages int) Site {
+	return func(_, target string, _ time.Time) (string, bool) {
+		switch {
+		case target == "/robots.txt":
+			return closing("200 OK", "", "text/plain", ""), false
+		case pages > 0 && (target == "/" || strings.HasPrefix(target, "/page/")):
+			return textPage(target, append(numberedTargets("/page/%d", pages), m.Start)...), false
+		}
+		return textPage(target, m.Links(target)...), false
+	}
+}
+
+// numbersOf returns numbers that depend on a path alone.
+func numbersOf(path string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(path)) // it never fails
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+func word(r *rand.Rand) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	b := make([]byte, 3+r.IntN(8))
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
