@@ -90,7 +90,7 @@ type Traps struct {
 	SameDigest       int    `mapstructure:"same_digest"`       // pages of a host with the same content
 	Calendar         bool   `mapstructure:"calendar"`          // dates far from today
 	Refresh          bool   `mapstructure:"refresh"`           // a refresh to the path of its page with another query
-	MazePages        int    `mapstructure:"maze_pages"`        // pages of a part of a host that make it a suspected maze
+	MazePages        int    `mapstructure:"maze_pages"`        // pages that make a part of a host suspected
 	Expensive        string `mapstructure:"expensive"`         // expensive endpoints: skip, last or crawl
 	DomainHosts      int    `mapstructure:"domain_hosts"`      // hosts of a registrable domain, with scope.mode any
 	SessionIDs       bool   `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same

@@ -78,7 +78,7 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s",
 		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10",
 		"traps.repeated_segments=11", "traps.query_parameters=12",
-		"traps.calendar=false", "traps.refresh=false", "traps.expensive=last",
+		"traps.calendar=false", "traps.refresh=false", "traps.expensive=last", "traps.maze_pages=16",
 		"traps.session_names=visitid,sess*", "traps.queries_per_path=13",
 		"traps.same_digest=14",
 		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h",
@@ -109,7 +109,7 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		!reflect.DeepEqual(o.Storage, storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13,
 			MaxSameDigest: 14}), o.MinFree != 2<<30,
 		o.Traps != frontier.TrapOptions{PathDepth: 10, RepeatedSegments: 11, QueryParameters: 12,
-			Expensive: expensive.Last},
+			MazePages: 16, Expensive: expensive.Last},
 		!slices.Equal(o.SessionNames, names):
 		t.Errorf("%+v", o)
 	}

@@ -49,7 +49,7 @@ type findings struct {
 	products  expensive.Products // that made the page
 	found     []storage.Found
 	refused   []storage.Refused
-	mazes     string            // those of the host of a page that has shown one more; empty: it has not
+	mazes     string            // of the host of a page that has shown one; empty: none
 	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
 	visit     archive.Visit     // on its way into item
 	usage     consent.Effective // what all sources say about the use of a page
@@ -176,8 +176,9 @@ func (e *Engine) newWorker() *worker {
 	}
 	return &worker{client: e.client, observer: e.observer, reading: reading{
 		judging: j, sessions: frontier.NewSessions(e.o.SessionNames), hosts: e.domainHosts,
-		products: new(hostProducts), mazes: e.mazes, recrawls: e.plan != nil, stamps: e.o.stamps(), parsers: e.shared.parsers,
-		room: e.shared.room,
+		products: new(hostProducts), mazes: e.mazes, recrawls: e.plan != nil, stamps: e.o.stamps(),
+		parsers: e.shared.parsers,
+		room:    e.shared.room,
 	}}
 }
 

@@ -18,8 +18,8 @@ type Maze struct {
 // Mazes returns mazes of four makes.
 func Mazes() []Maze {
 	return []Maze{
-		// zadzmo.org/code/nepenthes: a tarpit below a prefix; each page has some dozens of links, all back into it, whose
-		// paths are random words.
+		// zadzmo.org/code/nepenthes: a tarpit below a prefix; each page has some dozens of links, all back into it,
+		// whose paths are random words.
 		{"Nepenthes", "/tarpit/", func(path string) (to []string) {
 			r := numbersOf(path)
 			for range 10 + r.IntN(30) {
