@@ -4,10 +4,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,10 +16,13 @@ import (
 	"github.com/amble-crawler/amble/internal/audit"
 	"github.com/amble-crawler/amble/internal/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/audit/auditreport"
+	auditcommand "github.com/amble-crawler/amble/internal/audit/command"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/identity"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -28,17 +32,21 @@ type auditFlags struct {
 	host, url, since        string
 	limit                   int
 	requests, asJSON, lines bool
+	proofs                  auditcommand.Proofs
 }
 
 // auditModule proves from the request log how polite a crawl was.
 func auditModule() module {
 	return module{command: newAuditCommand, operations: auditapi.Register,
 		example: "amble audit                                 " +
-			"did every request keep to robots.txt and the delays in force?"}
+			"did every request keep to robots.txt and the delays in force?",
+		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+			return ctx, auditcommand.Keep(k.config.DataDir, k.signs, time.Now, k.log), nil
+		}}
 }
 
 func newAuditCommand(settings *settingsFlags) *cobra.Command {
-	f := auditFlags{}
+	f := auditFlags{proofs: auditcommand.Proofs{Now: time.Now}}
 	command := &cobra.Command{
 		Use:   "audit [DIR...]",
 		Short: "Prove from the request log how polite the crawl was",
@@ -51,6 +59,10 @@ violation.
 with the line of the robots.txt that allowed it. --requests lists the requests themselves. --since takes a
 duration (24h: the last day), a date, or a time such as 2026-11-20T13:00:00Z.
 
+--verify proves that the log is as the hourly receipts say that were signed with the key of the identity, and names
+what was changed, dropped or added. --against compares the log with the access log of the site --host, in the common
+or combined format, and lists what one of them has alone.
+
 It works with or without a running crawl. On a node of a cluster it reads the requests of this node, for all
 shards that it has ever had. To judge those of all nodes together, name the data_dir of each, or a copy of its
 request logs (shards/*/requests): then the time between the requests of two nodes to a host is judged too, by
@@ -62,6 +74,8 @@ usage or settings.`,
   amble audit --host www.example.com --since 24h
   amble audit --url https://www.example.com/page
   amble audit --host www.example.com --requests --jsonl
+  amble audit --host www.example.com --against access.log
+  amble audit --verify
   amble audit /copies/machine1 /copies/machine2 /copies/machine3`,
 		RunE: func(command *cobra.Command, dirs []string) error {
 			o, err := f.options(time.Now())
@@ -71,6 +85,9 @@ usage or settings.`,
 			c, err := settings.load()
 			if err != nil {
 				return err
+			}
+			if f.proofs.Wanted() {
+				return f.proofs.Run(command.OutOrStdout(), c, dirs, f.host, filepath.Join(c.DataDir, identity.KeysDir))
 			}
 			return f.run(command, c, dirs, o)
 		},
@@ -87,6 +104,7 @@ usage or settings.`,
 	command.MarkFlagsMutuallyExclusive("json", "requests")
 	command.MarkFlagsMutuallyExclusive("json", "url")
 	command.MarkFlagsMutuallyExclusive("host", "url")
+	f.proofs.AddFlags(command)
 	offerHosts(command, settings)
 	return command
 }
@@ -132,7 +150,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	}
 	switch {
 	case report.Requests == 0 && len(report.Damaged) == 0:
-		err = noRequests(c, dirs, o)
+		err = auditreport.NoRequests(c, dirs, o)
 	case f.lines:
 	case f.asJSON:
 		err = report.WriteJSON(out)
@@ -140,33 +158,13 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 		err = f.print(out, report)
 	}
 	if err = errors.Join(err, out.Flush()); err == nil {
-		err = auditProblem(report)
+		err = auditreport.Problem(report)
 	}
 	if ofNode {
 		command.PrintErrln("these are the requests of this node; amble audit with the data directories of all nodes " +
 			"judges them together")
 	}
 	return err
-}
-
-// auditProblem returns an error unless the audit proves that the crawl was polite.
-func auditProblem(r *audit.Report) error {
-	var problems []string
-	if n := r.Counts.Violations; n > 0 {
-		problems = append(problems, console.Plural(n, "violation"))
-	}
-	if n := len(r.Damaged); n > 0 {
-		text := "part of the request log cannot be read, and nothing is proven about it: " +
-			auditreport.Damage(&r.Damaged[0])
-		if n > 1 {
-			text += fmt.Sprintf("; and %s", console.Plural(n-1, "other part"))
-		}
-		problems = append(problems, text)
-	}
-	if problems == nil {
-		return nil
-	}
-	return console.Exit(console.ExitProblem, errors.New(strings.Join(problems, "; ")))
 }
 
 // list makes the audit print the selected requests. The returned function completes the list.
@@ -195,20 +193,6 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 		return write(&l)
 	}
 	return end
-}
-
-// noRequests explains why there is nothing to audit in data directories.
-func noRequests(c *config.Config, dirs []string, o audit.Options) error {
-	where := strings.Join(dirs, ", ")
-	switch {
-	case c.Audit.MaxSize == 0:
-		return console.Exit(console.ExitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
-			c.Source("audit.max_size")))
-	case o.Host != "" || !o.Since.IsZero():
-		return console.Exit(console.ExitProblem, fmt.Errorf("the request log in %s has no matching request", where))
-	}
-	return console.Exit(console.ExitProblem,
-		fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", where))
 }
 
 // print writes the report as text.

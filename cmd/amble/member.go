@@ -119,7 +119,11 @@ func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	out, err = m.crawl(ctx)
+	_, unserve, err := m.served(ctx, nil)
+	if err == nil {
+		out, err = m.crawl(ctx)
+		unserve()
+	}
 	if nats != nil && out.Finished {
 		m.waitForOthers(ctx)
 	}

@@ -196,6 +196,7 @@ type crawling struct {
 	log      *slog.Logger
 	settings *liveSettings
 	modules  []module
+	signs    func(now time.Time, content []byte) (key string, signature []byte, err error) // nil: nothing does
 }
 
 // newCrawling prepares a crawl whose messages go to messages, above the progress block if that is a

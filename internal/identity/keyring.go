@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -145,6 +146,15 @@ func (r *Keyring) Signing(now time.Time) (*Key, error) {
 		}
 	}
 	return nil, ErrNoKey
+}
+
+// Sign signs a content that is no message of HTTP, with the key in use.
+func (r *Keyring) Sign(now time.Time, content []byte) (key string, signature []byte, err error) {
+	k, err := r.Signing(now)
+	if err != nil {
+		return "", nil, err
+	}
+	return k.ID, ed25519.Sign(k.private, content), nil
 }
 
 // Published returns the keys that verifiers need: those of other processes, the one in use, those whose time comes,

@@ -21,6 +21,8 @@ import (
 type Program struct {
 	Version string
 	Now     func() time.Time
+	// Receipts returns the signed heads of the request log; nil: there are none.
+	Receipts func(*config.Config) ([]byte, error)
 }
 
 // keyring opens the keys of a crawl.
@@ -54,24 +56,30 @@ func (p Program) profile(c *config.Config) (*identity.Profile, error) {
 	}, nil
 }
 
-// Amend makes the requests of a crawl carry signatures, if the settings say so.
-func (p Program) Amend(c *config.Config, o *crawl.Options) error {
-	if c.Identity.Sign == identity.SignNever {
-		return nil
-	}
+// Amend makes the requests of a crawl carry signatures, if the settings say so. sign signs other things than requests;
+// nil: there is no key.
+func (p Program) Amend(c *config.Config, o *crawl.Options) (
+	sign func(now time.Time, content []byte) (key string, signature []byte, err error), err error) {
 	keys, err := p.keyring(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := keys.Signing(p.Now()); err != nil {
-		return console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.sign is %s, and %w: amble identity new makes "+
-			"one", c.Source("identity.sign"), c.Identity.Sign, err))
+	_, err = keys.Signing(p.Now())
+	if err == nil {
+		sign = keys.Sign
+	}
+	if c.Identity.Sign == identity.SignNever {
+		return sign, nil
+	}
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.sign is %s, and %w: amble identity new "+
+			"makes one", c.Source("identity.sign"), c.Identity.Sign, err))
 	}
 	o.Fetch.Signer = identity.NewSigner(identity.SignerOptions{
 		URL: c.Identity.URL, Sign: c.Identity.Sign, Legacy: c.Identity.LegacyHosts(), Now: p.Now,
 		Marks: wall.NewMarks(),
 	}, keys)
-	return nil
+	return sign, nil
 }
 
 // closeTime is how long responses of the listener may take at the end.
@@ -92,7 +100,9 @@ func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) 
 	}
 	var server *identity.Server
 	if c.Identity.Listen != "" {
-		if server, err = p.listen(c, identity.NewSite(profile, keys, p.Now)); err != nil {
+		site := identity.NewSite(profile, keys, p.Now)
+		site.Receipts = func() ([]byte, error) { return p.Receipts(c) }
+		if server, err = p.listen(c, site); err != nil {
 			return nil, err
 		}
 		log.Info("the public documents of the identity are served", "address", server.Address(), "url", c.Identity.URL)
