@@ -9,13 +9,13 @@ BENCHSTAT := bin/benchstat-$(BENCHSTAT_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent \
+PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent ./internal/digest \
 	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
 	./internal/requestlog ./internal/sweep ./internal/urlfrontier ./internal/urlfrontier/proto ./internal/urlfrontier/health ./internal/urllist ./internal/wall ./internal/warc \
 	./internal/weburl ./internal/wire \
 	./internal/words
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
-MIXED    := ./internal/archive ./internal/simulate ./robots ./storage
+MIXED    := ./internal/archive ./internal/warc/warcfiles ./internal/simulate ./robots ./storage
 # The tests of these take longest. They are started first, so that no core is idle at the end.
 LONG     := ./internal/crawl ./cmd/amble ./internal/server
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.

@@ -1,15 +1,15 @@
+//go:build !core
+
 package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -17,10 +17,13 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
+
+// archiveModule is the output as web archives, and what reads it.
+func archiveModule() module { return module{command: newArchiveCommand, page: archivedPage} }
 
 func newArchiveCommand(settings *settingsFlags) *cobra.Command {
 	return group("archive", "Read the stored output",
@@ -29,13 +32,13 @@ func newArchiveCommand(settings *settingsFlags) *cobra.Command {
 }
 
 // openCollection opens the output directory of the settings.
-func openCollection(settings *settingsFlags) (*archive.Collection, string, error) {
+func openCollection(settings *settingsFlags) (*warcfiles.Collection, string, error) {
 	c, err := settings.load()
 	if err != nil {
 		return nil, "", err
 	}
 	dir := c.OutputDir()
-	collection, err := archive.OpenCollection(dir)
+	collection, err := warcfiles.OpenCollection(dir, c.ArchiveOptions(programVersion()).Known)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = console.Exit(console.ExitProblem,
 			fmt.Errorf("there is no output in %s yet; output.dir says where it is", dir))
@@ -90,7 +93,7 @@ type fileLine struct {
 	Last     time.Time `json:"last,omitzero"`
 }
 
-func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
+func listFiles(c *warcfiles.Collection, out io.Writer, lines bool) error {
 	files, err := c.Files()
 	if err != nil {
 		return err
@@ -117,12 +120,12 @@ func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
 	return t.Flush()
 }
 
-func fileCells(f archive.File, n archive.Contents) []string {
+func fileCells(f warcfiles.File, n warcfiles.Contents) []string {
 	name := f.Name
 	if f.Open {
 		name += " (being written)"
 	}
-	if f.Format != archive.FormatWARC {
+	if f.Format != warcfiles.Name {
 		return []string{name, f.Format, console.Size(uint64(f.Size)), "-", "-", "-"}
 	}
 	return []string{name, f.Format, console.Size(uint64(f.Size)), console.Grouped(n.Captures), moment(n.First),
@@ -137,19 +140,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// captureLine is the JSON form of a stored response.
-type captureLine struct {
-	URL    string    `json:"url"`
-	Time   time.Time `json:"time"`
-	Status int       `json:"status"`
-	Type   string    `json:"type"`
-	Digest string    `json:"digest,omitzero"`
-	File   string    `json:"file"`
-	Offset int64     `json:"offset"`
-	Length int64     `json:"length"`
-}
-
-func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, out io.Writer, lines bool) error {
+func listCaptures(command *cobra.Command, c *warcfiles.Collection, prefix string, out io.Writer, lines bool) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	t := console.NewTable(out, "TIME", "STATUS", "TYPE", "STORED", "URL")
@@ -157,8 +148,7 @@ func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, 
 	err := c.Captures(command.Context(), prefix, func(e *warc.Entry) error {
 		found++
 		if lines {
-			return encoder.Encode(captureLine{e.URL, e.Time, e.Status, e.Mime, e.Digest, e.Filename, e.Offset,
-				e.Length})
+			return encoder.Encode(warcfiles.Capture(*e))
 		}
 		return t.Row(moment(e.Time), strconv.Itoa(e.Status), orDash(e.Mime), console.Size(uint64(e.Length)), e.URL)
 	})
@@ -207,9 +197,9 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
 			if err != nil {
 				return console.Usagef("%w", err)
 			}
-			at, err := parseMoment(f.at)
+			at, err := warcfiles.ParseMoment(f.at)
 			if err != nil {
-				return err
+				return console.Usagef("%w", err)
 			}
 			c, dir, err := openCollection(settings)
 			if err != nil {
@@ -226,38 +216,10 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
 	return command
 }
 
-// exactlyOne requires one argument.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return console.Usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
-		}
-		return nil
-	}
-}
-
-// parseMoment parses a time in the forms that people and archives write. A day means its last
-// second. An empty text is the zero time.
-func parseMoment(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if day, err := time.Parse(time.DateOnly, text); err == nil {
-		return day.Add(24*time.Hour - time.Second), nil
-	}
-	for _, layout := range []string{time.RFC3339, "20060102150405"} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{},
-		console.Usagef("%q is not a time, such as 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415", text)
-}
-
-func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir, url string, at time.Time) error {
+func (f *archiveGetFlags) get(command *cobra.Command, c *warcfiles.Collection, dir, url string, at time.Time) error {
 	ctx := command.Context()
 	e, err := c.Find(ctx, url, at)
-	if errors.Is(err, archive.ErrNoCapture) {
+	if errors.Is(err, warcfiles.ErrNoCapture) {
 		return console.Exit(console.ExitProblem, notStored(ctx, c, dir, url, at))
 	}
 	if err != nil {
@@ -283,7 +245,7 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 }
 
 // notStored explains why there is nothing to print, and names what is stored.
-func notStored(ctx context.Context, c *archive.Collection, dir, url string, at time.Time) error {
+func notStored(ctx context.Context, c *warcfiles.Collection, dir, url string, at time.Time) error {
 	if newest, err := c.Find(ctx, url, time.Time{}); err == nil {
 		return fmt.Errorf("%s is not stored as of %s; the newest stored response is of %s", url,
 			at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
@@ -291,7 +253,7 @@ func notStored(ctx context.Context, c *archive.Collection, dir, url string, at t
 	return fmt.Errorf("%s is not stored in the WARC files of %s: amble archive ls lists what is", url, dir)
 }
 
-func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
+func (f *archiveGetFlags) print(w io.Writer, s *warcfiles.Stored) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	if f.headers {
 		out.Write(s.Head) // Flush returns its error
@@ -299,7 +261,7 @@ func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
 	body, release := s.Body, func() {}
 	if !f.raw {
 		var err error
-		if body, release, err = plainBody(s); err != nil {
+		if body, release, err = s.Plain(); err != nil {
 			return err
 		}
 	}
@@ -309,15 +271,6 @@ func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
 		err = nil // the end of what was stored
 	}
 	return errors.Join(err, out.Flush())
-}
-
-// plainBody returns the body of a response without chunks and content encodings.
-func plainBody(s *archive.Stored) (io.Reader, func(), error) {
-	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return fetch.Decode(resp.Header, resp.Body)
 }
 
 func newArchiveVerifyCommand(settings *settingsFlags) *cobra.Command {
@@ -340,7 +293,7 @@ Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: 
 			}
 			problems := 0
 			out := command.OutOrStdout()
-			v, err := c.Verify(command.Context(), func(p archive.Problem) {
+			v, err := c.Verify(command.Context(), func(p warcfiles.Problem) {
 				problems++
 				_, _ = fmt.Fprintln(out, p) // the exit code says it too
 			})

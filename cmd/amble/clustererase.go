@@ -181,6 +181,7 @@ func printErased(w io.Writer, x *shards.Erasure) error {
 func eraseDirectory(ctx context.Context, d shards.Directory) (n shards.Erased, err error) {
 	o := erase.Options{
 		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
+		Files: outputFiles,
 	}
 	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool") // the one of the node is in use
 	r, err := erase.Resume(ctx, o)

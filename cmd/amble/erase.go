@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -149,6 +150,11 @@ func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
 	return weburl.Names{Name: e.Value, Below: scope == optout.ScopeDomain}, nil
 }
 
+// outputFiles returns the files of an output directory, for an erasure.
+func outputFiles(dir string, known []archive.Format, names weburl.Names) erase.Files {
+	return warcfiles.NewEraser(dir, known, names)
+}
+
 func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err error) {
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
@@ -158,7 +164,7 @@ func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err err
 	if err != nil {
 		return o, console.Exit(console.ExitProblem, fmt.Errorf("list the crawls: %w", err))
 	}
-	return erase.Options{Crawl: options, Others: others, Now: time.Now, Step: step}, nil
+	return erase.Options{Crawl: options, Others: others, Now: time.Now, Step: step, Files: outputFiles}, nil
 }
 
 // eraseError gives the error of an erasure an exit code.

@@ -330,3 +330,13 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 	}
 	return e.print(command.OutOrStdout())
 }
+
+// exactlyOne requires one argument.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return console.Usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}

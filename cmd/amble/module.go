@@ -39,6 +39,8 @@ type module struct {
 	collector func(*config.Config) prometheus.Collector
 	// format is of the lists that amble import reads and amble export writes.
 	format listFormat
+	// page reads the page that the argument of amble extract names, unless that is a file of one page: took is false.
+	page func(*extractFlags, *cobra.Command, *settingsFlags, string) (p *pageSource, took bool, err error)
 	// quickStart is the first line of the examples in the help of the whole program.
 	quickStart string
 }

@@ -2,21 +2,17 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -31,16 +27,16 @@ type pageSource struct {
 
 // find reads the page that the argument names.
 func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, from string) (*pageSource, error) {
-	_, isWARC := warc.Base(from)
-	switch {
-	case f.record != "" && !isWARC:
-		return nil, console.Usagef("--url is for a WARC file, whose name ends in .warc.gz or .warc.zst")
-	case isWebURL(from) && f.base != "":
-		return nil, console.Usagef("--base is for a file; a stored page has its own URL")
-	case isWebURL(from):
-		return storedPage(command, settings, from, f.most)
-	case isWARC:
-		return f.warcPage(from)
+	for _, m := range modules() {
+		if m.page == nil {
+			continue
+		}
+		if s, took, err := m.page(f, command, settings, from); took {
+			return s, err
+		}
+	}
+	if isWebURL(from) || f.record != "" {
+		return nil, console.Usagef("this program has no stored pages (build tag core): name a file of a page")
 	}
 	return f.filePage(command.InOrStdin(), from)
 }
@@ -104,45 +100,6 @@ func withFile(path string, read func(io.Reader) error) error {
 	return err
 }
 
-// warcPage reads the last response that a WARC file has for a URL.
-func (f *extractFlags) warcPage(path string) (*pageSource, error) {
-	if f.record == "" {
-		return nil, console.Usagef("%s holds many pages: select one with --url https://example.com/page", path)
-	}
-	u, err := parsePageURL(f.record)
-	if err != nil {
-		return nil, err
-	}
-	var s *pageSource
-	err = withFile(path, func(file io.Reader) error {
-		reader := warc.NewReader(file)
-		for {
-			record, err := reader.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if record.Type() != warc.TypeResponse || record.Header.Get(warc.FieldTargetURI) != u.String() {
-				continue
-			}
-			s = &pageSource{url: u, most: f.most}
-			if err := s.readResponse(record.Block, record.Header.Get(warc.FieldTruncated) != ""); err != nil {
-				return err
-			}
-		}
-	})
-	switch {
-	case err != nil:
-		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
-	case s == nil:
-		return nil,
-			console.Exit(console.ExitProblem, fmt.Errorf("%s has no response for %s that holds a page", path, u))
-	}
-	return s, nil
-}
-
 // readResponse reads an HTTP response; cut says that its end is missing.
 func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
 	resp, err := http.ReadResponse(bufio.NewReader(answer), nil)
@@ -160,40 +117,4 @@ func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
 	}
 	s.longer = s.longer || cut
 	return err
-}
-
-// storedPage reads the newest response that the crawl has stored for a URL.
-func storedPage(command *cobra.Command, settings *settingsFlags, text string, most int64) (*pageSource, error) {
-	u, err := parsePageURL(text)
-	if err != nil {
-		return nil, err
-	}
-	c, dir, err := openCollection(settings)
-	if err != nil {
-		return nil, noRequest(u, err)
-	}
-	entry, err := c.Find(command.Context(), u.String(), time.Time{})
-	if errors.Is(err, archive.ErrNoCapture) {
-		return nil, noRequest(u, fmt.Errorf("it is not stored in the WARC files of %s", dir))
-	}
-	if err != nil {
-		return nil, console.Exit(console.ExitProblem, err)
-	}
-	stored, err := c.Open(command.Context(), entry)
-	if err != nil {
-		return nil, console.Exit(console.ExitProblem, err)
-	}
-	defer stored.Close()
-	s := &pageSource{url: u, most: most}
-	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
-	if err := s.readResponse(answer, stored.Truncated != ""); err != nil {
-		return nil, console.Exit(console.ExitProblem, fmt.Errorf("%s: %w", u, err))
-	}
-	return s, nil
-}
-
-// noRequest explains why a page is not available, and what to do.
-func noRequest(u weburl.URL, err error) error {
-	const advice = "amble extract makes no request: crawl the page with output.format: [warc], or name a file"
-	return console.Exit(console.ExitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
 }

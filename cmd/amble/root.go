@@ -68,7 +68,6 @@ func newRootCommand() *cobra.Command {
 		newConfigCommand(settings),
 		newRobotsCommand(settings),
 		newExtractCommand(settings),
-		newArchiveCommand(settings),
 		newDBCommand(settings),
 		newDataCommand(settings),
 		newVersionCommand(),

@@ -22,10 +22,10 @@ type Aside struct {
 // what one commit writes.
 const crashTail = 64 << 20
 
-// isAhead reports whether the output certainly has more than was committed before a mark, and not
+// IsAhead reports whether the output certainly has more than was committed before a mark, and not
 // only what a crash left: then the database is an older copy, because files are completed only
 // after a commit. The error says that the output has less.
-func (s *series) isAhead(m *Mark) (bool, error) {
+func (s *Series) IsAhead(m *Mark) (bool, error) {
 	at, err := s.position(m)
 	if err == nil {
 		err = s.bringBack(at)
@@ -45,10 +45,10 @@ func (s *series) isAhead(m *Mark) (bool, error) {
 	return behind || found.suffix == "" && found.size > at.length || found.size > at.length+crashTail, nil
 }
 
-// setAsideTail sets aside whatever files have behind a mark, because the database is an older copy.
+// SetAsideTail sets aside whatever files have behind a mark, because the database is an older copy.
 // It may be interrupted at any moment and repeated. The files that show that the database is older
 // come last.
-func (s *series) setAsideTail(m *Mark) error {
+func (s *Series) SetAsideTail(m *Mark) error {
 	at, err := s.position(m)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *series) setAsideTail(m *Mark) error {
 	if err != nil {
 		return err
 	}
-	for _, suffix := range []string{suffixOpen, ""} {
+	for _, suffix := range []string{SuffixOpen, ""} {
 		for _, e := range entries {
 			if e.suffix != suffix || e.serial < at.serial ||
 				e.serial == at.serial && (at.complete || e.name != at.name) {
@@ -65,7 +65,7 @@ func (s *series) setAsideTail(m *Mark) error {
 			}
 			kept := int64(0)
 			if e.serial == at.serial {
-				size, err := s.disk.size(s.path(e.file))
+				size, err := s.disk.Size(s.path(e.file))
 				if err != nil {
 					return fmt.Errorf("archive: check a marked file: %w", err)
 				}
@@ -87,20 +87,20 @@ func (s *series) setAsideTail(m *Mark) error {
 }
 
 // suffixNew is the suffix of a copy of the start of a file that is about to be set aside.
-const suffixNew = suffixOpen + ".new"
+const suffixNew = SuffixOpen + ".new"
 
 // copyPrefix copies the first bytes of a file.
-func (s *series) copyPrefix(e entry, length int64) error {
-	source, err := s.disk.open(s.path(e.file))
+func (s *Series) copyPrefix(e entry, length int64) error {
+	source, err := s.disk.Open(s.path(e.file))
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	target := s.path(e.name) + suffixNew
-	if err := s.disk.remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.disk.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := s.disk.create(target)
+	f, err := s.disk.Create(target)
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (s *series) copyPrefix(e entry, length int64) error {
 
 // bringBack renames the copy of the start of a marked file to the name of that file, if the file
 // was set aside.
-func (s *series) bringBack(at position) error {
+func (s *Series) bringBack(at position) error {
 	copied := s.path(at.name) + suffixNew
-	size, err := s.disk.size(copied)
+	size, err := s.disk.Size(copied)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -123,11 +123,11 @@ func (s *series) bringBack(at position) error {
 	if err = errors.Join(err, other); err != nil {
 		return err
 	}
-	taken := slices.ContainsFunc(entries, func(e entry) bool { return e.name == at.name && !isAside(e.suffix) })
+	taken := slices.ContainsFunc(entries, func(e entry) bool { return e.name == at.name && !IsAside(e.suffix) })
 	if taken || size != at.length || at.complete {
-		err = s.disk.remove(copied) // the last attempt stopped here, and the database is another one now
+		err = s.disk.Remove(copied) // the last attempt stopped here, and the database is another one now
 	} else {
-		err = s.disk.rename(copied, s.openPath(at.name))
+		err = s.disk.Rename(copied, s.openPath(at.name))
 	}
 	if err != nil {
 		return fmt.Errorf("archive: bring back a file: %w", err)
@@ -136,22 +136,22 @@ func (s *series) bringBack(at position) error {
 }
 
 // setAside takes a file out of the output without losing it. It never uses an existing name.
-func (s *series) setAside(e entry, older bool, kept int64) error {
-	suffix := suffixUnmarked
+func (s *Series) setAside(e entry, older bool, kept int64) error {
+	suffix := SuffixUnmarked
 	for n := 2; ; n++ {
-		if _, err := s.disk.size(s.path(e.name) + suffix); errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.disk.Size(s.path(e.name) + suffix); errors.Is(err, fs.ErrNotExist) {
 			break
 		} else if err != nil {
 			return fmt.Errorf("archive: set a file aside: %w", err)
 		}
-		suffix = suffixUnmarked + "." + strconv.Itoa(n)
+		suffix = SuffixUnmarked + "." + strconv.Itoa(n)
 	}
-	if s.index != nil {
-		if err := s.index.setAside(e.name, suffix); err != nil {
+	if s.c.Index != nil {
+		if err := s.c.Index.SetAside(e.name, suffix); err != nil {
 			return err
 		}
 	}
-	if err := s.disk.rename(s.path(e.file), s.path(e.name)+suffix); err != nil {
+	if err := s.disk.Rename(s.path(e.file), s.path(e.name)+suffix); err != nil {
 		return fmt.Errorf("archive: set a file aside: %w", err)
 	}
 	s.aside = append(s.aside, Aside{File: e.name, As: e.name + suffix, Older: older, Kept: kept})

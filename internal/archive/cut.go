@@ -1,13 +1,10 @@
 package archive
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // Errors of [Open] and [Writer.Rollback]: the output does not have what was committed according to
@@ -17,16 +14,16 @@ var (
 	ErrShort   = errors.New("archive: a marked file is shorter than its mark")
 )
 
-// adopt prepares a directory whose files are unknown to the crawl. Complete files stay, unfinished
+// Adopt prepares a directory whose files are unknown to the crawl. Complete files stay, unfinished
 // ones are set aside, and new files get higher numbers.
-func (s *series) adopt() error {
+func (s *Series) Adopt() error {
 	entries, err := s.entries()
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		s.base.serial = max(s.base.serial, e.serial)
-		if e.suffix == suffixOpen {
+		if e.suffix == SuffixOpen {
 			if err := s.setAside(e, false, 0); err != nil {
 				return err
 			}
@@ -36,9 +33,9 @@ func (s *series) adopt() error {
 	return s.cut(s.base)
 }
 
-// restore goes back to a committed mark or, without one, to the state of the directory before the
+// Restore goes back to a committed mark or, without one, to the state of the directory before the
 // crawl.
-func (s *series) restore(m *Mark) error {
+func (s *Series) Restore(m *Mark) error {
 	if m == nil {
 		if s.base.length != whole {
 			return fmt.Errorf("archive: no mark for %s, which was opened with one", s.dir)
@@ -53,23 +50,24 @@ func (s *series) restore(m *Mark) error {
 }
 
 // position returns the position of a mark.
-func (s *series) position(m *Mark) (position, error) {
-	serial, name, suffix, ok := s.naming.parse(m.File)
-	if !ok || suffix != "" || m.Length < 0 {
-		return position{}, fmt.Errorf("archive: %q at %d is no mark of this output", m.File, m.Length)
+func (s *Series) position(m *Mark) (position, error) {
+	f := fileOf(*m)
+	serial, name, suffix, ok := s.c.Naming.Parse(f.File)
+	if !ok || suffix != "" || f.Length < 0 {
+		return position{}, fmt.Errorf("archive: %q at %d is no mark of this output", f.File, f.Length)
 	}
-	return position{serial: serial, name: name, length: m.Length, complete: m.Complete}, nil
+	return position{serial: serial, name: name, length: f.Length, complete: f.Complete}, nil
 }
 
-// revert goes back to the last mark.
-func (s *series) revert() error { return s.cut(s.synced) }
+// Revert goes back to the last mark.
+func (s *Series) Revert() error { return s.cut(s.synced) }
 
 // cut makes the directory contain what lies before a position and nothing else, and goes on from
 // there. It changes nothing in a directory that lacks committed bytes.
-func (s *series) cut(at position) error {
+func (s *Series) cut(at position) error {
 	s.torn = true // until cut succeeds
 	s.synced, s.written, s.finished, s.dirty = at, at, nil, false
-	s.letGo()
+	s.LetGo()
 	entries, err := s.entries()
 	if err != nil {
 		return err
@@ -84,7 +82,7 @@ func (s *series) cut(at position) error {
 	if err := s.resume(at, marked); err != nil {
 		return err
 	}
-	if err := s.disk.syncDir(s.dir); err != nil {
+	if err := s.disk.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("archive: sync %s: %w", s.dir, err)
 	}
 	s.created, s.torn = false, false
@@ -100,14 +98,14 @@ type entry struct {
 }
 
 // entries lists the files of the series.
-func (s *series) entries() ([]entry, error) {
-	names, err := s.disk.list(s.dir)
+func (s *Series) entries() ([]entry, error) {
+	names, err := s.disk.List(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("archive: list %s: %w", s.dir, err)
 	}
 	var entries []entry
 	for _, file := range names {
-		if serial, name, suffix, ok := s.naming.parse(file); ok {
+		if serial, name, suffix, ok := s.c.Naming.Parse(file); ok {
 			entries = append(entries, entry{file, name, serial, suffix})
 		}
 	}
@@ -124,19 +122,19 @@ type marked struct {
 // inspect checks the file that a position is in, and refuses one that does not have all bytes
 // before it. It does not check a complete file: a reader of the output may have changed it or moved
 // it away.
-func (s *series) inspect(at position, entries []entry) (m marked, err error) {
+func (s *Series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
 	}
 	path := s.path(at.name)
 	for _, e := range entries {
-		if e.name != at.name || isAside(e.suffix) || at.complete && e.suffix == "" {
+		if e.name != at.name || IsAside(e.suffix) || at.complete && e.suffix == "" {
 			continue
 		}
 		if m.exists {
 			return m,
 				fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away",
-					path, suffixOpen)
+					path, SuffixOpen)
 		}
 		m = marked{suffix: e.suffix, exists: true}
 	}
@@ -144,14 +142,14 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 		if at.length == 0 || at.complete {
 			return m, nil
 		}
-		hint := "only files without the suffix " + suffixOpen + " may be moved away"
+		hint := "only files without the suffix " + SuffixOpen + " may be moved away"
 		if i := slices.IndexFunc(entries, func(e entry) bool { return e.name == at.name }); i >= 0 {
 			hint = "it may be " + entries[i].file + ", which was set aside when an older copy of the database was here"
 		}
 		return m, fmt.Errorf("%w: %s, and %d bytes of it belong to the crawl: put it back (%s)", ErrMissing,
-			path+suffixOpen, at.length, hint)
+			path+SuffixOpen, at.length, hint)
 	}
-	if m.size, err = s.disk.size(path + m.suffix); err != nil {
+	if m.size, err = s.disk.Size(path + m.suffix); err != nil {
 		return m, fmt.Errorf("archive: check a marked file: %w", err)
 	}
 	if m.size < at.length {
@@ -163,12 +161,12 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 
 // sweep deletes the unfinished files behind a position, and gives those before it their final
 // names.
-func (s *series) sweep(at position, entries []entry) error {
+func (s *Series) sweep(at position, entries []entry) error {
 	s.next = at.serial + 1
 	for _, e := range entries {
 		var err error
 		switch {
-		case e.suffix != suffixOpen:
+		case e.suffix != SuffixOpen:
 			s.next = max(s.next, e.serial+1)
 		case e.serial < at.serial:
 			err = s.complete(e.name)
@@ -179,33 +177,33 @@ func (s *series) sweep(at position, entries []entry) error {
 			return fmt.Errorf("archive: tidy %s: %w", s.dir, err)
 		}
 	}
-	if s.index == nil {
+	if s.c.Index == nil {
 		return nil
 	}
-	return s.index.sweep(at.name)
+	return s.c.Index.Sweep(at.name)
 }
 
 // remove deletes a file without committed bytes.
-func (s *series) remove(e entry) error {
-	if s.index != nil {
-		if err := s.index.forget(e.name); err != nil {
+func (s *Series) remove(e entry) error {
+	if s.c.Index != nil {
+		if err := s.c.Index.Forget(e.name); err != nil {
 			return err
 		}
 	}
-	return s.disk.remove(s.path(e.file))
+	return s.disk.Remove(s.path(e.file))
 }
 
 // resume cuts the marked file to its mark and goes on writing it. A complete file stays complete,
 // and the next record begins a new file. The same happens if the compression of the files, or its
 // dictionary, has changed.
-func (s *series) resume(at position, m marked) error {
+func (s *Series) resume(at position, m marked) error {
 	if m.exists && m.suffix == "" { // the mark is of a version whose marks did not say so
 		s.synced.complete, s.written.complete = true, true
 	}
-	if m.suffix != suffixOpen {
+	if m.suffix != SuffixOpen {
 		return nil
 	}
-	f, err := s.disk.reopen(s.openPath(at.name))
+	f, err := s.disk.Reopen(s.openPath(at.name))
 	if err != nil {
 		return fmt.Errorf("archive: reopen a file: %w", err)
 	}
@@ -220,13 +218,13 @@ func (s *series) resume(at position, m marked) error {
 		}
 	}
 	s.use(f, at)
-	if s.index != nil {
-		if err := s.index.resume(at.name, s.openPath(at.name), at.length); err != nil {
+	if s.c.Index != nil {
+		if err := s.c.Index.Resume(at.name, s.openPath(at.name), at.length); err != nil {
 			return err
 		}
 	}
 	if at.complete {
-		s.letGo()
+		s.LetGo()
 		return s.complete(at.name)
 	}
 	same, err := s.continues(at.name)
@@ -234,32 +232,26 @@ func (s *series) resume(at position, m marked) error {
 		return err
 	}
 	if !same {
-		s.letGo()
+		s.LetGo()
 		s.finished = append(s.finished, full{at.serial, at.name})
 		s.synced.complete, s.written.complete = true, true
 	}
 	return nil
 }
 
-// continues reports whether records with the present compression can follow those of a file.
-func (s *series) continues(name string) (bool, error) {
-	if !strings.HasSuffix(name, s.extension) {
-		return false, nil
+// continues reports whether records can follow those of a file.
+func (s *Series) continues(name string) (bool, error) {
+	if !strings.HasSuffix(name, s.c.Extension) || s.c.Continues == nil {
+		return strings.HasSuffix(name, s.c.Extension), nil
 	}
-	if s.records.Format != warc.FormatZstd { // nothing else has a dictionary
-		return true, nil
-	}
-	f, err := s.disk.open(s.openPath(name))
+	f, err := s.disk.Open(s.openPath(name))
 	if err != nil {
 		return false, fmt.Errorf("archive: reopen a file: %w", err)
 	}
 	defer f.Close()
-	dictionary, err := warc.ReadDictionary(f)
-	if errors.Is(err, warc.ErrFormat) || errors.Is(err, warc.ErrTorn) { // damaged: what is there stays as it is
-		return false, nil
-	}
+	same, err := s.c.Continues(f)
 	if err != nil {
-		return false, fmt.Errorf("archive: read the dictionary of %s: %w", s.openPath(name), err)
+		return false, fmt.Errorf("archive: read %s: %w", s.openPath(name), err)
 	}
-	return bytes.Equal(dictionary, s.records.Dictionary), nil
+	return same, nil
 }

@@ -7,30 +7,30 @@ import (
 	"github.com/amble-crawler/amble/internal/system"
 )
 
-// disk has the operations that a series needs of the file system. Tests replace it with one that
+// Disk has the operations that a Series needs of the file system. Tests replace it with one that
 // fails.
-type disk interface {
-	list(dir string) ([]string, error) // names, in any order
-	size(path string) (int64, error)   // fs.ErrNotExist if there is none
-	create(path string) (file, error)  // a new file, to append to
-	reopen(path string) (file, error)  // one that exists, to append to
-	open(path string) (io.ReadCloser, error)
-	rename(oldPath, newPath string) error // both in one directory
-	remove(path string) error
-	syncDir(dir string) error // makes creations, renames and removals survive a power cut
+type Disk interface {
+	List(dir string) ([]string, error) // names, in any order
+	Size(path string) (int64, error)   // fs.ErrNotExist if there is none
+	Create(path string) (File, error)  // a new file, to append to
+	Reopen(path string) (File, error)  // one that exists, to append to
+	Open(path string) (io.ReadCloser, error)
+	Rename(oldPath, newPath string) error // both in one directory
+	Remove(path string) error
+	SyncDir(dir string) error // makes creations, renames and removals survive a power cut
 }
 
-// file is a file that is appended to.
-type file interface {
+// File is a file that is appended to.
+type File interface {
 	io.WriteCloser
 	Truncate(size int64) error
 	Sync() error
 }
 
-// osDisk is the disk of the operating system.
-type osDisk struct{}
+// OSDisk is the disk of the operating system.
+type OSDisk struct{}
 
-func (osDisk) list(dir string) ([]string, error) {
+func (OSDisk) List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -39,7 +39,7 @@ func (osDisk) list(dir string) ([]string, error) {
 	return names, err
 }
 
-func (osDisk) size(path string) (int64, error) {
+func (OSDisk) Size(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0, err
@@ -47,18 +47,18 @@ func (osDisk) size(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-func (osDisk) create(path string) (file, error) {
+func (OSDisk) Create(path string) (File, error) {
 	return openFile(path, os.O_CREATE|os.O_EXCL)
 }
 
-func (osDisk) reopen(path string) (file, error) {
+func (OSDisk) Reopen(path string) (File, error) {
 	return openFile(path, 0)
 }
 
-func (osDisk) open(path string) (io.ReadCloser, error) { return os.Open(path) }
+func (OSDisk) Open(path string) (io.ReadCloser, error) { return os.Open(path) }
 
-// openFile keeps a nil *os.File from becoming a file that is not nil.
-func openFile(path string, flags int) (file, error) {
+// openFile keeps a nil *os.File from becoming a File that is not nil.
+func openFile(path string, flags int) (File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|flags, 0o640)
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func openFile(path string, flags int) (file, error) {
 	return f, nil
 }
 
-func (osDisk) rename(oldPath, newPath string) error { return os.Rename(oldPath, newPath) }
+func (OSDisk) Rename(oldPath, newPath string) error { return os.Rename(oldPath, newPath) }
 
-func (osDisk) remove(path string) error { return os.Remove(path) }
+func (OSDisk) Remove(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error { return system.SyncDir(dir) }
+func (OSDisk) SyncDir(dir string) error { return system.SyncDir(dir) }

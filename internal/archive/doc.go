@@ -1,5 +1,7 @@
-// Package archive writes fetched pages to files that other programs read: JSON lines and WARC
-// files, as docs/OUTPUT.md and docs/ARCHIVE.md describe them.
+// Package archive writes what was fetched in several forms: each is a [Format], with a [Sink] that its records go
+// to. The formats of this package are files of JSON lines, as docs/OUTPUT.md describes them. A format of lines is
+// a [Lines]; one of other files uses a [Series]; a receiver is a Sink of its own. internal/formats lists those of
+// the program.
 //
 // # Exactness
 //
@@ -11,15 +13,15 @@
 //	commit marks with the batch // in one transaction
 //	w.Committed()               // files that are complete get their names
 //
-// A [Mark] is the end of the part of the output that belongs to the crawl: a file and a length.
-// [Open] cuts what lies beyond the committed marks. A failed Append or Sync does so at once, so
-// that the batch can be retried from its first line; [Writer.Rollback] does it after a failed
-// commit. If it is unknown whether the commit failed, [Writer.Close] leaves the files as they are.
+// A [Mark] is the end of the part of one format's output that belongs to the crawl: for files a name and a
+// length, see [FileMark]. [Open] cuts what lies beyond the committed marks. A failed Append or Sync does so at
+// once, so that the batch can be retried from its first line; [Writer.Rollback] does it after a failed commit. If
+// it is unknown whether the commit failed, [Writer.Close] leaves the files as they are.
 //
 // # Files
 //
 // Files are numbered. The name of the unfinished file ends in ".open". When the file is full and
-// its end is committed, it loses that suffix and never changes again, except by an [Eraser]. A mark
+// its end is committed, it loses that suffix and never changes again, except by an erasure. A mark
 // names only the newest file, and says whether it is complete: all complete files may be moved away
 // at any time. A file that was once complete is never deleted, cut or reopened. If an older copy of
 // the database was put back, and does not have all records of a file, the file is set aside with

@@ -3,29 +3,82 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"net/netip"
+	"slices"
+	"time"
 
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/spool"
-	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // Visit is the result of a request. Fields that the formats in use do not need may be left out.
 type Visit struct {
-	Page     *Page     // for FormatJSONL; nil: its URL has no final state yet
-	Links    []Link    // of the page
-	Text     *Text     // of the page
-	Exchange *Exchange // for FormatWARC; nil: there was no response
+	Page     *Page     // nil: its URL has no final state yet
+	Links    []Link    // of the page: Needs.Links
+	Text     *Text     // of the page: Needs.Text
+	Exchange *Exchange // Needs.Exchange; nil: there was no response
+}
+
+// Exchange is one request and its response, byte for byte.
+type Exchange struct {
+	URL       string // of the request
+	At        time.Time
+	Address   netip.Addr // that the request went to
+	Request   *spool.Content
+	Response  *spool.Content // with its header, as received: in chunks and in its content encoding
+	Chunked   bool           // its body is in chunks
+	Truncated Truncation     // why Response is incomplete; empty: it is complete
+	// Payload is the digest of what follows the header in Response, without chunks, if the caller
+	// knows it; else zero.
+	Payload digest.Digest
+	// Original is a stored response that may have the same payload. If it has, or if this response
+	// is a 304, a format may write only the header of this response, with a reference to the original. Nil:
+	// none is known.
+	Original *Original
+	// Facts is what is known of the request besides.
+	Facts Facts
+}
+
+// Fact is a named value that is kept with an exchange.
+type Fact struct{ Name, Value string }
+
+// Facts are the facts of an exchange, in their order.
+type Facts []Fact
+
+// Add adds a fact, unless its value is empty.
+func (f *Facts) Add(name, value string) {
+	if value != "" {
+		*f = append(*f, Fact{name, value})
+	}
+}
+
+// Truncation is the reason why only the start of a response is stored, in the words of WARC.
+type Truncation string
+
+// The reasons.
+const (
+	TooLong      Truncation = "length"      // it is longer than the limit
+	TookTooLong  Truncation = "time"        // it did not end in time
+	Disconnected Truncation = "disconnect"  // the connection broke, or ended before the response did
+	Unspecified  Truncation = "unspecified" // reading ended for another reason
+)
+
+// Original is a stored response.
+type Original struct {
+	URL     string
+	At      time.Time // when its request began
+	Payload digest.Digest
 }
 
 // Item is the encoded output of one request. Its owner closes it when the output is committed or
 // dropped.
 type Item struct {
-	records [numForms]*record
+	records []*Record // of each format that is written; nil: it adds nothing
 
 	// Payload is the digest of the response's body as received. Stored reports whether the files
 	// contain this body from now on, whole and not empty, so that later records may refer to it.
-	// Only with FormatWARC.
-	Payload warc.Digest
+	// Only a format with Needs.Exchange sets them.
+	Payload digest.Digest
 	Stored  bool
 }
 
@@ -33,20 +86,22 @@ type Item struct {
 func (i *Item) Size() (n int64) {
 	for _, r := range i.records {
 		if r != nil {
-			n += r.size()
+			n += r.Size()
 		}
 	}
 	return n
 }
 
 // Empty reports whether the item adds nothing.
-func (i *Item) Empty() bool { return i.records == [numForms]*record{} }
+func (i *Item) Empty() bool {
+	return !slices.ContainsFunc(i.records, func(r *Record) bool { return r != nil })
+}
 
 // Close frees what the item holds.
 func (i *Item) Close() (err error) {
 	for _, r := range i.records {
 		if r != nil {
-			err = errors.Join(err, r.content.Close())
+			err = errors.Join(err, r.Content.Close())
 		}
 	}
 	return err
@@ -54,9 +109,7 @@ func (i *Item) Close() (err error) {
 
 // Encoder makes items. It is safe for concurrent use.
 type Encoder struct {
-	o       Options
-	pool    *spool.Pool
-	writers chan *exchangeWriter // one for each core: more at once would not be faster; nil: not made yet
+	formats []func(*Item, *Visit) (*Record, error)
 }
 
 // NewEncoder returns an encoder for the formats of the options. The items are held in the pool. The
@@ -65,56 +118,26 @@ func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e := &Encoder{o: o, pool: pool, writers: make(chan *exchangeWriter, runtime.GOMAXPROCS(0))}
-	for range cap(e.writers) {
-		e.writers <- nil
+	e := &Encoder{}
+	for _, f := range o.Written() {
+		encode, err := f.NewEncoder(&o, pool)
+		if err != nil {
+			return nil, fmt.Errorf("archive: format %s: %w", f.Name(), err)
+		}
+		e.formats = append(e.formats, encode)
 	}
 	return e, nil
 }
 
 // Encode makes the item of a visit. The error is one of the spool, or an [ErrPage].
 func (e *Encoder) Encode(v *Visit) (*Item, error) {
-	item := &Item{}
-	err := e.encode(item, v)
-	if err != nil {
-		return nil, errors.Join(err, item.Close())
+	item := &Item{records: make([]*Record, len(e.formats))}
+	for i, encode := range e.formats {
+		var err error
+		if item.records[i], err = encode(item, v); err != nil {
+			item.records[i] = nil
+			return nil, errors.Join(err, item.Close())
+		}
 	}
 	return item, nil
-}
-
-func (e *Encoder) encode(item *Item, v *Visit) error {
-	if v.Exchange != nil && e.o.Has(FormatWARC) {
-		r, err := e.exchange(item, v.Exchange)
-		if err != nil {
-			return fmt.Errorf("archive: records of %s: %w", v.Exchange.URL, err)
-		}
-		item.records[formWARC] = r
-	}
-	if v.Page == nil {
-		return nil
-	}
-	if e.o.Has(FormatJSONL) {
-		if err := item.lines(formPages, v.Page.Encode); err != nil {
-			return err
-		}
-	}
-	if len(v.Links) > 0 && e.o.Has(FormatLinks) {
-		if err := item.lines(formLinks,
-			func() ([]byte, error) { return encodeLinks(v.Page.URL, v.Links) }); err != nil {
-			return err
-		}
-	}
-	if v.Text != nil && e.o.Has(FormatText) {
-		return item.lines(formText, func() ([]byte, error) { return encodeText(v.Page.URL, v.Page.FetchedAt, v.Text) })
-	}
-	return nil
-}
-
-// lines makes the record of a form of lines.
-func (i *Item) lines(f form, encode func() ([]byte, error)) error {
-	b, err := encode()
-	if err == nil {
-		i.records[f] = &record{content: spool.Of(b)}
-	}
-	return err
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var pageNames = numbered("pages-", ".jsonl")
+var pageNames = numbered("pages-", ".jsonl", "")
 
 func TestNamingParse(t *testing.T) {
 	tests := []struct {
@@ -34,7 +34,7 @@ func TestNamingParse(t *testing.T) {
 		{"", 0, "", false},
 	}
 	for _, tt := range tests {
-		serial, _, suffix, ok := pageNames.parse(tt.name)
+		serial, _, suffix, ok := pageNames.Parse(tt.name)
 		if serial != tt.serial || suffix != tt.suffix || ok != tt.ok {
 			t.Errorf("%q: got %d %q %v", tt.name, serial, suffix, ok)
 		}
@@ -47,8 +47,8 @@ func FuzzNamingParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if serial, base, suffix, ok := pageNames.parse(name); ok &&
-			(base+suffix != name || !strings.HasPrefix(name, "pages-"+serialText(serial)+".jsonl")) {
+		if serial, base, suffix, ok := pageNames.Parse(name); ok &&
+			(base+suffix != name || !strings.HasPrefix(name, "pages-"+SerialText(serial)+".jsonl")) {
 			t.Fatalf("%q is taken for number %d with suffix %q", name, serial, suffix)
 		}
 	})

@@ -9,40 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
-
-// The formats of Options.Formats.
-const (
-	FormatJSONL = "jsonl" // a line for each page
-	FormatWARC  = "warc"  // requests and responses, WARC 1.1
-	FormatLinks = "links" // a line for each link
-	FormatText  = "text"  // a line for each page with its main text
-	FormatNone  = "none"  // nothing is written
-)
-
-// form is a form of output that is written.
-type form int
-
-// The forms, in the order in which they are written.
-const (
-	formPages form = iota
-	formWARC
-	formLinks
-	formText
-	numForms
-)
-
-// formats returns the names of the forms.
-func formats() []string { return []string{FormatJSONL, FormatWARC, FormatLinks, FormatText} }
-
-// String returns the name in Options.Formats.
-func (f form) String() string { return formats()[f] }
-
-// linesPrefix returns the start of the names of files of lines.
-func (f form) linesPrefix() string {
-	return [numForms]string{formPages: "pages-", formLinks: "links-", formText: "text-"}[f]
-}
 
 // ErrOption is wrapped by every error of [Options.Validate].
 var ErrOption = errors.New("archive: bad option")
@@ -51,7 +20,9 @@ var ErrOption = errors.New("archive: bad option")
 type Options struct {
 	// Dir is the directory of the files. It is made if it does not exist.
 	Dir string
-	// Formats are the forms of output, written in parallel. FormatNone excludes all others.
+	// Known are the formats that the program has, in the order in which they are written.
+	Known []Format
+	// Formats are the names of those that are written, in parallel. FormatNone excludes all others.
 	Formats []string
 	// MaxFileBytes is the size at which a new file is begun. A line, or the records of one request,
 	// are never divided: longer ones get a file of their own.
@@ -62,23 +33,43 @@ type Options struct {
 	// Compress is the compression of files of lines: CompressNone, CompressGzip or CompressZstd.
 	Compress string
 
-	// Prefix is the start of the names of WARC files.
+	// Prefix is the start of the names of files that say where they come from.
 	Prefix string
-	// Host is the name of this machine in the names of WARC files and in their first record.
+	// Host is the name of this machine in such names.
 	Host string
-	// Outlinks says that the metadata records of a WARC file list the links of their page. The
-	// caller fills them in.
+	// Outlinks says that records of exchanges list the links of their page. The caller fills them in.
 	Outlinks bool
-	// Records is the compression of WARC records. Open and NewEncoder need the same one.
-	Records warc.Compression
+	// Records is the compression of files whose records are compressed one by one. Open and NewEncoder need the same
+	// one.
+	Records Compression
 	// DictionaryFile is the file from which Load reads Records.Dictionary. Empty: none.
 	DictionaryFile string
-	// Crawler describes the crawler in WARC files.
+	// Crawler describes the crawler in files that say who wrote them.
 	Crawler Crawler
 }
 
-// Crawler describes the crawler in the first record of a WARC file, its warcinfo. Empty fields are
-// left out.
+// Compression says how records are compressed one by one.
+type Compression struct {
+	// Format is CompressGzip or CompressZstd.
+	Format string
+	// Level is 1 (fast) to MaxRecordLevel of the format (small).
+	Level int
+	// Dictionary is one in the format of Zstandard, for CompressZstd. Nil: none.
+	Dictionary []byte
+}
+
+// MaxRecordLevel returns the highest Compression.Level of a format; 0: it is unknown.
+func MaxRecordLevel(format string) int {
+	switch format {
+	case CompressGzip:
+		return gzip.BestCompression
+	case CompressZstd:
+		return int(zstd.SpeedBestCompression)
+	}
+	return 0
+}
+
+// Crawler describes the crawler. Empty fields are left out.
 type Crawler struct {
 	Software  string // name and version
 	UserAgent string // as it is sent
@@ -90,14 +81,39 @@ type Crawler struct {
 // DefaultOptions returns the options of an empty configuration; Dir has no default.
 func DefaultOptions() Options {
 	return Options{
-		Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20, Compress: CompressNone,
-		Prefix: "amble", Host: "localhost",
-		Records: warc.Compression{Format: warc.FormatGzip, Level: 1},
+		Known: slices.Concat(Pages(), References()), Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20,
+		Compress: CompressNone, Prefix: "amble", Host: "localhost",
+		Records: Compression{Format: CompressGzip, Level: 1},
 	}
 }
 
 // Has reports whether a form of output is written.
 func (o *Options) Has(format string) bool { return slices.Contains(o.Formats, format) }
+
+// IsNone reports whether nothing is written.
+func (o *Options) IsNone() bool { return o.Has(FormatNone) }
+
+// Written returns the formats that are written, in their order.
+func (o *Options) Written() (written []Format) {
+	for _, f := range o.Known {
+		if o.Has(f.Name()) {
+			written = append(written, f)
+		}
+	}
+	return written
+}
+
+// Needs returns what the formats that are written need of a Visit.
+func (o *Options) Needs() (all Needs) {
+	for _, f := range o.Known {
+		if !o.Has(f.Name()) {
+			continue
+		}
+		n := f.Needs(o)
+		all = Needs{all.Links || n.Links, all.LinkTexts || n.LinkTexts, all.Text || n.Text, all.Exchange || n.Exchange}
+	}
+	return all
+}
 
 // IsNamePart reports whether a text can be Options.Prefix or Options.Host.
 func IsNamePart(text string) bool { return namePart.MatchString(text) }
@@ -111,13 +127,14 @@ func (o Options) Validate() error {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrOption, fmt.Errorf(format, args...)))
 	}
-	allowed := strings.Join(formats(), ", ") + " or " + FormatNone
+	known := Names(o.Known)
+	allowed := strings.Join(known, ", ") + " or " + FormatNone
 	if len(o.Formats) == 0 {
 		refuse("format is empty, allowed are %s", allowed)
 	}
 	for i, f := range o.Formats {
 		switch {
-		case f != FormatNone && !slices.Contains(formats(), f):
+		case f != FormatNone && !slices.Contains(known, f):
 			refuse("format is %q, allowed are %s", f, allowed)
 		case f == FormatNone && len(o.Formats) > 1:
 			refuse("format %s excludes all others, and there are %d", f, len(o.Formats)-1)
@@ -137,21 +154,17 @@ func (o Options) Validate() error {
 	if !slices.Contains([]string{CompressNone, CompressGzip, CompressZstd}, o.Compress) {
 		refuse("compress is %q, allowed are %s, %s or %s", o.Compress, CompressNone, CompressGzip, CompressZstd)
 	}
-	if o.Has(FormatWARC) {
-		if !IsNamePart(o.Prefix) || !IsNamePart(o.Host) {
-			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores",
-				o.Prefix, o.Host)
-		}
-		if err := o.Records.Validate(); err != nil {
-			refuse("records: %w", err)
+	for _, f := range o.Written() {
+		if err := f.Validate(&o); err != nil {
+			refuse("%w", err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Load reads the file that the options name. The error wraps [ErrOption], or is that of the file.
+// Load reads the file that the options name, if a format needs it. The error wraps [ErrOption], or is that of the file.
 func (o *Options) Load() error {
-	if o.DictionaryFile == "" || !o.Has(FormatWARC) {
+	if o.DictionaryFile == "" || !o.Needs().Exchange {
 		return nil
 	}
 	dictionary, err := os.ReadFile(o.DictionaryFile)
@@ -159,8 +172,10 @@ func (o *Options) Load() error {
 		return fmt.Errorf("archive: read the dictionary of WARC records: %w", err)
 	}
 	o.Records.Dictionary = dictionary
-	if err := o.Records.Validate(); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrOption, o.DictionaryFile, err)
+	for _, f := range o.Written() {
+		if err := f.Validate(o); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrOption, o.DictionaryFile, err)
+		}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type Page struct {
 	// of a document that is no page: sitemap, sitemap index, text sitemap, rss, atom, json feed
 	Kind        string
 	Bytes       int64  // of the decoded body that was kept
-	Digest      string // of the same bytes, as [warc.Digest] writes it
+	Digest      string // of the same bytes, as [digest.Digest] writes it
 	Title       string
 	Language    string
 	Canonical   string   // the URL that the page names as its own

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/digest"
 )
 
 func fullPage() Page {
@@ -22,7 +22,7 @@ func fullPage() Page {
 		Duration:         time.Second,
 		ContentType:      "text/html; charset=utf-8",
 		Bytes:            5,
-		Digest:           warc.DigestOf([]byte("hello")).String(),
+		Digest:           digest.Of([]byte("hello")).String(),
 		Title:            "A \"title\"\nof two lines",
 		Kind:             "sitemap",
 		Language:         "en",

@@ -3,11 +3,10 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"time"
-
-	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // position is an offset in a file of a series. The length whole means that all files up to the
@@ -24,28 +23,47 @@ func (p position) done(serial int) bool { return serial < p.serial || serial == 
 
 const whole = -1
 
-// full is a file that has all its records and still has suffixOpen.
+// full is a file that has all its records and still has SuffixOpen.
 type full struct {
 	serial int
 	name   string
 }
 
-// series is a sink of numbered files. The size of each file is bounded, and its age while records
+// SeriesOptions say what is special about the files of a format.
+type SeriesOptions struct {
+	Naming    Naming
+	Extension string // of new files: a file with another one is not continued
+	Packer    Packer // compresses the records of a file together; nil: they are written as they are
+	// Head returns the first record of a file that is begun; nil: there is none.
+	Head func(name string, now time.Time) (*Record, error)
+	// Index is kept next to each file; nil: there is none.
+	Index Index
+	// Continues reports whether records can follow those of a file, which it reads from its start; nil: always.
+	Continues func(file io.Reader) (bool, error)
+}
+
+// Index is what a format keeps next to each file of a series, in step with it. Names are those of complete files.
+type Index interface {
+	Full() bool                                   // it takes no more: the file is full, too
+	Begin(name string) error                      // a new file
+	Add(offset, length int64, entry []byte) error // a record of the file being written, with its Record.Entry
+	Flush() error                                 // pass everything to the system
+	Resume(name, path string, length int64) error // a file that was cut to a length
+	Complete(name, path string) error             // the file, at path, is complete
+	Forget(name string) error                     // what only an unfinished file needs
+	Sweep(open string) error                      // what a crash left, except of the open file
+	SetAside(name, suffix string) error           // the file gets the suffix
+	Drop()                                        // close without what was not flushed
+}
+
+// Series is a Sink of numbered files. The size of each file is bounded, and its age while records
 // come.
-type series struct {
-	form      form
-	disk      disk
-	dir       string
-	naming    naming
-	extension string // of new files: a file with another one is not continued
-	// records is the compression of WARC records: a file with another dictionary is not continued.
-	records  warc.Compression
+type Series struct {
+	c        SeriesOptions
+	disk     Disk
+	dir      string
 	maxBytes int64
 	maxAge   time.Duration // 0: no limit
-
-	// Of a WARC series: the start of a file, and the index next to it. Nil: none.
-	head  func(name string, now time.Time) (*record, error)
-	index *index
 
 	base     position // behind the files that existed before this crawl, if it began without a mark
 	synced   position // the last mark
@@ -56,14 +74,21 @@ type series struct {
 	out      stream    // to the current file; without one, the next record begins one
 	began    time.Time // when the current file was begun or continued; zero: set by its first record
 	created  bool      // the directory must be synced
-	torn     bool      // a failure is not undone yet: revert must come first
+	torn     bool      // a failure is not undone yet: Revert must come first
 	aside    []Aside   // files that were set aside
 }
 
-// append adds a record to the current file or, if that is full, to a new one.
-func (s *series) append(r *record, now time.Time) error {
+// NewSeries returns a sink of files in the directory of the options.
+func NewSeries(o *Options, d Disk, c SeriesOptions) *Series {
+	s := &Series{c: c, disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
+	s.out.packer = c.Packer
+	return s
+}
+
+// Append adds a record to the current file or, if that is full, to a new one.
+func (s *Series) Append(r *Record, now time.Time) error {
 	if s.torn {
-		if err := s.revert(); err != nil {
+		if err := s.Revert(); err != nil {
 			return err
 		}
 	}
@@ -84,26 +109,26 @@ func (s *series) append(r *record, now time.Time) error {
 }
 
 // full reports whether the current file takes no more.
-func (s *series) full(r *record, now time.Time) bool {
+func (s *Series) full(r *Record, now time.Time) bool {
 	if s.out.file == nil || s.out.length == 0 && !s.out.frame {
 		return false
 	}
-	size := r.size()
+	size := r.Size()
 	if s.out.packer != nil {
 		size = 0 // unknown
 	}
 	return s.out.length+size > s.maxBytes ||
 		s.maxAge > 0 && !s.began.IsZero() && now.Sub(s.began) >= s.maxAge ||
-		s.index != nil && s.index.full()
+		s.c.Index != nil && s.c.Index.Full()
 }
 
 // write adds a record to the current file and to its index.
-func (s *series) write(r *record) error {
+func (s *Series) write(r *Record) error {
 	at := s.out.length
 	s.dirty = true
 	err := s.out.write(r)
-	if err == nil && s.index != nil {
-		err = s.index.add(at, s.out.length-at, r.entry)
+	if err == nil && s.c.Index != nil {
+		err = s.c.Index.Add(at, s.out.length-at, r.Entry)
 	}
 	if err != nil {
 		return fmt.Errorf("archive: write %s: %w", s.openPath(s.written.name), err)
@@ -113,9 +138,9 @@ func (s *series) write(r *record) error {
 }
 
 // begin opens the next file.
-func (s *series) begin(now time.Time) error {
-	name := s.naming.make(s.next, now)
-	f, err := s.disk.create(s.openPath(name))
+func (s *Series) begin(now time.Time) error {
+	name := s.c.Naming.Make(s.next, now)
+	f, err := s.disk.Create(s.openPath(name))
 	if err != nil {
 		return fmt.Errorf("archive: begin a file: %w", err)
 	}
@@ -123,15 +148,15 @@ func (s *series) begin(now time.Time) error {
 	s.began = now
 	s.next++
 	s.created = true
-	if s.index != nil {
-		if err := s.index.begin(name); err != nil {
+	if s.c.Index != nil {
+		if err := s.c.Index.Begin(name); err != nil {
 			return err
 		}
 	}
-	if s.head == nil {
+	if s.c.Head == nil {
 		return nil
 	}
-	r, err := s.head(name, now)
+	r, err := s.c.Head(name, now)
 	if err != nil {
 		return err
 	}
@@ -139,13 +164,13 @@ func (s *series) begin(now time.Time) error {
 }
 
 // use makes f the file being written. at has its length.
-func (s *series) use(f file, at position) {
+func (s *Series) use(f File, at position) {
 	s.written, s.began = at, time.Time{}
 	s.out.use(f, at.length)
 }
 
 // finish ends the current file: it is full.
-func (s *series) finish() error {
+func (s *Series) finish() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -159,10 +184,10 @@ func (s *series) finish() error {
 }
 
 // flush makes what was written to the current file survive a power cut.
-func (s *series) flush() error {
+func (s *Series) flush() error {
 	err := s.out.flush()
-	if err == nil && s.index != nil {
-		err = s.index.flush()
+	if err == nil && s.c.Index != nil {
+		err = s.c.Index.Flush()
 	}
 	if err != nil {
 		return fmt.Errorf("archive: sync %s: %w", s.openPath(s.written.name), err)
@@ -171,10 +196,10 @@ func (s *series) flush() error {
 	return nil
 }
 
-// sync makes everything that was appended survive a power cut, and moves the mark behind it.
-func (s *series) sync() error {
+// Sync makes everything that was appended survive a power cut, and moves the mark behind it.
+func (s *Series) Sync() error {
 	if s.torn {
-		if err := s.revert(); err != nil {
+		if err := s.Revert(); err != nil {
 			return err
 		}
 	}
@@ -187,7 +212,7 @@ func (s *series) sync() error {
 		}
 	}
 	if s.created {
-		if err := s.disk.syncDir(s.dir); err != nil {
+		if err := s.disk.SyncDir(s.dir); err != nil {
 			return fmt.Errorf("archive: sync %s: %w", s.dir, err)
 		}
 		s.created = false
@@ -196,9 +221,9 @@ func (s *series) sync() error {
 	return nil
 }
 
-// committed gives the complete files their final names: the mark is committed. An error loses
+// Committed gives the complete files their final names: the mark is committed. An error loses
 // nothing: the next call tries again.
-func (s *series) committed() error {
+func (s *Series) Committed() error {
 	if s.torn || len(s.finished) == 0 || !s.synced.done(s.finished[0].serial) {
 		return nil
 	}
@@ -208,15 +233,15 @@ func (s *series) committed() error {
 		}
 		s.finished = s.finished[1:]
 	}
-	if err := s.disk.syncDir(s.dir); err != nil {
+	if err := s.disk.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("archive: sync %s: %w", s.dir, err)
 	}
 	return nil
 }
 
-// expire completes a file that is older than its limit, so that it does not wait for a record that
+// Expire completes a file that is older than its limit, so that it does not wait for a record that
 // may never come. It does nothing while records are not synced.
-func (s *series) expire(now time.Time) (moved bool, err error) {
+func (s *Series) Expire(now time.Time) (moved bool, err error) {
 	if s.torn || s.dirty {
 		return false, nil
 	}
@@ -226,13 +251,13 @@ func (s *series) expire(now time.Time) (moved bool, err error) {
 	if s.out.file != nil && (s.maxAge == 0 || now.Sub(s.began) < s.maxAge || s.written.length == 0) {
 		return false, nil
 	}
-	return s.end()
+	return s.End()
 }
 
-// end completes the current file and moves the mark there. It drops what was not synced.
-func (s *series) end() (moved bool, err error) {
+// End completes the current file and moves the mark there. It drops what was not synced.
+func (s *Series) End() (moved bool, err error) {
 	if s.torn || s.dirty {
-		if err := s.revert(); err != nil {
+		if err := s.Revert(); err != nil {
 			return false, err
 		}
 	}
@@ -241,8 +266,8 @@ func (s *series) end() (moved bool, err error) {
 		return moved, nil
 	}
 	if s.written.length == 0 {
-		s.letGo()
-		if err := s.disk.remove(s.openPath(s.written.name)); err != nil {
+		s.LetGo()
+		if err := s.disk.Remove(s.openPath(s.written.name)); err != nil {
 			return false, fmt.Errorf("archive: remove an empty file: %w", err)
 		}
 		return false, nil
@@ -256,46 +281,50 @@ func (s *series) end() (moved bool, err error) {
 
 // complete gives a file its final name, after its index is written. It may be interrupted and
 // repeated.
-func (s *series) complete(name string) error {
-	_, err := s.disk.size(s.openPath(name))
+func (s *Series) complete(name string) error {
+	_, err := s.disk.Size(s.openPath(name))
 	renamed := errors.Is(err, fs.ErrNotExist)
-	if s.index != nil && !renamed {
-		if err := s.index.complete(name, s.openPath(name)); err != nil {
+	if s.c.Index != nil && !renamed {
+		if err := s.c.Index.Complete(name, s.openPath(name)); err != nil {
 			return err
 		}
 	}
 	if !renamed {
-		if err := s.disk.rename(s.openPath(name), s.path(name)); err != nil {
+		if err := s.disk.Rename(s.openPath(name), s.path(name)); err != nil {
 			return fmt.Errorf("archive: complete a file: %w", err)
 		}
 	}
-	if s.index != nil {
-		return s.index.forget(name)
+	if s.c.Index != nil {
+		return s.c.Index.Forget(name)
 	}
 	return nil
 }
 
-// letGo closes the open files. What was not flushed is lost.
-func (s *series) letGo() {
+// LetGo closes the open files. What was not flushed is lost.
+func (s *Series) LetGo() {
 	s.out.drop()
-	if s.index != nil {
-		s.index.drop()
+	if s.c.Index != nil {
+		s.c.Index.Drop()
 	}
 }
 
-// mark returns the position of the last sync; it is not ok before the first sync.
-func (s *series) mark() (Mark, bool) {
+// Mark returns the position of the last sync; it is not ok before the first sync.
+func (s *Series) Mark() (Mark, bool) {
 	if s.synced.length == whole {
-		return Mark{}, false
+		return "", false
 	}
-	return Mark{File: s.synced.name, Length: s.synced.length, Complete: s.synced.complete}, true
+	return FileMark{s.synced.name, s.synced.length, s.synced.complete}.Mark(), true
 }
 
-func (s *series) owns(name string) bool {
-	_, _, suffix, ok := s.naming.parse(name)
+// Owns implements Sink.
+func (s *Series) Owns(m Mark) bool {
+	_, _, suffix, ok := s.c.Naming.Parse(fileOf(m).File)
 	return ok && suffix == ""
 }
 
-func (s *series) path(name string) string { return filepath.Join(s.dir, name) }
+// Aside implements Sink.
+func (s *Series) Aside() []Aside { return s.aside }
 
-func (s *series) openPath(name string) string { return s.path(name) + suffixOpen }
+func (s *Series) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Series) openPath(name string) string { return s.path(name) + SuffixOpen }

@@ -3,11 +3,10 @@ package archive
 import (
 	"bufio"
 	"io"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/amble-crawler/amble/internal/spool"
 )
 
 // bufferBytes is how many bytes are gathered before they are written.
@@ -20,8 +19,14 @@ const (
 	CompressZstd = "zstd"
 )
 
-// packer compresses what is written to it into frames. Consecutive frames can be read as one.
-type packer interface {
+// The extensions of compressed files.
+const (
+	extensionGzip = ".gz"
+	extensionZstd = ".zst"
+)
+
+// Packer compresses what is written to it into frames. Consecutive frames can be read as one.
+type Packer interface {
 	io.Writer
 	Reset(io.Writer) // begin a frame
 	Close() error    // end it
@@ -29,30 +34,30 @@ type packer interface {
 
 // newPacker returns the packer of a compression, nil if there is none, and the extension of the
 // files.
-func newPacker(compression string) (p packer, extension string, err error) {
+func newPacker(compression string) (p Packer, extension string, err error) {
 	switch compression {
 	case CompressGzip:
 		p, err = gzip.NewWriterLevel(nil, gzip.DefaultCompression)
-		return p, ".gz", err
+		return p, extensionGzip, err
 	case CompressZstd:
 		p, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20),
 			zstd.WithLowerEncoderMem(true))
-		return p, ".zst", err
+		return p, extensionZstd, err
 	}
 	return nil, "", nil
 }
 
 // stream is the file being written. What was written and not flushed stays in memory.
 type stream struct {
-	file   file
+	file   File
 	buffer *bufio.Writer
-	packer packer // nil: records are written as they are
+	packer Packer // nil: records are written as they are
 	frame  bool   // one was begun
 	length int64  // of the file with its buffer; within a frame, of the packer's output so far
 }
 
 // use continues with a file of a length.
-func (s *stream) use(f file, length int64) {
+func (s *stream) use(f File, length int64) {
 	s.file, s.length, s.frame = f, length, false
 	if s.buffer == nil {
 		s.buffer = bufio.NewWriterSize(f, bufferBytes)
@@ -71,7 +76,7 @@ func (c counted) Write(p []byte) (int, error) {
 }
 
 // write adds a record.
-func (s *stream) write(r *record) error {
+func (s *stream) write(r *Record) error {
 	if s.packer == nil {
 		return r.writeTo(counted{s})
 	}
@@ -104,15 +109,35 @@ func (s *stream) drop() {
 	}
 }
 
-// record is what one call of append adds to a series. It is never divided between two files.
-type record struct {
-	content *spool.Content
-	entry   []byte // of a WARC: the line of the index up to the offset; nil: it has none
+// Unpack reads a file of lines with the compression of its name. release ends the reading.
+func Unpack(r io.Reader, name string) (unpacked io.Reader, release func(), err error) {
+	switch compressionOf(name) {
+	case CompressGzip:
+		z, err := gzip.NewReader(r)
+		return z, func() {}, err
+	case CompressZstd:
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return r, func() {}, nil
 }
 
-func (r *record) size() int64 { return r.content.Size() }
+// PackerOf returns the packer of a file of lines by its name; nil: it is not compressed.
+func PackerOf(name string) (Packer, error) {
+	p, _, err := newPacker(compressionOf(name))
+	return p, err
+}
 
-func (r *record) writeTo(w io.Writer) error {
-	_, err := r.content.WriteTo(w)
-	return err
+// compressionOf returns the compression of a file of lines by its name.
+func compressionOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, extensionGzip):
+		return CompressGzip
+	case strings.HasSuffix(name, extensionZstd):
+		return CompressZstd
+	}
+	return CompressNone
 }

@@ -13,36 +13,11 @@ import (
 // ErrClosed is the error of a [Writer] that was closed.
 var ErrClosed = errors.New("archive: the writer is closed")
 
-// Mark says that the first Length bytes of File, and all files numbered before it, belong to the
-// crawl. File is a name within Options.Dir, without ".open" even while the file is unfinished.
-type Mark struct {
-	File   string
-	Length int64
-	// Complete means that nothing more is written to the file, and that it may be moved away.
-	Complete bool `json:",omitempty"`
-}
-
-// sink is one form of output. A Writer drives several in step.
-type sink interface {
-	owns(name string) bool                // whether a mark is its own
-	adopt() error                         // begin in a directory without a mark
-	restore(m *Mark) error                // go back to a committed mark; nil: to the state before the crawl
-	append(r *record, at time.Time) error // it may stay in memory
-	sync() error                          // everything appended survives a power cut
-	mark() (Mark, bool)                   // the end of the last sync
-	revert() error                        // drop what was appended since
-	expire(now time.Time) (bool, error)   // complete a file that is too old; true: the mark has moved
-	end() (bool, error)                   // drop what was appended since, complete the file; true: the mark has moved
-	committed() error                     // the mark is committed
-	letGo()                               // close what is open
-}
-
 // Writer appends the results of requests to the files of all formats. It has one owner: its methods
 // must not be called concurrently.
 type Writer struct {
-	sinks   []sink // all that are written
-	forms   []form // which record of an item each takes
-	carried []Mark // of forms that are not written at present; every Sync returns them
+	sinks   []Sink // of all formats that are written: Options.Written
+	carried []Mark // of formats that are not written at present; every Sync returns them
 	aside   []Aside
 	closed  bool
 }
@@ -51,25 +26,23 @@ type Writer struct {
 // has none. It cuts what lies beyond them. It refuses a marked file that is missing or too short
 // with [ErrMissing] or [ErrShort]: to go on without it would lose pages that count as fetched.
 func Open(o Options, marks []Mark) (*Writer, error) {
-	return open(o, marks, osDisk{})
+	return OpenOn(o, marks, OSDisk{})
 }
 
-func open(o Options, marks []Mark, d disk) (*Writer, error) {
+// OpenOn is Open on a disk that may fail, for tests.
+func OpenOn(o Options, marks []Mark, d Disk) (*Writer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	w := &Writer{}
-	if !o.Has(FormatNone) {
+	if !o.IsNone() {
 		if err := makeDir(o.Dir, d); err != nil {
 			return nil, err
 		}
 	}
-	var all []*series
-	for f := range numForms {
-		if !o.Has(f.String()) {
-			continue
-		}
-		s, err := newSeries(o, f, d)
+	var all []Sink
+	for _, f := range o.Written() {
+		s, err := f.NewSink(&o, d)
 		if err != nil {
 			return nil, err
 		}
@@ -79,12 +52,12 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 		return nil, err
 	}
 	for _, s := range all {
-		if err := w.add(s, s.form, marks); err != nil {
-			s.letGo()
+		if err := w.add(s, marks); err != nil {
+			s.LetGo()
 			w.Close()
 			return nil, err
 		}
-		w.aside = append(w.aside, s.aside...)
+		w.aside = append(w.aside, s.Aside()...)
 	}
 	w.carry(marks)
 	return w, nil
@@ -93,11 +66,11 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 // setAsideTails sets aside what files have behind their marks if one of the files shows that the
 // database is an older copy: then everything in that file and in the others was committed once. It
 // changes nothing in a directory that lacks committed bytes.
-func setAsideTails(all []*series, marks []Mark) error {
+func setAsideTails(all []Sink, marks []Mark) error {
 	ahead := false
 	for _, s := range all {
 		if m := markOf(s, marks); m != nil {
-			is, err := s.isAhead(m)
+			is, err := s.IsAhead(m)
 			if err != nil {
 				return err
 			}
@@ -109,7 +82,7 @@ func setAsideTails(all []*series, marks []Mark) error {
 	}
 	for _, s := range all {
 		if m := markOf(s, marks); m != nil {
-			if err := s.setAsideTail(m); err != nil {
+			if err := s.SetAsideTail(m); err != nil {
 				return err
 			}
 		}
@@ -117,36 +90,14 @@ func setAsideTails(all []*series, marks []Mark) error {
 	return nil
 }
 
-// newSeries makes the sink of a form.
-func newSeries(o Options, f form, d disk) (*series, error) {
-	s := &series{form: f, disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
-	if f == formWARC {
-		info, err := newWarcinfo(o)
-		if err != nil {
-			return nil, err
-		}
-		s.records, s.extension = o.Records, o.Records.Extension()
-		s.naming = dated(o.Prefix, o.Host, s.extension)
-		s.head, s.index = info.record, newIndex(d, o.Dir)
-		return s, nil
-	}
-	packer, packed, err := newPacker(o.Compress)
-	if err != nil {
-		return nil, fmt.Errorf("archive: %s: %w", o.Compress, err)
-	}
-	s.extension, s.out.packer = ".jsonl"+packed, packer
-	s.naming = numbered(f.linesPrefix(), s.extension)
-	return s, nil
-}
-
 // makeDir makes the output directory if there is none.
-func makeDir(dir string, d disk) error {
+func makeDir(dir string, d Disk) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
 	err := os.MkdirAll(dir, 0o750)
 	if err == nil {
-		err = d.syncDir(filepath.Dir(dir))
+		err = d.SyncDir(filepath.Dir(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("archive: make the output directory: %w", err)
@@ -155,23 +106,23 @@ func makeDir(dir string, d disk) error {
 }
 
 // add prepares a sink behind its mark, if it has one, and drives it from now on.
-func (w *Writer) add(s sink, f form, marks []Mark) error {
+func (w *Writer) add(s Sink, marks []Mark) error {
 	var err error
 	if m := markOf(s, marks); m != nil {
-		err = s.restore(m)
+		err = s.Restore(m)
 	} else {
-		err = s.adopt()
+		err = s.Adopt()
 	}
 	if err == nil {
-		w.sinks, w.forms = append(w.sinks, s), append(w.forms, f)
+		w.sinks = append(w.sinks, s)
 	}
 	return err
 }
 
 // markOf returns the sink's own mark, or nil.
-func markOf(s sink, marks []Mark) *Mark {
+func markOf(s Sink, marks []Mark) *Mark {
 	for i := range marks {
-		if s.owns(marks[i].File) {
+		if s.Owns(marks[i]) {
 			return &marks[i]
 		}
 	}
@@ -182,7 +133,7 @@ func markOf(s sink, marks []Mark) *Mark {
 func (w *Writer) carry(marks []Mark) {
 	w.carried = nil
 	for _, m := range marks {
-		if !slices.ContainsFunc(w.sinks, func(s sink) bool { return s.owns(m.File) }) {
+		if !slices.ContainsFunc(w.sinks, func(s Sink) bool { return s.Owns(m) }) {
 			w.carried = append(w.carried, m)
 		}
 	}
@@ -196,11 +147,11 @@ func (w *Writer) Append(item *Item, now time.Time) error {
 		return ErrClosed
 	}
 	for i, s := range w.sinks {
-		r := item.records[w.forms[i]]
+		r := item.records[i]
 		if r == nil {
 			continue
 		}
-		if err := s.append(r, now); err != nil {
+		if err := s.Append(r, now); err != nil {
 			return errors.Join(err, w.revert())
 		}
 	}
@@ -227,11 +178,11 @@ func (w *Writer) syncAll() error {
 	var others sync.WaitGroup
 	for i, s := range w.sinks {
 		if i > 0 {
-			others.Go(func() { errs[i] = s.sync() })
+			others.Go(func() { errs[i] = s.Sync() })
 		}
 	}
 	if len(w.sinks) > 0 {
-		errs[0] = w.sinks[0].sync()
+		errs[0] = w.sinks[0].Sync()
 	}
 	others.Wait()
 	return errors.Join(errs...)
@@ -242,7 +193,7 @@ func (w *Writer) syncAll() error {
 func (w *Writer) Marks() []Mark {
 	marks := slices.Clone(w.carried)
 	for _, s := range w.sinks {
-		if m, ok := s.mark(); ok {
+		if m, ok := s.Mark(); ok {
 			marks = append(marks, m)
 		}
 	}
@@ -257,7 +208,7 @@ func (w *Writer) Rollback(marks []Mark) error {
 	}
 	var errs []error
 	for _, s := range w.sinks {
-		errs = append(errs, s.restore(markOf(s, marks)))
+		errs = append(errs, s.Restore(markOf(s, marks)))
 	}
 	return errors.Join(errs...)
 }
@@ -267,15 +218,15 @@ func (w *Writer) Rollback(marks []Mark) error {
 // Sync replace them. The marks of the last Sync must have been committed. An error loses nothing:
 // the next call tries again.
 func (w *Writer) Expire(now time.Time) ([]Mark, error) {
-	return w.complete(func(s sink) (bool, error) { return s.expire(now) })
+	return w.complete(func(s Sink) (bool, error) { return s.Expire(now) })
 }
 
 // Finish drops what was not synced, completes the files and returns the marks to commit; nil: the
 // marks are unchanged.
-func (w *Writer) Finish() ([]Mark, error) { return w.complete(sink.end) }
+func (w *Writer) Finish() ([]Mark, error) { return w.complete(Sink.End) }
 
 // complete completes files, and returns the marks if one has moved.
-func (w *Writer) complete(f func(sink) (bool, error)) ([]Mark, error) {
+func (w *Writer) complete(f func(Sink) (bool, error)) ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
 	}
@@ -300,7 +251,7 @@ func (w *Writer) Committed() error {
 	}
 	var errs []error
 	for _, s := range w.sinks {
-		errs = append(errs, s.committed())
+		errs = append(errs, s.Committed())
 	}
 	return errors.Join(errs...)
 }
@@ -309,7 +260,7 @@ func (w *Writer) Committed() error {
 func (w *Writer) revert() error {
 	var errs []error
 	for _, s := range w.sinks {
-		errs = append(errs, s.revert())
+		errs = append(errs, s.Revert())
 	}
 	return errors.Join(errs...)
 }
@@ -322,7 +273,7 @@ func (w *Writer) Close() {
 	}
 	w.closed = true
 	for _, s := range w.sinks {
-		s.letGo()
+		s.LetGo()
 	}
 }
 

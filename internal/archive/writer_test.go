@@ -42,7 +42,7 @@ func mustAppend(t testing.TB, w *Writer, lines ...string) {
 
 // itemOf returns an item of one line for FormatJSONL.
 func itemOf(line string) *Item {
-	return &Item{records: [numForms]*record{formPages: {content: spool.Of([]byte(line + "\n"))}}}
+	return &Item{records: []*Record{{Content: spool.Of([]byte(line + "\n"))}}}
 }
 
 func mustSync(t testing.TB, w *Writer) []Mark {
@@ -68,7 +68,7 @@ func output(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
 	for _, name := range names(t, dir) {
-		if strings.Contains(name, suffixUnmarked) || !strings.Contains(name, ".jsonl") {
+		if strings.Contains(name, SuffixUnmarked) || !strings.Contains(name, ".jsonl") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -88,7 +88,7 @@ func output(t testing.TB, dir string) []string {
 
 func names(t testing.TB, dir string) []string {
 	t.Helper()
-	all, err := osDisk{}.list(dir)
+	all, err := OSDisk{}.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,8 @@ func TestFilesRotateBetweenLines(t *testing.T) {
 	w := mustOpen(t, o, nil)
 	wantNames(t, o.Dir)
 	mustAppend(t, w, lines(0, 12)...)
-	if got, want := mustSync(t, w), []Mark{{File: "pages-000003.jsonl", Length: 40}}; !slices.Equal(got, want) {
+	want := []Mark{FileMark{File: "pages-000003.jsonl", Length: 40}.Mark()}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
 		t.Fatalf("marks %v, want %v", got, want)
 	}
 	// A file whose mark is not committed keeps its suffix: the commit may still fail.
@@ -197,8 +198,8 @@ func TestClosedWriterRefuses(t *testing.T) {
 func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 	o := options(t)
 	o.Formats = []string{FormatNone}
-	before := []Mark{{File: "pages-000007.jsonl", Length: 70},
-		{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}}
+	before := []Mark{FileMark{File: "pages-000007.jsonl", Length: 70}.Mark(),
+		FileMark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}.Mark()}
 	w := mustOpen(t, o, before)
 	mustAppend(t, w, "a")
 	if got := mustSync(t, w); !slices.Equal(got, before) {
@@ -210,10 +211,11 @@ func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 }
 
 func TestMarksOfOtherFormsAreCarried(t *testing.T) {
-	foreign := Mark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}
+	foreign := FileMark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}.Mark()
 	w := mustOpen(t, options(t), []Mark{foreign})
 	mustAppend(t, w, "a")
-	if got, want := mustSync(t, w), []Mark{foreign, {File: "pages-000001.jsonl", Length: 2}}; !slices.Equal(got, want) {
+	want := []Mark{foreign, FileMark{File: "pages-000001.jsonl", Length: 2}.Mark()}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }
@@ -249,50 +251,79 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// recorder is a sink of another kind.
+// recorder is a format whose sink is of another kind: it has no files, and keeps nothing.
 type recorder struct {
+	Lines
+	Sink
 	fail     error
 	reverted int
 	restored int
 }
 
-func (r *recorder) owns(name string) bool           { return strings.HasSuffix(name, ".warc.gz") }
-func (r *recorder) adopt() error                    { return nil }
-func (r *recorder) restore(*Mark) error             { r.restored++; return nil }
-func (r *recorder) append(*record, time.Time) error { return r.fail }
-func (r *recorder) sync() error                     { return r.fail }
-func (r *recorder) mark() (Mark, bool)              { return Mark{File: "a.warc.gz", Length: 1}, true }
-func (r *recorder) revert() error                   { r.reverted++; return nil }
-func (r *recorder) expire(time.Time) (bool, error)  { return false, r.fail }
-func (r *recorder) end() (bool, error)              { return false, r.fail }
-func (r *recorder) committed() error                { return r.fail }
-func (r *recorder) letGo()                          {}
+const recorderMark Mark = `{"Receiver":"a","Number":1}`
 
-func TestSinksMoveInStep(t *testing.T) {
+func (r *recorder) NewSink(*Options, Disk) (Sink, error) { return r, nil }
+func (r *recorder) Owns(m Mark) bool                     { return m == recorderMark }
+func (r *recorder) Adopt() error                         { return nil }
+func (r *recorder) Restore(*Mark) error                  { r.restored++; return nil }
+func (r *recorder) Append(*Record, time.Time) error      { return r.fail }
+func (r *recorder) Sync() error                          { return r.fail }
+func (r *recorder) Mark() (Mark, bool)                   { return recorderMark, true }
+func (r *recorder) Revert() error                        { r.reverted++; return nil }
+func (r *recorder) Committed() error                     { return r.fail }
+func (r *recorder) LetGo()                               {}
+func (r *recorder) Aside() []Aside                       { return nil }
+
+func TestConcurrentSinks(t *testing.T) {
 	o := options(t)
-	w := mustOpen(t, o, nil)
-	r := &recorder{}
-	if err := w.add(r, formWARC, nil); err != nil {
+	r := &recorder{Lines: Lines{Format: "record",
+		Encode: func(v *Visit) ([]byte, error) { return []byte(v.Page.URL), nil }}}
+	o.Known, o.Formats = append(o.Known, r), []string{FormatJSONL, "record"}
+	e, err := NewEncoder(o, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, w, "a")
-	want := []Mark{{File: "pages-000001.jsonl", Length: 2}, {File: "a.warc.gz", Length: 1}}
+	w := mustOpen(t, o, nil)
+	encoded := func(url string) []byte {
+		b, err := Page{URL: url}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	append := func(url string) {
+		t.Helper()
+		item, err := e.Encode(&Visit{Page: &Page{URL: url}})
+		if err == nil {
+			err = w.Append(item, time.Now())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	append("a")
+	pages := FileMark{File: "pages-000001.jsonl", Length: int64(len(encoded("a")))}
+	want := []Mark{pages.Mark(), recorderMark}
 	if got := mustSync(t, w); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	mustAppend(t, w, "b")
+	append("b")
 	r.fail = errors.New("no room")
 	if _, err := w.Sync(); !errors.Is(err, r.fail) {
 		t.Fatalf("got %v", err)
 	}
-	wantOutput(t, o.Dir, []string{"a"})
+	if n := len(output(t, o.Dir)); n != 1 {
+		t.Errorf("%d lines, want 1", n)
+	}
 	if r.restored != 1 {
 		t.Error("the sink that failed was not rolled back")
 	}
 	r.fail = nil
-	mustAppend(t, w, "b")
+	append("b")
 	mustSync(t, w)
-	wantOutput(t, o.Dir, []string{"a", "b"})
+	if n := len(output(t, o.Dir)); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {

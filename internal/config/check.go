@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -163,15 +163,14 @@ func (k *checker) choices() {
 // choices are the values of settings that are one word, or a list of words, out of a few.
 func choices() map[string][]string {
 	return map[string][]string{
-		"scope.mode":      {"host", "domain", "prefix", "any"},
-		"traps.expensive": {"skip", "last", "crawl"},
-		"fetch.addresses": {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
-		"recrawl.policy":  policies(),
-		"identity.sign":   {"always", "asked", "never"},
-		"output.format": {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText,
-			archive.FormatNone},
+		"scope.mode":           {"host", "domain", "prefix", "any"},
+		"traps.expensive":      {"skip", "last", "crawl"},
+		"fetch.addresses":      {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
+		"recrawl.policy":       policies(),
+		"identity.sign":        {"always", "asked", "never"},
+		"output.format":        formats.Names(),
 		"output.compress":      {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
-		"output.warc_compress": {warc.FormatGzip, warc.FormatZstd},
+		"output.warc_compress": {archive.CompressGzip, archive.CompressZstd},
 		"log.level":            {"debug", "info", "warn", "error"},
 		"log.format":           {"text", "json"},
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/politeness"
 )
 
@@ -118,6 +119,10 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 	if !archive.IsNamePart(got.Host) {
 		t.Errorf("the machine is called %q", got.Host)
 	}
+	if got, want := archive.Names(got.Known), archive.Names(formats.All()); !slices.Equal(got, want) {
+		t.Errorf("formats %q, want %q", got, want)
+	}
+	files.Known, got.Known = nil, nil // functions are not compared
 	files.Host, files.Crawler = got.Host, archive.Crawler{Software: "amble/1.2", UserAgent: "amble/1.2", Robots: "obey"}
 	if !reflect.DeepEqual(got, files) {
 		t.Errorf("archive %+v, its own defaults are %+v", got, files)

@@ -7,23 +7,23 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/internal/requestlog"
-	"github.com/amble-crawler/amble/internal/warc"
 )
 
 func (k *checker) outputNumbers() {
 	o := k.c.Output
 	between(k, "output.max_file", o.MaxFile, 64*KiB, 1*TiB)
 	between(k, "output.max_age", o.MaxAge, 0, year)
-	between(k, "output.gzip_level", o.GzipLevel, 1, warc.MaxLevel(warc.FormatGzip))
-	between(k, "output.zstd_level", o.ZstdLevel, 1, warc.MaxLevel(warc.FormatZstd))
+	between(k, "output.gzip_level", o.GzipLevel, 1, archive.MaxRecordLevel(archive.CompressGzip))
+	between(k, "output.zstd_level", o.ZstdLevel, 1, archive.MaxRecordLevel(archive.CompressZstd))
 }
 
 func (k *checker) outputChoices() {
 	k.outputFormats()
 	k.oneOf("output.compress", k.c.Output.Compress)
 	k.oneOf("output.warc_compress", k.c.Output.WARC)
-	if k.c.Output.ZstdDictionary != "" && k.c.Output.WARC != warc.FormatZstd {
+	if k.c.Output.ZstdDictionary != "" && k.c.Output.WARC != archive.CompressZstd {
 		k.conflict("output.zstd_dictionary",
 			"is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
 	}
@@ -35,21 +35,23 @@ func (k *checker) outputChoices() {
 
 func (k *checker) outputFormats() {
 	const key = "output.format"
-	const want = "want jsonl, warc, links or text, or none to write nothing"
-	known, formats := choices()[key], k.c.Output.Format
-	if len(formats) == 0 {
+	known, written := choices()[key], k.c.Output.Format
+	names := known[:len(known)-1] // the last one is none
+	last := len(names) - 1
+	want := "want " + strings.Join(names[:last], ", ") + " or " + names[last] + ", or none to write nothing"
+	if len(written) == 0 {
 		k.reject(key, want)
 	}
-	for i, name := range formats {
+	for i, name := range written {
 		switch {
-		case slices.Contains(formats[:i], name):
+		case slices.Contains(written[:i], name):
 			k.rejectItem(key, i, name, "is in the list twice; keep one")
 		case !slices.Contains(known, name):
 			k.rejectItem(key, i, name, want)
 		}
 	}
-	if len(formats) > 1 && slices.Contains(formats, archive.FormatNone) {
-		k.rejectItem(key, slices.Index(formats, archive.FormatNone), archive.FormatNone,
+	if len(written) > 1 && slices.Contains(written, archive.FormatNone) {
+		k.rejectItem(key, slices.Index(written, archive.FormatNone), archive.FormatNone,
 			"means that nothing is written, and must be the only item; keep either none or the others")
 	}
 }
@@ -60,12 +62,13 @@ func (c *Config) ArchiveOptions(version string) archive.Options {
 	if !c.Robots.Obey {
 		robots = "ignore, but for Crawl-delay"
 	}
-	records := warc.Compression{Format: c.Output.WARC, Level: c.Output.GzipLevel}
-	if records.Format == warc.FormatZstd {
+	records := archive.Compression{Format: c.Output.WARC, Level: c.Output.GzipLevel}
+	if records.Format == archive.CompressZstd {
 		records.Level = c.Output.ZstdLevel
 	}
 	return archive.Options{
 		Dir:            c.OutputDir(),
+		Known:          formats.All(),
 		Formats:        c.Output.Format,
 		Compress:       c.Output.Compress,
 		MaxFileBytes:   int64(c.Output.MaxFile),

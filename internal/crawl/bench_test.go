@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/testweb/todayweb"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 )
 
 const (
@@ -153,8 +154,8 @@ func benchmarkCrawlers(b *testing.B, web benchWeb) {
 		{"bare", func(b *testing.B) int { return crawlBare(b, web, linksOfTree) }},
 		{"tokens", func(b *testing.B) int { return crawlBare(b, web, linksOfTokens) }},
 		{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }},
-		{"warc", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatGzip) }},
-		{"zstd", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatZstd) }},
+		{"warc", func(b *testing.B) int { return crawlWeb(b, web, warcfiles.Name, warc.FormatGzip) }},
+		{"zstd", func(b *testing.B) int { return crawlWeb(b, web, warcfiles.Name, warc.FormatZstd) }},
 	}
 	if peer := os.Getenv("BENCH_PEER"); peer != "" {
 		crawlers = append(crawlers, crawler{"peer", func(b *testing.B) int { return crawlPeer(b, web, peer) }})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -80,7 +81,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 		}
 		found("mark "+name, err)
 	}
-	decode(storage.MarkOutput, func(v []byte) error { _, err := decodeMarks(v); return err })
+	decode(storage.MarkOutput, func(v []byte) error { _, err := archive.DecodeMarks(v); return err })
 	decode(storage.MarkLedger, func(v []byte) error { _, err := storage.DecodeOffset(v); return err })
 	decode(markHeld, func(v []byte) error { return r.heldSince.UnmarshalBinary(v) })
 	decode(MarkPlan, func(v []byte) error {

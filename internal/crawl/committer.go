@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,26 +43,6 @@ func (f *outputFiles) write(items []*archive.Item, now time.Time) ([]archive.Mar
 	}
 	marks, err := f.Sync()
 	return marks, outputError(err)
-}
-
-// encodeMarks is how the store keeps the lengths of the output files: JSON, a handful of names and
-// numbers that people may want to read.
-func encodeMarks(marks []archive.Mark) []byte {
-	b, err := json.Marshal(marks)
-	if err != nil {
-		panic(err) // strings and integers can be encoded
-	}
-	return b
-}
-
-func decodeMarks(b []byte) (marks []archive.Mark, err error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(b, &marks); err != nil {
-		return nil, fmt.Errorf("mark %s: %w", storage.MarkOutput, err)
-	}
-	return marks, nil
 }
 
 // committerStore is what the committer needs of the store: it is the only one that writes it.
@@ -126,7 +105,7 @@ func (c *committer) commit(b *batch) error {
 		if marks, err = c.files.write(b.items, started); err != nil {
 			return err
 		}
-		b.setMark(storage.MarkOutput, encodeMarks(marks))
+		b.setMark(storage.MarkOutput, archive.EncodeMarks(marks))
 		b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
 	}
 	b.result, err = c.store.Commit(&b.rows)
@@ -195,7 +174,7 @@ func (c *committer) expire() {
 
 // commitMarks commits marks of the output alone.
 func (c *committer) commitMarks(marks []archive.Mark) error {
-	_, err := c.store.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: encodeMarks(marks)}})
+	_, err := c.store.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: archive.EncodeMarks(marks)}})
 	if err == nil {
 		c.files.marks = marks
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -55,7 +56,7 @@ func TestUsage(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := consentWeb(serve)
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC}
+		o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name}
 		crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 		lines := outputLines(t, o.Archive.Dir)
 		general := "robots.txt line 3: Content-Usage: train-ai=y"
@@ -117,7 +118,7 @@ func TestConsentPolicy(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := consentWeb(serve)
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+		o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name, archive.FormatLinks, archive.FormatText}
 		var err error
 		o.Consent, err = consent.NewPolicy(map[string]string{"train-ai": "skip-fetching", "tdm": "skip-storing"})
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -119,7 +120,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
 		o := testOptions(t, web)
-		o.Version, o.Archive.Formats = "1.0", []string{archive.FormatJSONL, archive.FormatWARC}
+		o.Version, o.Archive.Formats = "1.0", []string{archive.FormatJSONL, warcfiles.Name}
 		b := &bomb{at: "/bomb"}
 		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
 		e := crawlWith(t, o, b, testLog(t), seeds...)
@@ -269,7 +270,7 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 	run("in the making of records", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
+		o.Archive.Formats = []string{warcfiles.Name, archive.FormatJSONL}
 		s, err := storage.Open(o.DataDir, o.Storage)
 		if err != nil {
 			t.Fatal(err)

@@ -179,7 +179,7 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 			State: storage.Failed, Reason: storage.ReasonCrash, At: r.opened, History: head.Last.History,
 		}})
 	b.Marks[sweep.CrashMark(host.ID)] = []byte(r.o.Version)
-	if r.o.Archive.Has(archive.FormatNone) {
+	if r.o.Archive.IsNone() {
 		return nil, nil
 	}
 	return r.encoder.Encode(&archive.Visit{Page: &archive.Page{

@@ -201,7 +201,7 @@ func (e *Engine) openOutput() error {
 	if err != nil {
 		return err
 	}
-	marks, err := decodeMarks(encoded)
+	marks, err := archive.DecodeMarks(encoded)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -301,7 +302,7 @@ func checkOutput(t testing.TB, o Options) {
 	if len(lines) > 0 {
 		t.Errorf("in the output and not in the store: %v", slices.Collect(maps.Keys(lines)))
 	}
-	if o.Archive.Has(archive.FormatWARC) {
+	if o.Archive.Has(warcfiles.Name) {
 		checkArchive(t, o)
 	}
 }

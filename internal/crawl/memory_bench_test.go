@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/testweb/todayweb"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 )
 
 // BenchmarkMemory crawls pages of 1 MB with 64 workers, and the web of today with 256, in a process of
@@ -25,7 +26,7 @@ func BenchmarkMemory(b *testing.B) {
 	today := startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 300), Pages: 4, PerConnection: 8})
 	today.name = "today"
 	for _, web := range []benchWeb{large, today} {
-		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {
+		for _, format := range []string{archive.FormatNone, warcfiles.Name} {
 			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format),
 				func(b *testing.B) { measureAlone(b, web, format) })
 		}

@@ -310,11 +310,11 @@ func FinishOutput(o Options, s *storage.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	marks, err := decodeMarks(encoded)
+	marks, err := archive.DecodeMarks(encoded)
 	if err != nil {
 		return err
 	}
-	o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+	o.Archive.Formats = archive.Names(o.Archive.Known)
 	w, err := archive.Open(o.Archive, marks)
 	if err != nil {
 		return err
@@ -329,7 +329,7 @@ func FinishOutput(o Options, s *storage.Store) (err error) {
 	if len(marks) == 0 {
 		return nil
 	}
-	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: encodeMarks(marks)}}); err != nil {
+	if _, err := s.Commit(&storage.Batch{Marks: map[string][]byte{storage.MarkOutput: archive.EncodeMarks(marks)}}); err != nil {
 		return err
 	}
 	return w.Committed()

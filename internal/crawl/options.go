@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -126,9 +127,16 @@ func DefaultOptions() Options {
 		Frontier:       frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),
 		Sitemaps: SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()},
-		Archive:  archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
+		Archive:  defaultArchive(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
+}
+
+// defaultArchive returns the options of the output, with all formats that the program has.
+func defaultArchive() archive.Options {
+	o := archive.DefaultOptions()
+	o.Known = formats.All()
+	return o
 }
 
 // Validate says what is wrong with the options, all of it.
@@ -186,13 +194,14 @@ func (o *Options) fill() {
 // Extraction returns Extract with the texts that the output needs.
 func (o *Options) Extraction() extract.Options {
 	e := o.Extract
-	e.Text = e.Text || o.Archive.Has(archive.FormatText)
-	e.LinkText = e.LinkText || o.Archive.Has(archive.FormatLinks)
+	needs := o.Archive.Needs()
+	e.Text = e.Text || needs.Text
+	e.LinkText = e.LinkText || needs.LinkTexts
 	return e
 }
 
 // capturesExchanges reports whether requests and responses are kept as they are.
-func (o *Options) capturesExchanges() bool { return o.Archive.Has(archive.FormatWARC) }
+func (o *Options) capturesExchanges() bool { return o.Archive.Needs().Exchange }
 
 // comparesText reports whether pages are compared by their text too.
 func (o *Options) comparesText() bool { return o.Recrawl != nil && o.SimilarBits > 0 }

@@ -14,16 +14,16 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // keepText keeps of a document what the output has of it.
 func (ar *archiving) keepText(res *result, doc *extract.Page) {
-	if ar.o.Archive.Has(archive.FormatText) {
+	needs := ar.o.Archive.Needs()
+	if needs.Text {
 		res.visit.Text = &archive.Text{Title: doc.Title, Language: doc.Language, Text: doc.Text}
 	}
-	if !ar.o.Archive.Has(archive.FormatLinks) && !ar.o.Archive.Outlinks {
+	if !needs.Links {
 		return
 	}
 	for i := range doc.Links {
@@ -36,7 +36,7 @@ func (ar *archiving) keepText(res *result, doc *extract.Page) {
 func (ar *archiving) output(
 	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
 ) {
-	if ar.o.Archive.Has(archive.FormatNone) || res.behindWall {
+	if ar.o.Archive.IsNone() || res.behindWall {
 		return
 	}
 	l := &res.lease
@@ -196,8 +196,8 @@ func truncationOf(k fetch.Kind) archive.Truncation {
 
 // pageFacts returns what the archive says of the request for a page: how it was found, why it was
 // allowed, and at which delay it was made. docs/ARCHIVE.md explains each.
-func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
-	facts := make(warc.Header, 0, 16)
+func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) archive.Facts {
+	facts := make(archive.Facts, 0, 16)
 	facts.Add("via", page.Via)
 	facts.Add("depth", strconv.Itoa(page.Depth))
 	if l.Head.Seed {
@@ -234,8 +234,8 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 }
 
 // robotsFacts returns what the archive says of the request for a robots.txt.
-func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
-	var facts warc.Header
+func robotsFacts(l *frontier.Lease, resp *fetch.Response) archive.Facts {
+	var facts archive.Facts
 	facts.Add("robots-of", l.Robots.Origin.String())
 	if l.Robots.Hops > 0 {
 		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
@@ -245,7 +245,7 @@ func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
 }
 
 // addRequestFacts adds those of any request.
-func addRequestFacts(facts *warc.Header, l *frontier.Lease, resp *fetch.Response) {
+func addRequestFacts(facts *archive.Facts, l *frontier.Lease, resp *fetch.Response) {
 	facts.Add("delay", l.Delay.String())
 	facts.Add("delay-reason", l.DelayReason.String())
 	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
@@ -253,9 +253,9 @@ func addRequestFacts(facts *warc.Header, l *frontier.Lease, resp *fetch.Response
 }
 
 // appendOutlinks adds a field for each link of the page.
-func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
+func appendOutlinks(facts archive.Facts, links []archive.Link) archive.Facts {
 	for i := range links {
-		facts = append(facts, warc.Field{Name: "outlink", Value: links[i].To})
+		facts = append(facts, archive.Fact{Name: "outlink", Value: links[i].To})
 	}
 	return facts
 }

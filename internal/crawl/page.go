@@ -5,13 +5,13 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -118,7 +118,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 		if resp.Status == 304 {
 			o.Digest = res.lease.Head.Last.Digest
-		} else if res.body != (warc.Digest{}) {
+		} else if res.body != (digest.Digest{}) {
 			o.Digest, page.Digest = shortDigest(res.body), res.body.String()
 		}
 		if err := rd.read(ctx, res, resp, page); err != nil {
@@ -246,12 +246,12 @@ func note(res *result, page *archive.Page, d *extract.Directives) {
 // maxParse is how many bytes of a document are searched for links. What follows is kept and counted, but not read.
 const maxParse = extract.MaxDocument
 
-// digest returns the SHA-256 of a body.
-func digest(body *spool.Content) (warc.Digest, error) {
+// bodyDigest returns the SHA-256 of a body.
+func bodyDigest(body *spool.Content) (digest.Digest, error) {
 	if b, ok := body.Bytes(); ok {
-		return warc.DigestOf(b), nil
+		return digest.Of(b), nil
 	}
-	h := warc.NewHash()
+	h := digest.NewHash()
 	_, err := body.WriteTo(h)
-	return warc.Sum(h), err
+	return digest.Sum(h), err
 }

@@ -128,7 +128,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 	}
 	b := storage.Batch{Marks: map[string][]byte{
 		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), storage.MarkUncommitted: uncommitted.encode(),
-		storage.MarkOutput: encodeMarks(r.files.marks),
+		storage.MarkOutput: archive.EncodeMarks(r.files.marks),
 	}}
 	r.markLeases(&b)
 	if r.ledger.Everyone || r.o.Taken && r.store.Counters().URLs > 0 {
@@ -157,7 +157,7 @@ func (r *recovery) commitItems(b *storage.Batch, items []*archive.Item) error {
 		return err
 	}
 	if len(items) > 0 {
-		b.Marks[storage.MarkOutput] = encodeMarks(marks)
+		b.Marks[storage.MarkOutput] = archive.EncodeMarks(marks)
 	}
 	if _, err = r.store.Commit(b); err == nil { // else the next start cuts the output where its marks are
 		r.files.marks = marks

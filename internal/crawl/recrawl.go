@@ -8,11 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -139,13 +138,12 @@ func (rd *reading) comparesText(res *result) bool {
 }
 
 // shortDigest is the part of the digest of a body that the store keeps; 0: there is none.
-func shortDigest(of warc.Digest) uint64 { return binary.BigEndian.Uint64(of[:]) }
+func shortDigest(of digest.Digest) uint64 { return binary.BigEndian.Uint64(of[:]) }
 
 // stamps returns what makes the stamps of pages; nil: none is recrawled, or the output has what is read out of each.
 func (o *Options) stamps() *stamp.Maker {
-	a, e := &o.Archive, o.Extract
-	if o.Recrawl == nil || a.Has(archive.FormatText) || a.Has(archive.FormatLinks) || a.Outlinks ||
-		len(e.Rules) > 0 && !a.Has(archive.FormatNone) {
+	needs, e := o.Archive.Needs(), o.Extract
+	if o.Recrawl == nil || needs.Text || needs.Links || len(e.Rules) > 0 && !o.Archive.IsNone() {
 		return nil
 	}
 	e.Rules = nil // nobody takes what they find

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -113,7 +113,7 @@ type LeaseReport struct {
 	HasBody bool
 	Links   []string // relative or absolute, as on the page
 	Title   string
-	Digest  warc.Digest // SHA-256 of the body; zero: not known, so that the page counts as changed
+	Digest  digest.Digest // SHA-256 of the body; zero: not known, so that the page counts as changed
 
 	// Next replaces amble's own plan for the URL: due again then; the zero time: never. nil: amble
 	// decides by the outcome.

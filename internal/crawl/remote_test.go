@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -164,7 +164,7 @@ func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
 		report.Body, report.HasBody = body, true
 		return report
 	}
-	report.Digest = warc.DigestOf(body)
+	report.Digest = digest.Of(body)
 	doc, err := extract.HTML(body, response.Header, l.URL, []string{"amble"}, extract.DefaultOptions())
 	if err == nil {
 		for _, link := range doc.Links {

@@ -15,12 +15,12 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -142,7 +142,7 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 // outputLost encodes the line of a page whose lease has run out, if that was its last attempt.
 func (ar *archiving) outputLost(res *result) {
 	l, o := &res.lease, &res.page.Outcome
-	if _, again := ar.o.Frontier.Attempted(&l.Head, o.State); again || ar.o.Archive.Has(archive.FormatNone) {
+	if _, again := ar.o.Frontier.Attempted(&l.Head, o.State); again || ar.o.Archive.IsNone() {
 		return
 	}
 	item, err := ar.encoder.Encode(&archive.Visit{Page: &archive.Page{
@@ -209,9 +209,9 @@ func reportedHeader(reported http.Header, end time.Time) http.Header {
 }
 
 // digestOf returns the digest of a body. Of a page whose body was not reported, the fetcher says it.
-func (res *result) digestOf(body *spool.Content) (warc.Digest, error) {
+func (res *result) digestOf(body *spool.Content) (digest.Digest, error) {
 	if res.hasBody() {
-		return digest(body)
+		return bodyDigest(body)
 	}
 	return res.remote.report.Digest, nil
 }

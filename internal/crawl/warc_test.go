@@ -18,18 +18,20 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // allFormats are the forms of output, side by side.
-var allFormats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+var allFormats = []string{archive.FormatJSONL, warcfiles.Name, archive.FormatLinks, archive.FormatText}
 
 // archived are the captures of an archive by URL, in the order of time.
 func archived(t testing.TB, dir string) map[string][]warc.Entry {
 	t.Helper()
-	c, err := archive.OpenCollection(dir)
+	c, err := warcfiles.OpenCollection(dir, formats.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +51,11 @@ func archived(t testing.TB, dir string) map[string][]warc.Entry {
 // store knows, has none.
 func checkArchive(t testing.TB, o Options) {
 	t.Helper()
-	c, err := archive.OpenCollection(o.Archive.Dir)
+	c, err := warcfiles.OpenCollection(o.Archive.Dir, formats.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Verify(context.Background(), func(p archive.Problem) { t.Errorf("archive: %s", p) }); err != nil {
+	if _, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("archive: %s", p) }); err != nil {
 		t.Fatal(err)
 	}
 	captures := archived(t, o.Archive.Dir)
@@ -78,9 +80,9 @@ func checkArchive(t testing.TB, o Options) {
 }
 
 // page reads the newest capture of a URL.
-func page(t testing.TB, dir, url string) (head, body string, s *archive.Stored) {
+func page(t testing.TB, dir, url string) (head, body string, s *warcfiles.Stored) {
 	t.Helper()
-	c, err := archive.OpenCollection(dir)
+	c, err := warcfiles.OpenCollection(dir, formats.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +232,7 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 		same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
 		web := serve(site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatWARC}
+		o.Archive.Formats = []string{warcfiles.Name}
 		for _, path := range []string{"/one", "/two", "/three"} {
 			crawl(t, o, web.URL("a.test", path))
 			checkArchive(t, o)
@@ -253,9 +255,9 @@ func TestArchiveInZstd(t *testing.T) {
 		same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
 		web := serve(site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatWARC}
+		o.Archive.Formats = []string{warcfiles.Name}
 		want := make(map[string]int)
-		for path, c := range map[string]warc.Compression{
+		for path, c := range map[string]archive.Compression{
 			"/one": {Format: warc.FormatGzip, Level: 1}, "/two": {Format: warc.FormatZstd, Level: 2},
 			"/three": {Format: warc.FormatZstd, Level: 1},
 		} {
@@ -265,7 +267,7 @@ func TestArchiveInZstd(t *testing.T) {
 			}
 			crawl(t, o, web.URL("a.test", path))
 			checkArchive(t, o)
-			want[c.Extension()]++
+			want[warc.Compression(c).Extension()]++
 		}
 		got, bodies := make(map[string]int), 0
 		for path, entries := range archived(t, o.Archive.Dir) {
@@ -314,7 +316,7 @@ func TestEqualBodiesInARow(t *testing.T) {
 		}
 		web := serve(site("a.test", "", pages, routes))
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatWARC}
+		o.Archive.Formats = []string{warcfiles.Name}
 		o.Frontier.Politeness.Delay = time.Millisecond
 		crawl(t, o, web.URL("a.test", "/"))
 		checkArchive(t, o)
@@ -379,7 +381,7 @@ func TestBrokenAnswers(t *testing.T) {
 			seeds[i] = web.URL(host, "/"+path)
 		}
 		o := testOptions(t, web)
-		o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
+		o.Archive.Formats = []string{warcfiles.Name, archive.FormatJSONL}
 		o.Fetch.BodyIdleTimeout, o.Frontier.MaxAttempts, o.GiveUpAfter = time.Second, 1, time.Second
 		crawl(t, o, seeds...)
 		checkOutput(t, o)
@@ -436,7 +438,7 @@ func TestEndlessPage(t *testing.T) {
 		})
 		web := serve(site("a.test", "", nil, testweb.Routes{"/long": endless}))
 		o := testOptions(t, web)
-		o.Archive.Formats, o.Fetch.MaxBody = []string{archive.FormatWARC}, 10<<20
+		o.Archive.Formats, o.Fetch.MaxBody = []string{warcfiles.Name}, 10<<20
 		crawl(t, o, web.URL("a.test", "/long"))
 		checkArchive(t, o)
 		_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
@@ -463,8 +465,9 @@ func TestEndlessPage(t *testing.T) {
 
 // TestCaptureFollowsTheFormat: with WARC on, HTTP/1.1 is spoken, whose bytes can be kept.
 func TestCaptureFollowsTheFormat(t *testing.T) {
-	for format, want := range map[string]bool{archive.FormatWARC: true, archive.FormatJSONL: false} {
-		o := Options{Archive: archive.Options{Formats: []string{format}}, Fetch: fetch.DefaultOptions()}
+	for format, want := range map[string]bool{warcfiles.Name: true, archive.FormatJSONL: false} {
+		o := Options{Archive: defaultArchive(), Fetch: fetch.DefaultOptions()}
+		o.Archive.Formats = []string{format}
 		if o.fill(); o.Fetch.Capture != want {
 			t.Errorf("%s: captured %t", format, o.Fetch.Capture)
 		}
@@ -478,7 +481,7 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/", 3), nil))
 		o := testOptions(t, web)
-		o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL},
+		o.Archive.Formats, o.Archive.MaxFileAge = []string{warcfiles.Name, archive.FormatJSONL},
 			200*time.Millisecond
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		idle := func() bool {

@@ -15,13 +15,13 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/wall"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -55,7 +55,7 @@ type findings struct {
 	usage     consent.Effective // what all sources say about the use of a page
 	keptUsage string            // the same, for the store
 	item      *archive.Item     // of the output; nil: none
-	body      warc.Digest       // of the decoded body; zero: not computed
+	body      digest.Digest     // of the decoded body; zero: not computed
 	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
 	behindWall bool
 	payload    *storage.Payload // that the item brings; nil: none

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/testkit"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -34,7 +35,7 @@ func options(dir, resolver string) crawl.Options {
 	o := crawl.DefaultOptions()
 	o.MinFree = 0
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
-	o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+	o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name, archive.FormatLinks, archive.FormatText}
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, resolver
 	o.Frontier.Politeness.Delay = time.Millisecond
 	return o
@@ -61,7 +62,8 @@ func runChild(dir string, c childConfig) error {
 	}
 	o := options(dir, c.Resolver)
 	if c.Names.Name != "" {
-		_, err := Run(context.Background(), Options{Crawl: o, Names: c.Names, Output: true, Now: time.Now})
+		_, err := Run(context.Background(), Options{Crawl: o, Names: c.Names, Output: true, Now: time.Now,
+			Files: outputFiles})
 		return err
 	}
 	e, err := crawl.Open(o, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
@@ -85,4 +87,9 @@ func startChild(t testing.TB, dir string, c childConfig) (child *exec.Cmd, done 
 	t.Helper()
 	testkit.PrepareChild(t, dir, c)
 	return testkit.StartChild(t, childDir, dir)
+}
+
+// outputFiles are the files that the program erases from.
+func outputFiles(dir string, known []archive.Format, names weburl.Names) Files {
+	return warcfiles.NewEraser(dir, known, names)
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Logged bool
 	// NoDatabase: there is no database, as of a shard that other nodes crawl.
 	NoDatabase bool
+	// Files returns the files of an output directory. Required with Output, and for Resume.
+	Files func(dir string, known []archive.Format, names weburl.Names) Files
 	// Step is called with what happens next, for people. Nil: nobody wants to know.
 	Step func(string)
 }
@@ -215,50 +217,6 @@ func (w *work) finishOutput(context.Context) error {
 		return nil
 	}
 	return crawl.FinishOutput(w.o.Crawl, w.store)
-}
-
-// output erases from the files of the output. One that is damaged stays, and the report says so.
-func (w *work) output(ctx context.Context) error {
-	if w.j.Output == "" || !isDir(w.j.Output) {
-		return nil
-	}
-	w.o.Step("erasing from the output in " + w.j.Output)
-	e := archive.NewEraser(w.j.Output, w.j.names())
-	if !w.o.DryRun {
-		if err := e.Recover(); err != nil {
-			return err
-		}
-	}
-	files, err := e.Files()
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if err := w.outputFile(ctx, e, file); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *work) outputFile(ctx context.Context, e *archive.Eraser, file string) (err error) {
-	r := &w.j.Report
-	if w.o.DryRun {
-		var n archive.ErasedFile
-		if n, err = e.Count(ctx, file); err == nil && len(n.Records) > 0 {
-			r.Output[file] = n
-		}
-	} else {
-		err = e.Erase(ctx, file, func(n archive.ErasedFile) error {
-			r.Output[file] = n
-			return w.j.save()
-		})
-	}
-	if errors.Is(err, archive.ErrUnreadable) {
-		r.Unreadable[file] = err.Error()
-		return nil
-	}
-	return err
 }
 
 func (w *work) requests(context.Context) error {

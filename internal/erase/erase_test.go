@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/formats"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -242,7 +243,8 @@ func filesNaming(t testing.TB, dir string) (files []string) {
 }
 
 func eraseOptions(dir string, web *testweb.Web) Options {
-	return Options{Crawl: options(dir, web.ResolverAddr()), Names: zebra, Output: true, Now: time.Now}
+	return Options{Crawl: options(dir, web.ResolverAddr()), Names: zebra, Output: true, Now: time.Now,
+		Files: outputFiles}
 }
 
 // finish completes the output, as an erasure does first: its end that no commit knows of is cut.
@@ -277,11 +279,11 @@ func checkWhole(t testing.TB, dir string) {
 	if err := s.Check(context.Background(), func(f storage.Finding) { t.Errorf("database: %s", f.Text) }); err != nil {
 		t.Error(err)
 	}
-	c, err := archive.OpenCollection(filepath.Join(dir, "output"))
+	c, err := warcfiles.OpenCollection(filepath.Join(dir, "output"), formats.All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Verify(context.Background(), func(p archive.Problem) { t.Errorf("output: %s", p) }); err != nil ||
+	if v, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("output: %s", p) }); err != nil ||
 		v.Records == 0 {
 		t.Errorf("%+v: %v", v, err)
 	}

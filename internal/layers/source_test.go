@@ -27,10 +27,11 @@ func (f sourceFile) at(n ast.Node) token.Position { return f.set.Position(n.Pos(
 
 func (f sourceFile) lines() int { return bytes.Count(f.text, []byte("\n")) }
 
-// isModule reports whether a file of the program registers a module: it is left out of the core. No other package has
-// such files.
+// isModule reports whether a file of the program, or of the list of formats, registers a module: it is left out of the
+// core. No other package has such files.
 func (f sourceFile) isModule() bool {
-	return f.pkg() == "cmd/amble" && bytes.HasPrefix(f.text, []byte("//go:build !core\n"))
+	plugs := f.pkg() == "cmd/amble" || f.pkg() == "internal/formats"
+	return plugs && bytes.HasPrefix(f.text, []byte("//go:build !core\n"))
 }
 
 // readSource parses all files of the repository.

@@ -15,12 +15,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -28,6 +31,7 @@ import (
 func eraseDirectory(ctx context.Context, d Directory) (n Erased, err error) {
 	o := erase.Options{
 		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
+		Files: outputFiles,
 	}
 	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool")
 	r, err := erase.Resume(ctx, o)
@@ -250,4 +254,9 @@ func TestErasureOfUnread(t *testing.T) {
 	if left = append(left, mentions(t, w.servers.Directory(0), gone+"/")...); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// outputFiles are the files that the program erases from.
+func outputFiles(dir string, known []archive.Format, names weburl.Names) erase.Files {
+	return warcfiles.NewEraser(dir, known, names)
 }

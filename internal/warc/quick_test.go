@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/digest"
 )
 
 // newTestQuick returns a compressor as a packer has it.
@@ -157,7 +159,7 @@ func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distanc
 		}
 		head := "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: " + NewID() +
 			"\r\nWARC-Date: 2026-11-22T12:00:00Z\r\nWARC-Target-URI: https://" + path[1:] +
-			"\r\nContent-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: " + DigestOf(page).String() +
+			"\r\nContent-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: " + digest.Of(page).String() +
 			"\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 		q.member(t, append([]byte(head), page...))
 		r := bitReader{q.out.bytes, q.start.at*8 + int(q.start.n)}

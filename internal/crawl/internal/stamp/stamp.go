@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -62,7 +62,7 @@ func (m *Maker) ofScope(scope *frontier.Scope) uint64 {
 }
 
 // Of returns the stamp of a page with this body and header, which is never 0.
-func (m *Maker) Of(head *storage.Head, scope *frontier.Scope, header http.Header, body warc.Digest) uint32 {
+func (m *Maker) Of(head *storage.Head, scope *frontier.Scope, header http.Header, body digest.Digest) uint32 {
 	facts := append(make([]byte, 0, 256), body[:]...)
 	facts = binary.BigEndian.AppendUint64(facts, m.settings)
 	facts = binary.BigEndian.AppendUint64(facts, m.ofScope(scope))

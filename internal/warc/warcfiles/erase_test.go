@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bytes"
@@ -13,15 +13,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // erasable writes pages of several hosts, in all formats, some of them equal. All files are complete,
 // but for one of each format that was set aside with a torn end.
-func erasable(t testing.TB, o Options) {
+func erasable(t testing.TB, o archive.Options) {
 	t.Helper()
-	w, err := Open(o, nil)
+	w, err := archive.Open(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,17 +31,17 @@ func erasable(t testing.TB, o Options) {
 	for n := range 60 {
 		host := []string{"a.test", "b.test", "www.b.test", "bb.test"}[n%7%4]
 		url := fmt.Sprintf("http://%s/%d", host, n)
-		v := &Visit{
-			Page:     &Page{URL: url, Status: 200, FetchedAt: startOfTime, Via: "http://b.test/"},
+		v := &archive.Visit{
+			Page:     &archive.Page{URL: url, Status: 200, FetchedAt: startOfTime, Via: "http://b.test/"},
 			Exchange: exchangeOf(url, strings.Repeat(host, n), n),
-			Links:    []Link{{To: "http://b.test/", Text: "B"}, {To: "http://a.test/"}},
-			Text:     &Text{Title: "T", Text: "text of " + host},
+			Links:    []archive.Link{{To: "http://b.test/", Text: "B"}, {To: "http://a.test/"}},
+			Text:     &archive.Text{Title: "T", Text: "text of " + host},
 		}
 		if n > 40 { // the same content as before
 			original := exchangeOf(fmt.Sprintf("http://%s/%d", host, n-28), strings.Repeat(host, n-28), n-28)
 			v.Exchange.Response = original.Response
-			v.Exchange.Original = &Original{URL: original.URL, At: original.At,
-				Payload: warc.DigestOf([]byte(strings.Repeat(host, n-28)))}
+			v.Exchange.Original = &archive.Original{URL: original.URL, At: original.At,
+				Payload: digest.Of([]byte(strings.Repeat(host, n-28)))}
 		}
 		mustWrite(t, w, mustEncode(t, e, v))
 	}
@@ -53,14 +55,14 @@ func erasable(t testing.TB, o Options) {
 	for _, file := range filesOf(t, o.Dir) {
 		if strings.Contains(file, "-000001") && !strings.HasSuffix(file, indexExtension) {
 			content := readFile(t, filepath.Join(o.Dir, file))
-			writeFile(t, filepath.Join(o.Dir, file+suffixUnmarked), content[:len(content)-3])
+			writeFile(t, filepath.Join(o.Dir, file+archive.SuffixUnmarked), content[:len(content)-3])
 		}
 	}
 }
 
 func filesOf(t testing.TB, dir string) []string {
 	t.Helper()
-	names, err := osDisk{}.list(dir)
+	names, err := archive.OSDisk{}.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +92,13 @@ func pieces(t testing.TB, dir string, without weburl.Names) map[string][]string 
 	t.Helper()
 	all := make(map[string][]string)
 	for _, file := range filesOf(t, dir) {
-		f, name, ok := eraseForm(file)
+		f, name, ok := NewEraser("", known(), weburl.Names{}).formatOf(file)
 		if !ok {
 			continue
 		}
 		content := readFile(t, filepath.Join(dir, file))
 		all[file] = []string{}
-		if f != formWARC {
+		if f != Name {
 			text, _ := io.ReadAll(mustUnpack(t, content, name)) // the end may be torn
 			for line := range strings.Lines(string(text)) {
 				_, from, isLink := strings.Cut(line, `"from":"`)
@@ -128,7 +130,7 @@ func pieces(t testing.TB, dir string, without weburl.Names) map[string][]string 
 
 func mustUnpack(t testing.TB, content []byte, name string) io.Reader {
 	t.Helper()
-	r, _, err := unpack(bytes.NewReader(content), name)
+	r, _, err := archive.Unpack(bytes.NewReader(content), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +138,8 @@ func mustUnpack(t testing.TB, content []byte, name string) io.Reader {
 }
 
 // eraseAll erases from all files of a directory, and returns what went from each.
-func eraseAll(e *Eraser) (map[string]ErasedFile, error) {
-	gone := make(map[string]ErasedFile)
+func eraseAll(e *Eraser) (map[string]archive.ErasedFile, error) {
+	gone := make(map[string]archive.ErasedFile)
 	if err := e.Recover(); err != nil {
 		return gone, err
 	}
@@ -148,7 +150,7 @@ func eraseAll(e *Eraser) (map[string]ErasedFile, error) {
 	for _, file := range files {
 		counted, err := e.Count(context.Background(), file)
 		if err == nil {
-			err = e.Erase(context.Background(), file, func(n ErasedFile) error {
+			err = e.Erase(context.Background(), file, func(n archive.ErasedFile) error {
 				gone[file] = n
 				return nil
 			})
@@ -167,15 +169,15 @@ func eraseAll(e *Eraser) (map[string]ErasedFile, error) {
 // valid. No record is of the host, in whatever form its name is written.
 func TestErase(t *testing.T) { eachCompression(t, testErase) }
 
-func testErase(t *testing.T, records warc.Compression) {
-	for i, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
+func testErase(t *testing.T, records archive.Compression) {
+	for i, compression := range []string{archive.CompressNone, archive.CompressGzip, archive.CompressZstd} {
 		names := weburl.Names{Name: "b.test", Below: i > 0}
 		o := allOptions(t)
 		o.Records, o.Compress, o.MaxFileBytes = records, compression, 12_000
 		erasable(t, o)
 		want := pieces(t, o.Dir, names)
 		captured := verify(t, o.Dir)
-		gone, err := eraseAll(NewEraser(o.Dir, names))
+		gone, err := eraseAll(NewEraser(o.Dir, known(), names))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +200,7 @@ func testErase(t *testing.T, records warc.Compression) {
 		if len(gone) == 0 {
 			t.Error("nothing is counted")
 		}
-		if again, err := eraseAll(NewEraser(o.Dir, names)); err != nil || len(again) != 0 {
+		if again, err := eraseAll(NewEraser(o.Dir, known(), names)); err != nil || len(again) != 0 {
 			t.Errorf("erased again: %v, %v", again, err)
 		}
 	}
@@ -206,7 +208,7 @@ func testErase(t *testing.T, records warc.Compression) {
 
 // killed is a disk whose process dies at an operation: the panic leaves no time to tidy up.
 type killed struct {
-	osDisk
+	archive.OSDisk
 	left *int
 }
 
@@ -218,27 +220,27 @@ func (k killed) step() {
 	}
 }
 
-func (k killed) create(path string) (file, error) {
+func (k killed) Create(path string) (archive.File, error) {
 	k.step()
-	f, err := k.osDisk.create(path)
+	f, err := k.OSDisk.Create(path)
 	return unsynced{f}, err
 }
-func (k killed) rename(from, to string) error {
+func (k killed) Rename(from, to string) error {
 	k.step()
-	err := k.osDisk.rename(from, to)
-	k.step()
-	return err
-}
-func (k killed) remove(path string) error {
-	k.step()
-	err := k.osDisk.remove(path)
+	err := k.OSDisk.Rename(from, to)
 	k.step()
 	return err
 }
-func (k killed) syncDir(string) error { k.step(); return nil }
+func (k killed) Remove(path string) error {
+	k.step()
+	err := k.OSDisk.Remove(path)
+	k.step()
+	return err
+}
+func (k killed) SyncDir(string) error { k.step(); return nil }
 
 // unsynced is a file that loses nothing when the process dies.
-type unsynced struct{ file }
+type unsynced struct{ archive.File }
 
 func (unsynced) Sync() error { return nil }
 
@@ -246,7 +248,7 @@ func (unsynced) Sync() error { return nil }
 // the old or the new one; and the next erasure, which may be killed too, ends it.
 func TestEraseKilled(t *testing.T) {
 	o := allOptions(t)
-	o.MaxFileBytes, o.Formats, o.Compress = 1<<20, []string{FormatJSONL, FormatWARC}, CompressNone
+	o.MaxFileBytes, o.Formats, o.Compress = 1<<20, []string{archive.FormatJSONL, Name}, archive.CompressNone
 	erasable(t, o)
 	names := weburl.Names{Name: "b.test", Below: true}
 	before, want := pieces(t, o.Dir, weburl.Names{}), pieces(t, o.Dir, names)
@@ -267,11 +269,11 @@ func TestEraseKilled(t *testing.T) {
 		}
 		openAll(t, dir)
 		eraseUntil(t, dir, names, step/2+1)
-		if err := NewEraser(dir, names).Recover(); err != nil {
+		if err := NewEraser(dir, known(), names).Recover(); err != nil {
 			t.Fatal(err)
 		}
 		verify(t, dir) // also if nobody erases the rest
-		if _, err := eraseAll(NewEraser(dir, names)); err != nil {
+		if _, err := eraseAll(NewEraser(dir, known(), names)); err != nil {
 			t.Fatal(err)
 		}
 		if got := pieces(t, dir, weburl.Names{}); !maps.EqualFunc(got, want, slices.Equal) {
@@ -290,7 +292,7 @@ func TestEraseKilled(t *testing.T) {
 // openAll opens every capture that the indexes name: no index is that of another file.
 func openAll(t testing.TB, dir string) {
 	t.Helper()
-	c, err := OpenCollection(dir)
+	c, err := OpenCollection(dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +317,7 @@ func eraseUntil(t *testing.T, dir string, names weburl.Names, steps int) (ended 
 			panic(cause)
 		}
 	}()
-	e := NewEraser(dir, names)
+	e := NewEraser(dir, known(), names)
 	e.disk = killed{left: &steps}
 	if _, err := eraseAll(e); err != nil {
 		t.Fatal(err)
@@ -330,16 +332,16 @@ func TestEraseUnreadable(t *testing.T) {
 	erasable(t, o)
 	for _, file := range filesOf(t, o.Dir) {
 		path := filepath.Join(o.Dir, file)
-		_, name, ok := eraseForm(file)
+		_, name, ok := NewEraser("", known(), weburl.Names{}).formatOf(file)
 		if !ok || name != file {
 			continue
 		}
 		content := readFile(t, path)
 		content[len(content)/2] ^= 0x10
 		writeFile(t, path, content)
-		err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), file,
-			func(ErasedFile) error { return nil })
-		if !errors.Is(err, ErrUnreadable) || !bytes.Equal(readFile(t, path), content) {
+		err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), file,
+			func(archive.ErasedFile) error { return nil })
+		if !errors.Is(err, archive.ErrUnreadable) || !bytes.Equal(readFile(t, path), content) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -347,18 +349,18 @@ func TestEraseUnreadable(t *testing.T) {
 	lines := []string{"test,a)/ 20261120121415 {\"url\":\"http://a.test/?b.test\",\"offset\":\"0\",\"length\":\"1\"}\n",
 		"test,b)/ 20261120121415 {\"url\":\"http://b.test/\",\"offset\":\"0\",\"length\":\"1\"}\n"}
 	writeFile(t, filepath.Join(o.Dir, index), []byte(strings.Join(lines, "")))
-	if files, err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Files(); err != nil ||
+	if files, err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Files(); err != nil ||
 		!slices.Contains(files, index) {
 		t.Errorf("%q: %v", files, err)
 	}
-	err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), index,
-		func(ErasedFile) error { return nil })
+	err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), index,
+		func(archive.ErasedFile) error { return nil })
 	if got := readFile(t, filepath.Join(o.Dir, index)); err != nil || string(got) != lines[0] {
 		t.Errorf("%s: %v", got, err)
 	}
-	open := filepath.Join(o.Dir, "pages-000009.jsonl"+suffixOpen)
+	open := filepath.Join(o.Dir, "pages-000009.jsonl"+archive.SuffixOpen)
 	writeFile(t, open, nil)
-	if err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), filepath.Base(open),
+	if err := NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}).Erase(context.Background(), filepath.Base(open),
 		nil); err == nil {
 		t.Error("a file that is being written is changed")
 	}
@@ -368,17 +370,17 @@ func TestEraseUnreadable(t *testing.T) {
 // it. It goes with its request and its metadata.
 func TestEraseReferring(t *testing.T) {
 	o := allOptions(t)
-	o.Formats, o.MaxFileBytes = []string{FormatWARC}, 1<<20
-	w, err := Open(o, nil)
+	o.Formats, o.MaxFileBytes = []string{Name}, 1<<20
+	w, err := archive.Open(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := newEncoder(t, o)
 	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2),
 		exchangeOf("http://a.test/", "other", 3)
-	again.Original = &Original{URL: original.URL, At: original.At, Payload: warc.DigestOf([]byte("body"))}
-	for _, x := range []*Exchange{original, again, other} {
-		mustWrite(t, w, mustEncode(t, e, &Visit{Exchange: x}))
+	again.Original = &archive.Original{URL: original.URL, At: original.At, Payload: digest.Of([]byte("body"))}
+	for _, x := range []*archive.Exchange{original, again, other} {
+		mustWrite(t, w, mustEncode(t, e, &archive.Visit{Exchange: x}))
 	}
 	if _, err := w.Finish(); err != nil {
 		t.Fatal(err)
@@ -387,7 +389,7 @@ func TestEraseReferring(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	gone, err := eraseAll(NewEraser(o.Dir, weburl.Names{Name: "b.test"}))
+	gone, err := eraseAll(NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}))
 	if err != nil || len(gone) != 1 {
 		t.Fatal(gone, err)
 	}

@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 )
@@ -17,30 +18,30 @@ import (
 func BenchmarkExchange(b *testing.B) {
 	for _, format := range []string{warc.FormatGzip, warc.FormatZstd} {
 		for level := 1; level <= warc.MaxLevel(format); level++ {
-			benchRecords(b, fmt.Sprintf("%s=%d", format, level), warc.Compression{Format: format, Level: level})
+			benchRecords(b, fmt.Sprintf("%s=%d", format, level), archive.Compression{Format: format, Level: level})
 		}
 	}
-	dictionary, err := os.ReadFile("../warc/testdata/dictionary")
+	dictionary, err := os.ReadFile("../testdata/dictionary")
 	if err != nil {
 		b.Fatal(err)
 	}
-	benchRecords(b, "dictionary=1", warc.Compression{Format: warc.FormatZstd, Level: 1, Dictionary: dictionary})
+	benchRecords(b, "dictionary=1", archive.Compression{Format: warc.FormatZstd, Level: 1, Dictionary: dictionary})
 }
 
-func benchRecords(b *testing.B, name string, c warc.Compression) {
+func benchRecords(b *testing.B, name string, c archive.Compression) {
 	for _, size := range []int{8 << 10, 30 << 10} {
 		b.Run(fmt.Sprintf("%s/bytes=%d", name, size), func(b *testing.B) {
 			o := options(b)
-			o.Formats, o.Records = []string{FormatWARC}, c
+			o.Formats, o.Records = []string{Name}, c
 			pool, err := spool.Open(spool.Options{Dir: b.TempDir(), Above: 1 << 20, Budget: 64 << 20})
 			if err != nil {
 				b.Fatal(err)
 			}
-			e, err := NewEncoder(o, pool)
+			e, err := archive.NewEncoder(o, pool)
 			if err != nil {
 				b.Fatal(err)
 			}
-			visit := &Visit{Exchange: benchExchange(size)}
+			visit := &archive.Visit{Exchange: benchExchange(size)}
 			b.ReportAllocs()
 			for b.Loop() {
 				item := mustEncode(b, e, visit)
@@ -55,7 +56,7 @@ func benchRecords(b *testing.B, name string, c warc.Compression) {
 
 // benchExchange returns an exchange with a page of size bytes: words of a small language, and
 // links.
-func benchExchange(size int) *Exchange {
+func benchExchange(size int) *archive.Exchange {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() []byte {
 		letters := make([]byte, 2+random.IntN(8))
@@ -86,7 +87,7 @@ func benchExchange(size int) *Exchange {
 		"GET /section-3/story-77.html HTTP/1.1\r\nHost: www.site-17.example\r\nUser-Agent: amble/1.0 " +
 			"(+https://amble.example/)\r\n" +
 			"Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.1\r\nAccept-Encoding: gzip\r\n\r\n"
-	facts := []warc.Field{
+	facts := archive.Facts{
 		{Name: "via", Value: "https://www.site-17.example/section-3/"}, {Name: "depth", Value: "3"},
 		{Name: "attempt", Value: "1"},
 		{Name: "robots", Value: "allowed"}, {Name: "robots-reason", Value: "no rule"},
@@ -94,7 +95,7 @@ func benchExchange(size int) *Exchange {
 		{Name: "delay", Value: "1s"}, {Name: "delay-reason", Value: "configured"}, {Name: "first-byte-ms", Value: "12"},
 		{Name: "fetch-time-ms", Value: "15"},
 	}
-	return &Exchange{
+	return &archive.Exchange{
 		URL: "https://www.site-17.example/section-3/story-77.html", At: startOfTime,
 		Address: netip.MustParseAddr("192.0.2.7"),
 		Request: spool.Of([]byte(request)), Response: spool.Of(response), Facts: facts,

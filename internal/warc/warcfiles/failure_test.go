@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // failingDisk fails one operation, or every write once its room is used up. It never syncs, since
 // the test has no power cut.
 type failingDisk struct {
-	osDisk
+	archive.OSDisk
 	room  int // bytes that can still be written
 	fail  int // this many operations from now fails; 0: none does
 	times int // how many fail from then on
@@ -34,51 +35,51 @@ func (d *failingDisk) turn() error {
 	return nil
 }
 
-func (d *failingDisk) list(dir string) ([]string, error) {
+func (d *failingDisk) List(dir string) ([]string, error) {
 	if err := d.turn(); err != nil {
 		return nil, err
 	}
-	return d.osDisk.list(dir)
+	return d.OSDisk.List(dir)
 }
 
-func (d *failingDisk) create(path string) (file, error) {
+func (d *failingDisk) Create(path string) (archive.File, error) {
 	if err := d.turn(); err != nil {
 		return nil, err
 	}
-	f, err := d.osDisk.create(path)
+	f, err := d.OSDisk.Create(path)
 	return &failingFile{f, d}, err
 }
 
-func (d *failingDisk) reopen(path string) (file, error) {
+func (d *failingDisk) Reopen(path string) (archive.File, error) {
 	if err := d.turn(); err != nil {
 		return nil, err
 	}
-	f, err := d.osDisk.reopen(path)
+	f, err := d.OSDisk.Reopen(path)
 	return &failingFile{f, d}, err
 }
 
-func (d *failingDisk) open(path string) (io.ReadCloser, error) {
+func (d *failingDisk) Open(path string) (io.ReadCloser, error) {
 	if err := d.turn(); err != nil {
 		return nil, err
 	}
-	return d.osDisk.open(path)
+	return d.OSDisk.Open(path)
 }
 
-func (d *failingDisk) rename(from, to string) error {
+func (d *failingDisk) Rename(from, to string) error {
 	if err := d.turn(); err != nil {
 		return err
 	}
-	return d.osDisk.rename(from, to)
+	return d.OSDisk.Rename(from, to)
 }
 
-func (d *failingDisk) remove(path string) error {
+func (d *failingDisk) Remove(path string) error {
 	if err := d.turn(); err != nil {
 		return err
 	}
-	return d.osDisk.remove(path)
+	return d.OSDisk.Remove(path)
 }
 
-func (d *failingDisk) syncDir(dir string) error {
+func (d *failingDisk) SyncDir(dir string) error {
 	if err := d.turn(); err != nil {
 		return err
 	}
@@ -86,23 +87,23 @@ func (d *failingDisk) syncDir(dir string) error {
 }
 
 type failingFile struct {
-	file
+	archive.File
 	disk *failingDisk
 }
 
 // Write writes half of the bytes that do not fit.
 func (f *failingFile) Write(p []byte) (int, error) {
 	if err := f.disk.turn(); err != nil {
-		n, _ := f.file.Write(p[:len(p)/2])
+		n, _ := f.File.Write(p[:len(p)/2])
 		return n, err
 	}
 	if len(p) > f.disk.room {
-		n, _ := f.file.Write(p[:f.disk.room])
+		n, _ := f.File.Write(p[:f.disk.room])
 		f.disk.room = 0
 		return n, syscall.ENOSPC
 	}
 	f.disk.room -= len(p)
-	return f.file.Write(p)
+	return f.File.Write(p)
 }
 
 func (f *failingFile) Sync() error {
@@ -116,21 +117,25 @@ func (f *failingFile) Truncate(n int64) error {
 	if err := f.disk.turn(); err != nil {
 		return err
 	}
-	return f.file.Truncate(n)
+	return f.File.Truncate(n)
 }
 
 func (f *failingFile) Close() error {
 	if err := f.disk.turn(); err != nil {
-		f.file.Close()
+		f.File.Close()
 		return err
 	}
-	return f.file.Close()
+	return f.File.Close()
 }
 
 // batch appends and syncs lines from the first one, until that succeeds.
-func batch(w *Writer, all []string) ([]Mark, error) {
+func batch(e *archive.Encoder, w *archive.Writer, all []string) ([]archive.Mark, error) {
 	for _, l := range all {
-		if err := w.Append(itemOf(l), time.Now()); err != nil {
+		item, err := e.Encode(&archive.Visit{Page: &archive.Page{URL: l}})
+		if err == nil {
+			err = w.Append(item, time.Now())
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -138,20 +143,21 @@ func batch(w *Writer, all []string) ([]Mark, error) {
 }
 
 func TestFullDisk(t *testing.T) {
-	o := options(t)
+	o := rawLines(t)
 	o.MaxFileBytes = 1000
 	d := &failingDisk{room: 500}
-	w, err := open(o, nil, d)
+	w, err := archive.OpenOn(o, nil, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	marks, err := batch(w, lines(0, 20))
+	e := newEncoder(t, o)
+	marks, err := batch(e, w, lines(0, 20))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // it stays full for a while
-		if _, err := batch(w, lines(20, 100)); !errors.Is(err, syscall.ENOSPC) {
+		if _, err := batch(e, w, lines(20, 100)); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("got %v", err)
 		}
 		wantOutput(t, o.Dir, lines(0, 20))
@@ -161,7 +167,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	d.room = 1 << 20
-	if _, err := batch(w, lines(20, 100)); err != nil {
+	if _, err := batch(e, w, lines(20, 100)); err != nil {
 		t.Fatal(err)
 	}
 	wantOutput(t, o.Dir, lines(0, 120))
@@ -171,20 +177,20 @@ func TestFullDisk(t *testing.T) {
 // disk. That operation and a number of later ones fail; the batch is retried until it succeeds.
 func TestEveryOperationFails(t *testing.T) {
 	all := compressions(t)
-	for name, records := range map[string]warc.Compression{
-		FormatJSONL: {}, "gzip": all["gzip"], "zstd dictionary": all["zstd dictionary"],
+	for name, records := range map[string]archive.Compression{
+		archive.FormatJSONL: {}, "gzip": all["gzip"], "zstd dictionary": all["zstd dictionary"],
 	} {
-		o := options(t)
+		o := rawLines(t)
 		dir := o.Dir
-		o.Formats, o.MaxFileAge = []string{FormatJSONL}, 24*time.Hour
+		o.Formats, o.MaxFileAge = []string{archive.FormatJSONL}, 24*time.Hour
 		if records.Format != "" {
-			o.Formats, o.Records = []string{FormatWARC}, records
-			o.MaxFileBytes = int64(6000 + len(records.Start())) // a handful of visits
+			o.Known, o.Formats, o.Records = known(), []string{Name}, records
+			o.MaxFileBytes = int64(6000 + len(warc.Compression(records).Start())) // a handful of visits
 		}
 		items := someItems(t, o, 4*perBatch)
 		for _, inARow := range []int{1, 4} {
 			step := inARow
-			if o.Has(FormatWARC) {
+			if o.Has(Name) {
 				step++ // it has many more operations
 			}
 			for fail := 1; ; fail += step {
@@ -205,16 +211,16 @@ func TestEveryOperationFails(t *testing.T) {
 // survivor writes batches to a disk that fails, and retries until it succeeds.
 type survivor struct {
 	t     *testing.T
-	o     Options
+	o     archive.Options
 	disk  *failingDisk
-	items []*Item // of the lines that are written, by number
-	w     *Writer
-	marks []Mark
+	items []*archive.Item // of the lines that are written, by number
+	w     *archive.Writer
+	marks []archive.Mark
 }
 
 const perBatch = 5
 
-func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
+func survive(t *testing.T, o archive.Options, d *failingDisk, items []*archive.Item) {
 	t.Helper()
 	s := &survivor{t: t, o: o, disk: d, items: items}
 	s.reopen()
@@ -261,20 +267,21 @@ func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 	s.want(3 * perBatch)
 	s.reopen() // all is complete, and none of it needed
 	s.want(3 * perBatch)
-	if o.Has(FormatWARC) {
+	if o.Has(Name) {
 		verify(t, o.Dir)
 	}
 }
 
 // someItems returns items for one format, numbered.
-func someItems(t *testing.T, o Options, n int) (items []*Item) {
+func someItems(t *testing.T, o archive.Options, n int) (items []*archive.Item) {
 	e := newEncoder(t, o)
 	for i := range n {
-		if o.Has(FormatJSONL) {
-			items = append(items, itemOf(lines(i, 1)[0]))
+		if o.Has(archive.FormatJSONL) {
+			items = append(items, mustEncode(t, e, &archive.Visit{Page: &archive.Page{URL: lines(i, 1)[0]}}))
 			continue
 		}
-		items = append(items, mustEncode(t, e, &Visit{Exchange: exchangeOf("http://h.test/"+lines(i, 1)[0], "", i)}))
+		x := exchangeOf("http://h.test/"+lines(i, 1)[0], "", i)
+		items = append(items, mustEncode(t, e, &archive.Visit{Exchange: x}))
 	}
 	return items
 }
@@ -294,7 +301,7 @@ func (s *survivor) attempt(what string, f func() error) {
 
 func (s *survivor) reopen() {
 	s.t.Helper()
-	s.attempt("open", func() (err error) { s.w, err = open(s.o, s.marks, s.disk); return err })
+	s.attempt("open", func() (err error) { s.w, err = archive.OpenOn(s.o, s.marks, s.disk); return err })
 }
 
 func (s *survivor) batch(i int) error {
@@ -313,7 +320,7 @@ func (s *survivor) batch(i int) error {
 // want checks that the files have the first n items and nothing else.
 func (s *survivor) want(n int) {
 	s.t.Helper()
-	if s.o.Has(FormatJSONL) {
+	if s.o.Has(archive.FormatJSONL) {
 		wantOutput(s.t, s.o.Dir, lines(0, n))
 		return
 	}

@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -32,32 +33,33 @@ const maxIndexBytes = 16 << 20
 // journal alone shows whether it covers the file up to a mark. It need not be synced: missing lines
 // are read from the file itself. When the file is complete, the entries are sorted into the index.
 type index struct {
-	disk   disk
+	disk   archive.Disk
 	dir    string
-	file   file // the journal; nil: there is none
+	file   archive.File // the journal; nil: there is none
 	buffer *bufio.Writer
 	length int64 // of the journal
 	name   string
 }
 
-func newIndex(d disk, dir string) *index {
+func newIndex(d archive.Disk, dir string) *index {
 	return &index{disk: d, dir: dir, buffer: bufio.NewWriterSize(nil, 64<<10)}
 }
 
 // pathOf returns the path of a file next to the WARC file with a name.
 func (x *index) pathOf(name, extension string) string {
-	return filepath.Join(x.dir, warcBase(name)+extension)
+	return filepath.Join(x.dir, baseOf(name)+extension)
 }
 
-func (x *index) full() bool { return x.length >= maxIndexBytes }
+// Full implements archive.Index.
+func (x *index) Full() bool { return x.length >= maxIndexBytes }
 
-// begin begins the journal of a new file.
-func (x *index) begin(name string) error {
-	x.drop()
+// Begin begins the journal of a new file.
+func (x *index) Begin(name string) error {
+	x.Drop()
 	if err := x.remove(x.pathOf(name, journalExtension)); err != nil {
 		return err
 	}
-	f, err := x.disk.create(x.pathOf(name, journalExtension))
+	f, err := x.disk.Create(x.pathOf(name, journalExtension))
 	if err != nil {
 		return fmt.Errorf("archive: begin an index: %w", err)
 	}
@@ -65,33 +67,33 @@ func (x *index) begin(name string) error {
 	return nil
 }
 
-func (x *index) use(f file, name string, length int64) {
+func (x *index) use(f archive.File, name string, length int64) {
 	x.file, x.name, x.length = f, name, length
 	x.buffer.Reset(f)
 }
 
-// add adds a record of the file being written. entry is its line up to the offset; nil if the index
+// Add adds a record of the file being written. entry is its line up to the offset; nil if the index
 // has no line for it.
-func (x *index) add(offset, length int64, entry []byte) error {
+func (x *index) Add(offset, length int64, entry []byte) error {
 	line := appendJournal(x.buffer.AvailableBuffer(), offset, length, x.name, entry)
 	n, err := x.buffer.Write(line)
 	x.length += int64(n)
 	return err
 }
 
-// flush passes the journal to the system. It does not sync it.
-func (x *index) flush() error { return x.buffer.Flush() }
+// Flush passes the journal to the system. It does not sync it.
+func (x *index) Flush() error { return x.buffer.Flush() }
 
-// drop closes the journal without what was not flushed.
-func (x *index) drop() {
+// Drop closes the journal without what was not flushed.
+func (x *index) Drop() {
 	if x.file != nil {
 		x.file.Close()
 		x.file = nil
 	}
 }
 
-// resume prepares the journal of a file that was cut to a length.
-func (x *index) resume(name, path string, length int64) error {
+// Resume prepares the journal of a file that was cut to a length.
+func (x *index) Resume(name, path string, length int64) error {
 	lines, err := x.cover(name, path, length, parseJournal)
 	if err != nil {
 		return err
@@ -122,18 +124,18 @@ func (x *index) rewrite(name string, lines []byte) error {
 	if err := x.remove(x.pathOf(name, indexExtension)); err != nil { // of a file that is reopened
 		return err
 	}
-	if err := x.begin(name); err != nil {
+	if err := x.Begin(name); err != nil {
 		return err
 	}
 	n, err := x.buffer.Write(lines)
 	x.length += int64(n)
-	return errors.Join(err, x.flush())
+	return errors.Join(err, x.Flush())
 }
 
 // read returns the lines of the journal that cover the file without a gap, up to a length at most,
 // and the length that they cover.
 func (x *index) read(name string, length int64, parse parser) (lines []byte, covered int64, err error) {
-	f, err := x.disk.open(x.pathOf(name, journalExtension))
+	f, err := x.disk.Open(x.pathOf(name, journalExtension))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -163,7 +165,7 @@ func (x *index) read(name string, length int64, parse parser) (lines []byte, cov
 
 // scan adds the lines of the records of the file between two offsets.
 func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, error) {
-	f, err := x.disk.open(path)
+	f, err := x.disk.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("archive: index %s: %w", path, err)
 	}
@@ -217,19 +219,19 @@ func readEntry(r *warc.Reader, rec *warc.Record) (e warc.Entry, ok bool, err err
 	return e, ok, nil
 }
 
-// complete writes the sorted index of a complete file, which still has suffixOpen at path.
-func (x *index) complete(name, path string) error {
+// Complete writes the sorted index of a complete file, which still has archive.SuffixOpen at path.
+func (x *index) Complete(name, path string) error {
 	parse := parseJournal
 	if x.name == name {
 		parse = splitJournal
 		if x.file != nil {
-			if err := x.flush(); err != nil {
+			if err := x.Flush(); err != nil {
 				return fmt.Errorf("archive: write an index: %w", err)
 			}
 		}
-		x.drop()
+		x.Drop()
 	}
-	size, err := x.disk.size(path)
+	size, err := x.disk.Size(path)
 	if err != nil {
 		return fmt.Errorf("archive: index %s: %w", path, err)
 	}
@@ -246,7 +248,7 @@ func (x *index) save(name string, entries []byte) error {
 	if err := x.remove(path + ".new"); err != nil {
 		return err
 	}
-	f, err := x.disk.create(path + ".new")
+	f, err := x.disk.Create(path + ".new")
 	if err != nil {
 		return fmt.Errorf("archive: write an index: %w", err)
 	}
@@ -255,7 +257,7 @@ func (x *index) save(name string, entries []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = x.disk.rename(path+".new", path)
+		err = x.disk.Rename(path+".new", path)
 	}
 	if err != nil {
 		return fmt.Errorf("archive: write an index: %w", err)
@@ -263,24 +265,24 @@ func (x *index) save(name string, entries []byte) error {
 	return nil
 }
 
-// forget removes the journal of a file that no longer needs it.
-func (x *index) forget(name string) error {
+// Forget removes the journal of a file that no longer needs it.
+func (x *index) Forget(name string) error {
 	if x.name == name {
-		x.drop()
+		x.Drop()
 	}
 	return x.remove(x.pathOf(name, journalExtension))
 }
 
-// sweep removes files that a crash left: unfinished indexes, and all journals but that of the open
+// Sweep removes files that a crash left: unfinished indexes, and all journals but that of the open
 // file.
-func (x *index) sweep(open string) error {
-	names, err := x.disk.list(x.dir)
+func (x *index) Sweep(open string) error {
+	names, err := x.disk.List(x.dir)
 	if err != nil {
 		return fmt.Errorf("archive: list %s: %w", x.dir, err)
 	}
 	for _, file := range names {
 		base, journal := strings.CutSuffix(file, journalExtension)
-		if journal && base != warcBase(open) || strings.HasSuffix(file, indexExtension+".new") {
+		if journal && base != baseOf(open) || strings.HasSuffix(file, indexExtension+".new") {
 			if err := x.remove(filepath.Join(x.dir, file)); err != nil {
 				return err
 			}
@@ -289,13 +291,13 @@ func (x *index) sweep(open string) error {
 	return nil
 }
 
-// setAside renames the index of a file that is set aside. It gets the suffix that the file gets.
-func (x *index) setAside(name, suffix string) error {
-	if err := x.forget(name); err != nil {
+// SetAside renames the index of a file that is set aside. It gets the suffix that the file gets.
+func (x *index) SetAside(name, suffix string) error {
+	if err := x.Forget(name); err != nil {
 		return err
 	}
 	path := x.pathOf(name, indexExtension)
-	err := x.disk.rename(path, path+suffix)
+	err := x.disk.Rename(path, path+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -304,7 +306,7 @@ func (x *index) setAside(name, suffix string) error {
 
 // remove deletes a file that may not be there.
 func (x *index) remove(path string) error {
-	err := x.disk.remove(path)
+	err := x.disk.Remove(path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

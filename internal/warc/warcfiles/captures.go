@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -247,8 +248,8 @@ func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Ent
 // Stored is a capture that can be read.
 type Stored struct {
 	Entry     warc.Entry
-	Head      []byte     // the HTTP header of the response, with the empty line
-	Truncated Truncation // why the body is incomplete; empty: it is complete
+	Head      []byte             // the HTTP header of the response, with the empty line
+	Truncated archive.Truncation // why the body is incomplete; empty: it is complete
 	// Body is what follows the header: in its content encoding, and in chunks only if an earlier
 	// version stored it. Of a revisit record, it is the body of the original.
 	Body io.Reader
@@ -282,7 +283,7 @@ func (c *Collection) Open(ctx context.Context, e warc.Entry) (*Stored, error) {
 
 // record opens the record of an entry, and reads the HTTP header in it.
 func (c *Collection) record(s *Stored, e warc.Entry) (*warc.Record, error) {
-	_, _, _, ok := namings()[formWARC].parse(e.Filename)
+	_, _, _, ok := (format{}).Naming().Parse(e.Filename)
 	if !ok {
 		return nil, fmt.Errorf("%q is no WARC file of ours", e.Filename)
 	}
@@ -316,7 +317,7 @@ func (c *Collection) record(s *Stored, e warc.Entry) (*warc.Record, error) {
 		s.Head = s.BodyHead
 	}
 	content.Discard(n) // the buffer has them
-	s.Body, s.Truncated = content, Truncation(rec.Header.Get(warc.FieldTruncated))
+	s.Body, s.Truncated = content, archive.Truncation(rec.Header.Get(warc.FieldTruncated))
 	return rec, nil
 }
 

@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"cmp"
@@ -11,20 +11,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // Collection reads the files of an output directory. It changes nothing, and may be used while a
 // crawl writes the files. It keeps no file open. It is safe for concurrent use.
-type Collection struct{ dir string }
+type Collection struct {
+	dir   string
+	known []archive.Format
+}
 
-// OpenCollection returns the collection of a directory. The error wraps fs.ErrNotExist if there is
-// no such directory.
-func OpenCollection(dir string) (*Collection, error) {
+// OpenCollection returns the collection of a directory, with the files of some formats, this one among them. The
+// error wraps fs.ErrNotExist if there is no such directory.
+func OpenCollection(dir string, known []archive.Format) (*Collection, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	return &Collection{dir: dir}, nil
+	return &Collection{dir: dir, known: known}, nil
 }
 
 // File is a file of the output.
@@ -44,12 +48,11 @@ func (c *Collection) Files() ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	names := namings()
 	var files []File
 	for _, e := range entries {
-		for form, n := range names {
-			serial, name, suffix, ok := n.parse(e.Name())
-			if !ok || isAside(suffix) {
+		for _, format := range c.known {
+			serial, name, suffix, ok := format.Naming().Parse(e.Name())
+			if !ok || archive.IsAside(suffix) {
 				continue
 			}
 			info, err := e.Info()
@@ -59,38 +62,31 @@ func (c *Collection) Files() ([]File, error) {
 			if err != nil {
 				return nil, fmt.Errorf("archive: %w", err)
 			}
-			files = append(files, File{Name: name, Format: form.String(), Open: suffix == suffixOpen, Size: info.Size(),
+			files = append(files, File{Name: name, Format: format.Name(), Open: suffix == archive.SuffixOpen,
+				Size:   info.Size(),
 				serial: serial})
 		}
 	}
+	order := archive.Names(c.known)
 	slices.SortFunc(files, func(a, b File) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(formats(), a.Format), slices.Index(formats(), b.Format)),
+			cmp.Compare(slices.Index(order, a.Format), slices.Index(order, b.Format)),
 			cmp.Compare(a.serial, b.serial), strings.Compare(a.Name, b.Name))
 	})
 	return files, nil
 }
 
-// namings returns the namings of all forms. They are only used to read names.
-func namings() map[form]naming {
-	names := map[form]naming{formWARC: dated("", "", "")}
-	for _, f := range []form{formPages, formLinks, formText} {
-		names[f] = numbered(f.linesPrefix(), ".jsonl")
-	}
-	return names
-}
-
 // warcs lists the WARC files.
 func (c *Collection) warcs() ([]File, error) {
 	files, err := c.Files()
-	return slices.DeleteFunc(files, func(f File) bool { return f.Format != FormatWARC }), err
+	return slices.DeleteFunc(files, func(f File) bool { return f.Format != Name }), err
 }
 
 // open opens a file, which may have been completed since it was listed.
 func (c *Collection) open(f File) (*os.File, error) {
 	path := filepath.Join(c.dir, f.Name)
 	if f.Open {
-		opened, err := os.Open(path + suffixOpen)
+		opened, err := os.Open(path + archive.SuffixOpen)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return opened, err
 		}
@@ -101,7 +97,7 @@ func (c *Collection) open(f File) (*os.File, error) {
 // openIndex opens the index of a WARC file. sorted reports whether it is that of a complete file;
 // else it is a journal.
 func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error) {
-	base := filepath.Join(c.dir, warcBase(f.Name))
+	base := filepath.Join(c.dir, baseOf(f.Name))
 	if f.Open {
 		opened, err = os.Open(base + journalExtension)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +116,7 @@ type Contents struct {
 
 // Contents counts the captures of a WARC file. Files of lines have none.
 func (c *Collection) Contents(f File) (n Contents, err error) {
-	if f.Format != FormatWARC {
+	if f.Format != Name {
 		return n, nil
 	}
 	err = c.searchFile(f, "", func(e *warc.Entry) error {

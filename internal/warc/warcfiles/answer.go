@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
@@ -7,26 +7,28 @@ import (
 	"net/http"
 	"net/http/httputil"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // answer is the record of a response that is being made.
 type answer struct {
-	x       *Exchange
+	x       *archive.Exchange
 	id      string
 	head    []byte         // of the HTTP response, as it is stored
 	body    *spool.Content // what follows head, from byte first on
 	first   int64
 	own     bool // body belongs to the answer, not to the exchange
 	kind    string
-	profile string      // of a revisit record
-	block   warc.Digest // zero if the payload's digest is enough: the gzip member has a checksum of everything
-	payload warc.Digest
+	profile string        // of a revisit record
+	block   digest.Digest // zero if the payload's digest is enough: the gzip member has a checksum of everything
+	payload digest.Digest
 }
 
 // newAnswer decides what the record will contain.
-func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error) {
+func (e *encoder) newAnswer(unchunk *bufio.Reader, x *archive.Exchange) (*answer, error) {
 	start, err := x.Response.Load(nil, maxHTTPHead)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error)
 
 // asStored removes the chunks from the body, so that equal bodies are equal however they came, and
 // sets the length of the stored body in the header.
-func (e *Encoder) asStored(unchunk *bufio.Reader, a *answer) error {
+func (e *encoder) asStored(unchunk *bufio.Reader, a *answer) error {
 	if a.x.Chunked {
 		body := e.pool.NewWriter(a.size())
 		defer body.Discard()
@@ -75,7 +77,7 @@ func (a *answer) describe(whole bool) (err error) {
 			return err
 		}
 	}
-	if a.payload = a.x.Payload; a.payload == (warc.Digest{}) {
+	if a.payload = a.x.Payload; a.payload == (digest.Digest{}) {
 		if a.payload, err = digestFrom(a.body, a.first); err != nil {
 			return err
 		}
@@ -92,7 +94,7 @@ func (a *answer) describe(whole bool) (err error) {
 		}
 	case original != nil && original.Payload == a.payload && !a.empty() && a.x.Truncated == "":
 		a.kind, a.profile = warc.TypeRevisit, warc.ProfileIdenticalPayload
-		a.block = warc.DigestOf(a.head)
+		a.block = digest.Of(a.head)
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func (a *answer) isNew() bool {
 // addFields adds the fields that only this record has.
 func (a *answer) addFields(h *warc.Header) {
 	h.Add(warc.FieldContentType, warc.MediaResponse)
-	if a.block != (warc.Digest{}) {
+	if a.block != (digest.Digest{}) {
 		h.Add(warc.FieldBlockDigest, a.block.String())
 	}
 	original := a.x.Original
@@ -131,7 +133,7 @@ func (a *answer) addFields(h *warc.Header) {
 	}
 	switch {
 	case a.profile == warc.ProfileIdenticalPayload:
-		h.Add(warc.FieldTruncated, string(TooLong)) // also of a revisit record: section 6.7.2
+		h.Add(warc.FieldTruncated, string(archive.TooLong)) // also of a revisit record: section 6.7.2
 	case a.x.Truncated != "":
 		h.Add(warc.FieldTruncated, string(a.x.Truncated))
 	}
@@ -143,19 +145,19 @@ func (a *answer) addFields(h *warc.Header) {
 }
 
 // blockDigest returns the digest of header and body.
-func (a *answer) blockDigest() (warc.Digest, error) {
-	h := warc.NewHash()
+func (a *answer) blockDigest() (digest.Digest, error) {
+	h := digest.NewHash()
 	h.Write(a.head)
 	_, err := io.Copy(h, a.bodyReader())
-	return warc.Sum(h), err
+	return digest.Sum(h), err
 }
 
 // digestFrom returns the digest of a content from a byte on.
-func digestFrom(c *spool.Content, first int64) (warc.Digest, error) {
+func digestFrom(c *spool.Content, first int64) (digest.Digest, error) {
 	if b, ok := c.Bytes(); ok {
-		return warc.DigestOf(b[first:]), nil
+		return digest.Of(b[first:]), nil
 	}
-	rest := warc.NewHash()
+	rest := digest.NewHash()
 	_, err := io.Copy(rest, io.NewSectionReader(c.NewReader(), first, c.Size()-first))
-	return warc.Sum(rest), err
+	return digest.Sum(rest), err
 }

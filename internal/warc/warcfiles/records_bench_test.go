@@ -1,6 +1,6 @@
 //go:build linux
 
-package archive
+package warcfiles
 
 import (
 	"fmt"
@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 )
@@ -33,7 +35,7 @@ func BenchmarkRecords(b *testing.B) {
 // recordsBench measures one compression.
 type recordsBench struct {
 	name    string
-	encoder *Encoder
+	encoder *archive.Encoder
 	bytes   int64
 	cpu     time.Duration // the least of all rounds
 }
@@ -42,14 +44,14 @@ func benchCompressions(b *testing.B, pages []string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all []*recordsBench
-	add := func(name string, c warc.Compression) {
+	add := func(name string, c archive.Compression) {
 		o := options(b)
-		o.Formats, o.Records = []string{FormatWARC}, c
+		o.Formats, o.Records = []string{Name}, c
 		all = append(all, &recordsBench{name: name, encoder: newEncoder(b, o)})
 	}
 	for _, format := range []string{warc.FormatGzip, warc.FormatZstd} {
 		for level := range warc.MaxLevel(format) {
-			add(fmt.Sprintf("%s-%d", format, level+1), warc.Compression{Format: format, Level: level + 1})
+			add(fmt.Sprintf("%s-%d", format, level+1), archive.Compression{Format: format, Level: level + 1})
 		}
 	}
 	if path := os.Getenv("AMBLE_DICTIONARY"); path != "" {
@@ -59,7 +61,7 @@ func benchCompressions(b *testing.B, pages []string) {
 		}
 		for level := range 2 {
 			add(fmt.Sprintf("dictionary-%d", level+1),
-				warc.Compression{Format: warc.FormatZstd, Level: level + 1, Dictionary: dictionary})
+				archive.Compression{Format: warc.FormatZstd, Level: level + 1, Dictionary: dictionary})
 		}
 	}
 	visits := visitsOf(pages)
@@ -77,21 +79,21 @@ func benchCompressions(b *testing.B, pages []string) {
 
 // visitsOf returns a visit of each page. The digests are known, as those of pages without a content
 // encoding are.
-func visitsOf(pages []string) (visits []*Visit) {
+func visitsOf(pages []string) (visits []*archive.Visit) {
 	for i, body := range pages {
 		x := benchExchange(100)
-		x.Payload = warc.DigestOf([]byte(body))
+		x.Payload = digest.Of([]byte(body))
 		x.Response = spool.Of(
 			fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\n"+
 				"Content-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\nETag: \"6740b1c0-%x\"\r\n\r\n%s",
 				len(body), i, body))
-		visits = append(visits, &Visit{Exchange: x})
+		visits = append(visits, &archive.Visit{Exchange: x})
 	}
 	return visits
 }
 
 // round makes the records of all visits once.
-func (r *recordsBench) round(b *testing.B, visits []*Visit) {
+func (r *recordsBench) round(b *testing.B, visits []*archive.Visit) {
 	start := threadTime(b)
 	r.bytes = 0
 	for _, v := range visits {
@@ -138,7 +140,7 @@ func repetitive(n, size int) (pages []string) {
 		var page strings.Builder
 		page.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>A page</title></head>\n<body>\n<ul>\n")
 		for j := range 20 {
-			fmt.Fprintf(&page, "<li><a href=\"/section-%d/page-%d\">Page %d</a></li>\n", (i*31+j*97)%16,
+			fmt.Fprintf(&page, "<li><a href=\"/section-%d/page-%d\">archive.Page %d</a></li>\n", (i*31+j*97)%16,
 				i*31+j*97, i*31+j*97)
 		}
 		for page.Len() < size {

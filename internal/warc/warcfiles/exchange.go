@@ -1,53 +1,22 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"io"
-	"net/netip"
-	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// Exchange is one request and its response, byte for byte, for FormatWARC.
-type Exchange struct {
-	URL       string // of the request
-	At        time.Time
-	Address   netip.Addr // that the request went to
-	Request   *spool.Content
-	Response  *spool.Content // with its header, as received: in chunks and in its content encoding
-	Chunked   bool           // its body is in chunks
-	Truncated Truncation     // why Response is incomplete; empty: it is complete
-	// Payload is the digest of what follows the header in Response, without chunks, if the caller
-	// knows it; else zero.
-	Payload warc.Digest
-	// Original is a stored response that may have the same payload. If it has, or if this response
-	// is a 304, only the header of this response is written, with a reference to the original. Nil:
-	// none is known.
-	Original *Original
-	// Facts are the fields of the metadata record. Empty: there is none.
-	Facts []warc.Field
-}
-
-// Truncation is the reason why only the start of a response is stored, as WARC-Truncated names it.
-type Truncation string
-
-// The reasons.
-const (
-	TooLong      Truncation = "length"      // it is longer than the limit
-	TookTooLong  Truncation = "time"        // it did not end in time
-	Disconnected Truncation = "disconnect"  // the connection broke, or ended before the response did
-	Unspecified  Truncation = "unspecified" // reading ended for another reason
-)
-
-// Original is a stored response.
-type Original struct {
-	URL     string
-	At      time.Time // when its request began
-	Payload warc.Digest
+// encoder makes the records of exchanges. It is safe for concurrent use.
+type encoder struct {
+	records warc.Compression
+	pool    *spool.Pool
+	writers chan *exchangeWriter // one for each core: more at once would not be faster; nil: not made yet
 }
 
 // exchangeWriter makes the records of one exchange at a time, in memory that it reuses.
@@ -56,7 +25,8 @@ type exchangeWriter struct {
 	unchunk       *bufio.Reader
 	header        warc.Header // of the record at hand
 	block         []byte      // of the record at hand, where it is made here
-	x             *Exchange
+	facts         warc.Header // of the metadata record
+	x             *archive.Exchange
 	date, address string // as the headers have them
 }
 
@@ -64,10 +34,10 @@ type exchangeWriter struct {
 const maxFields = 16
 
 // take returns an unused writer, for an exchange. At most as many as there are cores are in use.
-func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
+func (e *encoder) take(x *archive.Exchange) (*exchangeWriter, error) {
 	r := <-e.writers
 	if r == nil {
-		packer, err := warc.NewPacker(e.o.Records)
+		packer, err := warc.NewPacker(e.records)
 		if err != nil {
 			e.writers <- nil
 			return nil, err
@@ -82,13 +52,13 @@ func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 }
 
 // release ends the use of a writer.
-func (e *Encoder) release(r *exchangeWriter) {
+func (e *encoder) release(r *exchangeWriter) {
 	r.x = nil
 	e.writers <- r
 }
 
 // exchange makes the records of an exchange: response or revisit, request, metadata.
-func (e *Encoder) exchange(item *Item, x *Exchange) (*record, error) {
+func (e *encoder) exchange(item *archive.Item, x *archive.Exchange) (*archive.Record, error) {
 	r, err := e.take(x)
 	if err != nil {
 		return nil, err
@@ -120,7 +90,7 @@ func (e *Encoder) exchange(item *Item, x *Exchange) (*record, error) {
 		}
 	}
 	item.Payload, item.Stored = answer.payload, answer.isNew()
-	return &record{content: out.Content(), entry: entry.AppendStart(nil)}, nil
+	return &archive.Record{Content: out.Content(), Entry: entry.AppendStart(nil)}, nil
 }
 
 // begin begins the header of a record with the fields that all records of an exchange have.
@@ -156,7 +126,11 @@ func (r *exchangeWriter) writeRequest(out io.Writer, answer string) error {
 }
 
 func (r *exchangeWriter) writeFacts(out io.Writer, answer string) error {
-	r.block = warc.AppendFields(r.block[:0], r.x.Facts)
+	r.facts = r.facts[:0]
+	for _, f := range r.x.Facts {
+		r.facts = append(r.facts, warc.Field(f))
+	}
+	r.block = warc.AppendFields(r.block[:0], r.facts)
 	return r.writeBeside(out, answer, warc.TypeMetadata, warc.MediaFields, r.block)
 }
 
@@ -165,6 +139,6 @@ func (r *exchangeWriter) writeBeside(out io.Writer, answer, kind, media string, 
 	r.begin(kind, warc.NewID())
 	r.header.Add(warc.FieldConcurrentTo, answer)
 	r.header.Add(warc.FieldContentType, media)
-	r.header.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
+	r.header.Add(warc.FieldBlockDigest, digest.Of(block).String())
 	return r.packer.Write(out, r.header, block)
 }

@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"context"
@@ -10,9 +10,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -49,7 +48,7 @@ func (c *Collection) Verify(ctx context.Context, report func(Problem)) (v Verifi
 	}
 	for _, f := range files {
 		k := &verifier{c: c, file: f, report: report, v: &v}
-		if f.Format == FormatWARC {
+		if f.Format == Name {
 			err = k.warc(ctx)
 		} else {
 			err = k.lines(ctx)
@@ -198,7 +197,7 @@ func (k *verifier) digests(ctx context.Context, r *warc.Reader, rec *warc.Record
 			head = start[:n]
 		}
 	}
-	block, payload := warc.NewHash(), warc.NewHash()
+	block, payload := digest.NewHash(), digest.NewHash()
 	block.Write(start)
 	payload.Write(start[len(head):])
 	if _, err := io.Copy(io.MultiWriter(block, payload), contextReader{ctx, rec.Block}); err != nil {
@@ -232,8 +231,8 @@ func (r contextReader) Read(p []byte) (int, error) {
 
 func (k *verifier) digest(rec *warc.Record, name string, h hash.Hash) {
 	text := rec.Header.Get(name)
-	want, err := warc.ParseDigest(text)
-	switch got := warc.Sum(h); {
+	want, err := digest.Parse(text)
+	switch got := digest.Sum(h); {
 	case text == "":
 		k.problem(rec.Offset, "it has no %s", name)
 	case err != nil:
@@ -294,7 +293,7 @@ func (k *verifier) lines(ctx context.Context) error {
 	}
 	defer f.Close()
 	k.v.Bytes += k.file.Size
-	r, release, err := unpack(f, k.file.Name)
+	r, release, err := archive.Unpack(f, k.file.Name)
 	if err != nil {
 		return k.torn(err)
 	}
@@ -322,20 +321,4 @@ func (k *verifier) torn(err error) error {
 		return nil
 	}
 	return err
-}
-
-// unpack reads a file of lines with the compression of its name.
-func unpack(r io.Reader, name string) (io.Reader, func(), error) {
-	switch {
-	case strings.HasSuffix(name, ".gz"):
-		z, err := gzip.NewReader(r)
-		return z, func() {}, err
-	case strings.HasSuffix(name, ".zst"):
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return r, func() {}, nil
 }

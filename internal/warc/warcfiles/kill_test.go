@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"encoding/json"
@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // commitFile replaces the database: a batch is committed by renaming a file.
 type commitFile struct {
-	Lines int    // committed so far
-	Marks []Mark // that go with them
+	Lines int            // committed so far
+	Marks []archive.Mark // that go with them
 }
 
 func (c *commitFile) load(path string) error {
@@ -62,18 +63,18 @@ func writeForever(dir string) error {
 	if err != nil {
 		return err
 	}
-	w, err := Open(o, c.Marks)
+	w, err := archive.Open(o, c.Marks)
 	if err != nil {
 		return err
 	}
-	e, err := NewEncoder(o, nil)
+	e, err := archive.NewEncoder(o, nil)
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	for size := 1; ; size = size*7%501 + 1 {
 		for n := range size {
-			item, err := e.Encode(&Visit{Exchange: exchangeOf(killURL(c.Lines+n), "body", 0)})
+			item, err := e.Encode(&archive.Visit{Exchange: exchangeOf(killURL(c.Lines+n), "body", 0)})
 			if err == nil {
 				err = w.Append(item, startOfTime)
 			}
@@ -81,7 +82,7 @@ func writeForever(dir string) error {
 				return err
 			}
 		}
-		marks, err := batch(w, lines(c.Lines, size))
+		marks, err := batch(e, w, lines(c.Lines, size))
 		if err != nil {
 			return err
 		}
@@ -93,11 +94,12 @@ func writeForever(dir string) error {
 }
 
 // killOptions are those of the process that is killed: lines, and records with a dictionary.
-func killOptions(dir string) (Options, error) {
-	o := DefaultOptions()
-	o.Dir, o.Formats = filepath.Join(dir, "output"), []string{FormatJSONL, FormatWARC}
+func killOptions(dir string) (archive.Options, error) {
+	o := archive.DefaultOptions()
+	o.Known = []archive.Format{rawFormat(), Format()}
+	o.Dir, o.Formats = filepath.Join(dir, "output"), []string{archive.FormatJSONL, Name}
 	o.MaxFileBytes = 20_000
-	o.Records, o.DictionaryFile = warc.Compression{Format: warc.FormatZstd, Level: 1}, "../warc/testdata/dictionary"
+	o.Records, o.DictionaryFile = archive.Compression{Format: warc.FormatZstd, Level: 1}, "../testdata/dictionary"
 	return o, o.Load()
 }
 

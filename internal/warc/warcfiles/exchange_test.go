@@ -1,8 +1,9 @@
-package archive
+package warcfiles
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,33 +15,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // allOptions returns options with every format and small files.
-func allOptions(t testing.TB) Options {
+func allOptions(t testing.TB) archive.Options {
 	o := options(t)
-	o.Formats, o.MaxFileBytes, o.Compress = formats(), 3000, CompressZstd
-	o.Crawler = Crawler{Software: "amble/test", UserAgent: "amble-test", Robots: "obey"}
+	o.Formats, o.MaxFileBytes, o.Compress = archive.Names(known()), 3000, archive.CompressZstd
+	o.Crawler = archive.Crawler{Software: "amble/test", UserAgent: "amble-test", Robots: "obey"}
 	return o
 }
 
 // compressions are the ways to compress WARC records, by name.
-func compressions(t testing.TB) map[string]warc.Compression {
+func compressions(t testing.TB) map[string]archive.Compression {
 	t.Helper()
-	dictionary, err := os.ReadFile("../warc/testdata/dictionary")
+	dictionary, err := os.ReadFile("../testdata/dictionary")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]warc.Compression{
+	return map[string]archive.Compression{
 		"gzip":            {Format: warc.FormatGzip, Level: 1},
 		"zstd":            {Format: warc.FormatZstd, Level: 2},
 		"zstd dictionary": {Format: warc.FormatZstd, Level: 1, Dictionary: dictionary},
 	}
 }
 
-func eachCompression(t *testing.T, f func(t *testing.T, c warc.Compression)) {
+func eachCompression(t *testing.T, f func(t *testing.T, c archive.Compression)) {
 	for name, c := range compressions(t) {
 		t.Run(name, func(t *testing.T) { f(t, c) })
 	}
@@ -49,27 +52,27 @@ func eachCompression(t *testing.T, f func(t *testing.T, c warc.Compression)) {
 var startOfTime = time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC)
 
 // exchangeOf returns an exchange with a body, at a number of seconds.
-func exchangeOf(url, body string, seconds int) *Exchange {
+func exchangeOf(url, body string, seconds int) *archive.Exchange {
 	request := "GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"
 	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s",
 		len(body), body)
-	return &Exchange{
+	return &archive.Exchange{
 		URL: url, At: startOfTime.Add(time.Duration(seconds) * time.Second), Address: netip.MustParseAddr("127.0.0.1"),
 		Request: spool.Of([]byte(request)), Response: spool.Of([]byte(response)),
-		Facts: []warc.Field{{Name: "depth", Value: "1"}},
+		Facts: archive.Facts{{Name: "depth", Value: "1"}},
 	}
 }
 
-func newEncoder(t testing.TB, o Options) *Encoder {
+func newEncoder(t testing.TB, o archive.Options) *archive.Encoder {
 	t.Helper()
-	e, err := NewEncoder(o, nil)
+	e, err := archive.NewEncoder(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func mustEncode(t testing.TB, e *Encoder, v *Visit) *Item {
+func mustEncode(t testing.TB, e *archive.Encoder, v *archive.Visit) *archive.Item {
 	t.Helper()
 	item, err := e.Encode(v)
 	if err != nil {
@@ -79,17 +82,17 @@ func mustEncode(t testing.TB, e *Encoder, v *Visit) *Item {
 }
 
 // visitOf returns a visit of a page whose URL and content depend on its number.
-func visitOf(n int) *Visit {
+func visitOf(n int) *archive.Visit {
 	url := fmt.Sprintf("http://h.test/%d", n)
-	return &Visit{
-		Page:     &Page{URL: url, Status: 200, FetchedAt: startOfTime},
+	return &archive.Visit{
+		Page:     &archive.Page{URL: url, Status: 200, FetchedAt: startOfTime},
 		Exchange: exchangeOf(url, strings.Repeat("x", n), n),
-		Links:    []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}},
-		Text:     &Text{Title: "T", Text: "some text"},
+		Links:    []archive.Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}},
+		Text:     &archive.Text{Title: "T", Text: "some text"},
 	}
 }
 
-func mustWrite(t testing.TB, w *Writer, items ...*Item) []Mark {
+func mustWrite(t testing.TB, w *archive.Writer, items ...*archive.Item) []archive.Mark {
 	t.Helper()
 	for _, i := range items {
 		if err := w.Append(i, startOfTime); err != nil {
@@ -102,7 +105,7 @@ func mustWrite(t testing.TB, w *Writer, items ...*Item) []Mark {
 // verify checks that a directory has no defect.
 func verify(t testing.TB, dir string) Verified {
 	t.Helper()
-	c, err := OpenCollection(dir)
+	c, err := OpenCollection(dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +119,7 @@ func verify(t testing.TB, dir string) Verified {
 // captures returns the URLs of all captures, in their order in each file.
 func captures(t testing.TB, dir string) (urls []string) {
 	t.Helper()
-	c, err := OpenCollection(dir)
+	c, err := OpenCollection(dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +135,7 @@ func captures(t testing.TB, dir string) (urls []string) {
 
 func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 	t.Helper()
-	c, err := OpenCollection(dir)
+	c, err := OpenCollection(dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +158,8 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 // TestConcurrentFormats writes all formats, which are synced at the same time.
 func TestConcurrentFormats(t *testing.T) { eachCompression(t, testFormats) }
 
-func testFormats(t *testing.T, records warc.Compression) {
-	for _, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
+func testFormats(t *testing.T, records archive.Compression) {
+	for _, compression := range []string{archive.CompressNone, archive.CompressGzip, archive.CompressZstd} {
 		t.Run(compression, func(t *testing.T) {
 			o := allOptions(t)
 			o.Records = records
@@ -211,21 +214,21 @@ func linesFiles(t testing.TB, dir string) int {
 // 304.
 func TestRevisits(t *testing.T) { eachCompression(t, testRevisits) }
 
-func testRevisits(t *testing.T, records warc.Compression) {
+func testRevisits(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	body := strings.Repeat("the same ", 500)
 	first := exchangeOf("http://h.test/a", body, 1)
-	item := mustEncode(t, e, &Visit{Exchange: first})
+	item := mustEncode(t, e, &archive.Visit{Exchange: first})
 	if !item.Stored {
 		t.Fatal("the first response is not reported as stored")
 	}
-	original := &Original{URL: first.URL, At: first.At, Payload: item.Payload}
+	original := &archive.Original{URL: first.URL, At: first.At, Payload: item.Payload}
 	full := item.Size()
 	second := exchangeOf("http://h.test/b", body, 20)
 	second.Original = original
-	repeated := mustEncode(t, e, &Visit{Exchange: second})
+	repeated := mustEncode(t, e, &archive.Visit{Exchange: second})
 	if repeated.Stored || repeated.Payload != item.Payload {
 		t.Errorf("the second response: stored %t, payload %s", repeated.Stored, repeated.Payload)
 	}
@@ -237,8 +240,8 @@ func testRevisits(t *testing.T, records warc.Compression) {
 	unchanged.Original = original
 	other := exchangeOf("http://h.test/c", body+"!", 40)
 	other.Original = original
-	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}),
-		mustEncode(t, e, &Visit{Exchange: other}))
+	mustWrite(t, w, item, repeated, mustEncode(t, e, &archive.Visit{Exchange: unchanged}),
+		mustEncode(t, e, &archive.Visit{Exchange: other}))
 	for _, closed := range []bool{false, true} {
 		if closed {
 			finish(t, w)
@@ -259,14 +262,14 @@ func testRevisits(t *testing.T, records warc.Compression) {
 			t.Errorf("the page that differs has %d bytes", len(got))
 		}
 	}
-	c, _ := OpenCollection(o.Dir)
+	c, _ := OpenCollection(o.Dir, known())
 	if _, err := c.Find(context.Background(), "http://h.test/a", startOfTime); err == nil {
 		t.Error("a capture was found before the first")
 	}
 }
 
 // inChunks returns a response whose body is in chunks of a size.
-func inChunks(url, body string, size, seconds int) *Exchange {
+func inChunks(url, body string, size, seconds int) *archive.Exchange {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\n")
 	b.WriteString("Trailer: X-Sum\r\nX-Last: 1\r\n\r\n")
@@ -288,24 +291,25 @@ func TestChunks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewEncoder(o, pool)
+	e, err := archive.NewEncoder(o, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, size := range []int{3000, 100_000} { // in memory, and in a file
 		w := mustOpen(t, o, nil)
 		body := string(incompressible(size))
-		first := mustEncode(t, e, &Visit{Exchange: inChunks("http://h.test/1", body, 1000, 1)})
-		if first.Payload != warc.DigestOf([]byte(body)) || !first.Stored {
+		first := mustEncode(t, e, &archive.Visit{Exchange: inChunks("http://h.test/1", body, 1000, 1)})
+		if first.Payload != digest.Of([]byte(body)) || !first.Stored {
 			t.Errorf("payload %s, stored %t", first.Payload, first.Stored)
 		}
-		original := &Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
-		others := []*Exchange{inChunks("http://h.test/2", body, 1001, 2), inChunks("http://h.test/3", body, size, 3),
+		original := &archive.Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
+		others := []*archive.Exchange{inChunks("http://h.test/2", body, 1001, 2),
+			inChunks("http://h.test/3", body, size, 3),
 			exchangeOf("http://h.test/4", body, 4)}
-		items := []*Item{first}
+		items := []*archive.Item{first}
 		for _, x := range others {
 			x.Original = original
-			item := mustEncode(t, e, &Visit{Exchange: x})
+			item := mustEncode(t, e, &archive.Visit{Exchange: x})
 			if item.Stored || item.Payload != first.Payload {
 				t.Errorf("%s is stored as a whole", x.URL)
 			}
@@ -354,11 +358,13 @@ func TestBrokenOff(t *testing.T) {
 	broken.Response = spool.Of(bytes.Replace(mustBytes(t, broken.Response), []byte("1f4;"), []byte("zz;;"), 1))
 	none := exchangeOf("http://h.test/none", "", 4)
 	none.Response = spool.Of([]byte("HTTP/1.1 200 OK\r\n\r\n"))
-	var items []*Item
-	for x, why := range map[*Exchange]Truncation{plain: Disconnected, chunked: TookTooLong, broken: Unspecified,
-		none: Disconnected} {
+	var items []*archive.Item
+	for x, why := range map[*archive.Exchange]archive.Truncation{
+		plain: archive.Disconnected, chunked: archive.TookTooLong,
+		broken: archive.Unspecified,
+		none:   archive.Disconnected} {
 		x.Truncated = why
-		item := mustEncode(t, e, &Visit{Exchange: x})
+		item := mustEncode(t, e, &archive.Visit{Exchange: x})
 		if item.Stored {
 			t.Errorf("%s is said to be stored as a whole", x.URL)
 		}
@@ -391,13 +397,13 @@ func TestTruncated(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	x := exchangeOf("http://h.test/long", strings.Repeat("x", 5000), 0)
-	x.Truncated = TooLong
-	item := mustEncode(t, e, &Visit{Exchange: x})
+	x.Truncated = archive.TooLong
+	item := mustEncode(t, e, &archive.Visit{Exchange: x})
 	if item.Stored {
 		t.Error("a part is said to be stored as a whole")
 	}
 	mustWrite(t, w, item)
-	c, err := OpenCollection(o.Dir)
+	c, err := OpenCollection(o.Dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +416,7 @@ func TestTruncated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if s.Truncated != TooLong {
+	if s.Truncated != archive.TooLong {
 		t.Error("the record does not say that it was cut")
 	}
 }
@@ -418,14 +424,14 @@ func TestTruncated(t *testing.T) {
 // TestSpooled: an exchange that is too long for memory is spooled to disk, with the same result.
 func TestSpooled(t *testing.T) { eachCompression(t, testSpooled) }
 
-func testSpooled(t *testing.T, records warc.Compression) {
+func testSpooled(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewEncoder(o, pool)
+	e, err := archive.NewEncoder(o, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +442,7 @@ func testSpooled(t *testing.T, records warc.Compression) {
 	x.Response = in.Content()
 	defer x.Response.Close()
 	w := mustOpen(t, o, nil)
-	item := mustEncode(t, e, &Visit{Exchange: x})
+	item := mustEncode(t, e, &archive.Visit{Exchange: x})
 	if pool.Files() != 2 || pool.Held() > 64<<10 {
 		t.Errorf("%d files, %d bytes in memory", pool.Files(), pool.Held())
 	}
@@ -458,7 +464,7 @@ func testSpooled(t *testing.T, records warc.Compression) {
 func incompressible(n int) []byte {
 	b := make([]byte, 0, n)
 	for i := 0; len(b) < n; i++ {
-		d := warc.DigestOf(fmt.Append(nil, i))
+		d := digest.Of(fmt.Append(nil, i))
 		b = append(b, d[:]...)
 	}
 	return b[:n]
@@ -467,7 +473,7 @@ func incompressible(n int) []byte {
 // TestIndexIsMadeAgain: the index does not depend on its journal, which is not synced.
 func TestIndexIsMadeAgain(t *testing.T) { eachCompression(t, testIndexIsMadeAgain) }
 
-func testIndexIsMadeAgain(t *testing.T, records warc.Compression) {
+func testIndexIsMadeAgain(t *testing.T, records archive.Compression) {
 	for name, harm := range map[string]func(journal string) error{
 		"missing":  os.Remove,
 		"torn":     func(journal string) error { return os.Truncate(journal, 700) },
@@ -479,7 +485,7 @@ func testIndexIsMadeAgain(t *testing.T, records warc.Compression) {
 			o.Records = records
 			o.MaxFileBytes = 1 << 20
 			w, e := mustOpen(t, o, nil), newEncoder(t, o)
-			var marks []Mark
+			var marks []archive.Mark
 			for n := range 10 {
 				marks = mustWrite(t, w, mustEncode(t, e, visitOf(n)))
 			}
@@ -515,10 +521,10 @@ func hollow(path string, from int) error {
 
 func TestFilesRotateByAge(t *testing.T) { eachCompression(t, testFilesRotateByAge) }
 
-func testFilesRotateByAge(t *testing.T, records warc.Compression) {
+func testFilesRotateByAge(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
-	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
+	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{Name, archive.FormatJSONL}, 1<<20, time.Hour
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	now := startOfTime
 	for n := range 4 {
@@ -530,8 +536,9 @@ func testFilesRotateByAge(t *testing.T, records warc.Compression) {
 	}
 	finish(t, w)
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost"+
-		records.Extension()+"",
-		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost"+records.Extension()+"",
+		warc.Compression(records).Extension(),
+		"amble-20261120131615-000002-localhost.cdxj",
+		"amble-20261120131615-000002-localhost"+warc.Compression(records).Extension(),
 		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
 	verify(t, o.Dir)
 }
@@ -540,18 +547,18 @@ func testFilesRotateByAge(t *testing.T, records warc.Compression) {
 // record begins another file.
 func TestFilesExpire(t *testing.T) { eachCompression(t, testFilesExpire) }
 
-func testFilesExpire(t *testing.T, records warc.Compression) {
+func testFilesExpire(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
-	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
+	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{Name, archive.FormatJSONL}, 1<<20, time.Hour
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
-	add := func(n int, at time.Time) []Mark {
+	add := func(n int, at time.Time) []archive.Mark {
 		if err := w.Append(mustEncode(t, e, visitOf(n)), at); err != nil {
 			t.Fatal(err)
 		}
 		return mustSync(t, w)
 	}
-	var marks []Mark
+	var marks []archive.Mark
 	expire := func(at time.Time) {
 		t.Helper()
 		moved, err := w.Expire(at)
@@ -566,10 +573,11 @@ func testFilesExpire(t *testing.T, records warc.Compression) {
 	marks = add(0, startOfTime)
 	expire(startOfTime.Add(59 * time.Minute))
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open",
-		"amble-20261120121415-000001-localhost"+records.Extension()+".open", "pages-000001.jsonl.zst.open")
+		"amble-20261120121415-000001-localhost"+warc.Compression(records).Extension()+".open",
+		"pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
 	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost" +
-		records.Extension() + "",
+		warc.Compression(records).Extension() + "",
 		"pages-000001.jsonl.zst"}
 	wantNames(t, o.Dir, complete...)
 	add(1, startOfTime.Add(2*time.Hour))
@@ -586,7 +594,7 @@ func testFilesExpire(t *testing.T, records warc.Compression) {
 	expire(startOfTime.Add(101 * time.Hour))
 	verify(t, o.Dir)
 	complete = append(complete, "amble-20261120151415-000002-localhost.cdxj",
-		"amble-20261120151415-000002-localhost"+records.Extension()+"", "pages-000002.jsonl.zst")
+		"amble-20261120151415-000002-localhost"+warc.Compression(records).Extension()+"", "pages-000002.jsonl.zst")
 	slices.Sort(complete)
 	wantNames(t, o.Dir, complete...)
 }
@@ -601,10 +609,11 @@ func TestChangedCompression(t *testing.T) {
 	mustAppend(t, w, `{"uncommitted":1}`)
 	mustSync(t, w)
 	w.Close()
-	o.Compress = CompressGzip
+	o.Compress = archive.CompressGzip
 	w = mustOpen(t, o, marks)
 	wantNames(t, o.Dir, "pages-000001.jsonl.open")
-	if want := []Mark{{File: "pages-000001.jsonl", Length: 3, Complete: true}}; !slices.Equal(w.Marks(), want) {
+	want := []archive.Mark{archive.FileMark{File: "pages-000001.jsonl", Length: 3, Complete: true}.Mark()}
+	if !slices.Equal(w.Marks(), want) {
 		t.Errorf("marks are %v, want %v", w.Marks(), want)
 	}
 	if err := w.Committed(); err != nil {
@@ -628,7 +637,7 @@ func TestChangedRecords(t *testing.T) {
 		for other, second := range all {
 			t.Run(name+" to "+other, func(t *testing.T) {
 				o := allOptions(t)
-				o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, first
+				o.Formats, o.MaxFileBytes, o.Records = []string{Name}, 1<<20, first
 				w, e := mustOpen(t, o, nil), newEncoder(t, o)
 				marks := mustWrite(t, w, mustEncode(t, e, visitOf(0)))
 				mustWrite(t, w, mustEncode(t, e, visitOf(1))) // and it is not committed
@@ -641,10 +650,11 @@ func TestChangedRecords(t *testing.T) {
 				mustWrite(t, w, mustEncode(t, e, visitOf(1)))
 				const base = "amble-20261120121415-00000"
 				if name == other {
-					wantNames(t, o.Dir, base+"1-localhost.cdxj.open", base+"1-localhost"+first.Extension()+".open")
+					wantNames(t, o.Dir, base+"1-localhost.cdxj.open",
+						base+"1-localhost"+warc.Compression(first).Extension()+".open")
 				} else {
-					wantNames(t, o.Dir, base+"1-localhost.cdxj", base+"1-localhost"+first.Extension(),
-						base+"2-localhost.cdxj.open", base+"2-localhost"+second.Extension()+".open")
+					wantNames(t, o.Dir, base+"1-localhost.cdxj", base+"1-localhost"+warc.Compression(first).Extension(),
+						base+"2-localhost.cdxj.open", base+"2-localhost"+warc.Compression(second).Extension()+".open")
 				}
 				finish(t, w)
 				if v := verify(t, o.Dir); v.Captures != 2 {
@@ -665,11 +675,15 @@ func TestChangedRecords(t *testing.T) {
 // crawl from going on: it is completed as it is.
 func TestDamagedDictionary(t *testing.T) {
 	o := allOptions(t)
-	o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, compressions(t)["zstd dictionary"]
+	o.Formats, o.MaxFileBytes, o.Records = []string{Name}, 1<<20, compressions(t)["zstd dictionary"]
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	marks := mustWrite(t, w, mustEncode(t, e, visitOf(0)))
 	w.Close()
-	path := filepath.Join(o.Dir, marks[0].File+suffixOpen)
+	var mark archive.FileMark
+	if err := json.Unmarshal([]byte(marks[0]), &mark); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(o.Dir, mark.File+archive.SuffixOpen)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -693,7 +707,7 @@ func TestDictionaryHelps(t *testing.T) {
 	for name, c := range compressions(t) {
 		o := allOptions(t)
 		o.Records = c
-		size[name] = mustEncode(t, newEncoder(t, o), &Visit{Exchange: benchExchange(500)}).Size()
+		size[name] = mustEncode(t, newEncoder(t, o), &archive.Visit{Exchange: benchExchange(500)}).Size()
 	}
 	if size["zstd dictionary"]*2 > size["gzip"] || size["zstd"] > size["gzip"] {
 		t.Errorf("a page takes %v bytes", size)

@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
@@ -11,22 +11,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
+// bufferBytes is how many bytes are gathered before they are written, and read at once.
+const bufferBytes = 256 << 10
+
 // suffixErase is that of a file which is to replace the one of its name: see Eraser.Erase.
 const suffixErase = ".erase"
-
-// ErrUnreadable means that a file is damaged, so that it is not known what it holds.
-var ErrUnreadable = errors.New("archive: the file cannot be read to its end")
-
-// ErasedFile counts what an erasure removes from one file of the output.
-type ErasedFile struct {
-	File    string         `json:"file"`
-	Records map[string]int `json:"records"` // by WARC type, or by format for lines
-	Bytes   int64          `json:"bytes"`   // by which the file is shorter
-}
 
 // Eraser takes the records of hosts out of the files of an output directory that no process writes.
 // Those are removed whose own URL is of such a host: pages and their text, links from them, and in
@@ -34,13 +28,14 @@ type ErasedFile struct {
 // of an erased one stays: links to it, redirects, and where a page was found.
 type Eraser struct {
 	dir   string
+	known []archive.Format
 	names weburl.Names
-	disk  disk
+	disk  archive.Disk
 }
 
-// NewEraser returns an eraser for a directory.
-func NewEraser(dir string, names weburl.Names) *Eraser {
-	return &Eraser{dir: dir, names: names, disk: osDisk{}}
+// NewEraser returns an eraser for a directory with the files of some formats, this one among them.
+func NewEraser(dir string, known []archive.Format, names weburl.Names) *Eraser {
+	return &Eraser{dir: dir, known: known, names: names, disk: archive.OSDisk{}}
 }
 
 // Files returns the names of all files that may hold records, those that were set aside included, and
@@ -52,7 +47,7 @@ func (e *Eraser) Files() ([]string, error) {
 	}
 	var files []string
 	for _, f := range entries {
-		if _, _, ok := eraseForm(f.Name()); ok || e.isOrphan(f.Name()) {
+		if _, _, ok := e.formatOf(f.Name()); ok || e.isOrphan(f.Name()) {
 			files = append(files, f.Name())
 		}
 	}
@@ -63,27 +58,27 @@ func (e *Eraser) Files() ([]string, error) {
 func (e *Eraser) isOrphan(file string) bool {
 	base, isIndex := strings.CutSuffix(file, indexExtension)
 	for _, extension := range []string{".warc.gz", ".warc.zst"} {
-		if _, err := e.disk.size(e.path(base + extension)); !isIndex || err == nil {
+		if _, err := e.disk.Size(e.path(base + extension)); !isIndex || err == nil {
 			return false
 		}
 	}
-	_, _, _, ours := namings()[formWARC].parse(base + ".warc.gz")
+	_, _, _, ours := (format{}).Naming().Parse(base + ".warc.gz")
 	return ours
 }
 
-// eraseForm returns the form of a file and its name without a suffix.
-func eraseForm(file string) (f form, name string, ok bool) {
-	for f, n := range namings() {
-		if _, name, _, ok := n.parse(file); ok {
-			return f, name, true
+// formatOf returns the name of the format of a file, and the file's name without a suffix.
+func (e *Eraser) formatOf(file string) (format, name string, ok bool) {
+	for _, f := range e.known {
+		if _, name, _, ok := f.Naming().Parse(file); ok {
+			return f.Name(), name, true
 		}
 	}
-	return 0, "", false
+	return "", "", false
 }
 
-// Count counts what Erase would remove from a file. The error wraps [ErrUnreadable] if the file is
+// Count counts what Erase would remove from a file. The error wraps [archive.ErrUnreadable] if the file is
 // damaged.
-func (e *Eraser) Count(ctx context.Context, file string) (ErasedFile, error) {
+func (e *Eraser) Count(ctx context.Context, file string) (archive.ErasedFile, error) {
 	s, err := e.scan(ctx, file)
 	return s.n, err
 }
@@ -92,8 +87,8 @@ func (e *Eraser) Count(ctx context.Context, file string) (ErasedFile, error) {
 // to their ends, calls commit, and replaces the old ones. A file without such records stays as it is,
 // and commit is not called. After kill -9 the file is the old one or the new one; the index of a new
 // one may be missing until the next call of Recover. Other records keep all their bytes.
-func (e *Eraser) Erase(ctx context.Context, file string, commit func(ErasedFile) error) error {
-	if strings.HasSuffix(file, suffixOpen) {
+func (e *Eraser) Erase(ctx context.Context, file string, commit func(archive.ErasedFile) error) error {
+	if strings.HasSuffix(file, archive.SuffixOpen) {
 		return fmt.Errorf("archive: erase from %s: its end is not committed", file)
 	}
 	s, err := e.scan(ctx, file)
@@ -105,7 +100,7 @@ func (e *Eraser) Erase(ctx context.Context, file string, commit func(ErasedFile)
 		return errors.Join(fmt.Errorf("archive: erase from %s: %w", file, err),
 			e.remove(e.indexOf(s)+suffixErase), e.remove(fresh))
 	}
-	if err := e.disk.syncDir(e.dir); err != nil {
+	if err := e.disk.SyncDir(e.dir); err != nil {
 		return fmt.Errorf("archive: erase from %s: %w", file, err)
 	}
 	if err := commit(s.n); err != nil {
@@ -126,21 +121,21 @@ func (e *Eraser) replace(s *eraseScan, fresh string) error {
 			return err
 		}
 	}
-	if err := e.disk.rename(fresh, e.path(s.file)); err != nil {
+	if err := e.disk.Rename(fresh, e.path(s.file)); err != nil {
 		return err
 	}
 	if s.indexed {
-		if err := e.disk.rename(index+suffixErase, index); err != nil {
+		if err := e.disk.Rename(index+suffixErase, index); err != nil {
 			return err
 		}
 	}
-	return e.disk.syncDir(e.dir)
+	return e.disk.SyncDir(e.dir)
 }
 
 // Recover puts in order what an interrupted Erase has left in the directory: it ends the replacement
 // of a file that was replaced without its index, and drops what had not replaced anything.
 func (e *Eraser) Recover() error {
-	names, err := e.disk.list(e.dir)
+	names, err := e.disk.List(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -153,21 +148,21 @@ func (e *Eraser) Recover() error {
 			indexes = append(indexes, old)
 		case ok:
 			files = append(files, old)
-			dropped[warcBase(trimSuffix(old))] = true
+			dropped[baseOf(archive.Complete(old))] = true
 		}
 	}
 	for _, index := range indexes { // before the file without which it would be taken for a complete one
 		if base, _, _ := strings.Cut(index, indexExtension); dropped[base] {
 			err = errors.Join(err, e.rebuild(index), e.remove(e.path(index)+suffixErase))
 		} else {
-			err = errors.Join(err, e.disk.rename(e.path(index)+suffixErase, e.path(index)))
+			err = errors.Join(err, e.disk.Rename(e.path(index)+suffixErase, e.path(index)))
 		}
 	}
 	for _, file := range files {
 		err = errors.Join(err, e.remove(e.path(file)+suffixErase))
 	}
 	if err == nil {
-		err = e.disk.syncDir(e.dir)
+		err = e.disk.SyncDir(e.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("archive: recover an erasure: %w", err)
@@ -184,24 +179,21 @@ func (e *Eraser) rebuild(index string) error {
 			continue
 		}
 		fresh := e.path(index) + suffixErase
-		return errors.Join(e.writeIndex(name, e.path(name+suffix), fresh), e.disk.rename(fresh, e.path(index)))
+		return errors.Join(e.writeIndex(name, e.path(name+suffix), fresh), e.disk.Rename(fresh, e.path(index)))
 	}
 	return nil
 }
 
 func (e *Eraser) path(file string) string { return filepath.Join(e.dir, file) }
 
-// trimSuffix returns the name of a file when it is complete.
-func trimSuffix(file string) string { return file[:anySuffix.FindStringIndex(file)[0]] }
-
 // indexOf returns the path of the index of a WARC file.
 func (e *Eraser) indexOf(s *eraseScan) string {
-	return e.path(warcBase(s.name) + indexExtension + strings.TrimPrefix(s.file, s.name))
+	return e.path(baseOf(s.name) + indexExtension + strings.TrimPrefix(s.file, s.name))
 }
 
 // remove deletes a file that may not be there.
 func (e *Eraser) remove(path string) error {
-	if err := e.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := e.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -214,7 +206,7 @@ func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err e
 		return err
 	}
 	defer old.Close()
-	before, err := e.disk.size(e.path(s.file))
+	before, err := e.disk.Size(e.path(s.file))
 	if err != nil {
 		return err
 	}
@@ -222,7 +214,7 @@ func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err e
 	if err != nil {
 		return err
 	}
-	if s.kind == FormatWARC {
+	if s.kind == Name {
 		err = copySpans(to, old, s.kept)
 	} else {
 		err = e.rewriteLines(ctx, s, old, to, fresh)
@@ -233,7 +225,7 @@ func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err e
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
-	after, err := e.disk.size(fresh)
+	after, err := e.disk.Size(fresh)
 	if s.n.Bytes = before - after; err != nil || !s.indexed {
 		return err
 	}
@@ -241,11 +233,11 @@ func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err e
 }
 
 // create makes a file, in the place of one that an interrupted Erase has left.
-func (e *Eraser) create(path string) (file, error) {
+func (e *Eraser) create(path string) (archive.File, error) {
 	if err := e.remove(path); err != nil {
 		return nil, err
 	}
-	return e.disk.create(path)
+	return e.disk.Create(path)
 }
 
 func copySpans(to io.Writer, from io.ReaderAt, spans []span) error {
@@ -259,7 +251,7 @@ func copySpans(to io.Writer, from io.ReaderAt, spans []span) error {
 
 // rewriteLines compresses lines again, as their file was, and reads them back.
 func (e *Eraser) rewriteLines(ctx context.Context, s *eraseScan, old io.Reader, to io.Writer, fresh string) error {
-	packer, err := packerOf(s.name)
+	packer, err := archive.PackerOf(s.name)
 	if err != nil {
 		return err
 	}
@@ -269,8 +261,8 @@ func (e *Eraser) rewriteLines(ctx context.Context, s *eraseScan, old io.Reader, 
 		packer.Reset(buffer)
 		out = packer
 	}
-	written := warc.NewHash()
-	again := &eraseScan{file: s.file, name: s.name, kind: s.kind, n: ErasedFile{Records: make(map[string]int)}}
+	written := digest.NewHash()
+	again := &eraseScan{file: s.file, name: s.name, kind: s.kind, n: archive.ErasedFile{Records: make(map[string]int)}}
 	var failed error // to write
 	err = e.lines(ctx, again, old, func(line []byte) error {
 		written.Write(line)
@@ -289,47 +281,34 @@ func (e *Eraser) rewriteLines(ctx context.Context, s *eraseScan, old io.Reader, 
 	if err != nil {
 		return err
 	}
-	return e.readsAs(fresh, s.name, warc.Sum(written))
+	return e.readsAs(fresh, s.name, digest.Sum(written))
 }
 
 // readsAs returns an error unless a file of lines has a content.
-func (e *Eraser) readsAs(path, name string, want warc.Digest) error {
-	f, err := e.disk.open(path)
+func (e *Eraser) readsAs(path, name string, want digest.Digest) error {
+	f, err := e.disk.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r, release, err := unpack(f, name)
+	r, release, err := archive.Unpack(f, name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	read := warc.NewHash()
+	read := digest.NewHash()
 	if _, err := io.Copy(read, r); err != nil {
 		return err
 	}
-	if warc.Sum(read) != want {
+	if digest.Sum(read) != want {
 		return errors.New("what was written reads differently")
 	}
 	return nil
 }
 
-// packerOf returns the packer of a file of lines by its name; nil: it is not compressed.
-func packerOf(name string) (packer, error) {
-	compression := CompressNone
-	switch {
-	case strings.HasSuffix(name, ".gz"):
-		compression = CompressGzip
-	case strings.HasSuffix(name, ".zst"):
-		compression = CompressZstd
-	}
-	p, _, err := newPacker(compression)
-	return p, err
-}
-
 // writeIndex writes the index of a WARC file, all of whose records it reads.
 func (e *Eraser) writeIndex(name, path, index string) error {
-	size, err := e.disk.size(path)
+	size, err := e.disk.Size(path)
 	if err != nil {
 		return err
 	}

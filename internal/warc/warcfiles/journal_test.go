@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"io"
@@ -6,19 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/archive"
 )
 
 // readsDisk counts how often a WARC file that is being written is read.
 type readsDisk struct {
-	osDisk
+	archive.OSDisk
 	reads int
 }
 
-func (d *readsDisk) open(path string) (io.ReadCloser, error) {
-	if strings.HasSuffix(path, ".warc.gz"+suffixOpen) {
+func (d *readsDisk) Open(path string) (io.ReadCloser, error) {
+	if strings.HasSuffix(path, ".warc.gz"+archive.SuffixOpen) {
 		d.reads++
 	}
-	return d.osDisk.open(path)
+	return d.OSDisk.Open(path)
 }
 
 // TestJournalIsWhole: the journal has the right offset and length of every record, so no WARC file
@@ -42,14 +44,14 @@ func TestJournalIsWhole(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			o := options(t)
-			o.Formats, o.MaxFileBytes = []string{FormatWARC}, 1<<20
+			o.Formats, o.MaxFileBytes = []string{Name}, 1<<20
 			d := &readsDisk{}
-			w, err := open(o, nil, d)
+			w, err := archive.OpenOn(o, nil, d)
 			if err != nil {
 				t.Fatal(err)
 			}
 			items := someItems(t, o, 2*perBatch)
-			write := func(items []*Item) []Mark {
+			write := func(items []*archive.Item) []archive.Mark {
 				t.Helper()
 				for _, item := range items {
 					if err := w.Append(item, startOfTime); err != nil {
@@ -64,7 +66,7 @@ func TestJournalIsWhole(t *testing.T) {
 				if test.change != nil {
 					changeJournal(t, o.Dir, test.change)
 				}
-				if w, err = open(o, marks, d); err != nil {
+				if w, err = archive.OpenOn(o, marks, d); err != nil {
 					t.Fatal(err)
 				}
 			}

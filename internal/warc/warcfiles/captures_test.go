@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -46,10 +48,10 @@ func TestSeekLine(t *testing.T) {
 // have in common.
 func TestCapturesByPrefix(t *testing.T) { eachCompression(t, testCapturesByPrefix) }
 
-func testCapturesByPrefix(t *testing.T, records warc.Compression) {
+func testCapturesByPrefix(t *testing.T, records archive.Compression) {
 	o := allOptions(t)
 	o.Records = records
-	o.Formats = []string{FormatWARC}
+	o.Formats = []string{Name}
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	urls := []string{
 		"http://a.test/", "http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy",
@@ -57,7 +59,7 @@ func testCapturesByPrefix(t *testing.T, records warc.Compression) {
 		"https://a.test/x", "http://a.test.evil.test/x", "http://a.test:8080/x", "http://ab.test/", "http://a.test/X",
 	}
 	for i, u := range urls {
-		mustWrite(t, w, mustEncode(t, e, &Visit{Exchange: exchangeOf(u, "body", i)}))
+		mustWrite(t, w, mustEncode(t, e, &archive.Visit{Exchange: exchangeOf(u, "body", i)}))
 	}
 	for _, closed := range []bool{false, true} {
 		if closed {
@@ -74,7 +76,7 @@ func testCapturesByPrefix(t *testing.T, records warc.Compression) {
 			"http://nobody/":    nil,
 		} {
 			var got []string
-			c, err := OpenCollection(o.Dir)
+			c, err := OpenCollection(o.Dir, known())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +101,7 @@ func TestHostileIndex(t *testing.T) {
 		}
 	}
 	write(base+".warc.gz", "")
-	c, err := OpenCollection(dir)
+	c, err := OpenCollection(dir, known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestHostileIndex(t *testing.T) {
 // TestVerifyFinds damages an archive in several ways, one at a time.
 func TestVerifyFinds(t *testing.T) {
 	o := allOptions(t)
-	o.MaxFileBytes, o.Compress = 1<<20, CompressNone
+	o.MaxFileBytes, o.Compress = 1<<20, archive.CompressNone
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	for n := range 5 {
 		mustWrite(t, w, mustEncode(t, e, visitOf(n)))
@@ -142,7 +144,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"*.warc.gz", repacked("WARC-Payload-Digest: ", "WARC-Missing-Digest: "), "it has no WARC-Payload-Digest"},
 		{"*.warc.gz", repacked("Content-Type: application/http;msgtype=response\r\n",
 			"Content-Type: application/http;msgtype=response\r\n"+
-				"WARC-Block-Digest: "+warc.DigestOf(nil).String()+"\r\n"), "its WARC-Block-Digest is"},
+				"WARC-Block-Digest: "+digest.Of(nil).String()+"\r\n"), "its WARC-Block-Digest is"},
 		{"*.cdxj", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }, "the index has no line for it"},
 		{"*.cdxj", func(b []byte) []byte { return append(b, b...) }, "the index has it twice"},
 		{"*.cdxj", func(b []byte) []byte { return bytes.Replace(b, []byte("text/html"), []byte("text/css"), 1) },
@@ -162,7 +164,7 @@ func TestVerifyFinds(t *testing.T) {
 		if err := os.WriteFile(paths[0], test.harm(bytes.Clone(before)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := OpenCollection(o.Dir)
+		c, _ := OpenCollection(o.Dir, known())
 		var problems []string
 		if _, err := c.Verify(context.Background(),
 			func(p Problem) { problems = append(problems, p.String()) }); err != nil {
@@ -180,7 +182,7 @@ func TestVerifyFinds(t *testing.T) {
 // TestVerifyFindsInZstd damages a file of Zstandard frames.
 func TestVerifyFindsInZstd(t *testing.T) {
 	o := allOptions(t)
-	o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, compressions(t)["zstd dictionary"]
+	o.Formats, o.MaxFileBytes, o.Records = []string{Name}, 1<<20, compressions(t)["zstd dictionary"]
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	for n := range 5 {
 		mustWrite(t, w, mustEncode(t, e, visitOf(n)))
@@ -192,7 +194,7 @@ func TestVerifyFindsInZstd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := len(o.Records.Start())
+	start := len(warc.Compression(o.Records).Start())
 	for name, test := range map[string]struct {
 		harm func([]byte) []byte
 		want string
@@ -206,7 +208,7 @@ func TestVerifyFindsInZstd(t *testing.T) {
 		if err := os.WriteFile(path, test.harm(bytes.Clone(whole)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c, _ := OpenCollection(o.Dir)
+		c, _ := OpenCollection(o.Dir, known())
 		var problems []string
 		if _, err := c.Verify(context.Background(),
 			func(p Problem) { problems = append(problems, p.String()) }); err != nil {

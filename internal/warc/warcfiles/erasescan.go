@@ -1,4 +1,4 @@
-package archive
+package warcfiles
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
@@ -20,7 +21,7 @@ type eraseScan struct {
 	kind string // its format, or kindIndex
 	kept []span // of a WARC file: the bytes that stay
 	end  int64  // of what can be read
-	n    ErasedFile
+	n    archive.ErasedFile
 	// indexed means that it has an index, or should have one: that of a file that was set aside may be
 	// missing.
 	indexed bool
@@ -36,21 +37,21 @@ func (s *eraseScan) count(kind string) { s.n.Records[kind]++ }
 
 // scan reads a file.
 func (e *Eraser) scan(ctx context.Context, file string) (*eraseScan, error) {
-	s := &eraseScan{file: file, n: ErasedFile{File: file, Records: make(map[string]int)}}
-	var ok bool
-	var f form
-	if f, s.name, ok = eraseForm(file); ok {
-		s.kind = f.String()
-	} else if s.name, s.kind = file, kindIndex; !e.isOrphan(file) {
+	s := &eraseScan{file: file, n: archive.ErasedFile{File: file, Records: make(map[string]int)}}
+	var ours bool
+	if s.kind, s.name, ours = e.formatOf(file); !ours {
+		s.name, s.kind = file, kindIndex
+	}
+	if !ours && !e.isOrphan(file) {
 		return s, fmt.Errorf("archive: %q is no file of the output", file)
 	}
-	opened, err := e.disk.open(e.path(file))
+	opened, err := e.disk.Open(e.path(file))
 	if err != nil {
 		return s, fmt.Errorf("archive: %w", err)
 	}
 	defer opened.Close()
-	if s.kind == FormatWARC {
-		_, missing := e.disk.size(e.indexOf(s))
+	if s.kind == Name {
+		_, missing := e.disk.Size(e.indexOf(s))
 		s.indexed = s.isWhole() || missing == nil
 		err = e.scanRecords(ctx, s, opened)
 	} else {
@@ -84,7 +85,7 @@ func (e *Eraser) scanRecords(ctx context.Context, s *eraseScan, f io.Reader) err
 			s.count("torn end")
 			return nil
 		case errors.Is(err, warc.ErrTorn), errors.Is(err, warc.ErrFormat):
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return fmt.Errorf("%w: %w", archive.ErrUnreadable, err)
 		case err != nil:
 			return err
 		}
@@ -116,7 +117,7 @@ func (e *Eraser) isErased(h warc.Header) bool {
 
 // lines reads a file of lines, finds those that are erased, and passes the others on.
 func (e *Eraser) lines(ctx context.Context, s *eraseScan, f io.Reader, kept func([]byte) error) error {
-	r, release, err := unpack(f, s.name)
+	r, release, err := archive.Unpack(f, s.name)
 	if err == nil {
 		defer release()
 		err = e.eachLine(ctx, s, r, kept)
@@ -130,7 +131,7 @@ func (e *Eraser) lines(ctx context.Context, s *eraseScan, f io.Reader, kept func
 	case errors.Is(err, fs.ErrPermission), ctx.Err() != nil:
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	return fmt.Errorf("%w: %w", archive.ErrUnreadable, err)
 }
 
 func (e *Eraser) eachLine(ctx context.Context, s *eraseScan, from io.Reader, kept func([]byte) error) error {
