@@ -78,9 +78,11 @@ func TestExitCodes(t *testing.T) {
 		{"no request", "", []string{"--", "true", "{seed}"}, exitNotRun, "made no request"},
 		{"no robots.txt", "pages", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken,
 			"before the robots.txt had arrived"},
-		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}"}, exitHold, "holds"},
+		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}", "{seed}", "{seed}"}, exitHold,
+			"holds"},
 		{"hostile", "hostile", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken, "robots-first"},
-		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}"}, exitHold, "holds"},
+		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}", "{seed}", "{seed}"}, exitHold,
+			"holds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(actAs, c.crawler)
@@ -137,7 +139,7 @@ func TestForms(t *testing.T) {
 	var out bytes.Buffer
 	code := run([]string{"--only", "robots-first,honesty-*,restart-pace", "--settings", "of <a> test",
 		"--html", file("html"), "--junit", file("junit"), "--badge", file("badge"), "--json", "-",
-		"--", self, "{seeds}"}, &out, io.Discard)
+		"--", self, "{seeds}", "{seeds}", "{seeds}"}, &out, io.Discard)
 	if code != exitBroken {
 		t.Errorf("exit code %d:\n%s", code, out.String())
 	}

@@ -50,6 +50,9 @@ type running struct {
 	not   need // what the run lacks for it; 0: it is run
 }
 
+// leastOfAll is the number of requests that a station without hosts of its own needs.
+const leastOfAll = 5
+
 // hub is the host of the page that links to all stations.
 const hub = "start.check.test"
 
@@ -119,6 +122,7 @@ func (l *Lab) prepare(s Station) *running {
 		one.not = s.needs
 	}
 	if s.build == nil {
+		one.least = leastOfAll
 		return one
 	}
 	h := newHost(l, s.Name+".check.test")
