@@ -11,9 +11,9 @@ import (
 // slowRobots lets the robots.txt take a while, so that nobody has it by chance.
 func (h *host) slowRobots() { h.rules = testweb.Slow(400*time.Millisecond, h.rules) }
 
-// patience is how often a request is answered badly. Then the status is 500, which means the same and costs a crawler
-// that tries again and again less time.
-const patience = 3
+// patience is for how long a request is answered badly. After that the status is 500, which costs a crawler that tries
+// again and again less time, and is no evidence any more.
+const patience, gaveIn = 20 * time.Second, "gave in"
 
 // instead is a station whose robots.txt is not one.
 func instead(answer http.Handler) func(*host) {
@@ -30,10 +30,12 @@ func unreachably(answer http.Handler) func(*host) {
 	}
 }
 
-// patiently answers some requests like this.
+// patiently answers requests like this for a while.
 func (h *host) patiently(answer http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.count("patience") >= patience {
+		now := time.Now()
+		if now.Sub(h.since("patience", now)) > patience {
+			h.since(gaveIn, now)
 			testweb.Status(http.StatusInternalServerError).ServeHTTP(w, r)
 			return
 		}
@@ -43,8 +45,13 @@ func (h *host) patiently(answer http.Handler) http.Handler {
 
 // judgeUnreachable is broken if anything but the robots.txt was requested.
 func judgeUnreachable(e *evidence) {
+	until := e.host().since(gaveIn, e.end)
 	for _, q := range e.log.Pages() {
-		e.broken("it requested "+q.Path+" although it had no robots.txt", q)
+		if q.Start.Before(until) {
+			e.broken("it requested "+q.Path+" although it had no robots.txt", q)
+		} else {
+			e.missing("it requested " + q.Path + " after it had got a server error in place of nothing")
+		}
 	}
 	if l := e.page(e.host(), "/robots.txt"); !e.hasStopped(l) {
 		e.missing("the run ended before it was clear whether pages follow")
