@@ -78,11 +78,11 @@ func TestExitCodes(t *testing.T) {
 		{"no request", "", []string{"--", "true", "{seed}"}, exitNotRun, "made no request"},
 		{"no robots.txt", "pages", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken,
 			"before the robots.txt had arrived"},
-		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}", "{seed}", "{seed}"}, exitHold,
-			"holds"},
+		{"proxy", "pages", []string{"--proxy", "--only", "honesty-same", "--", self, "{seed}", "{seed}",
+			"{seed}"}, exitHold, "holds"},
 		{"hostile", "hostile", []string{"--only", "robots-first", "--", self, "{seeds}"}, exitBroken, "robots-first"},
-		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}", "{seed}", "{seed}"}, exitHold,
-			"holds"},
+		{"no musts", "pages", []string{"--only", "honesty-same", "--", self, "{seed}", "{seed}",
+			"{seed}"}, exitHold, "holds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(actAs, c.crawler)

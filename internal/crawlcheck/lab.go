@@ -54,7 +54,7 @@ type running struct {
 const leastOfAll = 5
 
 // hub is the host of the page that links to all stations.
-const hub = "start.check.test"
+const hub = "start.test"
 
 // ErrNoStation is the error of a pattern that no station has.
 var ErrNoStation = errors.New("no station matches")
@@ -125,7 +125,7 @@ func (l *Lab) prepare(s Station) *running {
 		one.least = leastOfAll
 		return one
 	}
-	h := newHost(l, s.Name+".check.test")
+	h := newHost(l, s.Name+".test")
 	s.build(h)
 	h.late = slices.Contains([]string{"traps", "walls", "bodies"}, s.Group()) || s.Name == "robots-timeout"
 	all := append([]*host{h}, h.others...)

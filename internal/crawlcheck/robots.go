@@ -124,14 +124,19 @@ func robotsStations() []Station {
 			Rule:  "The robots.txt is cached, not fetched again for each page.",
 			Mend:  "Keep the robots.txt of a host for up to a day.",
 			build: func(h *host) { h.numbered(6) },
-			judge: func(e *evidence) {
-				if l := e.page(e.host(), "/robots.txt"); len(l) > 2 {
-					e.broken("it fetched the robots.txt "+plural(len(l), "time"), l...)
-				}
-				judgePages(e)
-			},
+			judge: judgeCached,
 		},
 	}
+}
+
+// judgeCached is broken if the robots.txt was fetched again and again.
+func judgeCached(e *evidence) {
+	if l := e.page(e.host(), "/robots.txt"); len(l) > 2 {
+		e.broken("it fetched the robots.txt "+plural(len(l), "time"), l...)
+	} else if len(l) == 0 {
+		e.missing("it never fetched the robots.txt")
+	}
+	judgePages(e)
 }
 
 // swapCase returns a token with the other case of each letter.

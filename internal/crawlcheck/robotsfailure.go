@@ -133,12 +133,7 @@ func robotsFailures() []Station {
 			Rule:  "That there is no robots.txt (404) is remembered too, not asked before each page.",
 			Mend:  "Keep the result of a request for robots.txt, whatever it is.",
 			build: func(h *host) { h.numbered(6); h.rules = testweb.Status(http.StatusNotFound) },
-			judge: func(e *evidence) {
-				if l := e.page(e.host(), "/robots.txt"); len(l) > 2 {
-					e.broken("it fetched the robots.txt "+plural(len(l), "time"), l...)
-				}
-				judgePages(e)
-			},
+			judge: judgeCached,
 		}, {
 			Name: "robots-500", Level: Must, Source: unreachable, Mend: wait,
 			Rule:  "While the robots.txt has a server error, everything is disallowed.",

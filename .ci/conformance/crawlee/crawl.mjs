@@ -12,7 +12,7 @@ const options = settings !== 'best' ? {} : {
 };
 const crawler = new CheerioCrawler({
     proxyConfiguration: new ProxyConfiguration({ proxyUrls: [process.env.HTTP_PROXY] }),
-    requestHandler: async ({ enqueueLinks }) => { await enqueueLinks({ strategy: 'all', globs: ['http://*.check.test*/**'] }); },
+    requestHandler: async ({ enqueueLinks }) => { await enqueueLinks({ strategy: 'all', globs: ['http://*.test*/**'] }); },
     ...options,
 }, new Configuration({ storageClientOptions: { localDataDirectory: dir }, persistStorage: false }));
 await crawler.run([seed]);

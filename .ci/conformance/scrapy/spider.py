@@ -6,7 +6,7 @@ from scrapy.spiders import CrawlSpider, Rule
 
 class Pages(CrawlSpider):
     name = "pages"
-    allowed_domains = ["check.test"]
+    allowed_domains = ["test"]
     start_urls = [os.environ["SEED"]]
     rules = [Rule(LinkExtractor(), callback="page", follow=True)]
 
