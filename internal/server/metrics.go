@@ -5,6 +5,7 @@ import (
 	"log"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +31,13 @@ type Metrics struct {
 	pages    prometheus.Histogram
 	commits  prometheus.Histogram
 	items    prometheus.Counter
+
+	mu      sync.Mutex
+	waiting []requestlog.Request // that are not counted yet; guarded by mu
 }
+
+// requestsTogether is how many requests are counted together.
+const requestsTogether = 256
 
 // NewMetrics returns metrics that have counted nothing. version is that of the program.
 func NewMetrics(version string) *Metrics {
@@ -91,8 +98,34 @@ func histogramOptions(name, help string, buckets []float64) prometheus.Histogram
 // Register adds a collector of another part of the process.
 func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
-// Requested implements crawl.Observer.
+// Requested implements crawl.Observer. It counts nothing itself: the dispatcher calls it, and to count a request takes
+// as long as much of what the dispatcher does for it. Requests are counted together, at the latest when the metrics are
+// read.
 func (m *Metrics) Requested(q requestlog.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting = append(m.waiting, q); len(m.waiting) == requestsTogether {
+		go m.count(m.waiting)
+		m.waiting = make([]requestlog.Request, 0, requestsTogether)
+	}
+}
+
+// countWaiting counts the requests that wait for it.
+func (m *Metrics) countWaiting() {
+	m.mu.Lock()
+	waiting := m.waiting
+	m.waiting = nil
+	m.mu.Unlock()
+	m.count(waiting)
+}
+
+func (m *Metrics) count(requests []requestlog.Request) {
+	for i := range requests {
+		m.countRequest(&requests[i])
+	}
+}
+
+func (m *Metrics) countRequest(q *requestlog.Request) {
 	class := "none"
 	if q.Status >= 100 && q.Status < 600 {
 		class = strconv.Itoa(q.Status/100) + "xx"
@@ -120,9 +153,13 @@ func (m *Metrics) Committed(took time.Duration, items int) {
 func (m *Metrics) handler(c func() crawl.Status, now func() time.Time) http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(newStatusCollector(c, now))
-	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, own}, promhttp.HandlerOpts{
+	read := promhttp.HandlerFor(prometheus.Gatherers{m.registry, own}, promhttp.HandlerOpts{
 		ErrorLog: log.New(io.Discard, "", 0), ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4,
 		EnableOpenMetrics: true,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.countWaiting()
+		read.ServeHTTP(w, r)
 	})
 }
 

@@ -165,3 +165,31 @@ func TestAlertSeriesExist(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsCountAll: every request is counted, however many come between two readings.
+func TestMetricsCountAll(t *testing.T) {
+	const requests = 3*requestsTogether + 1
+	m := NewMetrics("1.2.3")
+	for range requests {
+		m.Requested(requestlog.Request{Status: 200})
+	}
+	m.countWaiting()
+	for { // those that are counted together are so in their own goroutine
+		families, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := 0.0
+		for _, f := range families {
+			if f.GetName() == "amble_requests_total" {
+				counted = f.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		if counted > requests {
+			t.Fatalf("%v requests were counted, want %d", counted, requests)
+		} else if counted == requests {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
