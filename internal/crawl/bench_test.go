@@ -164,6 +164,7 @@ func benchmarkCrawlers(b *testing.B, web benchWeb) {
 		b.Run(w.name+"/"+web.name, func(b *testing.B) { benchmarkCrawler(b, web, w) })
 	}
 	b.Run("turns/"+web.name, func(b *testing.B) { crawlInTurns(b, web, crawlers) })
+	b.Run("pairs/"+web.name, func(b *testing.B) { crawlInTurns(b, web, crawlers[2:4]) })
 }
 
 func benchmarkCrawler(b *testing.B, web benchWeb, w crawler) {
