@@ -1,5 +1,5 @@
 // A crawler with Crawlee over HTTP, as its documentation begins. With the argument best: what it offers for polite crawls.
-import { CheerioCrawler, Configuration, ProxyConfiguration } from '@crawlee/cheerio';
+import { CheerioCrawler, Configuration } from '@crawlee/cheerio';
 
 const [settings, seed, dir] = process.argv.slice(2);
 const agent = 'examplebot/1.0 (+https://example.org/bot)';
@@ -11,8 +11,7 @@ const options = settings !== 'best' ? {} : {
     preNavigationHooks: [(_, got) => { got.useHeaderGenerator = false; got.headers = { 'user-agent': agent }; }],
 };
 const crawler = new CheerioCrawler({
-    proxyConfiguration: new ProxyConfiguration({ proxyUrls: [process.env.HTTP_PROXY] }),
-    requestHandler: async ({ enqueueLinks }) => { await enqueueLinks({ strategy: 'all', globs: ['http://*.test*/**'] }); },
+    requestHandler: async ({ enqueueLinks }) => { await enqueueLinks({ strategy: 'all' }); },
     ...options,
 }, new Configuration({ storageClientOptions: { localDataDirectory: dir }, persistStorage: false }));
 await crawler.run([seed]);
