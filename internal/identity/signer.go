@@ -34,7 +34,8 @@ type SignerOptions struct {
 	Legacy []fetch.HostPattern // hosts that want Signature-Agent as a bare string, as drafts before 2026 had it
 	Now    func() time.Time
 	// Marks find challenges in the header of a response.
-	Marks *wall.Marks
+	Marks  *wall.Marks
+	Counts Counts // zero: nothing is counted
 }
 
 // Signer signs requests. It is a fetch.Signer.
@@ -143,6 +144,9 @@ func (s *Signer) fields(u weburl.URL, o *origin, now time.Time) ([]fetch.Header,
 
 // Answered implements fetch.Signer.
 func (s *Signer) Answered(u weburl.URL, signed bool, status int, header http.Header) (again bool) {
+	if u.Scheme() == "https" {
+		s.o.Counts.add(signed, status, header, s.o.Marks)
+	}
 	asks := header["Accept-Signature"]
 	if len(asks) == 0 && (signed || status < 400 || s.o.Sign != SignAsked) {
 		return false // nearly all
@@ -163,9 +167,7 @@ func (s *Signer) Answered(u weburl.URL, signed bool, status int, header http.Hea
 		o.label, o.until = label, time.Time{}
 	}
 	o.nonce = nonce
-	refused := status == http.StatusUnauthorized || status == http.StatusForbidden ||
-		status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if !refused || signed && nonce == "" || now.Sub(o.again) < lifetime {
+	if !isRefusal(status) || signed && nonce == "" || now.Sub(o.again) < lifetime {
 		return false
 	}
 	if _, err := s.keys.Signing(now); err != nil {

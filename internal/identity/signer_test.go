@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -345,5 +346,34 @@ func TestCrawlSignsAsked(t *testing.T) {
 	}
 	if want := pages + 3; total != want { // with robots.txt, the start, and the request that was refused
 		t.Errorf("%d requests, want %d: %v", total, want, w.seen)
+	}
+}
+
+// TestCounts: responses are counted by signature, refusal and wall, those without TLS not.
+func TestCounts(t *testing.T) {
+	s, _ := newTestSigner(t, SignAlways, time.Now)
+	s.o.Counts = NewCounts()
+	u, plain := testkit.Parse(t, "https://a.test/"), testkit.Parse(t, "http://a.test/")
+	s.Answered(u, false, 403, fields("Cf-Mitigated", "challenge"))
+	s.Answered(u, true, 200, nil)
+	s.Answered(u, true, 403, nil)
+	s.Answered(plain, true, 200, nil)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.o.Counts)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(families, err)
+	}
+	var got []string
+	for _, m := range families[0].GetMetric() {
+		text := fmt.Sprint(m.GetCounter().GetValue())
+		for _, l := range m.GetLabel() { // by their names: refused, signed, wall
+			text += " " + l.GetValue()
+		}
+		got = append(got, text)
+	}
+	slices.Sort(got)
+	if want := []string{"1 false true ", "1 true false Cloudflare", "1 true true "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/identity"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/wall"
 )
 
@@ -21,8 +24,22 @@ import (
 type Program struct {
 	Version string
 	Now     func() time.Time
-	// Receipts returns the signed heads of the request log; nil: there are none.
-	Receipts func(*config.Config) ([]byte, error)
+	// Receipts returns the signed heads of the request log in a directory; nil: there are none.
+	Receipts func(dir string) ([]byte, error)
+	counts   identity.Counts
+}
+
+// NewProgram returns what the commands need. receipts may return nil: there are none.
+func NewProgram(version string, now func() time.Time, receipts func(dir string) ([]byte, error)) Program {
+	return Program{Version: version, Now: now, Receipts: receipts, counts: identity.NewCounts()}
+}
+
+// Collector has the metrics of signed requests; nil: none is signed.
+func (p Program) Collector(c *config.Config) prometheus.Collector {
+	if c.Identity.Sign == identity.SignNever {
+		return nil
+	}
+	return p.counts
 }
 
 // keyring opens the keys of a crawl.
@@ -77,7 +94,7 @@ func (p Program) Amend(c *config.Config, o *crawl.Options) (
 	}
 	o.Fetch.Signer = identity.NewSigner(identity.SignerOptions{
 		URL: c.Identity.URL, Sign: c.Identity.Sign, Legacy: c.Identity.LegacyHosts(), Now: p.Now,
-		Marks: wall.NewMarks(),
+		Marks: wall.NewMarks(), Counts: p.counts,
 	}, keys)
 	return sign, nil
 }
@@ -101,7 +118,7 @@ func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) 
 	var server *identity.Server
 	if c.Identity.Listen != "" {
 		site := identity.NewSite(profile, keys, p.Now)
-		site.Receipts = func() ([]byte, error) { return p.Receipts(c) }
+		site.Receipts = func() ([]byte, error) { return p.Receipts(filepath.Join(c.DataDir, requestlog.DirName)) }
 		if server, err = p.listen(c, site); err != nil {
 			return nil, err
 		}
