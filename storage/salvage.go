@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -73,7 +74,7 @@ func Salvage(ctx context.Context, path, dir string, o SalvageOptions) (*Salvaged
 	defer os.RemoveAll(part)
 	s := &salvage{
 		ctx: ctx, o: o, raw: filepath.Join(part, "rows"), dir: filepath.Join(part, "new"), like: path,
-		report: &Salvaged{Rows: make(map[string]int)},
+		old: make(map[HostID]bool), report: &Salvaged{Rows: make(map[string]int)},
 	}
 	for _, step := range []func() error{s.gather, s.build} {
 		if err := step(); err != nil {
@@ -99,6 +100,7 @@ type salvage struct {
 	most    HostID              // that the file has room for: ids are dense
 	last    HostID              // the greatest id
 	damaged map[HostID]string   // hosts that are not whole, by name; empty: it is lost
+	old     map[HostID]bool     // hosts whose rows may be those of an earlier commit
 	kept    map[HostID][]uint32 // their ordinals in the damaged database that were brought over
 }
 
@@ -173,6 +175,9 @@ type gatherer struct {
 	summed bool
 	bucket string
 	err    error // of the new file
+
+	earlier  bool                 // the rows at hand may be those of earlier commits
+	versions map[string]time.Time // of such rows that were taken, by bucket and key: what grows with each commit
 }
 
 // page counts a damaged page.
@@ -227,10 +232,15 @@ func (g *gatherer) begin(names ...[]byte) error {
 	return nil
 }
 
-// orphans takes the rows of leaves that nothing leads to any more. What is free is none of them: if the list of free
-// pages cannot be read, rows of earlier commits could not be told from those that count.
+// orphans takes the rows of leaves that nothing leads to any more, and that are not free. If the list of free pages
+// cannot be read, these rows may be those of earlier commits.
 func (g *gatherer) orphans() error {
-	if g.report.Pages == 0 || !g.walk.FreeKnown {
+	least := 1 // damaged pages, below which there may be others
+	if g.earlier = !g.walk.FreeKnown; g.earlier {
+		least++ // the list is one
+		g.versions = make(map[string]time.Time)
+	}
+	if g.report.Pages < least {
 		return nil
 	}
 	g.walk.Report = func(string, string) {} // what leads there was counted
@@ -250,9 +260,55 @@ func (g *gatherer) orphan(k, v []byte) bool {
 	if !ok || g.err != nil {
 		return ok
 	}
-	if g.err = g.begin(name); g.err == nil && !g.rows.bucket.has(k) {
+	if g.earlier && !staysTrue(name) {
+		g.lost(string(name))
+		return true
+	}
+	if g.err = g.begin(name); g.err == nil && (g.earlier && g.isLater(name, k, value) || !g.rows.bucket.has(k)) {
 		g.err = g.rows.put(k, value)
 	}
+	return true
+}
+
+// staysTrue reports whether the rows of a bucket are of use although a later commit may have changed them. Others would
+// be wrong then: a robots.txt, a position, a URL that is due.
+func staysTrue(bucket []byte) bool {
+	for _, name := range [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketTrap,
+		bucketMetadata} {
+		if bytes.Equal(name, bucket) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLater reports whether a row of an unknown commit replaces the one at hand, which is of an unknown one too and
+// earlier.
+func (g *gatherer) isLater(bucket, k, v []byte) bool {
+	at := time.Unix(0, 0)
+	switch string(bucket) {
+	case string(bucketHost):
+		var r hostRow
+		if _, ok := r.decodeHead(hostOfKey(k), v); ok {
+			at = time.Unix(int64(r.next), int64(r.requests)) // both only grow
+		}
+		g.old[hostOfKey(k)] = g.old[hostOfKey(k)] || !g.rows.bucket.has(k)
+	case string(bucketState):
+		s, _ := decodeSlots(v)
+		for _, body := range s.body {
+			if o, _, ok := decodeOutcome(body); ok && o.At.After(at) {
+				at = o.At
+			}
+		}
+	default:
+		return false
+	}
+	id := string(bucket) + string(k)
+	before, known := g.versions[id]
+	if !known && g.rows.bucket.has(k) || known && !at.After(before) {
+		return false
+	}
+	g.versions[id] = at
 	return true
 }
 

@@ -73,6 +73,14 @@ func urlsOf(t *testing.T, s *Store) map[string]Head {
 // salvaged salvages a file, and checks that the new database is sound and has nothing that the good one had not.
 func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[string]Head) {
 	t.Helper()
+	report, got, _ := salvagedAs(t, bad, want, false)
+	return report, got
+}
+
+// salvagedAs is salvaged; with older, rows may be those of earlier commits. It returns how many hosts that are known by
+// name have lost their row, too.
+func salvagedAs(t *testing.T, bad []byte, want map[string]Head, older bool) (*Salvaged, map[string]Head, int) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "damaged", FileName)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -82,10 +90,15 @@ func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[st
 		t.Fatal(err)
 	}
 	var losses int
-	lostRows := false // and with them outcomes that nobody counts
+	lostRows := false  // and with them outcomes that nobody counts
+	var named []string // of these hosts
 	report, err := Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{
-		Damaged: func(l HostLoss) { losses, lostRows = losses+1, lostRows || l.Row },
-		Lost:    func(string) []byte { return []byte{7} },
+		Damaged: func(l HostLoss) {
+			if losses, lostRows = losses+1, lostRows || l.Row; l.Row && l.Host != "" {
+				named = append(named, l.Host)
+			}
+		},
+		Lost: func(string) []byte { return []byte{7} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -98,20 +111,25 @@ func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[st
 	if err := s.Check(t.Context(), func(f Finding) { t.Errorf("the new database: %s", f.Text) }); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range named {
+		if h, err := s.HostByName(name); err != nil || !bytes.Equal(h.Politeness, []byte{7}) {
+			t.Errorf("%s has lost its row, and has the politeness %x, %v", name, h.Politeness, err)
+		}
+	}
 	got := urlsOf(t, s)
 	outcomes := 0
 	for u, h := range got {
 		switch w, known := want[u]; {
 		case !known:
 			t.Errorf("%s was not there", u)
-		case h != w && h.Last != (Outcome{}):
+		case h != w && h.Last != (Outcome{}) && !older:
 			t.Errorf("%s is %+v, was %+v", u, h, w)
 		case h != w:
 			outcomes++
 		}
 	}
 	if lost := uint64(len(want) - len(got)); losses != report.Hosts || lost != report.URLs && !report.Uncounted ||
-		lost > 0 && report.Whole() || uint64(outcomes) != report.Outcomes && !lostRows {
+		lost > 0 && report.Whole() || uint64(outcomes) != report.Outcomes && !lostRows && !older {
 		t.Errorf("%d of %d URLs, %d without their outcome: %+v", len(got), len(want), outcomes, report)
 	}
 	for _, name := range []string{"mark"} {
@@ -122,7 +140,7 @@ func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[st
 	if marks, err := s.Marks("optout/"); err != nil || len(marks) == 0 && !report.Marks {
 		t.Errorf("lost opt-outs are not reported: %v", err)
 	}
-	return report, got
+	return report, got, len(named)
 }
 
 // TestSalvageWhole: all of a database without damage is brought over.
@@ -187,6 +205,102 @@ func TestSalvagePages(t *testing.T) {
 	}
 	if branches < 2 {
 		t.Errorf("%d branches were tried", branches)
+	}
+}
+
+// TestSalvageWithoutFreelist: if the list of free pages is lost too, the rows below a branch that is gone cannot be told
+// from those of earlier commits. No URL is lost all the same. A host whose own row may be such a one begins with the
+// politeness of one that has lost it, and no robots record is taken.
+func TestSalvageWithoutFreelist(t *testing.T) {
+	good, want := salvageStore(t)
+	m := boltfile.Newest(boltfile.Metas(bytes.NewReader(good)))
+	listed := good
+	good = patched(good, int(m.Freelist)*int(m.PageSize)+8, []byte{0xff})
+	branches, hosts := 0, 0
+	for at := 2 * 4096; at < len(good); at += 4096 {
+		isBranch := good[at+8] == boltfile.Branch
+		bad := patched(good, at, make([]byte, 4096))
+		report, got, lost := salvagedAs(t, bad, want, true)
+		_, _, certain := salvagedAs(t, patched(listed, at, make([]byte, 4096)), want, false)
+		if hosts += certain; lost < certain {
+			t.Errorf("page %d: %d hosts have lost their row, and %d if the list is there", at/4096, lost, certain)
+		}
+		if len(got) < len(want) && (isBranch || report.Whole()) {
+			t.Errorf("page %d: %d of %d URLs, %+v", at/4096, len(got), len(want), report)
+		}
+		if isBranch {
+			branches++
+		}
+		if t.Failed() {
+			t.Fatalf("page %d", at/4096)
+		}
+	}
+	if branches < 2 || hosts < 5 {
+		t.Errorf("%d branches were tried, and %d hosts have lost their row", branches, hosts)
+	}
+}
+
+// TestSalvageVersions: of the rows of unknown commits the latest counts, in whatever order they are found, and the URLs of
+// a host whose row is an earlier one end with its last block.
+func TestSalvageVersions(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	keys := map[string][]byte{string(bucketHost): appendHostKey(nil, 1), string(bucketState): appendBlockKey(nil, 1, 0)}
+	var versions []map[string][]byte
+	for round := range 3 {
+		var found, done Batch
+		for n := range 50 {
+			u := parse(t, fmt.Sprintf("https://a.test/%d/%d", round, n))
+			found.Found = append(found.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+		}
+		mustCommit(t, s, &found)
+		at := someTime.Add(time.Duration(round) * time.Minute)
+		done.Done = []Done{{Host: 1, Ordinal: uint32(round), Outcome: Outcome{State: Fetched, At: at}}}
+		mustCommit(t, s, &done)
+		rows := make(map[string][]byte)
+		if err := s.db.view(func(tx *txn) error {
+			for name, k := range keys {
+				rows[name] = bytes.Clone(tx.bucket([]byte(name)).get(k))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, rows)
+	}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		a := &salvage{old: make(map[HostID]bool), report: &Salvaged{Rows: make(map[string]int)}}
+		err := writeDatabase(filepath.Join(t.TempDir(), "rows"), s.Path(), func(to *database) error {
+			g := gatherer{salvage: a, rows: &rowWriter{db: to}, earlier: true, versions: make(map[string]time.Time)}
+			for _, i := range order {
+				for name, k := range keys {
+					v := versions[i][name]
+					sum := sumOf(sumSeed([]byte(name)), k, v)
+					g.orphan(k, binary.BigEndian.AppendUint32(bytes.Clone(v), sum))
+				}
+			}
+			for name, k := range keys {
+				if got := g.rows.tx.bucket([]byte(name)).get(k); !bytes.Equal(got, versions[2][name]) {
+					t.Errorf("%v: the row of bucket %s is not the latest", order, name)
+				}
+			}
+			return errors.Join(g.err, g.rows.end())
+		})
+		if err != nil || !a.old[1] {
+			t.Errorf("%v: %v, old: %v", order, err, a.old)
+		}
+		if err := s.db.view(func(tx *txn) error {
+			var r hostRow
+			if !r.decode(1, versions[0][string(bucketHost)]) || !a.isOld(tx, &r) || r.next < 128 || r.next > 150 {
+				t.Errorf("the URLs of the host end with %d", r.next)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

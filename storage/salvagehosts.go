@@ -87,7 +87,7 @@ func (s *salvage) examineHost(from *Store, tx *txn, id HostID) error {
 		c.host(key, v)
 		return nil
 	})
-	if err != nil || defects > 0 {
+	if err != nil || defects > 0 || s.old[id] {
 		s.damaged[id] = name
 	}
 	return nil

@@ -8,10 +8,10 @@ import (
 )
 
 // hostRow returns what is known of a host that is not whole: its row, or what its other rows say of it. known is false
-// if its row is lost. Origins that nothing is left of have no port.
+// if its row is lost, or that of an earlier commit. Origins that nothing is left of have no port.
 func (s *salvage) hostRow(tx *txn, id HostID, r *hostRow) (known bool) {
 	if r.decode(id, tx.bucket(bucketHost).get(appendHostKey(nil, id))) && r.first <= r.next {
-		return true
+		return !s.isOld(tx, r)
 	}
 	*r = hostRow{id: id, name: []byte(s.damaged[id])}
 	first, last := s.blocks(tx, id)
@@ -21,6 +21,14 @@ func (s *salvage) hostRow(tx *txn, id HostID, r *hostRow) (known bool) {
 	r.first, r.next, r.spilled, r.stateTop = first, last, last, last
 	r.origins = s.originsOf(tx, r)
 	return false
+}
+
+// isOld reports whether the row of a host may be that of an earlier commit. Its URLs end with the last block then.
+func (s *salvage) isOld(tx *txn, r *hostRow) bool {
+	if _, end := s.blocks(tx, r.id); s.old[r.id] && end >= r.next {
+		r.next, r.spilled, r.stateTop, r.tail = end, end, end, nil
+	}
+	return s.old[r.id]
 }
 
 // blocks returns the ordinals that the blocks of a host go from and to; 0, 0: there is none.
