@@ -191,7 +191,7 @@ func TestHostsInStep(t *testing.T) {
 
 func stateTop(t *testing.T, s *Store, id HostID) uint32 {
 	var r hostRow
-	if err := s.db.view(func(tx *txn) error { return getRow(tx, id, &r) }); err != nil {
+	if err := s.db.View(func(tx *txn) error { return getRow(tx, id, &r) }); err != nil {
 		t.Fatal(err)
 	}
 	return r.stateTop

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // Finding is a defect that Check found.
@@ -24,13 +25,13 @@ type Finding struct{ Text string }
 // full count. No process may write the database meanwhile. Check returns the context's error, or
 // ErrCorrupt if pages are damaged; then it does not look at the rows.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
-	return s.db.view(func(tx *txn) error {
+	return s.db.View(func(tx *txn) error {
 		if err := s.checkPages(ctx, tx, report); err != nil {
 			return err
 		}
 		c := checker{store: s, tx: tx, report: report, rows: make(map[string]int)}
-		cursor := tx.bucket(bucketHost).cursor()
-		for k, v := cursor.first(); k != nil; k, v = cursor.next() {
+		cursor := tx.Bucket(bucketHost).Cursor()
+		for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -50,12 +51,12 @@ func (s *Store) checkPages(ctx context.Context, tx *txn, report func(Finding)) e
 	}
 	defer f.Close()
 	metas := boltfile.Metas(f)
-	i := slices.IndexFunc(metas, func(m boltfile.Meta) bool { return m.TX == uint64(tx.id()) })
+	i := slices.IndexFunc(metas, func(m boltfile.Meta) bool { return m.TX == uint64(tx.ID()) })
 	if i < 0 {
 		return errors.New("the database was written to while it was checked")
 	}
 	w := boltfile.Walk{Ctx: ctx, File: f, Meta: metas[i]}
-	if damaged, err := checkWalk(&w, s.db.summed, report); err != nil || damaged {
+	if damaged, err := checkWalk(&w, s.db.Summed, report); err != nil || damaged {
 		return cmp.Or(err, fmt.Errorf("%w: its rows were not compared", ErrCorrupt))
 	}
 	w.Lost(func(id uint64) { report(Finding{fmt.Sprintf("page %d is neither used nor free", id)}) })
@@ -70,10 +71,10 @@ func checkWalk(w *boltfile.Walk, summed bool, report func(Finding)) (damaged boo
 		report(Finding{pageText(bucket, text)})
 	}
 	w.Row = func(bucket string, k, v []byte) {
-		if !summed || hasNoSum([]byte(bucket), k) {
+		if !summed || rowfile.HasNoSum([]byte(bucket), k) {
 			return
 		}
-		if _, ok := withoutSum(sumSeed([]byte(bucket)), k, v); !ok {
+		if _, ok := rowfile.WithoutSum(rowfile.SumSeed([]byte(bucket)), k, v); !ok {
 			damaged = true
 			report(Finding{damagedRow([]byte(bucket), k).Error()})
 		}
@@ -91,7 +92,7 @@ func CheckDamaged(ctx context.Context, dir string, report func(Finding)) error {
 	}
 	defer f.Close()
 	w := boltfile.Walk{Ctx: ctx, File: f, Meta: m}
-	_, err = checkWalk(&w, isSummed(f, m), report)
+	_, err = checkWalk(&w, hasSums(f, m), report)
 	return err
 }
 
@@ -109,11 +110,11 @@ func (c *checker) found(format string, args ...any) {
 
 // totals compares the counters of the store and the numbers of rows with the sums.
 func (c *checker) totals() {
-	counters, ok := decodeCounters(c.tx.bucket(bucketMeta).get(metaCounters))
+	counters, ok := decodeCounters(c.tx.Bucket(bucketMeta).Get(metaCounters))
 	if !ok {
 		c.found("counters cannot be read")
 	}
-	c.sum.Policies = uint64(c.tx.bucket(bucketRobots).keys())
+	c.sum.Policies = uint64(c.tx.Bucket(bucketRobots).Keys())
 	if ok && counters != c.sum {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
@@ -122,11 +123,11 @@ func (c *checker) totals() {
 		bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
 		bucketMetadata,
 	} {
-		b := c.tx.bucket(name)
+		b := c.tx.Bucket(name)
 		if b == nil {
 			continue // the file is of an older version
 		}
-		if n, want := b.keys(), c.rows[string(name)]; n != want {
+		if n, want := b.Keys(), c.rows[string(name)]; n != want {
 			c.found("bucket %s has %d rows, %d belong to a host", name, n, want)
 		}
 	}
@@ -148,7 +149,7 @@ func (c *checker) host(k, v []byte) {
 	if uint64(id) != c.sum.Hosts {
 		c.found("host %d has row number %d", id, c.sum.Hosts)
 	}
-	got := c.tx.bucket(bucketName).get([]byte(weburl.ReverseHost(string(r.name))))
+	got := c.tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(string(r.name))))
 	if len(got) != hostKeySize || hostOfKey(got) != id {
 		c.found("host %d: bucket name has another host or none for %s", id, r.name)
 	}
@@ -224,7 +225,7 @@ func (c *checker) queue(r *hostRow, q *Backlog, e *Entry, o *Outcome) {
 	q.Due++
 	q.NextDue = earlier(q.NextDue, due)
 	key := appendDueKey(nil, r.id, e.Origin, e.Priority, due, e.Ordinal)
-	if k, _ := c.tx.bucket(bucketDue).cursor().seek(key); string(k) != string(key) {
+	if k, _ := c.tx.Bucket(bucketDue).Cursor().Seek(key); string(k) != string(key) {
 		c.found("host %d: URL %d is due but has no due row", r.id, e.Ordinal)
 		return
 	}
@@ -237,8 +238,8 @@ func (c *checker) seen(rd *reader) {
 	r := &rd.row
 	items, last := 0, uint64(0)
 	texts := make(map[string]bool) // of the URLs that share the last fingerprint
-	cursor := c.tx.bucket(bucketSeen).cursor()
-	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
+	cursor := c.tx.Bucket(bucketSeen).Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
 		c.rows[string(bucketSeen)]++
 		if len(k) != seenKeySize || len(v)%seenItemSize != 0 || len(v) == 0 {
 			c.found("host %d: fingerprint block of %d bytes", r.id, len(v))
@@ -300,8 +301,8 @@ func (c *checker) tail(rd *reader) {
 
 // states checks the rows of the state bucket.
 func (c *checker) states(r *hostRow) {
-	cursor := c.tx.bucket(bucketState).cursor()
-	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
+	cursor := c.tx.Bucket(bucketState).Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
 		s, ok := decodeSlots(v)
 		if len(k) != blockKeySize || !ok || len(s.index) == 0 {
 			c.found("host %d: a row of outcomes cannot be read", r.id)

@@ -45,27 +45,27 @@ func editRow(edit func(r *hostRow)) func(*txn) error {
 			return err
 		}
 		edit(&r)
-		return tx.bucket(bucketHost).put(appendHostKey(nil, 1), r.append(nil))
+		return tx.Bucket(bucketHost).Put(appendHostKey(nil, 1), r.append(nil))
 	}
 }
 
 // editValue changes the first row of a bucket.
 func editValue(bucket []byte, edit func(v []byte) []byte) func(*txn) error {
 	return func(tx *txn) error {
-		k, v := tx.bucket(bucket).cursor().first()
-		return tx.bucket(bucket).put(k, edit(append([]byte(nil), v...)))
+		k, v := tx.Bucket(bucket).Cursor().First()
+		return tx.Bucket(bucket).Put(k, edit(append([]byte(nil), v...)))
 	}
 }
 
 func deleteFirst(bucket []byte) func(*txn) error {
 	return func(tx *txn) error {
-		k, _ := tx.bucket(bucket).cursor().first()
-		return tx.bucket(bucket).delete(k)
+		k, _ := tx.Bucket(bucket).Cursor().First()
+		return tx.Bucket(bucket).Delete(k)
 	}
 }
 
 func put(bucket, key, value []byte) func(*txn) error {
-	return func(tx *txn) error { return tx.bucket(bucket).put(key, value) }
+	return func(tx *txn) error { return tx.Bucket(bucket).Put(key, value) }
 }
 
 func TestCheckFinds(t *testing.T) {
@@ -127,7 +127,7 @@ func TestCheckFinds(t *testing.T) {
 		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil),
 			"bucket due has 2 rows, 1 belong"},
 		{"due row of a priority gone", func(tx *txn) error {
-			return tx.bucket(bucketDue).delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
+			return tx.Bucket(bucketDue).Delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
 		}, "URL 200 is due but has no due row"},
 		{"plain too high", editRow(func(r *hostRow) { r.plain = r.next }), "a full count gives {Queued:181"},
 		{"queries twice", editRow(func(r *hostRow) { r.queries = tally{{5, 1}, {5, 1}} }), "row cannot be read"},
@@ -163,7 +163,7 @@ func TestCheckFinds(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := plantStore(t)
-			if err := s.db.update(test.plant); err != nil {
+			if err := s.db.Update(test.plant); err != nil {
 				t.Fatal(err)
 			}
 			if texts := findings(t, s); !strings.Contains(strings.Join(texts, "\n"), test.want) {
@@ -176,7 +176,7 @@ func TestCheckFinds(t *testing.T) {
 // twice gives the newest URL, in the row, the text of one that is in a block.
 func twice(tx *txn) error {
 	return editRow(func(r *hostRow) {
-		e, _, _ := decodeEntry(tx.bucket(bucketURL).get(appendBlockKey(nil, 1, 0)), 1, 0)
+		e, _, _ := decodeEntry(tx.Bucket(bucketURL).Get(appendBlockKey(nil, 1, 0)), 1, 0)
 		for range r.next - r.spilled - 1 {
 			e.RequestURI += "x"
 		}
@@ -194,13 +194,13 @@ func twice(tx *txn) error {
 func TestCheckDamagedPage(t *testing.T) {
 	s := plantStore(t)
 	var page int
-	if err := s.db.view(func(tx *txn) error { page = int(tx.bucket(bucketURL).bolt.Root()); return nil }); err != nil {
+	if err := s.db.View(func(tx *txn) error { page = int(tx.Bucket(bucketURL).Bolt.Root()); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	writeStore(t, dir, readFile(t, s.Path()))
 	damaged := mustOpen(t, dir, Options{})
-	writeAt(t, damaged.Path(), int64(page*s.db.pageSize()+8), binary.LittleEndian.AppendUint16(nil, 0x7777))
+	writeAt(t, damaged.Path(), int64(page*s.db.PageSize()+8), binary.LittleEndian.AppendUint16(nil, 0x7777))
 	if err := damaged.Check(context.Background(), func(Finding) {}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("check of a file with a broken page: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/storage/internal/names"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // Commit makes a batch durable in one transaction and returns what it changed. After an error
@@ -39,10 +40,10 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 	w := s.writer
 	w.reset(s.Counters())
 	id := 0
-	err := s.db.update(func(tx *txn) error {
-		id = tx.id()
+	err := s.db.Update(func(tx *txn) error {
+		id = tx.ID()
 		w.begin(tx)
-		tx.onCommit(func(changed int64) { w.result.Changed = changed })
+		tx.OnCommit(func(changed int64) { w.result.Changed = changed })
 		for i, b := range batches {
 			if err := w.applyWith(b, all[i]); err != nil {
 				return err
@@ -69,9 +70,9 @@ func (s *Store) commitAll(batches []*Batch, all []effects) (Result, error) {
 // now on. After damage it takes no more commits either.
 func (s *Store) failed(id int, cause error) error {
 	there := false
-	seen := s.db.view(func(tx *txn) error {
-		there = id > 0 && tx.id() >= id
-		counters, ok := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
+	seen := s.db.View(func(tx *txn) error {
+		there = id > 0 && tx.ID() >= id
+		counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 		if !ok {
 			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 		}
@@ -228,7 +229,7 @@ type nameIndex struct{ rows *cursor }
 
 // Find implements names.Index.
 func (x nameIndex) Find(key []byte) (id uint32, found bool, next []byte) {
-	v, next := x.rows.find(key)
+	v, next := x.rows.Find(key)
 	if v == nil {
 		return 0, false, next
 	}
@@ -238,7 +239,7 @@ func (x nameIndex) Find(key []byte) (id uint32, found bool, next []byte) {
 // putNames adds the new hosts to the index of names.
 func (w *writer) putNames() error {
 	for _, h := range w.names.New() {
-		if err := w.name.put([]byte(h.Key), appendHostKey(w.key[:0], HostID(h.ID))); err != nil {
+		if err := w.name.Put([]byte(h.Key), appendHostKey(w.key[:0], HostID(h.ID))); err != nil {
 			return err
 		}
 	}
@@ -249,10 +250,10 @@ func (w *writer) putNames() error {
 // other stay as they are, and the others need room for the rows that will come between.
 func (w *writer) fillPages() {
 	if w.names.InOrder() {
-		w.name.fill(appendFill)
+		w.name.Fill(rowfile.AppendFill)
 	}
 	if 2*len(w.names.Added()) > len(w.result.Hosts) {
-		w.host.fill(appendFill)
+		w.host.Fill(rowfile.AppendFill)
 	}
 }
 
@@ -262,7 +263,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	var v []byte
 	isNew := items[0].kind() == workNew
 	if !isNew {
-		v = w.hostRows.get(appendHostKey(w.key[:0], id))
+		v = w.hostRows.Get(appendHostKey(w.key[:0], id))
 	}
 	switch {
 	case isNew:
@@ -290,7 +291,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
 	if !bytes.Equal(w.scratch, v) { // known links change nothing, and most links are known
-		if err := w.host.put(appendHostKey(w.key[:0], id), w.scratch); err != nil {
+		if err := w.host.Put(appendHostKey(w.key[:0], id), w.scratch); err != nil {
 			return err
 		}
 	}

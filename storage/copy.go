@@ -16,10 +16,10 @@ import (
 // number of bytes written. Meanwhile, pages that commits set free cannot be used again, so the file
 // grows by what is rewritten; later commits use that room.
 func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err error) {
-	err = s.db.view(func(tx *txn) error {
-		w, err := begin(tx.size())
+	err = s.db.View(func(tx *txn) error {
+		w, err := begin(tx.Size())
 		if err == nil {
-			n, err = tx.writeTo(w)
+			n, err = tx.WriteTo(w)
 		}
 		return err
 	})
@@ -28,9 +28,6 @@ func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err 
 	}
 	return n, nil
 }
-
-// compactTransaction is how many bytes Compact writes in one transaction.
-const compactTransaction = 16 << 20
 
 // Compact rewrites the database of a directory without free pages and replaces the old file when
 // the new one is complete and durable. No process may have the database open. Compact needs room
@@ -70,42 +67,42 @@ func (s *Store) upgrade() error {
 	if err != nil {
 		return errors.Join(spaceError(err), os.Remove(fresh))
 	}
-	return errors.Join(system.SyncDir(filepath.Dir(s.path)), s.db.close())
+	return errors.Join(system.SyncDir(filepath.Dir(s.path)), s.db.Close())
 }
 
 // copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode
 // of like.
 func (s *Store) copyTo(path, like string) error {
 	return writeDatabase(path, like, func(to *database) error {
-		w := &rowWriter{db: to}
-		err := s.db.view(func(tx *txn) error { return copyRows(tx, w) })
+		w := &rowWriter{DB: to}
+		err := s.db.View(func(tx *txn) error { return copyRows(tx, w) })
 		if err != nil {
-			return errors.Join(err, w.drop())
+			return errors.Join(err, w.Drop())
 		}
-		return w.end()
+		return w.End()
 	})
 }
 
 func copyRows(tx *txn, w *rowWriter) error {
 	for _, name := range buckets() { // an older file lacks some
-		if err := w.begin(name); err != nil {
+		if err := w.Begin(name); err != nil {
 			return err
 		}
 	}
-	return tx.buckets(func(name []byte, b *bucket) error {
+	return tx.Buckets(func(name []byte, b *bucket) error {
 		isMeta := bytes.Equal(name, bucketMeta)
-		err := w.begin(name)
+		err := w.Begin(name)
 		if err == nil && isMeta {
-			err = putVersion(w.put)
+			err = putVersion(w.Put)
 		}
 		if err != nil {
 			return err
 		}
-		return b.each(func(k, v []byte) error {
+		return b.Each(func(k, v []byte) error {
 			if isMeta && (bytes.Equal(k, metaVersion) || bytes.Equal(k, metaSums)) {
 				return nil
 			}
-			return w.put(k, v)
+			return w.Put(k, v)
 		})
 	})
 }
@@ -128,9 +125,9 @@ func writeDatabase(path, like string, fill func(to *database) error) error {
 		err = fill(to)
 	}
 	if err == nil {
-		err = to.sync()
+		err = to.Sync()
 	}
-	return errors.Join(err, to.close())
+	return errors.Join(err, to.Close())
 }
 
 func fileSize(path string) (int64, error) {

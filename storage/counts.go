@@ -220,15 +220,15 @@ func (s *rows) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return st, fmt.Errorf("database statistics: %w", err)
 	}
-	st.FileBytes, st.PageSize = info.Size(), s.db.pageSize()
+	st.FileBytes, st.PageSize = info.Size(), s.db.PageSize()
 	used := 0
 	for _, name := range buckets() {
 		if err := ctx.Err(); err != nil {
 			return st, err
 		}
-		err := s.db.view(func(tx *txn) error {
-			if b := tx.bucket(name); b != nil { // else the file is of an older version
-				st.Buckets = append(st.Buckets, b.stats(&used))
+		err := s.db.View(func(tx *txn) error {
+			if b := tx.Bucket(name); b != nil { // else the file is of an older version
+				st.Buckets = append(st.Buckets, statsOf(b, &used))
 			}
 			return nil
 		})
@@ -238,4 +238,14 @@ func (s *rows) Stats(ctx context.Context) (Stats, error) {
 	}
 	st.FreePages = max(int(st.FileBytes/int64(st.PageSize))-overheadPages-used, 0)
 	return st, nil
+}
+
+// statsOf returns the size of a bucket, and adds its pages to used. It reads all pages.
+func statsOf(b *bucket, used *int) BucketStats {
+	s := b.Bolt.Stats()
+	*used += s.BranchPageN + s.BranchOverflowN + s.LeafPageN + s.LeafOverflowN
+	return BucketStats{
+		Name: string(b.Name), Rows: s.KeyN, Levels: s.Depth,
+		Bytes: int64(s.BranchAlloc + s.LeafAlloc), InUse: int64(s.BranchInuse + s.LeafInuse),
+	}
 }

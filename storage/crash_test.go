@@ -179,7 +179,7 @@ func TestPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
 	defer func() { mustClose(t, s) }()
-	page := s.db.pageSize()
+	page := s.db.PageSize()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := range 12 {
 		before := readFile(t, s.Path())

@@ -63,7 +63,7 @@ func grownStore(b *testing.B, size int) string {
 				b.Fatal(err)
 			}
 		}
-		if err := s.db.sync(); err != nil {
+		if err := s.db.Sync(); err != nil {
 			b.Fatal(err)
 		}
 		benchClose(b, s)

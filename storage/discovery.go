@@ -143,7 +143,7 @@ func (w *hostWork) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	}
 	origin.Due++
 	origin.NextDue = dueAtOnce
-	return w.due.put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
+	return w.due.Put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
 }
 
 // match is how far two URLs are equal.
@@ -210,7 +210,7 @@ func (w *hostWork) spilled(r *hostRow, origin uint8, text, full string, fingerpr
 		if ordinal < r.first {
 			continue
 		}
-		b, ok := nthEntry(w.urlRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
+		b, ok := nthEntry(w.urlRows.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 		if !ok {
 			return different, 0, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
 		}
@@ -258,7 +258,7 @@ func (w *hostWork) spill(r *hostRow) error {
 			end = w.index[i+blockSize].start
 		}
 		key := appendBlockKey(w.key[:0], r.id, r.spilled+uint32(i))
-		if err := w.url.put(key, w.tail[w.index[i].start:end]); err != nil {
+		if err := w.url.Put(key, w.tail[w.index[i].start:end]); err != nil {
 			return err
 		}
 	}

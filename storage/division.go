@@ -143,7 +143,7 @@ func copiedMarks(all map[string][]byte) map[string][]byte {
 
 // writeCopies writes copies of hosts of several databases to a new one, bucket by bucket.
 func writeCopies(to *database, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) error {
-	rows := &rowWriter{db: to}
+	rows := &rowWriter{DB: to}
 	for _, c := range all {
 		c.to, c.key = rows, key
 	}
@@ -156,15 +156,15 @@ func writeCopies(to *database, key *[keySize]byte, marks map[string][]byte, all 
 		err = putNewMeta(rows, key, sum)
 	}
 	if err != nil {
-		return errors.Join(err, rows.drop())
+		return errors.Join(err, rows.Drop())
 	}
-	return rows.end()
+	return rows.End()
 }
 
 // copyAll copies the rows of all buckets but meta.
 func copyAll(rows *rowWriter, marks map[string][]byte, all []*rowCopy) error {
 	for _, name := range buckets() {
-		err := rows.begin(name)
+		err := rows.Begin(name)
 		if string(name) == string(bucketMark) {
 			err = errors.Join(err, putSorted(rows, marks))
 		}

@@ -110,7 +110,7 @@ func (d *driver) divide(t *rapid.T, parts int) {
 func dump(t tester, s *Store, part func(host string) int) (lines []string) {
 	t.Helper()
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format+"\n", args...)) }
-	err := s.db.view(func(tx *txn) error {
+	err := s.db.View(func(tx *txn) error {
 		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
 			rd := reader{tx: tx}
 			if err := getRow(tx, id, &rd.row); err != nil {
@@ -119,8 +119,8 @@ func dump(t tester, s *Store, part func(host string) int) (lines []string) {
 			dumpHost(t, tx, &rd, s.names(t), part, add)
 		}
 		for _, name := range [][]byte{bucketRobots, bucketRobotsHistory, bucketScope, bucketMark} {
-			if b := tx.bucket(name); b != nil {
-				_ = b.each(func(k, v []byte) error {
+			if b := tx.Bucket(name); b != nil {
+				_ = b.Each(func(k, v []byte) error {
 					if !isLocal(string(k)) && string(k) != markLog {
 						add("%s %s %x", name, k, v)
 					}
@@ -167,12 +167,12 @@ func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) i
 	}
 	for _, bucket := range [][]byte{bucketState, bucketSeen, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
 		bucketMetadata} {
-		b := tx.bucket(bucket)
+		b := tx.Bucket(bucket)
 		if b == nil {
 			continue
 		}
-		c := b.cursor()
-		for k, v := c.seek(appendHostKey(nil, r.id)); bytes.HasPrefix(k, appendHostKey(nil, r.id)); k, v = c.next() {
+		c := b.Cursor()
+		for k, v := c.Seek(appendHostKey(nil, r.id)); bytes.HasPrefix(k, appendHostKey(nil, r.id)); k, v = c.Next() {
 			add("%s %s %x %x", name, bucket, k[hostKeySize:], v)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *Store) NewErasure(names weburl.Names) (*Erasure, error) {
 
 // Count counts what Erase would remove, and changes nothing.
 func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
-	err := s.db.view(func(tx *txn) error { return e.copy(ctx, tx, discard{}) })
+	err := s.db.View(func(tx *txn) error { return e.copy(ctx, tx, discard{}) })
 	if err != nil {
 		return Erased{}, fmt.Errorf("erase from %s: %w", s.path, err)
 	}
@@ -89,12 +89,12 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 		}
 	}
 	err := writeDatabase(fresh, s.path, func(to *database) error {
-		return s.db.view(func(tx *txn) error {
-			w := &rowWriter{db: to}
+		return s.db.View(func(tx *txn) error {
+			w := &rowWriter{DB: to}
 			if err := e.copy(ctx, tx, w); err != nil {
-				return errors.Join(err, w.drop())
+				return errors.Join(err, w.Drop())
 			}
-			return w.end()
+			return w.End()
 		})
 	})
 	if err == nil {
@@ -112,16 +112,16 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 // copy passes on what stays of all rows.
 func (e *Erasure) copy(ctx context.Context, tx *txn, to rowSink) error {
 	var ok bool
-	if e.counters, ok = decodeCounters(tx.bucket(bucketMeta).get(metaCounters)); !ok {
+	if e.counters, ok = decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters)); !ok {
 		return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 	}
 	e.erased = Erased{Hosts: len(e.Hosts)}
 	known := make(map[string]bool)
 	for _, name := range buckets() { // meta, which has the counters, is the last one
 		known[string(name)] = true
-		bucket := tx.bucket(name)
+		bucket := tx.Bucket(name)
 		if bucket == nil { // the file is of an older version, and becomes one of this
-			if err := to.begin(name); err != nil {
+			if err := to.Begin(name); err != nil {
 				return err
 			}
 			continue
@@ -130,7 +130,7 @@ func (e *Erasure) copy(ctx context.Context, tx *txn, to rowSink) error {
 			return fmt.Errorf("bucket %s: %w", name, err)
 		}
 	}
-	return tx.buckets(func(name []byte, _ *bucket) error {
+	return tx.Buckets(func(name []byte, _ *bucket) error {
 		if !known[string(name)] {
 			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
 		}
@@ -139,7 +139,7 @@ func (e *Erasure) copy(ctx context.Context, tx *txn, to rowSink) error {
 }
 
 func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bucket, to rowSink) error {
-	if err := errors.Join(ctx.Err(), to.begin(name)); err != nil {
+	if err := errors.Join(ctx.Err(), to.Begin(name)); err != nil {
 		return err
 	}
 	if string(name) == string(bucketMark) && e.Marks != nil {
@@ -150,7 +150,7 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bucket, to 
 		return errors.New("this version does not know what it holds of a host")
 	}
 	n := 0
-	err := from.each(func(k, v []byte) error {
+	err := from.Each(func(k, v []byte) error {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -158,13 +158,13 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bucket, to 
 		if err != nil || v == nil {
 			return err
 		}
-		return to.put(k, v)
+		return to.Put(k, v)
 	})
 	if err != nil || string(name) != string(bucketName) {
 		return err
 	}
 	for id := range e.Hosts {
-		if err := to.put([]byte(weburl.ReverseHost(erasedName(id))), appendHostKey(nil, id)); err != nil {
+		if err := to.Put([]byte(weburl.ReverseHost(erasedName(id))), appendHostKey(nil, id)); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bucket, to 
 // copyMarks passes on what stays of the marks.
 func (e *Erasure) copyMarks(from *bucket, to rowSink) error {
 	before := make(map[string][]byte)
-	if err := from.each(func(k, v []byte) error {
+	if err := from.Each(func(k, v []byte) error {
 		before[string(k)] = v
 		return nil
 	}); err != nil {

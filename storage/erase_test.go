@@ -82,14 +82,14 @@ func rowsOfOthers(t tester, s *Store, names weburl.Names) map[string]string {
 		t.Fatalf("%v", err)
 	}
 	rows := make(map[string]string)
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		for _, name := range [][]byte{bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketPayload,
 			bucketMetadata} {
-			b := tx.bucket(name)
+			b := tx.Bucket(name)
 			if b == nil {
 				continue
 			}
-			if err := b.each(func(k, v []byte) error {
+			if err := b.Each(func(k, v []byte) error {
 				if _, erased := e.Hosts[hostOfKey(k)]; erased {
 					return nil
 				}
@@ -236,8 +236,8 @@ func TestErase(t *testing.T) {
 // TestEraseKnowsAllBuckets: an erasure refuses a database with a bucket that it does not know.
 func TestEraseKnowsAllBuckets(t *testing.T) {
 	s := openTemp(t, Options{})
-	if err := s.db.update(func(tx *txn) error {
-		_, err := tx.makeBucket([]byte("other"))
+	if err := s.db.Update(func(tx *txn) error {
+		_, err := tx.MakeBucket([]byte("other"))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -262,8 +262,8 @@ func TestEraseOlder(t *testing.T) {
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
 	checkClean(t, s)
-	if err := s.db.view(func(tx *txn) error {
-		if v, err := fileVersion(tx.bucket(bucketMeta)); v != Version || err != nil {
+	if err := s.db.View(func(tx *txn) error {
+		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
 			t.Errorf("version %d: %v", v, err)
 		}
 		return nil

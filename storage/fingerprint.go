@@ -59,17 +59,17 @@ func seenBlock(
 ) (key, val []byte, next uint64, more bool) {
 	var k []byte
 	if fingerprint == 1<<64-1 {
-		k, _ = c.seek(appendHostKey(keyBuf[:0], host+1))
+		k, _ = c.Seek(appendHostKey(keyBuf[:0], host+1))
 	} else {
-		k, _ = c.seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
+		k, _ = c.Seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
 	}
 	if k != nil && hostOfKey(k) == host {
 		next, more = binary.BigEndian.Uint64(k[4:]), true
 	}
 	if k == nil {
-		key, val = c.last()
+		key, val = c.Last()
 	} else {
-		key, val = c.prev()
+		key, val = c.Prev()
 	}
 	if key == nil || hostOfKey(key) != host {
 		return nil, nil, next, more
@@ -142,7 +142,7 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 func (w *hostWork) putSeen(host HostID, first uint64, merged []byte) error {
 	w.merge = merged
 	return eachSeenBlock(first, merged, func(first uint64, block []byte) error {
-		return w.seen.put(appendSeenKey(w.key[:0], host, first), block)
+		return w.seen.Put(appendSeenKey(w.key[:0], host, first), block)
 	})
 }
 

@@ -18,7 +18,7 @@ var updateGolden = flag.Bool("update", false,
 func goldenStore(t *testing.T) *Store {
 	s := openTemp(t, Options{MaxQueries: 2, MaxSameDigest: 10})
 	copy(s.key[:], "0123456789abcdef")
-	if err := s.db.update(func(tx *txn) error { return tx.bucket(bucketMeta).put(metaKey, s.key[:]) }); err != nil {
+	if err := s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, s.key[:]) }); err != nil {
 		t.Fatal(err)
 	}
 	b := Batch{
@@ -105,9 +105,9 @@ func goldenPayloads() []Payload {
 func TestGolden(t *testing.T) {
 	s := goldenStore(t)
 	var out bytes.Buffer
-	err := s.db.view(func(tx *txn) error {
-		return tx.buckets(func(name []byte, b *bucket) error {
-			return b.bolt.ForEach(func(k, v []byte) error { // with its checksum
+	err := s.db.View(func(tx *txn) error {
+		return tx.Buckets(func(name []byte, b *bucket) error {
+			return b.Bolt.ForEach(func(k, v []byte) error { // with its checksum
 				fmt.Fprintf(&out, "%s %x\n", name, k)
 				for len(v) > 48 {
 					fmt.Fprintf(&out, "\t%x\n", v[:48])

@@ -105,7 +105,7 @@ func (r *hostRow) host() Host {
 }
 
 func getRow(tx *txn, id HostID, r *hostRow) error {
-	v := tx.bucket(bucketHost).get(appendHostKey(nil, id))
+	v := tx.Bucket(bucketHost).Get(appendHostKey(nil, id))
 	if v == nil {
 		return fmt.Errorf("host %d: %w", id, ErrNotFound)
 	}
@@ -117,7 +117,7 @@ func getRow(tx *txn, id HostID, r *hostRow) error {
 
 // HostByID returns a host by its id, or ErrNotFound.
 func (s *rows) HostByID(id HostID) (h Host, err error) {
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		var r hostRow
 		if err := getRow(tx, id, &r); err != nil {
 			return err
@@ -131,8 +131,8 @@ func (s *rows) HostByID(id HostID) (h Host, err error) {
 // HostByName returns a host by its canonical name, or ErrNotFound.
 func (s *rows) HostByName(name string) (Host, error) {
 	id := NoHost
-	err := s.db.view(func(tx *txn) error {
-		v := tx.bucket(bucketName).get([]byte(weburl.ReverseHost(name)))
+	err := s.db.View(func(tx *txn) error {
+		v := tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(name)))
 		if v == nil {
 			return fmt.Errorf("host %s: %w", name, ErrNotFound)
 		}
@@ -167,10 +167,10 @@ func (s *rows) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID,
 	var r hostRow
 	page, more := make([]Host, 0, most), false
 	id = max(id, 1)
-	err = s.db.view(func(tx *txn) error {
-		c := tx.bucket(bucketHost).cursor()
-		k, v := c.seek(appendHostKey(nil, id))
-		for ; k != nil && len(page) < most; k, v = c.next() {
+	err = s.db.View(func(tx *txn) error {
+		c := tx.Bucket(bucketHost).Cursor()
+		k, v := c.Seek(appendHostKey(nil, id))
+		for ; k != nil && len(page) < most; k, v = c.Next() {
 			if hostOfKey(k) != id {
 				return fmt.Errorf("host %d: %w: its row is missing", id, ErrCorrupt)
 			}
@@ -183,7 +183,7 @@ func (s *rows) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID,
 		if more = k != nil; more {
 			return nil
 		}
-		counters, ok := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
+		counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 		if !ok || uint64(id) <= counters.Hosts {
 			return fmt.Errorf("host %d: %w: the rows of %d hosts are not all there", id, ErrCorrupt, counters.Hosts)
 		}
@@ -243,11 +243,11 @@ type nameRow struct {
 
 func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
 	w.more = false
-	err = s.db.view(func(tx *txn) error {
-		c := tx.bucket(bucketName).cursor()
-		k, v := c.seek([]byte(max(w.domain, w.last)))
+	err = s.db.View(func(tx *txn) error {
+		c := tx.Bucket(bucketName).Cursor()
+		k, v := c.Seek([]byte(max(w.domain, w.last)))
 		if w.last != "" && string(k) == w.last {
-			k, v = c.next()
+			k, v = c.Next()
 		}
 		for k != nil {
 			name := string(k)
@@ -257,10 +257,10 @@ func (w *nameWalk) read(s *rows) (page []nameRow, err error) {
 				return nil
 			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
 				page = append(page, nameRow{name, hostOfKey(v)})
-				k, v = c.next()
+				k, v = c.Next()
 				w.last = name
 			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org
-				k, v = c.seek([]byte(w.domain + "."))
+				k, v = c.Seek([]byte(w.domain + "."))
 			default:
 				return nil
 			}

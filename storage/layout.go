@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/wire"
@@ -122,4 +123,14 @@ func FromSeconds(s uint32) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(int64(s), 0)
+}
+
+// damagedRow returns the error for a row without its checksum.
+func damagedRow(bucket, k []byte) error {
+	switch string(bucket) {
+	case string(bucketName), string(bucketRobots), string(bucketRobotsHistory), string(bucketScope), string(bucketMark),
+		string(bucketMeta):
+		return fmt.Errorf("%w: row %q of bucket %s does not have its checksum", ErrCorrupt, k, bucket)
+	}
+	return fmt.Errorf("host %d: %w: a row of bucket %s does not have its checksum", hostOfKey(k), ErrCorrupt, bucket)
 }

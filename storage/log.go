@@ -78,8 +78,8 @@ type pending struct {
 
 // LogPosition returns how far the store has followed its log. Any goroutine may call it.
 func (s *rows) LogPosition() (p LogPosition, err error) {
-	err = s.db.view(func(tx *txn) error {
-		p, err = getPosition(tx.bucket(bucketMark))
+	err = s.db.View(func(tx *txn) error {
+		p, err = getPosition(tx.Bucket(bucketMark))
 		return err
 	})
 	return p, err
@@ -87,7 +87,7 @@ func (s *rows) LogPosition() (p LogPosition, err error) {
 
 // getPosition reads the mark of the log; the zero LogPosition if there is none.
 func getPosition(marks *bucket) (p LogPosition, err error) {
-	v := marks.get([]byte(markLog))
+	v := marks.Get([]byte(markLog))
 	if v == nil {
 		return LogPosition{}, nil
 	}
@@ -166,7 +166,7 @@ func (s *Store) appendPending(log Log, p *pending, w *writer) error {
 			return err
 		}
 	}
-	return putPosition(w.tx.bucket(bucketMark), LogPosition{p.number, p.sequence})
+	return putPosition(w.tx.Bucket(bucketMark), LogPosition{p.number, p.sequence})
 }
 
 // ensureView sets the id of this data directory if there is none. It is on disk before any log has it:
@@ -176,16 +176,16 @@ func (s *Store) ensureView() error {
 		return nil
 	}
 	var id writerID
-	err := s.db.update(func(tx *txn) error {
-		marks := tx.bucket(bucketMark)
-		if stored := marks.get([]byte(markView)); len(stored) == len(id) {
+	err := s.db.Update(func(tx *txn) error {
+		marks := tx.Bucket(bucketMark)
+		if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
 			copy(id[:], stored)
 			return nil
 		}
 		if _, err := rand.Read(id[:]); err != nil {
 			return err
 		}
-		return marks.put([]byte(markView), id[:])
+		return marks.Put([]byte(markView), id[:])
 	})
 	if err != nil {
 		return fmt.Errorf("mark %s: %w", markView, err)
@@ -277,12 +277,12 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 		return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
 	}
 	if r.key != nil {
-		if err := w.tx.bucket(bucketMeta).put(metaKey, r.key); err != nil {
+		if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
 			return err
 		}
 	}
-	marks := w.tx.bucket(bucketMark)
-	if view := marks.get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
+	marks := w.tx.Bucket(bucketMark)
+	if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
 		if err := putMarks(marks, r.local); err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (w *writer) replayed(r *record, sequence uint64) error {
 }
 
 func putPosition(marks *bucket, p LogPosition) error {
-	return marks.put([]byte(markLog), p.encode())
+	return marks.Put([]byte(markLog), p.encode())
 }
 
 // encode returns the value of the mark of the log.
@@ -301,15 +301,15 @@ func (p LogPosition) encode() []byte {
 
 // loadPosition reads the mark of the log. It also finds out whether a log may begin with this store.
 func (s *Store) loadPosition(tx *txn, counters Counters) (err error) {
-	marks := tx.bucket(bucketMark)
+	marks := tx.Bucket(bucketMark)
 	if s.position, err = getPosition(marks); err != nil || s.position.Number > 0 {
 		return err
 	}
 	s.began = counters == Counters{}
-	if first, _ := tx.bucket(bucketScope).cursor().first(); first != nil {
+	if first, _ := tx.Bucket(bucketScope).Cursor().First(); first != nil {
 		s.began = false
 	}
-	return marks.each(func(name, _ []byte) error {
+	return marks.Each(func(name, _ []byte) error {
 		s.began = s.began && isLocal(string(name))
 		return nil
 	})

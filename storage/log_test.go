@@ -93,7 +93,7 @@ func export(t tester, s *Store) string {
 func setKey(t tester, s *Store, key [keySize]byte) {
 	t.Helper()
 	s.key = key
-	if err := s.db.update(func(tx *txn) error { return tx.bucket(bucketMeta).put(metaKey, key[:]) }); err != nil {
+	if err := s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, key[:]) }); err != nil {
 		t.Fatalf("%v", err)
 	}
 }

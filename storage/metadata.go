@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // Metadata are what clients attach to a URL: lists of strings by key. The order of a list counts.
@@ -72,13 +73,13 @@ func decodeMetadata(b []byte) (Metadata, bool) {
 
 // Metadata returns the metadata of a URL, nil if it has none.
 func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
-	err = s.db.view(func(tx *txn) error {
-		b := tx.bucket(bucketMetadata)
+	err = s.db.View(func(tx *txn) error {
+		b := tx.Bucket(bucketMetadata)
 		if b == nil { // the file is of an older version
 			return nil
 		}
 		var ok bool
-		if m, ok = decodeMetadata(b.get(appendURLKey(nil, host, ordinal))); !ok {
+		if m, ok = decodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
 			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", host, ErrCorrupt, ordinal)
 		}
 		return nil
@@ -89,8 +90,8 @@ func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 // MetadataOf returns the metadata of some URLs, which are few: one transaction reads them. It is nil for one without.
 func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 	all = make([]Metadata, len(urls))
-	err = s.db.view(func(tx *txn) error {
-		b := tx.bucket(bucketMetadata)
+	err = s.db.View(func(tx *txn) error {
+		b := tx.Bucket(bucketMetadata)
 		if b == nil { // the file is of an older version
 			return nil
 		}
@@ -98,7 +99,7 @@ func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 		for i, at := range urls {
 			key = appendURLKey(key[:0], at.Host, at.Ordinal)
 			var ok bool
-			if all[i], ok = decodeMetadata(b.get(key)); !ok {
+			if all[i], ok = decodeMetadata(b.Get(key)); !ok {
 				return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", at.Host, ErrCorrupt, at.Ordinal)
 			}
 		}
@@ -112,12 +113,12 @@ func (w *hostWork) putMetadata(host HostID, ordinal uint32, encoded []byte) erro
 	if len(encoded) > MaxMetadata {
 		return ErrMetadata
 	}
-	b, key := w.tx.bucket(bucketMetadata), appendURLKey(w.key[:0], host, ordinal)
+	b, key := w.tx.Bucket(bucketMetadata), appendURLKey(w.key[:0], host, ordinal)
 	if len(encoded) == 0 {
-		return b.delete(key)
+		return b.Delete(key)
 	}
-	b.fill(appendFill)
-	return b.put(key, encoded)
+	b.Fill(rowfile.AppendFill)
+	return b.Put(key, encoded)
 }
 
 // set gives a URL the outcome and the metadata that a client has put with it.
@@ -160,12 +161,12 @@ func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
 
 // metadata checks the metadata of a host.
 func (c *checker) metadata(r *hostRow) {
-	b := c.tx.bucket(bucketMetadata)
+	b := c.tx.Bucket(bucketMetadata)
 	if b == nil {
 		return
 	}
-	cursor := b.cursor()
-	for k, v := cursor.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.next() {
+	cursor := b.Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
 		c.rows[string(bucketMetadata)]++
 		m, ok := decodeMetadata(v)
 		if ordinal := binary.BigEndian.Uint32(k[4:]); !ok || len(m) == 0 || ordinal < r.first || ordinal >= r.next {

@@ -268,7 +268,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 func (w *hostWork) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	body, ok := r.recentOutcome(ordinal)
 	if !ok && ordinal < r.stateTop {
-		body, ok = findSlot(w.stateRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
+		body, ok = findSlot(w.stateRows.Get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
 	}
 	if !ok {
 		return Outcome{}, nil
@@ -288,17 +288,17 @@ func (w *hostWork) moveDue(r *hostRow, d *Done, from, to uint32) error {
 	origin := &r.origins[d.Origin]
 	if from != 0 {
 		key := appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)
-		if k, _ := w.dueCursor.seek(key); !bytes.Equal(k, key) {
+		if k, _ := w.dueCursor.Seek(key); !bytes.Equal(k, key) {
 			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row",
 				d.Ordinal, d.Origin, d.Priority)
 		}
-		if err := w.due.delete(key); err != nil {
+		if err := w.due.Delete(key); err != nil {
 			return err
 		}
 		origin.Due--
 	}
 	if to != 0 {
-		if err := w.due.put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
+		if err := w.due.Put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
 			return err
 		}
 		origin.Due++
@@ -312,7 +312,7 @@ func (w *hostWork) firstDue(host HostID, origin uint8) uint32 {
 	var first uint32
 	c := w.dueCursor
 	for class := 0; class < 256; {
-		k, _ := c.seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
+		k, _ := c.Seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
 		if len(k) != dueKeySize || hostOfKey(k) != host || k[4] != origin {
 			break
 		}
@@ -369,7 +369,7 @@ func (w *hostWork) putStates(r *hostRow, outcomes []recentOutcome) error {
 	var s slots
 	if block < r.stateTop {
 		var ok bool
-		if s, ok = decodeSlots(w.stateRows.get(key)); !ok {
+		if s, ok = decodeSlots(w.stateRows.Get(key)); !ok {
 			return fmt.Errorf("%w: outcomes from URL %d on cannot be read", ErrCorrupt, block)
 		}
 	}
@@ -378,5 +378,5 @@ func (w *hostWork) putStates(r *hostRow, outcomes []recentOutcome) error {
 	}
 	w.scratch = s.append(w.scratch[:0])
 	r.stateTop = max(r.stateTop, block+blockSize)
-	return w.state.put(key, w.scratch)
+	return w.state.Put(key, w.scratch)
 }

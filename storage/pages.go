@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -75,14 +74,15 @@ const smallFile = 16 << 20
 // verify reads the pages that bbolt must be able to follow before it follows them: all branches, and the
 // leaves of what a verdict needs and of small files. A branch that leads in a circle would end the
 // process, and rows that bbolt does not find in a damaged page would look as if they were not there.
-func (d *database) verify() error {
-	metas := boltfile.Metas(d.file)
+func verify(d *database) error {
+	metas := boltfile.Metas(d.File)
 	if len(metas) == 0 {
 		return ErrNotDatabase
 	}
 	var damage error
 	w := boltfile.Walk{
-		Ctx: context.Background(), File: d.file, Meta: boltfile.Newest(metas), Leaves: d.verified,
+		Ctx: context.Background(), File: d.File, Meta: boltfile.Newest(metas),
+		Leaves: func(bucket string) bool { return verified(d, bucket) },
 		Report: func(bucket, text string) {
 			if damage == nil {
 				damage = fmt.Errorf("%w: %s", ErrCorrupt, pageText(bucket, text))
@@ -93,27 +93,27 @@ func (d *database) verify() error {
 }
 
 // verified reports whether Open reads all rows of a bucket.
-func (d *database) verified(bucket string) bool {
+func verified(d *database, bucket string) bool {
 	switch bucket {
 	case string(bucketMeta), string(bucketMark), string(bucketScope), string(bucketName):
 		return true
 	}
-	info, err := d.file.Stat()
+	info, err := d.File.Stat()
 	return err == nil && info.Size() <= smallFile
 }
 
 // verifyRows checks the checksums of the rows that verified names. Robots records are left out: one that
 // is damaged is fetched again.
-func (d *database) verifyRows() error {
-	if !d.summed {
+func verifyRows(d *database) error {
+	if !d.Summed {
 		return nil
 	}
-	return d.view(func(tx *txn) error {
-		return tx.buckets(func(name []byte, b *bucket) error {
-			if !d.verified(string(name)) || bytes.Equal(name, bucketRobots) || bytes.Equal(name, bucketRobotsHistory) {
+	return d.View(func(tx *txn) error {
+		return tx.Buckets(func(name []byte, b *bucket) error {
+			if !verified(d, string(name)) || bytes.Equal(name, bucketRobots) || bytes.Equal(name, bucketRobotsHistory) {
 				return nil
 			}
-			return b.each(func(_, _ []byte) error { return nil })
+			return b.Each(func(_, _ []byte) error { return nil })
 		})
 	})
 }
@@ -136,16 +136,4 @@ func openPages(path string) (*os.File, boltfile.Meta, error) {
 		return nil, boltfile.Meta{}, err
 	}
 	return f, boltfile.Newest(boltfile.Metas(f)), nil
-}
-
-// isSummed reports whether the rows of a file that may be damaged have checksums.
-func isSummed(f io.ReaderAt, m boltfile.Meta) (summed bool) {
-	isMeta := func(bucket string) bool { return bucket == string(bucketMeta) }
-	w := boltfile.Walk{Ctx: context.Background(), File: f, Meta: m, Leaves: isMeta, Report: func(_, _ string) {}}
-	w.Row = func(_ string, k, v []byte) {
-		_, sum := withoutSum(sumSeed(bucketMeta), k, v)
-		summed = summed || sum || bytes.Equal(k, metaVersion) && len(v) == 4 && binary.BigEndian.Uint32(v) == Version
-	}
-	_ = w.Run() // the context does not end
-	return summed
 }

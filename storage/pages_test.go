@@ -134,8 +134,8 @@ func TestCheckPages(t *testing.T) {
 	writeStore(t, dir, good)
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	branch := 0
-	err := s.db.view(func(tx *txn) error {
-		branch = int(tx.bucket(bucketURL).bolt.Root()) * size
+	err := s.db.View(func(tx *txn) error {
+		branch = int(tx.Bucket(bucketURL).Bolt.Root()) * size
 		return nil
 	})
 	if err != nil {

@@ -101,7 +101,7 @@ func decodeRecentPayloads(d *wire.Decoder) recentPayloads {
 // Payload returns the response in the output that holds a body of a host, given its Outcome.Digest.
 // ok is false if there is none. Any goroutine may call it.
 func (s *rows) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		v, err := findPayload(tx, host, digest)
 		if err != nil || v == nil {
 			return err
@@ -118,7 +118,7 @@ func (s *rows) Payload(host HostID, digest uint64) (p Payload, ok bool, err erro
 // findPayload returns an encoded payload from the host's row or else from the bucket, or nil.
 func findPayload(tx *txn, host HostID, digest uint64) ([]byte, error) {
 	key, first := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest), uint32(0)
-	if v := tx.bucket(bucketHost).get(key[:hostKeySize]); v != nil {
+	if v := tx.Bucket(bucketHost).Get(key[:hostKeySize]); v != nil {
 		var r hostRow
 		if !r.decodePayloads(host, v) {
 			return nil, fmt.Errorf("host %d: %w: its row cannot be read", host, ErrCorrupt)
@@ -128,11 +128,11 @@ func findPayload(tx *txn, host HostID, digest uint64) ([]byte, error) {
 		}
 		first = r.first
 	}
-	b := tx.bucket(bucketPayload)
+	b := tx.Bucket(bucketPayload)
 	if b == nil { // the file is of an older version and no row has overflowed yet
 		return nil, nil
 	}
-	v := b.get(key)
+	v := b.Get(key)
 	if p, ok := decodePayload(v); ok && p.Ordinal < first {
 		return nil, nil // of a URL that is deleted
 	}
@@ -168,19 +168,19 @@ func (w *hostWork) payload(r *hostRow, p *Payload) error {
 
 // putPayloads moves the payloads of a host's row to the bucket, in the order of their keys.
 func (w *hostWork) putPayloads(host HostID) error {
-	bucket, err := w.tx.makeBucket(bucketPayload)
+	bucket, err := w.tx.MakeBucket(bucketPayload)
 	if err != nil {
 		return err
 	}
-	cursor := bucket.cursor()
+	cursor := bucket.Cursor()
 	for item := range slices.Chunk(w.payloads, payloadItemSize) {
 		digest := binary.BigEndian.Uint64(item)
 		if gone := w.evicted(cursor, host, digest); gone != nil {
-			if err := bucket.delete(gone); err != nil {
+			if err := bucket.Delete(gone); err != nil {
 				return fmt.Errorf("payload: %w", err)
 			}
 		}
-		if err := bucket.put(appendPayloadKey(w.key[:0], host, digest), item[8:]); err != nil {
+		if err := bucket.Put(appendPayloadKey(w.key[:0], host, digest), item[8:]); err != nil {
 			return fmt.Errorf("payload: %w", err)
 		}
 	}
@@ -194,8 +194,8 @@ func (w *hostWork) evicted(c *cursor, host HostID, digest uint64) []byte {
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]
 	last := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest|within)
-	k, v := c.seek(appendPayloadKey(w.key[:0], host, digest&^within))
-	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.next() {
+	k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within))
+	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
 		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == digest {
 			return nil
 		}
@@ -215,12 +215,12 @@ func (c *checker) payloads(r *hostRow) {
 	for item := range slices.Chunk(r.payloads, payloadItemSize) {
 		c.payload(r, item[:8], item[8:])
 	}
-	b := c.tx.bucket(bucketPayload)
+	b := c.tx.Bucket(bucketPayload)
 	if b == nil {
 		return
 	}
-	cursor, prefix := b.cursor(), appendHostKey(nil, r.id)
-	for k, v := cursor.seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.next() {
+	cursor, prefix := b.Cursor(), appendHostKey(nil, r.id)
+	for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
 		c.rows[string(bucketPayload)]++
 		c.payload(r, k[len(prefix):], v)
 	}

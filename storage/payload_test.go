@@ -40,10 +40,10 @@ func overflow(t *testing.T, s *Store, host HostID) {
 // countPayloads counts the payloads in the row of host 1, and the rows of the bucket.
 func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 	t.Helper()
-	err := s.db.view(func(tx *txn) error {
+	err := s.db.View(func(tx *txn) error {
 		var r hostRow
-		if b := tx.bucket(bucketPayload); b != nil {
-			bucket = b.keys()
+		if b := tx.Bucket(bucketPayload); b != nil {
+			bucket = b.Keys()
 		}
 		err := getRow(tx, 1, &r)
 		row = len(r.payloads) / payloadItemSize
@@ -168,7 +168,7 @@ func TestPayloadInOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.update(func(tx *txn) error { return tx.bolt.DeleteBucket(bucketPayload) }); err != nil {
+	if err := s.db.Update(func(tx *txn) error { return tx.Bolt.DeleteBucket(bucketPayload) }); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
@@ -189,7 +189,7 @@ func TestPayloadsOnlyInBucket(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	old, kept := bodyAt(1, 5, 10), bodyAt(1, 6, 11)
 	for _, p := range []Payload{old, kept} {
-		if err := s.db.update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
+		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
 			appendPayload(nil, &p))); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestPayloadsDamaged(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{})
 	defer mustClose(t, s)
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
+	if err := s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
@@ -322,7 +322,7 @@ func TestConcurrentPayload(t *testing.T) {
 
 // pagesWritten counts the pages that transactions allocated.
 func pagesWritten(s *Store) int64 {
-	stats := s.db.bolt.Stats()
+	stats := s.db.Bolt.Stats()
 	return stats.TxStats.GetPageCount()
 }
 

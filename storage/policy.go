@@ -10,8 +10,8 @@ import (
 // Policy returns the stored robots record of an origin, nil if there is none. One that is damaged counts
 // as none: the robots.txt is fetched again before any page of the origin.
 func (s *rows) Policy(o weburl.Origin) (record []byte, err error) {
-	err = s.db.view(func(tx *txn) error {
-		if v, ok := tx.bucket(bucketRobots).whole([]byte(o.String())); ok {
+	err = s.db.View(func(tx *txn) error {
+		if v, ok := tx.Bucket(bucketRobots).Whole([]byte(o.String())); ok {
 			record = append(record, v...)
 		}
 		return nil
@@ -22,9 +22,9 @@ func (s *rows) Policy(o weburl.Origin) (record []byte, err error) {
 // RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there
 // are none.
 func (s *rows) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
-	err = s.db.view(func(tx *txn) error {
-		if b := tx.bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
-			encoded = append(encoded, b.get([]byte(o.String()))...)
+	err = s.db.View(func(tx *txn) error {
+		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
+			encoded = append(encoded, b.Get([]byte(o.String()))...)
 		}
 		return nil
 	})
@@ -34,19 +34,19 @@ func (s *rows) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 // RobotsRecords calls f for each origin with a robots record or earlier versions of its robots.txt, nil for
 // what it does not have. It reads all of them in one transaction. They are valid during the call only.
 func (s *rows) RobotsRecords(f func(origin string, record, history []byte) error) error {
-	return s.db.view(func(tx *txn) error {
-		records, past := tx.bucket(bucketRobots), tx.bucket(bucketRobotsHistory)
-		err := records.each(func(k, v []byte) error {
+	return s.db.View(func(tx *txn) error {
+		records, past := tx.Bucket(bucketRobots), tx.Bucket(bucketRobotsHistory)
+		err := records.Each(func(k, v []byte) error {
 			if past == nil {
 				return f(string(k), v, nil)
 			}
-			return f(string(k), v, past.get(k))
+			return f(string(k), v, past.Get(k))
 		})
 		if err != nil || past == nil {
 			return err
 		}
-		return past.each(func(k, v []byte) error {
-			if records.has(k) {
+		return past.Each(func(k, v []byte) error {
+			if records.Has(k) {
 				return nil
 			}
 			return f(string(k), nil, v)
@@ -56,8 +56,8 @@ func (s *rows) RobotsRecords(f func(origin string, record, history []byte) error
 
 // Mark returns a mark as last committed, nil if it was never set.
 func (s *rows) Mark(name string) (mark []byte, err error) {
-	err = s.db.view(func(tx *txn) error {
-		mark = append(mark, tx.bucket(bucketMark).get([]byte(name))...)
+	err = s.db.View(func(tx *txn) error {
+		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
 		return nil
 	})
 	return mark, err
@@ -66,9 +66,9 @@ func (s *rows) Mark(name string) (mark []byte, err error) {
 // Marks returns the marks whose names begin with a prefix, by name.
 func (s *rows) Marks(prefix string) (marks map[string][]byte, err error) {
 	marks = make(map[string][]byte)
-	err = s.db.view(func(tx *txn) error {
-		c := tx.bucket(bucketMark).cursor()
-		for k, v := c.seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.next() {
+	err = s.db.View(func(tx *txn) error {
+		c := tx.Bucket(bucketMark).Cursor()
+		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
 			marks[string(k)] = append([]byte(nil), v...)
 		}
 		return nil
@@ -79,10 +79,10 @@ func (s *rows) Marks(prefix string) (marks map[string][]byte, err error) {
 // MarkNames returns the names of the marks that begin with a prefix and come after a name, in rising order, at
 // most so many.
 func (s *rows) MarkNames(prefix, after string, most int) (names []string, err error) {
-	err = s.db.view(func(tx *txn) error {
-		c := tx.bucket(bucketMark).cursor()
-		k, _ := c.seek([]byte(max(prefix, after)))
-		for ; k != nil && len(names) < most && strings.HasPrefix(string(k), prefix); k, _ = c.next() {
+	err = s.db.View(func(tx *txn) error {
+		c := tx.Bucket(bucketMark).Cursor()
+		k, _ := c.Seek([]byte(max(prefix, after)))
+		for ; k != nil && len(names) < most && strings.HasPrefix(string(k), prefix); k, _ = c.Next() {
 			if string(k) != after {
 				names = append(names, string(k))
 			}
@@ -94,8 +94,8 @@ func (s *rows) MarkNames(prefix, after string, most int) (names []string, err er
 
 // ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
 func (s *rows) ScopeSeeds() (urls []string, err error) {
-	err = s.db.view(func(tx *txn) error {
-		return tx.bucket(bucketScope).each(func(k, _ []byte) error {
+	err = s.db.View(func(tx *txn) error {
+		return tx.Bucket(bucketScope).Each(func(k, _ []byte) error {
 			urls = append(urls, string(k))
 			return nil
 		})
@@ -107,13 +107,13 @@ func (w *writer) putPolicies(policies []Policy) error {
 	if len(policies) == 0 {
 		return nil
 	}
-	bucket := w.tx.bucket(bucketRobots)
+	bucket := w.tx.Bucket(bucketRobots)
 	for _, p := range policies {
 		key := []byte(p.Origin.String())
-		if !bucket.has(key) {
+		if !bucket.Has(key) {
 			w.counters.Policies++
 		}
-		if err := bucket.put(key, p.Record); err != nil {
+		if err := bucket.Put(key, p.Record); err != nil {
 			return fmt.Errorf("robots record of %s: %w", p.Origin, err)
 		}
 	}
@@ -125,12 +125,12 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 	if len(history) == 0 {
 		return nil
 	}
-	bucket, err := w.tx.makeBucket(bucketRobotsHistory)
+	bucket, err := w.tx.MakeBucket(bucketRobotsHistory)
 	if err != nil {
 		return err
 	}
 	for _, p := range history {
-		if err := bucket.put([]byte(p.Origin.String()), p.Record); err != nil {
+		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
 			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
 		}
 	}
@@ -139,7 +139,7 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 
 func (w *writer) putMeta(b *Batch) error {
 	for _, seed := range b.ScopeSeeds {
-		if err := w.tx.bucket(bucketScope).put([]byte(seed), []byte{1}); err != nil {
+		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
 			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}
 	}
@@ -148,18 +148,18 @@ func (w *writer) putMeta(b *Batch) error {
 			return fmt.Errorf("mark %s belongs to the store", name)
 		}
 	}
-	if err := putMarks(w.tx.bucket(bucketMark), b.Marks); err != nil {
+	if err := putMarks(w.tx.Bucket(bucketMark), b.Marks); err != nil {
 		return err
 	}
-	return w.tx.bucket(bucketMeta).put(metaCounters, appendCounters(nil, w.counters))
+	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
 }
 
 // putMarks sets marks; nil removes one.
 func putMarks(marks *bucket, all map[string][]byte) error {
 	for name, mark := range all {
-		put := func() error { return marks.put([]byte(name), mark) }
+		put := func() error { return marks.Put([]byte(name), mark) }
 		if mark == nil {
-			put = func() error { return marks.delete([]byte(name)) }
+			put = func() error { return marks.Delete([]byte(name)) }
 		}
 		if err := put(); err != nil {
 			return fmt.Errorf("mark %s: %w", name, err)

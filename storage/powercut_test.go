@@ -69,7 +69,7 @@ func cutPower(t *testing.T, seeds uint64) {
 			mustCommit(t, d.store, &b)
 			now, after := d.store.Counters(), readFile(t, d.store.Path())
 			d.model.apply(&b)
-			for _, cut := range images(rng, before, after, d.store.db.pageSize()) {
+			for _, cut := range images(rng, before, after, d.store.db.PageSize()) {
 				reopenCut(t, cut, then, now, &b, &driver{dir: t.TempDir(), model: d.model}, o)
 			}
 		}

@@ -39,15 +39,15 @@ func (r *hostRow) urls() uint32 { return r.next - r.first }
 // URLs. It is math.MaxUint64 if there are no more rows behind it.
 func (s *Store) PurgeRange(host HostID, from uint64) (to uint64, err error) {
 	to = math.MaxUint64
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		for _, name := range [][]byte{bucketSeen, bucketPayload} {
-			b := tx.bucket(name)
+			b := tx.Bucket(name)
 			if b == nil {
 				continue // the file is of an older version
 			}
-			c, n := b.cursor(), 0
-			k, _ := c.seek(appendSeenKey(nil, host, from))
-			for ; len(k) == seenKeySize && hostOfKey(k) == host; k, _ = c.next() {
+			c, n := b.Cursor(), 0
+			k, _ := c.Seek(appendSeenKey(nil, host, from))
+			for ; len(k) == seenKeySize && hostOfKey(k) == host; k, _ = c.Next() {
 				if at := binary.BigEndian.Uint64(k[4:]); n == mostPurgedRows {
 					to = min(to, at-1)
 					break
@@ -96,7 +96,7 @@ func (w *writer) purgeURLs(r *hostRow, below uint32) error {
 	}{
 		{w.url, blockOf(r.first), rows},
 		{w.state, blockOf(r.first), rows},
-		{w.tx.bucket(bucketMetadata), r.first, last},
+		{w.tx.Bucket(bucketMetadata), r.first, last},
 	} {
 		from := binary.BigEndian.AppendUint32(appendHostKey(nil, r.id), span.from)
 		to := binary.BigEndian.AppendUint32(appendHostKey(nil, r.id), span.to)
@@ -114,7 +114,7 @@ func (w *writer) purgeURLs(r *hostRow, below uint32) error {
 		return nil
 	}
 	r.queries, r.digests, r.errors, w.refusals = r.queries[:0], r.digests[:0], r.errors[:0], w.refusals[:0]
-	return w.trap.delete(appendHostKey(w.key[:0], r.id))
+	return w.trap.Delete(appendHostKey(w.key[:0], r.id))
 }
 
 // uncount takes a URL out of the counts of its host and out of the rows of due URLs and recrawls.
@@ -148,7 +148,7 @@ func (w *hostWork) entry(r *hostRow, ordinal uint32) (Entry, error) {
 	var b []byte
 	ok := true
 	if ordinal < r.spilled {
-		b, ok = nthEntry(w.urlRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
+		b, ok = nthEntry(w.urlRows.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 	} else if err := w.indexTail(r); err != nil {
 		return Entry{}, err
 	} else {
@@ -164,9 +164,9 @@ func (w *hostWork) entry(r *hostRow, ordinal uint32) (Entry, error) {
 
 // deleteRows deletes the rows with keys from one to below another.
 func deleteRows(b *bucket, from, to []byte) error {
-	c := b.cursor()
-	for k, _ := c.seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.seek(from) {
-		if err := c.delete(); err != nil {
+	c := b.Cursor()
+	for k, _ := c.Seek(from); k != nil && bytes.Compare(k, to) < 0; k, _ = c.Seek(from) {
+		if err := c.Delete(); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (w *writer) purgeSeen(r *hostRow, from, to uint64) error {
 
 // purgePayloads removes the payloads of deleted URLs.
 func (w *writer) purgePayloads(r *hostRow, from, to uint64) error {
-	b := w.tx.bucket(bucketPayload)
+	b := w.tx.Bucket(bucketPayload)
 	if b == nil {
 		return nil
 	}
@@ -239,17 +239,17 @@ func (w *writer) purgePayloads(r *hostRow, from, to uint64) error {
 func (w *writer) purgeRows(b *bucket, host HostID, from, to uint64, keep func(v []byte) []byte) error {
 	type row struct{ key, value []byte }
 	var changed []row
-	c := b.cursor()
-	k, v := c.seek(appendSeenKey(nil, host, from))
-	for ; len(k) == seenKeySize && hostOfKey(k) == host && binary.BigEndian.Uint64(k[4:]) <= to; k, v = c.next() {
+	c := b.Cursor()
+	k, v := c.Seek(appendSeenKey(nil, host, from))
+	for ; len(k) == seenKeySize && hostOfKey(k) == host && binary.BigEndian.Uint64(k[4:]) <= to; k, v = c.Next() {
 		if kept := keep(v); len(kept) < len(v) {
 			changed = append(changed, row{bytes.Clone(k), kept})
 		}
 	}
 	for _, row := range changed {
-		put := func() error { return b.put(row.key, row.value) }
+		put := func() error { return b.Put(row.key, row.value) }
 		if len(row.value) == 0 {
-			put = func() error { return b.delete(row.key) }
+			put = func() error { return b.Delete(row.key) }
 		}
 		if err := put(); err != nil {
 			return err

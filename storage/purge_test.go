@@ -17,12 +17,12 @@ import (
 func rowsOf(t *testing.T, s *Store, host HostID) map[string]int {
 	t.Helper()
 	rows := make(map[string]int)
-	err := s.db.view(func(tx *txn) error {
+	err := s.db.View(func(tx *txn) error {
 		for _, name := range [][]byte{
 			bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata,
 		} {
-			c := tx.bucket(name).cursor()
-			for k, _ := c.seek(appendHostKey(nil, host)); k != nil && hostOfKey(k) == host; k, _ = c.next() {
+			c := tx.Bucket(name).Cursor()
+			for k, _ := c.Seek(appendHostKey(nil, host)); k != nil && hostOfKey(k) == host; k, _ = c.Next() {
 				rows[string(name)]++
 			}
 		}

@@ -37,7 +37,7 @@ type Heads struct {
 // Heads reads the next URLs of a queue: queued ones from an ordinal on, due ones and recrawls. It
 // skips queued URLs that have an outcome.
 func (s *rows) Heads(q HeadsRequest) (h Heads, err error) {
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, q.Host, &rd.row); err != nil {
 			return err
@@ -85,8 +85,8 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 		return nil
 	}
 	now := Seconds(q.Now)
-	c := rd.tx.bucket(bucketDue).cursor()
-	k, _ := c.seek(append(appendHostKey(nil, q.Host), q.Origin))
+	c := rd.tx.Bucket(bucketDue).Cursor()
+	k, _ := c.Seek(append(appendHostKey(nil, q.Host), q.Origin))
 	for len(k) == dueKeySize && hostOfKey(k) == q.Host && k[4] == q.Origin && len(h.Due) < q.Due {
 		if due := binary.BigEndian.Uint32(k[6:]); due > now {
 			if h.NextDue == 0 || due < h.NextDue {
@@ -95,7 +95,7 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 			if k[5] == 255 {
 				break
 			}
-			k, _ = c.seek(append(appendHostKey(nil, q.Host), q.Origin, k[5]+1))
+			k, _ = c.Seek(append(appendHostKey(nil, q.Host), q.Origin, k[5]+1))
 			continue
 		}
 		e, err := rd.entry(binary.BigEndian.Uint32(k[10:]))
@@ -107,7 +107,7 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 			return err
 		}
 		h.Due = append(h.Due, Head{Entry: e, Last: o})
-		k, _ = c.next()
+		k, _ = c.Next()
 	}
 	return nil
 }
@@ -133,24 +133,24 @@ func (w *hostWork) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	origin := &r.origins[d.Origin]
 	if from != 0 {
 		key := appendRecrawlKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
-		if k, _ := w.recrawlCursor.seek(key); !bytes.Equal(k, key) {
+		if k, _ := w.recrawlCursor.Seek(key); !bytes.Equal(k, key) {
 			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin,
 				bucketRecrawl)
 		}
-		if err := w.recrawl.delete(key); err != nil {
+		if err := w.recrawl.Delete(key); err != nil {
 			return err
 		}
 		origin.Recrawls--
 	}
 	if to != 0 {
-		if err := w.recrawl.put(appendRecrawlKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
+		if err := w.recrawl.Put(appendRecrawlKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
 			return err
 		}
 		origin.Recrawls++
 	}
 	origin.NextRecrawl = 0
 	prefix := append(appendHostKey(w.key[:0], r.id), d.Origin)
-	if k, _ := w.recrawlCursor.seek(prefix); bytes.HasPrefix(k, prefix) {
+	if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
 		origin.NextRecrawl = binary.BigEndian.Uint32(k[5:])
 	}
 	return nil
@@ -178,13 +178,13 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 
 // eachRecrawl calls f for the recrawls of a queue by time, until it returns false.
 func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, error)) error {
-	bucket := rd.tx.bucket(bucketRecrawl)
+	bucket := rd.tx.Bucket(bucketRecrawl)
 	if bucket == nil { // the file is of an older version
 		return nil
 	}
 	prefix := append(appendHostKey(nil, rd.row.id), origin)
-	c := bucket.cursor()
-	for k, _ := c.seek(prefix); len(k) == recrawlKeySize && bytes.HasPrefix(k, prefix); k, _ = c.next() {
+	c := bucket.Cursor()
+	for k, _ := c.Seek(prefix); len(k) == recrawlKeySize && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		more, err := f(binary.BigEndian.Uint32(k[5:]), binary.BigEndian.Uint32(k[9:]))
 		if err != nil || !more {
 			return err
@@ -201,8 +201,8 @@ func (c *checker) recrawl(r *hostRow, q *Backlog, e *Entry, at uint32) {
 	q.Recrawls++
 	q.NextRecrawl = earlier(q.NextRecrawl, at)
 	key := appendRecrawlKey(nil, r.id, e.Origin, at, e.Ordinal)
-	if bucket := c.tx.bucket(bucketRecrawl); bucket != nil {
-		if k, _ := bucket.cursor().seek(key); bytes.Equal(k, key) {
+	if bucket := c.tx.Bucket(bucketRecrawl); bucket != nil {
+		if k, _ := bucket.Cursor().Seek(key); bytes.Equal(k, key) {
 			c.rows[string(bucketRecrawl)]++
 			return
 		}
@@ -212,7 +212,7 @@ func (c *checker) recrawl(r *hostRow, q *Backlog, e *Entry, at uint32) {
 
 // Recrawls calls f for at most max recrawls of a queue, by time, in one short read.
 func (s *rows) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
-	return s.db.view(func(tx *txn) error {
+	return s.db.View(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

@@ -33,7 +33,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 		index = int(ordinal % blockSize)
 		if !rd.have || rd.at != blockOf(ordinal) {
 			rd.at, rd.have = blockOf(ordinal), true
-			rd.block = rd.tx.bucket(bucketURL).get(appendBlockKey(nil, rd.row.id, ordinal))
+			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
 		}
 		block = rd.block
 	}
@@ -49,7 +49,7 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	body, ok := rd.row.recentOutcome(ordinal)
 	if !ok && ordinal < rd.row.stateTop {
-		block := rd.tx.bucket(bucketState).get(appendBlockKey(nil, rd.row.id, ordinal))
+		block := rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal))
 		body, ok = findSlot(block, uint8(ordinal%blockSize))
 	}
 	if !ok {
@@ -78,7 +78,7 @@ func (s *rows) lookup(u, identity weburl.URL) (head Head, host Host, err error) 
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host.ID, &rd.row); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 		return 0, ErrNotFound
 	}
 	text := u.RequestURI()
-	_, block, _, _ := seenBlock(rd.tx.bucket(bucketSeen).cursor(), rd.row.id, fingerprint, nil)
+	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
 	candidates := seenOrdinals(block, fingerprint, nil)
 	tail := wire.NewDecoder(rd.row.tail)
 	for ordinal := rd.row.spilled; tail.Len() > 0; ordinal++ {
@@ -155,7 +155,7 @@ func (r *hostRow) identity(e *Entry) weburl.URL {
 
 // URL returns the text of a URL by host and ordinal.
 func (s *rows) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (s *rows) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 // ordinal to go on from, which is the host's tail if there are no more.
 func (s *rows) URLs(host HostID, from uint32, most int, f func(Head)) (next uint32, err error) {
 	next = from
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

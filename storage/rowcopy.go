@@ -37,7 +37,7 @@ func (c *rowCopy) begin(tx *txn) error {
 	for _, name := range buckets() {
 		known[string(name)] = true
 	}
-	return tx.buckets(func(name []byte, _ *bucket) error {
+	return tx.Buckets(func(name []byte, _ *bucket) error {
 		if !known[string(name)] {
 			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
 		}
@@ -50,7 +50,7 @@ func reading(all []*rowCopy, f func() error) error {
 	if len(all) == 0 {
 		return f()
 	}
-	return all[0].from.db.view(func(tx *txn) error {
+	return all[0].from.db.View(func(tx *txn) error {
 		if err := all[0].begin(tx); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func reading(all []*rowCopy, f func() error) error {
 // copyBucket copies the rows of a bucket, in the order of their keys. Those of meta and the marks are
 // not copied.
 func (c *rowCopy) copyBucket(name []byte) error {
-	from := c.tx.bucket(name)
+	from := c.tx.Bucket(name)
 	if from == nil { // the file is of an older version, and the copy is one of this
 		return c.ctx.Err()
 	}
@@ -69,7 +69,7 @@ func (c *rowCopy) copyBucket(name []byte) error {
 	case string(bucketName):
 		return c.each(from, func(k, v []byte) error {
 			if id := c.newID(hostOfKey(v)); id != NoHost {
-				return c.to.put(k, appendHostKey(nil, id))
+				return c.to.Put(k, appendHostKey(nil, id))
 			}
 			return nil
 		})
@@ -94,7 +94,7 @@ func (c *rowCopy) copyBucket(name []byte) error {
 			if u, err := weburl.Parse(string(k)); err != nil || !c.has(u.Host()) {
 				return err
 			}
-			return c.to.put(k, v)
+			return c.to.Put(k, v)
 		})
 	case string(bucketMark), string(bucketMeta):
 		return nil
@@ -114,7 +114,7 @@ func (c *rowCopy) canceled() error {
 
 // each calls f for all rows of a bucket.
 func (c *rowCopy) each(from *bucket, f func(k, v []byte) error) error {
-	return from.each(func(k, v []byte) error {
+	return from.Each(func(k, v []byte) error {
 		if err := c.canceled(); err != nil {
 			return err
 		}
@@ -127,17 +127,17 @@ func same(_ HostID, v []byte) ([]byte, error) { return v, nil }
 // ofHosts copies the rows whose keys begin with the id of a host that is copied. change returns the
 // value in the copy.
 func (c *rowCopy) ofHosts(from *bucket, change func(HostID, []byte) ([]byte, error)) error {
-	cursor := from.cursor()
+	cursor := from.Cursor()
 	return c.hosts(func(host HostID) error {
 		prefix := appendHostKey(nil, host)
-		for k, v := cursor.seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.next() {
+		for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
 			err := c.canceled()
 			if err == nil {
 				v, err = change(host, v)
 			}
 			if err == nil {
 				c.row = append(appendHostKey(c.row[:0], c.newID(host)), k[hostKeySize:]...)
-				err = c.to.put(c.row, v)
+				err = c.to.Put(c.row, v)
 			}
 			if err != nil {
 				return fmt.Errorf("host %d: %w", host, err)
@@ -158,7 +158,7 @@ func (c *rowCopy) ofOrigins(from *bucket, count *uint64) error {
 			return nil
 		}
 		*count++
-		return c.to.put(k, v)
+		return c.to.Put(k, v)
 	})
 }
 
@@ -251,7 +251,7 @@ func (c *rowCopy) fingerprints(host HostID) error {
 	}
 	sortSeen(items)
 	return eachSeenBlock(0, mergeSeen(nil, nil, items), func(first uint64, block []byte) error {
-		return c.to.put(appendSeenKey(nil, c.newID(host), first), block)
+		return c.to.Put(appendSeenKey(nil, c.newID(host), first), block)
 	})
 }
 
@@ -293,10 +293,10 @@ func (c *rowCopy) rekeyQueries(rd *reader) error {
 
 // putNewMeta writes the bucket meta of a copy.
 func putNewMeta(to rowSink, key *[keySize]byte, c Counters) error {
-	if err := to.begin(bucketMeta); err != nil {
+	if err := to.Begin(bucketMeta); err != nil {
 		return err
 	}
-	return errors.Join(putVersion(to.put), to.put(metaKey, key[:]), to.put(metaCounters, appendCounters(nil, c)))
+	return errors.Join(putVersion(to.Put), to.Put(metaKey, key[:]), to.Put(metaCounters, appendCounters(nil, c)))
 }
 
 // isErased reports whether a host is the rest of an erased one.

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // SalvageOptions are those of Salvage.
@@ -119,7 +120,7 @@ func (s *salvage) gather() error {
 	const leastHost = 64 // bytes of the rows of a host
 	s.most = HostID(min(int64(m.Pages)*m.PageSize/leastHost, 1<<31))
 	return writeDatabase(s.raw, s.like, func(to *database) error {
-		g := gatherer{salvage: s, rows: &rowWriter{db: to}, summed: hasSums(f, m)}
+		g := gatherer{salvage: s, rows: &rowWriter{DB: to}, summed: hasSums(f, m)}
 		g.walk = boltfile.Walk{Ctx: s.ctx, File: f, Meta: m, Leaves: boltfile.Everything, Report: g.page, Row: g.row}
 		err := g.begin(buckets()...)
 		if err == nil {
@@ -132,9 +133,9 @@ func (s *salvage) gather() error {
 			err = g.nameHosts()
 		}
 		if err != nil {
-			return errors.Join(err, g.rows.drop())
+			return errors.Join(err, g.rows.Drop())
 		}
-		return g.rows.end()
+		return g.rows.End()
 	})
 }
 
@@ -160,7 +161,7 @@ func hasSums(f *os.File, m boltfile.Meta) (summed bool) {
 // bucketOf returns the bucket of a row, by its checksum, and its value.
 func bucketOf(k, v []byte) (name, value []byte, ok bool) {
 	for _, name := range buckets() {
-		if value, ok := withoutSum(sumSeed(name), k, v); ok {
+		if value, ok := rowfile.WithoutSum(rowfile.SumSeed(name), k, v); ok {
 			return name, value, true
 		}
 	}
@@ -201,13 +202,13 @@ func (g *gatherer) lost(bucket string) {
 // row takes a row if it is whole.
 func (g *gatherer) row(bucket string, k, v []byte) {
 	value, ok := v, true
-	if g.summed && !hasNoSum([]byte(bucket), k) {
-		value, ok = withoutSum(sumSeed([]byte(bucket)), k, v)
+	if g.summed && !rowfile.HasNoSum([]byte(bucket), k) {
+		value, ok = rowfile.WithoutSum(rowfile.SumSeed([]byte(bucket)), k, v)
 	}
 	switch {
 	case g.err != nil:
 	case ok && isBucket(bucket):
-		g.err = errors.Join(g.begin([]byte(bucket)), g.rows.put(k, value))
+		g.err = errors.Join(g.begin([]byte(bucket)), g.rows.Put(k, value))
 	case isBucket(bucket) || !g.orphan(k, v): // else the name of the bucket is damaged
 		g.report.Rows[bucket]++
 		g.lost(bucket)
@@ -221,10 +222,10 @@ func isBucket(name string) bool {
 // begin has the following rows go into the last of the buckets. It makes all of them.
 func (g *gatherer) begin(names ...[]byte) error {
 	for _, name := range names {
-		if string(name) == g.bucket && g.rows.tx != nil {
+		if string(name) == g.bucket && g.rows.Tx != nil {
 			continue
 		}
-		if err := g.rows.begin(name); err != nil {
+		if err := g.rows.Begin(name); err != nil {
 			return err
 		}
 		g.bucket = string(name)
@@ -264,8 +265,8 @@ func (g *gatherer) orphan(k, v []byte) bool {
 		g.lost(string(name))
 		return true
 	}
-	if g.err = g.begin(name); g.err == nil && (g.earlier && g.isLater(name, k, value) || !g.rows.bucket.has(k)) {
-		g.err = g.rows.put(k, value)
+	if g.err = g.begin(name); g.err == nil && (g.earlier && g.isLater(name, k, value) || !g.rows.Bucket.Has(k)) {
+		g.err = g.rows.Put(k, value)
 	}
 	return true
 }
@@ -292,7 +293,7 @@ func (g *gatherer) isLater(bucket, k, v []byte) bool {
 		if _, ok := r.decodeHead(hostOfKey(k), v); ok {
 			at = time.Unix(int64(r.next), int64(r.requests)) // both only grow
 		}
-		g.old[hostOfKey(k)] = g.old[hostOfKey(k)] || !g.rows.bucket.has(k)
+		g.old[hostOfKey(k)] = g.old[hostOfKey(k)] || !g.rows.Bucket.Has(k)
 	case string(bucketState):
 		s, _ := decodeSlots(v)
 		for _, body := range s.body {
@@ -305,7 +306,7 @@ func (g *gatherer) isLater(bucket, k, v []byte) bool {
 	}
 	id := string(bucket) + string(k)
 	before, known := g.versions[id]
-	if !known && g.rows.bucket.has(k) || known && !at.After(before) {
+	if !known && g.rows.Bucket.Has(k) || known && !at.After(before) {
 		return false
 	}
 	g.versions[id] = at
@@ -318,11 +319,11 @@ func (g *gatherer) nameHosts() error {
 		return err
 	}
 	names := make(map[string][]byte)
-	known := g.rows.tx.bucket(bucketName)
-	err := g.rows.bucket.each(func(k, v []byte) error {
+	known := g.rows.Tx.Bucket(bucketName)
+	err := g.rows.Bucket.Each(func(k, v []byte) error {
 		var r hostRow
 		if _, ok := r.decodeHead(hostOfKey(k), v); ok && len(k) == hostKeySize {
-			if name := weburl.ReverseHost(string(r.name)); !known.has([]byte(name)) {
+			if name := weburl.ReverseHost(string(r.name)); !known.Has([]byte(name)) {
 				names[name] = bytes.Clone(k)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // salvageStore makes a database in which hosts have rows in all buckets, and returns its file.
@@ -261,9 +262,9 @@ func TestSalvageVersions(t *testing.T) {
 		done.Done = []Done{{Host: 1, Ordinal: uint32(round), Outcome: Outcome{State: Fetched, At: at}}}
 		mustCommit(t, s, &done)
 		rows := make(map[string][]byte)
-		if err := s.db.view(func(tx *txn) error {
+		if err := s.db.View(func(tx *txn) error {
 			for name, k := range keys {
-				rows[name] = bytes.Clone(tx.bucket([]byte(name)).get(k))
+				rows[name] = bytes.Clone(tx.Bucket([]byte(name)).Get(k))
 			}
 			return nil
 		}); err != nil {
@@ -274,25 +275,25 @@ func TestSalvageVersions(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
 		a := &salvage{old: make(map[HostID]bool), report: &Salvaged{Rows: make(map[string]int)}}
 		err := writeDatabase(filepath.Join(t.TempDir(), "rows"), s.Path(), func(to *database) error {
-			g := gatherer{salvage: a, rows: &rowWriter{db: to}, earlier: true, versions: make(map[string]time.Time)}
+			g := gatherer{salvage: a, rows: &rowWriter{DB: to}, earlier: true, versions: make(map[string]time.Time)}
 			for _, i := range order {
 				for name, k := range keys {
 					v := versions[i][name]
-					sum := sumOf(sumSeed([]byte(name)), k, v)
+					sum := rowfile.SumOf(rowfile.SumSeed([]byte(name)), k, v)
 					g.orphan(k, binary.BigEndian.AppendUint32(bytes.Clone(v), sum))
 				}
 			}
 			for name, k := range keys {
-				if got := g.rows.tx.bucket([]byte(name)).get(k); !bytes.Equal(got, versions[2][name]) {
+				if got := g.rows.Tx.Bucket([]byte(name)).Get(k); !bytes.Equal(got, versions[2][name]) {
 					t.Errorf("%v: the row of bucket %s is not the latest", order, name)
 				}
 			}
-			return errors.Join(g.err, g.rows.end())
+			return errors.Join(g.err, g.rows.End())
 		})
 		if err != nil || !a.old[1] {
 			t.Errorf("%v: %v, old: %v", order, err, a.old)
 		}
-		if err := s.db.view(func(tx *txn) error {
+		if err := s.db.View(func(tx *txn) error {
 			var r hostRow
 			if !r.decode(1, versions[0][string(bucketHost)]) || !a.isOld(tx, &r) || r.next < 128 || r.next > 150 {
 				t.Errorf("the URLs of the host end with %d", r.next)
@@ -334,8 +335,8 @@ func TestSalvageRefuses(t *testing.T) {
 		t.Errorf("no database: %v", err)
 	}
 	s := goldenStore(t)
-	if err := s.db.update(func(tx *txn) error {
-		return tx.bucket(bucketMark).put([]byte(markLog), LogPosition{Number: 1}.encode())
+	if err := s.db.Update(func(tx *txn) error {
+		return tx.Bucket(bucketMark).Put([]byte(markLog), LogPosition{Number: 1}.encode())
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -426,9 +427,9 @@ func TestSalvageLostRow(t *testing.T) {
 	}
 	mustCommit(t, s, &done)
 	want := urlsOf(t, s)
-	if err := s.db.update(func(tx *txn) error { // the row, and a block of URLs
-		return errors.Join(tx.bucket(bucketHost).delete(appendHostKey(nil, 1)),
-			tx.bucket(bucketURL).delete(appendBlockKey(nil, 1, 16)))
+	if err := s.db.Update(func(tx *txn) error { // the row, and a block of URLs
+		return errors.Join(tx.Bucket(bucketHost).Delete(appendHostKey(nil, 1)),
+			tx.Bucket(bucketURL).Delete(appendBlockKey(nil, 1, 16)))
 	}); err != nil {
 		t.Fatal(err)
 	}

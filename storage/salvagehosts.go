@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // build makes the new database of the rows that are whole.
@@ -18,15 +19,15 @@ func (s *salvage) build() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, raw.close()) }()
+	defer func() { err = errors.Join(err, raw.Close()) }()
 	if err := os.Mkdir(s.dir, 0o750); err != nil {
 		return err
 	}
-	return raw.view(func(tx *txn) error {
-		if tx.bucket(bucketMark).has([]byte(markLog)) {
+	return raw.View(func(tx *txn) error {
+		if tx.Bucket(bucketMark).Has([]byte(markLog)) {
 			return ErrShard
 		}
-		if k := tx.bucket(bucketMeta).get(metaKey); copy(s.key[:], k) != keySize {
+		if k := tx.Bucket(bucketMeta).Get(metaKey); copy(s.key[:], k) != keySize {
 			_, _ = rand.Read(s.key[:]) // it never fails
 		}
 		from := &Store{rows: rows{db: raw, path: s.raw, key: s.key}}
@@ -34,11 +35,11 @@ func (s *salvage) build() (err error) {
 			return err
 		}
 		err := writeDatabase(filepath.Join(s.dir, FileName), s.like, func(to *database) error {
-			w := &rowWriter{db: to}
+			w := &rowWriter{DB: to}
 			if err := s.write(from, tx, w); err != nil {
-				return errors.Join(err, w.drop())
+				return errors.Join(err, w.Drop())
 			}
-			return w.end()
+			return w.End()
 		})
 		if err != nil {
 			return err
@@ -50,13 +51,13 @@ func (s *salvage) build() (err error) {
 // examine finds the hosts that are not whole.
 func (s *salvage) examine(from *Store, tx *txn) error {
 	s.damaged = make(map[HostID]string)
-	hosts := tx.bucket(bucketHost)
-	if k, _ := hosts.cursor().last(); k != nil {
+	hosts := tx.Bucket(bucketHost)
+	if k, _ := hosts.Cursor().Last(); k != nil {
 		s.last = min(s.most, hostOfKey(k))
 	}
-	err := tx.bucket(bucketName).each(func(k, v []byte) error {
+	err := tx.Bucket(bucketName).Each(func(k, v []byte) error {
 		id := hostOfKey(v)
-		if id <= s.most && !hosts.has(appendHostKey(nil, id)) {
+		if id <= s.most && !hosts.Has(appendHostKey(nil, id)) {
 			s.last, s.damaged[id] = max(s.last, id), weburl.ReverseHost(string(k))
 		}
 		return s.ctx.Err()
@@ -72,7 +73,7 @@ func (s *salvage) examineHost(from *Store, tx *txn, id HostID) error {
 		return err
 	}
 	key := appendHostKey(nil, id)
-	v := tx.bucket(bucketHost).get(key)
+	v := tx.Bucket(bucketHost).Get(key)
 	var r hostRow
 	if _, ok := r.decodeHead(id, v); !ok {
 		if _, named := s.damaged[id]; !named {
@@ -81,7 +82,7 @@ func (s *salvage) examineHost(from *Store, tx *txn, id HostID) error {
 		return nil
 	}
 	name, defects := string(r.name), 0
-	err := guard(func() error {
+	err := rowfile.Guard(func() error {
 		c := checker{store: from, tx: tx, report: func(Finding) { defects++ }, rows: make(map[string]int)}
 		c.sum.Hosts = uint64(id) - 1
 		c.host(key, v)
@@ -120,7 +121,7 @@ func (s *salvage) write(from *Store, tx *txn, to *rowWriter) error {
 		},
 	}
 	for _, name := range buckets() {
-		if err := to.begin(name); err != nil {
+		if err := to.Begin(name); err != nil {
 			return err
 		}
 		var err error
@@ -128,9 +129,9 @@ func (s *salvage) write(from *Store, tx *txn, to *rowWriter) error {
 		case string(bucketMeta):
 			continue
 		case string(bucketMark):
-			err = tx.bucket(name).each(to.put)
+			err = tx.Bucket(name).Each(to.Put)
 		case string(bucketRobots), string(bucketRobotsHistory):
-			err = s.origins(tx.bucket(name), c)
+			err = s.origins(tx.Bucket(name), c)
 		default:
 			err = c.copyBucket(name)
 		}
@@ -146,22 +147,22 @@ func (s *salvage) write(from *Store, tx *txn, to *rowWriter) error {
 
 // origins copies what is known of origins. A name that is none is a row of a database without checksums.
 func (s *salvage) origins(from *bucket, c *rowCopy) error {
-	return from.each(func(k, v []byte) error {
+	return from.Each(func(k, v []byte) error {
 		if _, err := weburl.ParseOrigin(string(k)); err != nil {
-			s.report.Rows[string(from.name)]++
+			s.report.Rows[string(from.Name)]++
 			return nil
 		}
-		if string(from.name) == string(bucketRobots) {
+		if string(from.Name) == string(bucketRobots) {
 			c.counters.Policies++
 		}
-		return c.to.put(k, v)
+		return c.to.Put(k, v)
 	})
 }
 
 // shells writes the rows of hosts that are not whole as if they had no URLs.
 func (s *salvage) shells(tx *txn, c *rowCopy) error {
 	names := make(map[string][]byte)
-	if err := c.to.begin(bucketHost); err != nil {
+	if err := c.to.Begin(bucketHost); err != nil {
 		return err
 	}
 	ids := slices.Sorted(maps.Keys(s.damaged))
@@ -181,11 +182,11 @@ func (s *salvage) shells(tx *txn, c *rowCopy) error {
 		}
 		c.counters.Add(Counters{Hosts: 1, Requests: uint64(r.requests), Bytes: r.bytes})
 		names[weburl.ReverseHost(string(r.name))] = appendHostKey(nil, id)
-		if err := c.to.put(appendHostKey(nil, id), r.append(nil)); err != nil {
+		if err := c.to.Put(appendHostKey(nil, id), r.append(nil)); err != nil {
 			return err
 		}
 	}
-	if err := c.to.begin(bucketName); err != nil {
+	if err := c.to.Begin(bucketName); err != nil {
 		return err
 	}
 	if err := putSorted(c.to, names); err != nil {
@@ -196,13 +197,13 @@ func (s *salvage) shells(tx *txn, c *rowCopy) error {
 
 // traps copies the refused URLs of hosts that are not whole.
 func (s *salvage) traps(tx *txn, ids []HostID, c *rowCopy) error {
-	if err := c.to.begin(bucketTrap); err != nil {
+	if err := c.to.Begin(bucketTrap); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		key := appendHostKey(nil, id)
-		if v := tx.bucket(bucketTrap).get(key); v != nil && s.damaged[id] != "" {
-			if err := c.to.put(key, v); err != nil {
+		if v := tx.Bucket(bucketTrap).Get(key); v != nil && s.damaged[id] != "" {
+			if err := c.to.Put(key, v); err != nil {
 				return err
 			}
 		}
@@ -216,7 +217,7 @@ func (s *salvage) rebuild(tx *txn) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.db.sync(), to.Close()) }()
+	defer func() { err = errors.Join(err, to.db.Sync(), to.Close()) }()
 	s.kept = make(map[HostID][]uint32)
 	for _, id := range slices.Sorted(maps.Keys(s.damaged)) {
 		b := hostBuilder{salvage: s, to: to, rd: reader{tx: tx}, loss: HostLoss{Host: s.damaged[id]}}
@@ -240,7 +241,7 @@ func (s *salvage) rebuild(tx *txn) (err error) {
 		return err
 	}
 	s.report.Counters = to.Counters()
-	old, known := decodeCounters(tx.bucket(bucketMeta).get(metaCounters))
+	old, known := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 	if s.report.Uncounted = !known && s.report.Pages > 0; known && old.URLs > s.report.Counters.URLs {
 		s.report.URLs = old.URLs - s.report.Counters.URLs // some of hosts that nothing is left of
 	}
@@ -300,7 +301,7 @@ func (b *hostBuilder) build(id HostID) error {
 
 // entry returns a URL of the host, if it is whole.
 func (b *hostBuilder) entry(n uint32) (e Entry, err error) {
-	err = guard(func() error {
+	err = rowfile.Guard(func() error {
 		e, err = b.rd.entry(n)
 		if origins := b.rd.row.origins; err == nil && (int(e.Origin) >= len(origins) || origins[e.Origin].port == 0) {
 			err = ErrCorrupt
@@ -347,7 +348,7 @@ func (b *hostBuilder) commit() error {
 }
 
 func (b *hostBuilder) outcome(n uint32) (o Outcome, err error) {
-	err = guard(func() error {
+	err = rowfile.Guard(func() error {
 		o, err = b.rd.outcome(n)
 		return err
 	})
@@ -360,7 +361,7 @@ func (b *hostBuilder) found(e *Entry) Found {
 	f := Found{
 		URL: r.url(e), Fingerprint: b.to.Fingerprint(r.identity(e)), Stripped: e.Stripped, Depth: e.Depth,
 		Redirects: e.Redirects, Seed: e.Seed, Sitemap: e.Sitemap, Frequency: e.Frequency, Priority: e.Priority,
-		At: e.FirstSeen, Metadata: b.rd.tx.bucket(bucketMetadata).get(appendURLKey(nil, r.id, e.Ordinal)),
+		At: e.FirstSeen, Metadata: b.rd.tx.Bucket(bucketMetadata).Get(appendURLKey(nil, r.id, e.Ordinal)),
 	}
 	switch {
 	case e.ViaHost == r.id:

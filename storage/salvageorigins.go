@@ -10,7 +10,7 @@ import (
 // hostRow returns what is known of a host that is not whole: its row, or what its other rows say of it. known is false
 // if its row is lost, or that of an earlier commit. Origins that nothing is left of have no port.
 func (s *salvage) hostRow(tx *txn, id HostID, r *hostRow) (known bool) {
-	if r.decode(id, tx.bucket(bucketHost).get(appendHostKey(nil, id))) && r.first <= r.next {
+	if r.decode(id, tx.Bucket(bucketHost).Get(appendHostKey(nil, id))) && r.first <= r.next {
 		return !s.isOld(tx, r)
 	}
 	*r = hostRow{id: id, name: []byte(s.damaged[id])}
@@ -33,9 +33,9 @@ func (s *salvage) isOld(tx *txn, r *hostRow) bool {
 
 // blocks returns the ordinals that the blocks of a host go from and to; 0, 0: there is none.
 func (s *salvage) blocks(tx *txn, id HostID) (first, end uint32) {
-	c := tx.bucket(bucketURL).cursor()
+	c := tx.Bucket(bucketURL).Cursor()
 	begun := false
-	for k, _ := c.seek(appendHostKey(nil, id)); len(k) == blockKeySize && hostOfKey(k) == id; k, _ = c.next() {
+	for k, _ := c.Seek(appendHostKey(nil, id)); len(k) == blockKeySize && hostOfKey(k) == id; k, _ = c.Next() {
 		block := binary.BigEndian.Uint32(k[hostKeySize:])
 		if !begun {
 			first, begun = block, true
@@ -49,14 +49,14 @@ func (s *salvage) blocks(tx *txn, id HostID) (first, end uint32) {
 // URLs.
 func (s *salvage) originsOf(tx *txn, r *hostRow) []originRow {
 	prints := make(map[uint64]bool)
-	c := tx.bucket(bucketSeen).cursor()
-	for k, v := c.seek(appendHostKey(nil, r.id)); len(k) == seenKeySize && hostOfKey(k) == r.id; k, v = c.next() {
+	c := tx.Bucket(bucketSeen).Cursor()
+	for k, v := c.Seek(appendHostKey(nil, r.id)); len(k) == seenKeySize && hostOfKey(k) == r.id; k, v = c.Next() {
 		for ; len(v) >= seenItemSize; v = v[seenItemSize:] {
 			prints[binary.BigEndian.Uint64(v)] = true
 		}
 	}
 	likely := []originRow{{secure: true, port: 443}, {port: 80}}
-	_ = tx.bucket(bucketRobots).each(func(k, _ []byte) error {
+	_ = tx.Bucket(bucketRobots).Each(func(k, _ []byte) error {
 		if o, err := weburl.ParseOrigin(string(k)); err == nil && o.Host == string(r.name) {
 			likely = append(likely, originRow{secure: o.Scheme == "https", port: o.Port})
 		}

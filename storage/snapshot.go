@@ -16,9 +16,9 @@ import (
 // directory. Two views of one log that have followed it equally far have the same rows; before its first record,
 // which has the key, they differ in that.
 func (s *Store) WriteRows(w io.Writer) error {
-	err := s.db.view(func(tx *txn) error {
-		return tx.buckets(func(name []byte, bucket *bucket) error {
-			return bucket.each(func(k, v []byte) error {
+	err := s.db.View(func(tx *txn) error {
+		return tx.Buckets(func(name []byte, bucket *bucket) error {
+			return bucket.Each(func(k, v []byte) error {
 				if bytes.Equal(name, bucketMark) && isLocal(string(k)) {
 					return nil
 				}
@@ -67,9 +67,9 @@ func keptMarks(path string) (map[string][]byte, error) {
 	kept := make(map[string][]byte)
 	err := s.open(Options{ReadOnly: true})
 	if err == nil {
-		err = s.db.view(func(tx *txn) error {
+		err = s.db.View(func(tx *txn) error {
 			for _, name := range []string{MarkLedger, MarkUncommitted, markView} {
-				if v := tx.bucket(bucketMark).get([]byte(name)); v != nil {
+				if v := tx.Bucket(bucketMark).Get([]byte(name)); v != nil {
 					kept[name] = bytes.Clone(v)
 				}
 			}
@@ -77,7 +77,7 @@ func keptMarks(path string) (map[string][]byte, error) {
 		})
 	}
 	if s.db != nil {
-		err = errors.Join(err, s.db.close())
+		err = errors.Join(err, s.db.Close())
 	}
 	return kept, err
 }
@@ -90,26 +90,26 @@ func adoptSnapshot(path string, kept map[string][]byte) (LogPosition, error) {
 	s := &Store{rows: rows{path: path}}
 	if err := s.open(Options{MapBytes: defaultMapBytes}); err != nil {
 		if s.db != nil {
-			err = errors.Join(err, s.db.close())
+			err = errors.Join(err, s.db.Close())
 		}
 		return LogPosition{}, err
 	}
-	err := s.db.update(func(tx *txn) error {
-		marks := tx.bucket(bucketMark)
+	err := s.db.Update(func(tx *txn) error {
+		marks := tx.Bucket(bucketMark)
 		var local [][]byte
-		err := marks.each(func(name, _ []byte) error {
+		err := marks.Each(func(name, _ []byte) error {
 			if isLocal(string(name)) {
 				local = append(local, bytes.Clone(name))
 			}
 			return nil
 		})
 		for _, name := range local {
-			err = errors.Join(err, marks.delete(name))
+			err = errors.Join(err, marks.Delete(name))
 		}
 		return errors.Join(err, putMarks(marks, kept))
 	})
 	if err == nil && s.position.Number == 0 {
 		err = fmt.Errorf("%w: the snapshot has no position in a log", ErrCorrupt)
 	}
-	return s.position, errors.Join(err, s.db.close())
+	return s.position, errors.Join(err, s.db.Close())
 }

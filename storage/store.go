@@ -18,6 +18,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
+	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 
 // Version is the version of the layout that this code writes. The code also reads older versions
@@ -29,11 +30,11 @@ const FileName = "amble.db"
 
 // The reasons why a store cannot be opened or written, for errors.Is.
 var (
-	ErrInUse       = errors.New("the database is in use by another process")
-	ErrNotDatabase = errors.New("not an amble database")
+	ErrInUse       = rowfile.ErrInUse
+	ErrNotDatabase = rowfile.ErrNotDatabase
 	ErrNewer       = errors.New("written by a newer version of amble")
 	ErrTruncated   = errors.New("the file is shorter than the database in it")
-	ErrCorrupt     = errors.New("the database is damaged")
+	ErrCorrupt     = rowfile.ErrCorrupt
 	ErrNoSpace     = errors.New("no space left")
 	ErrMaxSize     = fmt.Errorf("%w: it has its maximum size", ErrNoSpace) // Options.MaxBytes
 	ErrNotFound    = errors.New("not in the database")
@@ -105,8 +106,24 @@ type rows struct {
 	created  bool // by Open
 }
 
-// openTimeout is how long Open waits for the lock of another process.
-const openTimeout = 300 * time.Millisecond
+// What reads and writes rows.
+type (
+	database  = rowfile.DB
+	txn       = rowfile.Tx
+	bucket    = rowfile.Bucket
+	cursor    = rowfile.Cursor
+	rowWriter = rowfile.Writer
+)
+
+// openDatabase opens a file, which is made if it does not exist. The caller says whether its rows have
+// checksums.
+func openDatabase(path string, mode os.FileMode, o Options) (*database, error) {
+	d, err := rowfile.Open(path, rowfile.Options{
+		Mode: mode, ReadOnly: o.ReadOnly, NoSync: o.NoSync, MaxBytes: o.MaxBytes, MapBytes: o.MapBytes,
+		Damaged: damagedRow,
+	})
+	return d, spaceError(err)
+}
 
 // defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
 const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
@@ -133,7 +150,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.writer = newWriter(s)
 	if err := s.open(o); err != nil {
 		if s.db != nil {
-			err = errors.Join(err, s.db.close())
+			err = errors.Join(err, s.db.Close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
 			err = errors.Join(err, os.Remove(path)) // the part that found room is no database
@@ -148,24 +165,24 @@ func (s *Store) open(o Options) error {
 	if s.db, err = openDatabase(s.path, 0o640, o); err != nil {
 		return err
 	}
-	if err := s.checkPath(s.db.file); err != nil {
+	if err := s.checkPath(s.db.File); err != nil {
 		return err
 	}
-	if err := s.db.verify(); err != nil {
+	if err := verify(s.db); err != nil {
 		return err
 	}
 	if err := s.load(o.ReadOnly); err != nil {
 		return err
 	}
-	if err := s.db.verifyRows(); err != nil || o.ReadOnly {
+	if err := verifyRows(s.db); err != nil || o.ReadOnly {
 		return err
 	}
 	if !o.NoSync {
-		if err := boltfile.Confirm(s.db.file); err != nil {
+		if err := boltfile.Confirm(s.db.File); err != nil {
 			return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
 		}
 	}
-	if s.db.summed {
+	if s.db.Summed {
 		return nil
 	}
 	if err := s.upgrade(); err != nil {
@@ -193,7 +210,7 @@ func (s *rows) checkPath(f *os.File) error {
 
 // Close closes the file. No other method may be called after it.
 func (s *Store) Close() error {
-	if err := s.db.close(); err != nil {
+	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", s.path, err)
 	}
 	return nil
@@ -216,8 +233,8 @@ var (
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
-	err := s.db.view(func(tx *txn) error {
-		meta := tx.bucket(bucketMeta)
+	err := s.db.View(func(tx *txn) error {
+		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			fresh = true
 			return lacksMeta(tx, readOnly)
@@ -226,19 +243,19 @@ func (s *Store) load(readOnly bool) error {
 		if err != nil {
 			return err
 		}
-		s.db.summed = version >= firstSummed
-		if k := meta.get(metaKey); len(k) != keySize {
+		s.db.Summed = version >= firstSummed
+		if k := meta.Get(metaKey); len(k) != keySize {
 			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
 		} else {
 			copy(s.key[:], k)
 		}
 		for _, name := range buckets() {
-			if tx.bucket(name) == nil && !addedLater(name, version) {
+			if tx.Bucket(name) == nil && !addedLater(name, version) {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
 		}
 		var ok bool
-		if counters, ok = decodeCounters(meta.get(metaCounters)); !ok {
+		if counters, ok = decodeCounters(meta.Get(metaCounters)); !ok {
 			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
 		}
 		return s.loadPosition(tx, counters)
@@ -253,9 +270,9 @@ func (s *Store) load(readOnly bool) error {
 
 // lacksMeta returns the error for a file without the bucket meta; nil: it is a new one.
 func lacksMeta(tx *txn, readOnly bool) error {
-	err := tx.buckets(func([]byte, *bucket) error { return ErrNotDatabase })
+	err := tx.Buckets(func([]byte, *bucket) error { return ErrNotDatabase })
 	for _, name := range buckets() {
-		if tx.bucket(name) != nil {
+		if tx.Bucket(name) != nil {
 			return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, bucketMeta)
 		}
 	}
@@ -269,9 +286,9 @@ func lacksMeta(tx *txn, readOnly bool) error {
 // version 5 on a file has its version twice, the second time with a checksum: if the one that all
 // programs read were taken for that of an older file, so would be its rows.
 func fileVersion(meta *bucket) (uint32, error) {
-	v, again := meta.bolt.Get(metaVersion), meta.bolt.Get(metaSums)
+	v, again := meta.Bolt.Get(metaVersion), meta.Bolt.Get(metaSums)
 	if again != nil {
-		if n, ok := withoutSum(meta.seed, metaSums, again); !ok || !bytes.Equal(n, v) || len(v) != 4 {
+		if n, ok := rowfile.WithoutSum(rowfile.SumSeed(bucketMeta), metaSums, again); !ok || !bytes.Equal(n, v) || len(v) != 4 {
 			return 0, fmt.Errorf("%w: its version cannot be read", ErrCorrupt)
 		}
 	}
@@ -311,17 +328,17 @@ func (s *Store) create() error {
 	if _, err := rand.Read(s.key[:]); err != nil {
 		return fmt.Errorf("create the key of the store: %w", err)
 	}
-	return spaceError(s.db.update(func(tx *txn) error {
+	return spaceError(s.db.Update(func(tx *txn) error {
 		for _, name := range buckets() {
-			if _, err := tx.makeBucket(name); err != nil {
+			if _, err := tx.MakeBucket(name); err != nil {
 				return err
 			}
 		}
-		meta := tx.bucket(bucketMeta)
+		meta := tx.Bucket(bucketMeta)
 		return errors.Join(
-			putVersion(meta.put),
-			meta.put(metaKey, s.key[:]),
-			meta.put(metaCounters, appendCounters(nil, Counters{})),
+			putVersion(meta.Put),
+			meta.Put(metaKey, s.key[:]),
+			meta.Put(metaCounters, appendCounters(nil, Counters{})),
 		)
 	}))
 }
@@ -334,18 +351,14 @@ type transaction struct {
 	seenCursor, dueCursor, recrawlCursor             *cursor
 }
 
-// appendFill is the fill of the pages of url and state, whose rows arrive in the order of their keys within a host, and
-// of the rows of new hosts. With bbolt's half, the file would be a third larger.
-const appendFill = 0.9
-
 func (w *writer) begin(tx *txn) {
 	w.tx = tx
-	w.host, w.url, w.seen = tx.bucket(bucketHost), tx.bucket(bucketURL), tx.bucket(bucketSeen)
-	w.state, w.due, w.name = tx.bucket(bucketState), tx.bucket(bucketDue), tx.bucket(bucketName)
-	w.recrawl, w.trap = tx.bucket(bucketRecrawl), tx.bucket(bucketTrap)
-	w.url.fill(appendFill)
-	w.state.fill(appendFill)
-	w.hostRows, w.urlRows, w.stateRows = w.host.cursor(), w.url.cursor(), w.state.cursor()
-	w.nameRows = w.name.cursor()
-	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.cursor(), w.due.cursor(), w.recrawl.cursor()
+	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
+	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
+	w.recrawl, w.trap = tx.Bucket(bucketRecrawl), tx.Bucket(bucketTrap)
+	w.url.Fill(rowfile.AppendFill)
+	w.state.Fill(rowfile.AppendFill)
+	w.hostRows, w.urlRows, w.stateRows = w.host.Cursor(), w.url.Cursor(), w.state.Cursor()
+	w.nameRows = w.name.Cursor()
+	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.Cursor(), w.due.Cursor(), w.recrawl.Cursor()
 }

@@ -72,13 +72,13 @@ type TrapCount struct {
 // Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown
 // host.
 func (s *rows) Traps(host HostID) (counts []TrapCount, err error) {
-	err = s.db.view(func(tx *txn) error {
-		b := tx.bucket(bucketTrap)
+	err = s.db.View(func(tx *txn) error {
+		b := tx.Bucket(bucketTrap)
 		if b == nil { // the file is of an older version
 			return nil
 		}
 		var ok bool
-		if counts, ok = decodeTraps(b.get(appendHostKey(nil, host))); !ok {
+		if counts, ok = decodeTraps(b.Get(appendHostKey(nil, host))); !ok {
 			return fmt.Errorf("host %d: %w: its traps cannot be read", host, ErrCorrupt)
 		}
 		return nil
@@ -162,7 +162,7 @@ func (w *hostWork) putTraps(host HostID) error {
 	if len(w.refusals) == 0 {
 		return nil
 	}
-	counts, ok := decodeTraps(w.trap.get(appendHostKey(w.key[:0], host)))
+	counts, ok := decodeTraps(w.trap.Get(appendHostKey(w.key[:0], host)))
 	if !ok {
 		return fmt.Errorf("%w: its traps cannot be read", ErrCorrupt)
 	}
@@ -170,7 +170,7 @@ func (w *hostWork) putTraps(host HostID) error {
 		counts = countTrap(counts, refused.reason, refused.url.String())
 	}
 	w.refusals = w.refusals[:0]
-	return w.trap.put(appendHostKey(w.key[:0], host), appendTraps(nil, counts))
+	return w.trap.Put(appendHostKey(w.key[:0], host), appendTraps(nil, counts))
 }
 
 // trapped returns the trap that a new URL of a host leads into, or NoTrap; then it also counts the
@@ -224,11 +224,11 @@ func (w *hostWork) content(r *hostRow, d *Done, before State) {
 
 // traps checks the host's row of the trap bucket.
 func (c *checker) traps(id HostID) {
-	b := c.tx.bucket(bucketTrap)
+	b := c.tx.Bucket(bucketTrap)
 	if b == nil {
 		return
 	}
-	v := b.get(appendHostKey(nil, id))
+	v := b.Get(appendHostKey(nil, id))
 	if v == nil {
 		return
 	}

@@ -203,10 +203,10 @@ func readVersion1(t *testing.T, s *Store) {
 // rowVersions returns the versions of the file and of the rows of hosts 1 and 2.
 func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
 	t.Helper()
-	err := s.db.view(func(tx *txn) error {
-		v[0] = binary.BigEndian.Uint32(tx.bucket(bucketMeta).get(metaVersion))
+	err := s.db.View(func(tx *txn) error {
+		v[0] = binary.BigEndian.Uint32(tx.Bucket(bucketMeta).Get(metaVersion))
 		for id := HostID(1); id <= 2; id++ {
-			v[id] = uint32(tx.bucket(bucketHost).get(appendHostKey(nil, id))[0])
+			v[id] = uint32(tx.Bucket(bucketHost).Get(appendHostKey(nil, id))[0])
 		}
 		return nil
 	})
@@ -263,7 +263,7 @@ func age(t tester, s *Store) {
 		t.Fatalf("walk the file: %v", err)
 	}
 	mustCommit(t, s, &b)
-	err = s.db.update(func(tx *txn) error {
+	err = s.db.Update(func(tx *txn) error {
 		var r hostRow
 		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
 			if err := getRow(tx, id, &r); err != nil {
@@ -272,12 +272,12 @@ func age(t tester, s *Store) {
 			if err := forgetPriorities(tx, &r); err != nil {
 				return err
 			}
-			if err := tx.bucket(bucketHost).put(appendHostKey(nil, id), rowVersion1(&r)); err != nil {
+			if err := tx.Bucket(bucketHost).Put(appendHostKey(nil, id), rowVersion1(&r)); err != nil {
 				return err
 			}
 		}
 		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload, bucketMetadata} {
-			if err := tx.bolt.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+			if err := tx.Bolt.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
 		}
@@ -286,7 +286,7 @@ func age(t tester, s *Store) {
 	if err != nil {
 		t.Fatalf("age the file: %v", err)
 	}
-	s.db.summed = false
+	s.db.Summed = false
 	if err := errors.Join(s.upgrade(), s.open(Options{NoSync: true, MapBytes: 1 << 20})); err != nil {
 		t.Fatalf("bring the file over: %v", err)
 	}
@@ -294,26 +294,26 @@ func age(t tester, s *Store) {
 
 // withoutSums makes a file one of a version whose rows have no checksums.
 func withoutSums(tx *txn, version uint32) error {
-	err := tx.buckets(func(_ []byte, b *bucket) error {
+	err := tx.Buckets(func(_ []byte, b *bucket) error {
 		rows := make(map[string][]byte)
-		err := b.each(func(k, v []byte) error {
+		err := b.Each(func(k, v []byte) error {
 			rows[string(k)] = bytes.Clone(v)
 			return nil
 		})
 		for k, v := range rows {
-			err = errors.Join(err, b.bolt.Put([]byte(k), v))
+			err = errors.Join(err, b.Bolt.Put([]byte(k), v))
 		}
 		return err
 	})
-	meta := tx.bucket(bucketMeta)
-	return errors.Join(err, meta.delete(metaSums), meta.put(metaVersion, binary.BigEndian.AppendUint32(nil, version)))
+	meta := tx.Bucket(bucketMeta)
+	return errors.Join(err, meta.Delete(metaSums), meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, version)))
 }
 
 // forgetPriorities puts the queued URLs of all priorities behind the cursors.
 func forgetPriorities(tx *txn, r *hostRow) error {
-	c := tx.bucket(bucketDue).cursor()
+	c := tx.Bucket(bucketDue).Cursor()
 	var keys [][]byte
-	for k, _ := c.seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, _ = c.next() {
+	for k, _ := c.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, _ = c.Next() {
 		if binary.BigEndian.Uint32(k[6:]) == dueAtOnce {
 			keys = append(keys, bytes.Clone(k))
 		}
@@ -322,14 +322,14 @@ func forgetPriorities(tx *txn, r *hostRow) error {
 		r.origins[i].cursor = 0
 	}
 	for _, k := range keys {
-		if err := tx.bucket(bucketDue).delete(k); err != nil {
+		if err := tx.Bucket(bucketDue).Delete(k); err != nil {
 			return err
 		}
 		o := &r.origins[k[4]]
 		o.Due, o.Queued = o.Due-1, o.Queued+1
 	}
-	w := hostWork{transaction: transaction{due: tx.bucket(bucketDue)}}
-	w.dueCursor = w.due.cursor()
+	w := hostWork{transaction: transaction{due: tx.Bucket(bucketDue)}}
+	w.dueCursor = w.due.Cursor()
 	for i := range r.origins {
 		r.origins[i].NextDue = w.firstDue(r.id, uint8(i))
 	}

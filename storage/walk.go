@@ -105,12 +105,12 @@ type walked struct {
 // has only skipped others or, if next is the given position, there are no more.
 func (s *rows) walkPage(at Position, states States) (page []walked, host *Host, next Position, err error) {
 	next = at
-	err = s.db.view(func(tx *txn) error {
+	err = s.db.View(func(tx *txn) error {
 		var rd reader
 		rd.tx = tx
-		c := tx.bucket(bucketHost).cursor()
-		k, v := c.seek(appendHostKey(nil, at.Host))
-		for passed := 0; ; k, v = c.next() {
+		c := tx.Bucket(bucketHost).Cursor()
+		k, v := c.Seek(appendHostKey(nil, at.Host))
+		for passed := 0; ; k, v = c.Next() {
 			if k == nil {
 				return nil
 			}
@@ -174,13 +174,13 @@ func (rd *reader) heads(from, to uint32) ([]walked, error) {
 
 // metadata reads the metadata of a range of ordinals.
 func (rd *reader) metadata(from, to uint32, page []walked) error {
-	b := rd.tx.bucket(bucketMetadata)
+	b := rd.tx.Bucket(bucketMetadata)
 	if b == nil { // the file is of an older version
 		return nil
 	}
-	c := b.cursor()
-	k, v := c.seek(appendURLKey(nil, rd.row.id, from))
-	for ; len(k) == urlKeySize && hostOfKey(k) == rd.row.id; k, v = c.next() {
+	c := b.Cursor()
+	k, v := c.Seek(appendURLKey(nil, rd.row.id, from))
+	for ; len(k) == urlKeySize && hostOfKey(k) == rd.row.id; k, v = c.Next() {
 		ordinal := binary.BigEndian.Uint32(k[4:])
 		if ordinal >= to {
 			return nil

@@ -134,6 +134,9 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	sum := sha256.New()
 	size, err := backup(func(int64) (io.Writer, error) { return &untilEnd{ctx, io.MultiWriter(f, sum)}, nil })
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err) // bbolt has made a text of it
+	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
