@@ -209,8 +209,8 @@ func TestSalvagePages(t *testing.T) {
 	}
 }
 
-// TestSalvageWithoutFreelist: if the list of free pages is lost too, the rows below a branch that is gone cannot be told
-// from those of earlier commits. No URL is lost all the same. A host whose own row may be such a one begins with the
+// TestSalvageWithoutFreelist: if the list of free pages is lost too, the rows below a branch that is gone cannot be
+// told from those of earlier commits. No URL is lost all the same. A host whose own row may be such a one begins with the
 // politeness of one that has lost it, and no robots record is taken.
 func TestSalvageWithoutFreelist(t *testing.T) {
 	good, want := salvageStore(t)
@@ -241,8 +241,8 @@ func TestSalvageWithoutFreelist(t *testing.T) {
 	}
 }
 
-// TestSalvageVersions: of the rows of unknown commits the latest counts, in whatever order they are found, and the URLs of
-// a host whose row is an earlier one end with its last block.
+// TestSalvageVersions: of the rows of unknown commits the latest counts, in whatever order they are found, and the URLs
+// of a host whose row is an earlier one end with its last block.
 func TestSalvageVersions(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
 	if err != nil {

@@ -288,7 +288,8 @@ func lacksMeta(tx *txn, readOnly bool) error {
 func fileVersion(meta *bucket) (uint32, error) {
 	v, again := meta.Bolt.Get(metaVersion), meta.Bolt.Get(metaSums)
 	if again != nil {
-		if n, ok := rowfile.WithoutSum(rowfile.SumSeed(bucketMeta), metaSums, again); !ok || !bytes.Equal(n, v) || len(v) != 4 {
+		n, ok := rowfile.WithoutSum(rowfile.SumSeed(bucketMeta), metaSums, again)
+		if !ok || !bytes.Equal(n, v) || len(v) != 4 {
 			return 0, fmt.Errorf("%w: its version cannot be read", ErrCorrupt)
 		}
 	}
