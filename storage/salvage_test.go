@@ -210,8 +210,8 @@ func TestSalvagePages(t *testing.T) {
 }
 
 // TestSalvageWithoutFreelist: if the list of free pages is lost too, the rows below a branch that is gone cannot be
-// told from those of earlier commits. No URL is lost all the same. A host whose own row may be such a one begins with the
-// politeness of one that has lost it, and no robots record is taken.
+// told from those of earlier commits. No URL is lost all the same. A host whose own row may be such a one begins with
+// the politeness of one that has lost it, and no robots record is taken.
 func TestSalvageWithoutFreelist(t *testing.T) {
 	good, want := salvageStore(t)
 	m := boltfile.Newest(boltfile.Metas(bytes.NewReader(good)))

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // TestHeavyWallOverRobots: a challenge in place of a robots.txt is no robots.txt, whatever its status. In
 // place of the first one it holds the origin until it ends, and in place of a later one the last good file
-// stays in force. At no moment a page is requested that the good file disallows.
+// stays in force, whenever the challenge comes. At no moment a page is requested that the good file disallows.
 func TestHeavyWallOverRobots(t *testing.T) {
 	t.Parallel()
 	const pages = 60 // in directories of ten: /a/0 to /f/59
@@ -21,7 +22,8 @@ func TestHeavyWallOverRobots(t *testing.T) {
 		w := newWallWeb(t, network)
 		held := make(map[string]time.Duration)
 		for _, status := range []int{200, 202, 403, 429, 503} {
-			for open, lasts := range map[int]time.Duration{0: 25 * time.Minute, 5: 3 * time.Hour} {
+			some := 6 + rand.IntN(30)
+			for open, lasts := range map[int]time.Duration{0: 25 * time.Minute, 5: 3 * time.Hour, some: 2 * time.Hour} {
 				name := fmt.Sprintf("robots-%d-after-%d", status, open)
 				if held[name] = 0; open == 0 {
 					held[name] = lasts

@@ -172,7 +172,7 @@ func TestSnapshotsDue(t *testing.T) {
 	s.o.SnapshotAbove = 1000
 	for shard, snapshot := range []int64{0: -1, 1: -1, 2: 1 << 20, 3: 5} {
 		log := s.claim(t, shard)
-		for number := range map[int]uint64{0: 40, 1: 1, 2: 40, 3: 20}[shard] {
+		for number := range map[int]uint64{0: 20, 1: 1, 2: 40, 3: 40}[shard] {
 			mustAppend(t, log, number+1, bytes.Repeat([]byte("x"), 100))
 		}
 		if snapshot >= 0 {
@@ -183,7 +183,7 @@ func TestSnapshotsDue(t *testing.T) {
 		}
 	}
 	_, err := s.snapshots.PutString(ctx, "0.00000000000000000007", "no metadata")
-	if due, dueErr := s.SnapshotsDue(ctx); !slices.Equal(due, []int{0, 3}) || dueErr != nil || err != nil {
+	if due, dueErr := s.SnapshotsDue(ctx); !slices.Equal(due, []int{3, 0}) || dueErr != nil || err != nil {
 		t.Errorf("due %v, %v, %v", due, dueErr, err)
 	}
 }

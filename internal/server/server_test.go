@@ -263,3 +263,12 @@ func TestAddressCannotBeWritten(t *testing.T) {
 		t.Error("it runs all the same")
 	}
 }
+
+// TestFeedOfNothing: a client gets a list of fetches, if only an empty one: the pages of the dashboard cannot be drawn
+// with null.
+func TestFeedOfNothing(t *testing.T) {
+	list, seen := new(feed).since(0, recentFetches)
+	if text, err := json.Marshal(list); err != nil || string(text) != "[]" || seen != 0 {
+		t.Errorf("the fetches of an empty crawl are %s after %d, %v", text, seen, err)
+	}
+}
