@@ -1,0 +1,39 @@
+package archive
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestMarksAsStored: marks that databases have are read, those of unknown sinks too, and are stored with the same bytes.
+func TestMarksAsStored(t *testing.T) {
+	const stored = `[{"File":"pages-000003.jsonl","Length":40},` +
+		`{"File":"amble-20261120121415-000001-h.warc.gz","Length":123,"Complete":true},{"Receiver":"a","Number":7}]`
+	marks, err := DecodeMarks([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Mark{
+		FileMark{File: "pages-000003.jsonl", Length: 40}.Mark(),
+		FileMark{File: "amble-20261120121415-000001-h.warc.gz", Length: 123, Complete: true}.Mark(),
+		`{"Receiver":"a","Number":7}`,
+	}
+	if !slices.Equal(marks, want) {
+		t.Errorf("marks are %q, want %q", marks, want)
+	}
+	if again := string(EncodeMarks(marks)); again != stored {
+		t.Errorf("%s was stored again as %s", stored, again)
+	}
+	for _, none := range []string{"", "null", "[]"} {
+		if marks, err := DecodeMarks([]byte(none)); err != nil || len(marks) > 0 {
+			t.Errorf("%q: %q, %v", none, marks, err)
+		}
+	}
+	if _, err := DecodeMarks([]byte(`{"File":"a"}`)); err == nil {
+		t.Error("an object was taken for marks")
+	}
+	s := Series{c: SeriesOptions{Naming: pageNames}}
+	if !s.Owns(marks[0]) || s.Owns(marks[1]) || s.Owns(marks[2]) {
+		t.Error("a series takes the marks of others for its own, or its own for others'")
+	}
+}
