@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarksAsStored: marks that databases have are read, those of unknown sinks too, and are stored with the same bytes.
+// TestMarksAsStored: marks that databases have are read, those of unknown sinks too, and are stored with the same
+// bytes.
 func TestMarksAsStored(t *testing.T) {
 	const stored = `[{"File":"pages-000003.jsonl","Length":40},` +
 		`{"File":"amble-20261120121415-000001-h.warc.gz","Length":123,"Complete":true},{"Receiver":"a","Number":7}]`
