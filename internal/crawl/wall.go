@@ -50,7 +50,8 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 			body = whole
 		}
 	}
-	if a.Mark = j.marks.Find(resp.Header, body); a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
+	a.Mark = j.marks.Find(resp.Header, body)
+	if a.Sign() == wall.SignShort || a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
 	a.FromSame = a.Sign() == wall.SignShort && j.isFromSame(&l.Head.Entry, l.Host, &a)

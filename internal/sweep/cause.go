@@ -244,7 +244,7 @@ func NewWall(w frontier.WallBegun) *Sweep {
 		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > wall.LongestMarked,
 			last.Reason == storage.ReasonWall && last.Attempts == 0,
 			w.Kind == wall.KindEmpty && last.Bytes > 0 && last.State == storage.Fetched,
-			w.Kind == wall.KindSame && wall.DocumentOf(last.Digest) != w.Document:
+			w.Kind == wall.KindSame && !wall.IsDocument(w.Document, last.Digest, last.Bytes):
 			return storage.Done{}, false
 		}
 		o := frontier.PutBackFromWall(last, now)

@@ -16,7 +16,7 @@ type Answer struct {
 	HTML   bool
 	Length int64  // bytes of the body
 	Digest uint64 // of the body
-	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body only
+	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body, and of short documents
 	URL    uint64 // a hash of the URL
 	Place  uint64 // of the URL, as [PlaceOf] returns it; of a redirect, that of its target
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
@@ -114,17 +114,21 @@ func (a *Answer) document() Sign {
 	return SignPage
 }
 
-// document16 identifies a short document: by its digest, or by its shape if it has the mark of a maker
-// who puts keys into it. That of a redirect is the place of its target.
+// document16 identifies a short document: by its digest, an even number, or by its shape, an odd one, if
+// it has a key in it. That of a redirect is the place of its target.
 func (a *Answer) document16() uint16 {
-	if a.Status/100 == 3 {
+	switch {
+	case a.Status/100 == 3:
 		return fold64(a.Place)
+	case a.hasKey():
+		return fold64(a.Shape) | 1
 	}
-	if a.Mark.Tier == TierStub {
-		return fold64(a.Shape)
-	}
-	return fold64(a.Digest)
+	return DocumentOf(a.Digest)
 }
+
+// hasKey reports whether what the document has in common with others is its shape: people see a key in it, or
+// it has the mark of a maker who puts keys into it.
+func (a *Answer) hasKey() bool { return a.Shape&1 != 0 || a.Mark.Tier == TierStub }
 
 // keyBytes is by how much the lengths of two documents with the same words differ, if the maker of the
 // wall puts keys into them.
@@ -133,7 +137,7 @@ const keyBytes = 64
 // IsOf reports whether the response has the document of a page with a digest and a length, as far as
 // that can be told from these.
 func (a *Answer) IsOf(digest, length uint64) bool {
-	if a.Mark.Tier == TierStub {
+	if a.hasKey() {
 		return length > 0 && max(a.Length-int64(length), int64(length)-a.Length) < keyBytes
 	}
 	return a.Digest == digest

@@ -30,6 +30,28 @@ func TestGolden(t *testing.T) {
 		s.Observe(second(n), refusal(403, n, 3))
 	}
 	golden("wall", goldenWall)
+	for _, c := range []struct {
+		name, want string
+		kind       Kind
+		answer     Answer
+	}{
+		{"redirects", goldenRedirects, KindRedirect, Answer{Status: 302, Place: 7}},
+		{"empty pages", goldenEmpty, KindEmpty, Answer{Status: 200, HTML: true}},
+	} {
+		s = State{}
+		for n := range 20 {
+			s.Observe(second(n), page(n, 3))
+		}
+		for n := 20; n < 40 && !s.Walled(); n++ {
+			a := at(c.answer, n, 3)
+			a.Digest = 0
+			s.Observe(second(n), a)
+		}
+		if v := s.Verdict(); v.Kind != c.kind || v.Stand != Walled {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+		golden(c.name, c.want)
+	}
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -86,6 +108,10 @@ func FuzzDecodeState(f *testing.F) {
 }
 
 const (
-	goldenPages = "0103140008a19da72aa0f0a19da72aa0f0000000000000"
-	goldenWall  = "01f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
+	goldenPages     = "0103140008a19da72aa0f0a19da72aa0f0000000000000"
+	goldenRedirects = "01f7140008a19da72aa0f0a19da72aa0f00000000000000007000000000000000968e77815000340a72aa19da0" +
+		"f0040302012e090909080900b47b68e7781d00"
+	goldenEmpty = "01f7140008a19da72aa0f0a19da72aa0f00000000000000002000000000000000968e77815000340a72aa19da0" +
+		"f004030200c8090909090900b47b68e7781d00"
+	goldenWall      = "01f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
 )

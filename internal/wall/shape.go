@@ -11,7 +11,8 @@ const longestWord = 20
 // Shape sums up the words that people see in a document, and the names of its elements, without
 // what differs from one challenge to the next: scripts, styles, attributes, words with a digit,
 // long words, and where the document repeats its URL. The URL has no scheme: "example.org/a/b". Its
-// time is linear in the bytes of body, and it reads 16 KiB of them at most.
+// time is linear in the bytes of body, and it reads 16 KiB of them at most. It is odd if people see a
+// key in the document, such as the id of a request, and never 0.
 func Shape(body []byte, url string) uint64 {
 	s := shaper{sum: 14695981039346656037}
 	for rest := []byte(url); len(rest) > 0 && s.length < len(s.url); {
@@ -27,6 +28,7 @@ func Shape(body []byte, url string) uint64 {
 			if word, rest = cutWord(rest); word.counts() {
 				s.word(word.hash)
 			}
+			s.keyed = s.keyed || word.isKey()
 			continue
 		}
 		s.flush()
@@ -35,7 +37,10 @@ func Shape(body []byte, url string) uint64 {
 		}
 	}
 	s.flush()
-	return s.sum | 1
+	if s.keyed {
+		return s.sum | 1
+	}
+	return s.sum&^1 | 2
 }
 
 // shaper is a sum over words and names.
@@ -45,6 +50,7 @@ type shaper struct {
 	length int        // of url
 	last   uint32     // the word before, not yet added; 0: none
 	echoed bool       // last is part of the URL
+	keyed  bool       // there was a key
 }
 
 func (s *shaper) add(h uint32) { s.sum = (s.sum ^ uint64(h)) * 1099511628211 }
@@ -73,7 +79,14 @@ type token struct {
 	hash   uint32 // FNV-1a of its lower case
 	length int
 	digits bool // it has one at least
+	others bool // it has something else than digits
 }
+
+// shortestKey is the length of the shortest word of digits and letters that is taken for a key.
+const shortestKey = 8
+
+// isKey reports whether it is a key, such as the id of a request.
+func (t token) isKey() bool { return t.digits && t.others && t.length >= shortestKey }
 
 // counts reports whether it is a word, and no key or number.
 func (t token) counts() bool { return 0 < t.length && t.length <= longestWord && !t.digits }
@@ -84,7 +97,7 @@ func cutWord(b []byte) (t token, rest []byte) {
 	for t.length < len(b) && isWord(b[t.length]) {
 		c := b[t.length]
 		t.hash = (t.hash ^ uint32(lower(c))) * 16777619
-		t.digits = t.digits || c <= '9'
+		t.digits, t.others = t.digits || c <= '9', t.others || c > '9'
 		t.length++
 	}
 	return t, b[min(max(t.length, 1), len(b)):]

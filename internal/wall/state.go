@@ -314,7 +314,16 @@ func (s *State) Suspects() bool { return !s.walled && s.since != 0 && s.counted 
 func (s *State) Document() uint16 { return s.document }
 
 // DocumentOf identifies a document by its digest.
-func DocumentOf(digest uint64) uint16 { return fold64(digest) }
+func DocumentOf(digest uint64) uint16 { return max(fold64(digest)&^1, 2) }
+
+// IsDocument reports whether an outcome with a digest and a size may have been that of the document. If that
+// is known by its shape, any short one may.
+func IsDocument(document uint16, digest, size uint64) bool {
+	if document&1 != 0 {
+		return size <= longestShort
+	}
+	return DocumentOf(digest) == document
+}
 
 // probe takes a response of a host behind a wall.
 func (s *State) probe(at time.Time, sign Sign, a *Answer) Verdict {

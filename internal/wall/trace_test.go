@@ -101,7 +101,7 @@ func (b *bodies) answer(t testing.TB, status int, target, name string, header ma
 	}
 	a.Section, a.Top = Sections(target)
 	a.Place = place(status, target, header)
-	if a.Mark.Tier > TierNone {
+	if a.Mark.Tier > TierNone || a.Sign() == SignShort {
 		a.Shape = Shape(body, "www.example.com"+target)
 	}
 	return a
@@ -373,6 +373,27 @@ func TestLabelledTraces(t *testing.T) {
 		if s.wrong > 0 || 100*s.seen < 92*s.walls || s.slowest > 15 {
 			t.Error(&s)
 		}
+	}
+}
+
+// TestTracesApart holds testdata/apart.txt, traces that were written after the last change of the detector and led to
+// none.
+func TestTracesApart(t *testing.T) {
+	b := readBodies(t, "testdata/apart.txtar")
+	maps.Copy(b.texts, readBodies(t, "testdata/bodies.txtar").texts)
+	maps.Copy(b.texts, readBodies(t, "testdata/labelled.txtar").texts)
+	s, within := score{chooses: true}, 0
+	for _, tr := range readTraces(t, "testdata/apart.txt", b) {
+		one := score{chooses: true}
+		one.add(t, tr, b.marks)
+		if one.seen == 1 && max(one.slowest, one.leaking) <= 15 {
+			within++
+		}
+		s.add(t, tr, b.marks)
+	}
+	t.Logf("%v; %d within 15 responses", &s, within)
+	if s.wrong > 0 || 100*within < 92*s.walls {
+		t.Errorf("%v; %d within 15 responses", &s, within)
 	}
 }
 
