@@ -78,6 +78,22 @@ func TestCoreProgram(t *testing.T) {
 	t.Logf("the core has %d lines", lines)
 }
 
+// TestCrawlcheckProgram: the conformance suite links nothing of amble but its web.
+func TestCrawlcheckProgram(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../../cmd/crawlcheck").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := []string{"cmd/crawlcheck", "internal/crawlcheck", "internal/testweb"}
+	for path := range strings.FieldsSeq(string(out)) {
+		domain, _, _ := strings.Cut(path, "/")
+		pkg, amble := strings.CutPrefix(path, module)
+		if amble && !slices.Contains(own, pkg) || !amble && strings.Contains(domain, ".") && domain != "golang.org" {
+			t.Errorf("cmd/crawlcheck links %s", path)
+		}
+	}
+}
+
 func TestModuleRule(t *testing.T) {
 	modules := moduleTable{"internal/a": "one", "internal/b": "two", "internal/tool": testTools,
 		"internal/a/tool": testTools}
