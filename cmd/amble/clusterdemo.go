@@ -65,8 +65,7 @@ crawl:
   shutdown_grace: 5s
   seeds:
 %[3]s
-politeness:
-  delay: %[4]s
+politeness: {delay: %[4]s, ip_rate: 0} # no budget of an address: all hosts have loopback addresses
 retry:
   delay: 500ms
 fetch:
