@@ -143,7 +143,7 @@ func TestRetryMark(t *testing.T) {
 // TestWallIsRestored: the mark of a sweep brings the same sweep back.
 func TestWallIsRestored(t *testing.T) {
 	since := time.Unix(1_800_000_000, 0)
-	s := NewWall(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 41})
+	s := NewWall(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 42})
 	s.at.Ordinal = 99
 	again, err := openWall(s.mark, s.Encode())
 	if err != nil || again.mark != s.mark || again.host != 7 || again.at != s.at || again.below != s.below {
@@ -153,7 +153,7 @@ func TestWallIsRestored(t *testing.T) {
 		t.Error("a mark without a host is read")
 	}
 	var digest uint64 // that of the document
-	for wall.DocumentOf(digest) != 41 {
+	for wall.DocumentOf(digest) != 42 {
 		digest++
 	}
 	for _, test := range []struct {
@@ -161,7 +161,7 @@ func TestWallIsRestored(t *testing.T) {
 		want bool
 	}{
 		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest, Bytes: 100, ETag: "x"}, true},
-		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest + 1, Bytes: 100}, false},
+		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest + 2, Bytes: 100}, false},
 		{storage.Outcome{State: storage.Fetched, Status: 200, At: since.Add(-time.Second), Digest: digest}, false},
 		{storage.Outcome{State: storage.Failed, Status: 404, At: since, Digest: digest}, false},
 		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest},
