@@ -36,7 +36,9 @@ origin with its queue and its robots.txt, and what decides when it may be fetche
 answers over its API; otherwise the database is opened read-only.
 
 States: idle (none of its URLs waits), ready (may be fetched from now), busy (has requests in flight), waiting
-(for an instant), trouble (waiting after failures), held (its robots.txt disallows everything).
+(for an instant), failing (waiting after failures), held (its robots.txt disallows everything), paused (by the
+operator), walled (refusals or challenges stand in place of its pages). --state suspected lists the hosts with
+evidence for a wall, in whatever state.
 Orders (numbers: largest first): ` +
 			strings.Join(inspect.HostSorts(), ", ") + `.
 A sorted list has at most ` + console.Grouped(inspect.MaxSorted) + ` hosts; --sort found --limit 0 lists all.
@@ -44,7 +46,9 @@ A sorted list has at most ` + console.Grouped(inspect.MaxSorted) + ` hosts; --so
 Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or not all of a cluster
 has answered: the hosts are those of the others. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble hosts
-  amble hosts --state trouble --sort urls --limit 20
+  amble hosts --state failing --sort urls --limit 20
+  amble hosts --state walled --limit 1000 -o walled.csv
+  amble hosts --sort failures --contains shop
   amble hosts --sort found --limit 0 --jsonl
   amble hosts www.example.com`,
 		Args:              atMostOne("host"),
@@ -66,10 +70,12 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
+	flags.StringVar(&f.query.Contains, "contains", "", "only hosts with this `text` in their names")
+	flags.StringVar(&f.query.Under, "under", "", "only this `domain` and the hosts below it")
 	flags.StringVar(&f.query.Sort, "sort", inspect.HostSorts()[0], "the sort `order`")
 	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
 	f.ListFlags(command)
-	offer(command, "state", inspect.HostStates())
+	offer(command, "state", inspect.HostFilters())
 	offer(command, "sort", inspect.HostSorts())
 	return command
 }

@@ -29,7 +29,7 @@ func newRetryCommand(settings *settingsFlags) *cobra.Command {
 		Use:   "retry",
 		Short: "Put URLs that failed, were denied or excluded back into their queues",
 		Long: `Put URLs of the crawl in data_dir back into their queues: those that match all of --state,
---reason, --host and --pattern. At least one of these flags is required. The URLs are due at once; the delays
+--reason, --status, --host and --pattern. At least one of these flags is required. The URLs are due at once; the delays
 and the backoff of their hosts, and robots.txt, apply to them as to any other URL. With --dry-run they are
 only counted.
 
@@ -48,6 +48,7 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 		Example: `  amble retry --state failed --dry-run
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
+  amble retry --status 503 --status 429
   amble retry --reason status --pattern '^https://www\.example\.com/api/'`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return f.run(command, settings) },
@@ -56,6 +57,8 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 	flags.StringSliceVar(&f.query.States, "state", nil, "only URLs in this `state`; may be repeated")
 	flags.StringSliceVar(&f.reasons, "reason", nil,
 		"only URLs that are in their state for this `reason`; may be repeated")
+	flags.IntSliceVar(&f.query.Statuses, "status", nil, "only URLs whose last response had this `status`; may be "+
+		"repeated")
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")

@@ -45,6 +45,7 @@ Exit code 0: done. 1: the URL or the host is not known, there is no database, or
 usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble urls --state failed --reason connect_timeout
   amble urls --host www.example.com --limit 20
+  amble urls --status 404 --contains /docs/ --limit 0 -o broken.csv
   amble urls --from 12.340
   amble urls --state denied --limit 0 --jsonl
   amble urls https://www.example.com/page`,
@@ -63,6 +64,8 @@ usage or settings. 3: another process has the database and no API answers.`,
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.state, "state", "", "only URLs in this `state`")
 	flags.StringVar(&f.reason, "reason", "", "only URLs that are in their state for this `reason`")
+	flags.IntVar(&f.query.Status, "status", 0, "only URLs whose last response had this `status`")
+	flags.StringVar(&f.query.Contains, "contains", "", "only URLs with this `text` in them")
 	flags.StringVar(&f.from, "from", "", "continue from this `position`")
 	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
 	f.ListFlags(command)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/csvout"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -19,6 +20,7 @@ func TestLinesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(page), "\n# What is known of every URL")
+	text, _, _ = strings.Cut(text, "\n# What is known of every host")
 	fields := 0
 	for field := range reflect.TypeFor[URL]().Fields() {
 		fields++
@@ -35,6 +37,47 @@ func TestLinesAreDocumented(t *testing.T) {
 	}
 	if rows := strings.Count(text, "\n| `"); rows != fields {
 		t.Errorf("%d rows for %d fields", rows, fields)
+	}
+}
+
+// TestStatesAreInTheGlossary: docs/GLOSSARY.md has a row for each state of a host and of a URL, and no other.
+func TestStatesAreInTheGlossary(t *testing.T) {
+	page, err := os.ReadFile("../../docs/GLOSSARY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for s := storage.Queued; s <= storage.Retrying; s++ {
+		urls = append(urls, s.String())
+	}
+	for title, states := range map[string][]string{"host": HostFilters(), "URL": urls} {
+		_, text, _ := strings.Cut(string(page), "\n| State of a "+title+" |")
+		text, _, _ = strings.Cut(text, "\n\n")
+		var rows []string
+		for _, row := range regexp.MustCompile("\n\\| `([a-z]+)` \\|").FindAllStringSubmatch(text, -1) {
+			rows = append(rows, row[1])
+		}
+		slices.Sort(rows)
+		slices.Sort(states)
+		if !slices.Equal(rows, states) {
+			t.Errorf("states of a %s: the page has %q, the code %q", title, rows, states)
+		}
+	}
+}
+
+// TestHostsAreDocumented holds the table of hosts in docs/OUTPUT.md to the columns of their CSV.
+func TestHostsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/OUTPUT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n# What is known of every host")
+	var rows []string
+	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\|").FindAllStringSubmatch(text, -1) {
+		rows = append(rows, row[1])
+	}
+	if want := csvout.Columns[Host](); !slices.Equal(rows, want) {
+		t.Errorf("the page has\n%q\nthe columns are\n%q", rows, want)
 	}
 }
 

@@ -3,13 +3,13 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -21,61 +21,24 @@ const (
 	HostReady   = "ready"   // may be fetched from now
 	HostBusy    = "busy"    // has requests in flight, or is being resolved or read
 	HostWaiting = "waiting" // may not be fetched from before an instant
-	HostFailing = "trouble" // waiting after failures, and not yet recovered
+	HostFailing = "failing" // waiting after failures, and not yet recovered
 	HostHeld    = "held"    // its robots.txt disallows everything
 	HostPaused  = "paused"  // the operator paused it
+	HostWalled  = "walled"  // a wall stands in place of its pages
+
+	// HostSuspected selects hosts with evidence for a wall, in whatever state: they are crawled as without.
+	HostSuspected = "suspected"
+
+	oldFailing = "trouble" // an earlier name of HostFailing, for queries
 )
 
-// HostStates returns all states.
+// HostStates returns all states. A host is in one of them.
 func HostStates() []string {
-	return []string{HostEmpty, HostReady, HostBusy, HostWaiting, HostFailing, HostHeld, HostPaused}
+	return []string{HostEmpty, HostReady, HostBusy, HostWaiting, HostFailing, HostHeld, HostPaused, HostWalled}
 }
 
-// Counts are numbers of URLs by state. Their JSON is an object of the names of states, without
-// zeros.
-type Counts [7]uint32
-
-// MarshalJSON encodes an object.
-func (c Counts) MarshalJSON() ([]byte, error) {
-	byName := make(map[string]uint32)
-	for state, n := range c {
-		if n > 0 {
-			byName[storage.State(state).String()] = n
-		}
-	}
-	return json.Marshal(byName)
-}
-
-// CSVColumns returns the names of all states: each is a column.
-func (Counts) CSVColumns() (names []string) {
-	for state := range len(Counts{}) {
-		names = append(names, storage.State(state).String())
-	}
-	return names
-}
-
-// CSVCells returns the numbers.
-func (c Counts) CSVCells() (cells []string) {
-	for _, n := range c {
-		cells = append(cells, strconv.FormatUint(uint64(n), 10))
-	}
-	return cells
-}
-
-// UnmarshalJSON decodes the result of MarshalJSON; it ignores unknown names.
-func (c *Counts) UnmarshalJSON(b []byte) error {
-	var byName map[string]uint32
-	if err := json.Unmarshal(b, &byName); err != nil {
-		return err
-	}
-	*c = Counts{}
-	for name, n := range byName {
-		if state, err := storage.ParseState(name); err == nil {
-			c[state] = n
-		}
-	}
-	return nil
-}
+// HostFilters returns what HostQuery.State may be, besides empty.
+func HostFilters() []string { return append(HostStates(), HostSuspected) }
 
 // Host is one host in a list. Seconds are those of the delays in force.
 type Host struct {
@@ -90,6 +53,10 @@ type Host struct {
 	// when it is fetched from next; absent: now, or an event decides, or no URL waits
 	Next   time.Time `json:"next,omitzero"`
 	Reason string    `json:"reason,omitempty"` // why it waits, or what is under way
+	// Suspected says that there is evidence for a wall. The host is crawled as without.
+	Suspected bool `json:"suspected,omitempty"`
+	// FailureShare is the part of the URLs with a final outcome that failed, from 0 to 1.
+	FailureShare float64 `json:"failure_share"`
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
 	LastFailure   string    `json:"trouble,omitempty"`
@@ -107,6 +74,7 @@ type hostView struct {
 	id     storage.HostID
 	polite politeness.Explanation
 	due    time.Time      // when the first waiting URL is due
+	walled bool           // as of the last commit
 	live   *frontier.View // nil: no running crawl knows the host
 }
 
@@ -124,10 +92,26 @@ func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 	s.Host = Host{
 		Host: h.Name, Known: h.Tail - h.First, URLs: Counts(h.Counts), Waiting: waiting.Queued + waiting.Due,
 		Requests: h.Requests, Bytes: h.Bytes, Delay: s.polite.Delay.Seconds()}
+	if decided := h.Counts[storage.Fetched] + h.Counts[storage.Redirected] + h.Counts[storage.Failed]; decided > 0 {
+		s.FailureShare = math.Round(1000*float64(h.Counts[storage.Failed])/float64(decided)) / 1000
+	}
 	if v.o.Group != nil {
 		s.Group = v.o.Group(h.Name)
 	}
-	return s, nil
+	return s, s.seeWall(h)
+}
+
+// seeWall adds what the store has of a wall. The hosts of a walk over the store have nothing of it.
+func (s *hostView) seeWall(h *storage.Host) error {
+	if len(h.Wall) == 0 {
+		return nil
+	}
+	seen, err := wall.DecodeState(h.Wall)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	s.walled, s.Suspected = seen.Walled(), seen.Verdict().Stand == wall.Suspected
+	return nil
 }
 
 // setState sets the state of the host from the crawl and the store.
@@ -164,6 +148,8 @@ func (s *hostView) state() string {
 		return HostBusy
 	case s.paused():
 		return HostPaused
+	case s.live != nil && s.live.Wall != wall.KindNone, s.live == nil && s.walled:
+		return HostWalled
 	case s.Waiting == 0:
 		return HostEmpty
 	case s.live != nil && s.live.Robots != robots.ReasonNone:
@@ -227,7 +213,7 @@ func (s *hostView) reason() string {
 
 // hold finds out whether robots.txt closes everything that a host has to do, if no crawl knows it.
 func (v *View) hold(s *hostView, h *storage.Host, now time.Time) error {
-	if s.live != nil || s.Waiting == 0 || s.paused() {
+	if s.live != nil || s.Waiting == 0 || s.paused() || s.walled {
 		return nil
 	}
 	why, until := "", time.Time{}

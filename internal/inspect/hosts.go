@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -16,14 +16,19 @@ import (
 
 // HostQuery selects and sorts hosts.
 type HostQuery struct {
-	State string // one of HostStates; empty: all
+	State string // one of HostFilters; empty: all
 	Sort  string // one of HostSorts; empty: the first of them
 	Limit int    // 0: no limit, only with SortFound
 
-	// Of View.HostPage only.
-	After    string // HostPage.Next of the previous page
-	Under    string // a domain: only it and the hosts below it, in the order of names
-	Contains string // a part of the name, in the order of names
+	Under    string // a domain: only it and the hosts below it
+	Contains string // a part of the name
+	After    string // HostPage.Next of the previous page; of View.HostPage only
+}
+
+// named reports whether a query selects a host by its name.
+func (q *HostQuery) named(name string) bool {
+	return strings.Contains(name, q.Contains) &&
+		(q.Under == "" || name == q.Under || strings.HasSuffix(name, "."+q.Under))
 }
 
 // SortFound is the order in which the hosts were found. Only this order keeps nothing in memory.
@@ -35,16 +40,14 @@ const MaxSorted = 10_000
 // HostSorts returns the names of all orders: numbers largest first, names by their labels from the
 // right, and next soonest first.
 func HostSorts() []string {
-	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", SortFound}
+	return []string{"waiting", "urls", "requests", "bytes", "failures", "delay", "finish", "next", "name", SortFound}
 }
 
 // Check returns what is wrong with a query.
 func (q HostQuery) Check() error {
 	switch {
-	case (q.Under != "" || q.Contains != "") && q.Sort != "name":
-		return errors.New("hosts of a domain, or with a part of a name, come in the order of names: sort by name")
-	case q.State != "" && !slices.Contains(HostStates(), q.State):
-		return fmt.Errorf("%q is not a state of a host (allowed: %s)", q.State, strings.Join(HostStates(), ", "))
+	case q.State != "" && q.State != oldFailing && !slices.Contains(HostFilters(), q.State):
+		return fmt.Errorf("%q is not a state of a host (allowed: %s)", q.State, strings.Join(HostFilters(), ", "))
 	case q.Sort != "" && !slices.Contains(HostSorts(), q.Sort):
 		return fmt.Errorf("hosts cannot be sorted by %q (allowed: %s)", q.Sort, strings.Join(HostSorts(), ", "))
 	case q.Limit < 0:
@@ -67,7 +70,7 @@ func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (
 		return v.hostsFound(ctx, q, each)
 	}
 	best := ranking{less: compareBy(q.Sort), limit: q.Limit}
-	err = v.visit(ctx, q.State, func(s *hostView) error {
+	err = v.visit(ctx, q, func(s *hostView) error {
 		matching++
 		best.add(s)
 		return nil
@@ -87,7 +90,7 @@ func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (
 }
 
 func (v *View) hostsFound(ctx context.Context, q HostQuery, each func(*Host) error) (matching int, err error) {
-	err = v.visit(ctx, q.State, func(s *hostView) error {
+	err = v.visit(ctx, q, func(s *hostView) error {
 		if matching++; q.Limit > 0 && matching > q.Limit {
 			return storage.ErrStop
 		}
@@ -99,30 +102,42 @@ func (v *View) hostsFound(ctx context.Context, q HostQuery, each func(*Host) err
 	return matching, err
 }
 
-// explain reads robots.txt too, unless the state of the query required it already.
+// explain adds what a walk over the store leaves out, unless the state of the query required it already.
 func (v *View) explain(state string, s *hostView) error {
-	if state != "" || s.live != nil || s.Waiting == 0 {
+	if state != "" {
 		return nil
 	}
+	return v.complete(s, v.o.Now())
+}
+
+// complete adds the wall of a host and, if no crawl knows the host, whether robots.txt holds it.
+func (v *View) complete(s *hostView, now time.Time) error {
 	h, err := v.store.HostByID(s.id)
+	if err == nil {
+		err = s.seeWall(&h)
+	}
 	if err != nil {
 		return err
 	}
-	return v.hold(s, &h, v.o.Now())
+	s.State = s.state()
+	return v.hold(s, &h, now)
 }
 
-// visit calls f for every host in a state. It gets the hosts from the running crawl a page at a
+// visit calls f for every host that a query selects. It gets the hosts from the running crawl a page at a
 // time.
-func (v *View) visit(ctx context.Context, state string, f func(*hostView) error) error {
+func (v *View) visit(ctx context.Context, q HostQuery, f func(*hostView) error) error {
 	page := make([]hostView, 0, LivePage)
 	flush := func() error {
-		err := v.visitPage(ctx, page, state, f)
+		err := v.visitPage(ctx, page, q.State, f)
 		page = page[:0]
 		return err
 	}
 	err := v.store.Hosts(func(h *storage.Host) error {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !q.named(h.Name) {
+			return nil
 		}
 		s, err := v.newHostView(h, v.o.Now())
 		if err != nil {
@@ -150,16 +165,12 @@ func (v *View) visitPage(ctx context.Context, page []hostView, state string, f f
 	for i := range page {
 		s := &page[i]
 		s.setState(now)
-		if state != "" && s.live == nil && s.Waiting > 0 {
-			h, err := v.store.HostByID(s.id)
-			if err != nil {
-				return err
-			}
-			if err := v.hold(s, &h, now); err != nil {
+		if state != "" && (s.live == nil || state == HostSuspected) {
+			if err := v.complete(s, now); err != nil {
 				return err
 			}
 		}
-		if state != "" && s.State != state {
+		if !s.in(state) {
 			continue
 		}
 		if err := f(s); err != nil {
@@ -167,6 +178,19 @@ func (v *View) visitPage(ctx context.Context, page []hostView, state string, f f
 		}
 	}
 	return nil
+}
+
+// in reports whether the host is in a state of a query.
+func (s *hostView) in(state string) bool {
+	switch state {
+	case "":
+		return true
+	case HostSuspected:
+		return s.Suspected
+	case oldFailing:
+		return s.State == HostFailing
+	}
+	return s.State == state
 }
 
 func (v *View) addLive(ctx context.Context, page []hostView) error {
@@ -197,9 +221,13 @@ func compareBy(name string) func(a, b *hostView) int {
 		"urls":     func(a, b *hostView) int { return cmp.Compare(b.Known, a.Known) },
 		"requests": func(a, b *hostView) int { return cmp.Compare(b.Requests, a.Requests) },
 		"bytes":    func(a, b *hostView) int { return cmp.Compare(b.Bytes, a.Bytes) },
-		"delay":    func(a, b *hostView) int { return cmp.Compare(b.Delay, a.Delay) },
-		"finish":   func(a, b *hostView) int { return cmp.Compare(b.Finish, a.Finish) },
-		"next":     bySoonest,
+		"failures": func(a, b *hostView) int {
+			return cmp.Or(cmp.Compare(b.FailureShare, a.FailureShare),
+				cmp.Compare(b.URLs[storage.Failed], a.URLs[storage.Failed]))
+		},
+		"delay":  func(a, b *hostView) int { return cmp.Compare(b.Delay, a.Delay) },
+		"finish": func(a, b *hostView) int { return cmp.Compare(b.Finish, a.Finish) },
+		"next":   bySoonest,
 		"name": func(a, b *hostView) int {
 			return cmp.Compare(weburl.ReverseHost(a.Host.Host), weburl.ReverseHost(b.Host.Host))
 		},

@@ -39,17 +39,24 @@ func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
 	if err != nil {
 		return HostPage{}, err
 	}
-	switch key := tableKey(q.Sort); {
+	if q.State == oldFailing {
+		q.State = HostFailing
+	}
+	key := tableKey(q.Sort)
+	if q.State == HostSuspected {
+		key = nil // the table does not know it
+	}
+	switch {
 	case t == nil:
-	case q.Sort == "name":
+	case q.Sort == "name" && q.State != HostSuspected:
 		return v.byName(ctx, t, q)
 	case key != nil:
 		return v.fromTable(ctx, t, q, key)
 	case len(t.Rows) > maxVisited:
-		return HostPage{}, fmt.Errorf("%w: %w to sort by %s, which only the database knows: sort by waiting, delay, "+
-			"finish, next, name or found", ErrQuery, ErrTooMany, q.Sort)
+		return HostPage{}, fmt.Errorf("%w: %w for what only the database knows, %s: sort by waiting, delay, "+
+			"finish, next, name or found", ErrQuery, ErrTooMany, strings.Trim(q.Sort+" "+q.State, " "))
 	}
-	if q.After != "" || q.Under != "" || q.Contains != "" {
+	if q.After != "" {
 		return HostPage{}, fmt.Errorf("%w: this list has one page only", ErrQuery)
 	}
 	return v.onePage(ctx, q)
@@ -71,6 +78,24 @@ func (v *View) onePage(ctx context.Context, q HostQuery) (HostPage, error) {
 	})
 	page.Matching = matching
 	return page, err
+}
+
+// named returns the hosts that a query selects by their names; nil: it does not ask for names.
+func (v *View) named(q HostQuery) (map[storage.HostID]bool, error) {
+	if q.Under == "" && q.Contains == "" {
+		return nil, nil
+	}
+	named, seen := make(map[storage.HostID]bool), 0
+	err := v.store.Names(q.Under, "", func(name string, id storage.HostID) error {
+		if seen++; seen > maxNames {
+			return fmt.Errorf("%w: %w to search by name in this order: sort by name", ErrQuery, ErrTooMany)
+		}
+		if strings.Contains(name, q.Contains) {
+			named[id] = true
+		}
+		return nil
+	})
+	return named, err
 }
 
 // byName returns a page in the order of names.
@@ -115,13 +140,38 @@ func (v *records) HostNames(_ context.Context, begin string, most int) (names []
 
 // URLPage is a part of a list of URLs.
 type URLPage struct {
-	URLs []URL  `json:"urls"`
-	Next string `json:"next,omitempty"` // URLQuery.From of the next page; empty: there is none
+	URLs []URL `json:"urls"`
+	// Matching is how many match on all pages; -1: that would take a walk over all URLs.
+	Matching int    `json:"matching"`
+	Next     string `json:"next,omitempty"` // URLQuery.From of the next page; empty: there is none
+}
+
+// count returns how many URLs match a query, if counters say it; otherwise -1.
+func (v *records) count(q URLQuery) int {
+	if q.Reason != nil || q.Status != 0 || q.Contains != "" {
+		return -1
+	}
+	counts, of := v.store.Counters(), storage.Host{}
+	if q.Host != "" {
+		var err error
+		if of, err = v.host(q.Host); err != nil {
+			return -1
+		}
+	}
+	switch {
+	case q.Host != "" && q.State != nil:
+		return int(of.Counts[*q.State])
+	case q.Host != "":
+		return int(of.Tail - of.First)
+	case q.State != nil:
+		return int(counts.Of(*q.State))
+	}
+	return int(counts.URLs)
 }
 
 // URLPage is [View.URLs] with the URLs in memory.
 func (v *records) URLPage(ctx context.Context, q URLQuery) (URLPage, error) {
-	page := URLPage{URLs: make([]URL, 0, min(q.Limit, 1000))}
+	page := URLPage{URLs: make([]URL, 0, min(q.Limit, 1000)), Matching: v.count(q)}
 	next, err := v.URLs(ctx, q, func(u *URL) error {
 		page.URLs = append(page.URLs, *u)
 		return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -55,6 +56,8 @@ func stateOf(v *frontier.View, now time.Time) string {
 		return HostBusy
 	case v.Paused:
 		return HostPaused
+	case v.Wall != wall.KindNone:
+		return HostWalled
 	case v.Left == 0:
 		return HostEmpty
 	case v.Robots != robots.ReasonNone:
@@ -191,10 +194,14 @@ func (v *View) fromTable(ctx context.Context, t *Table, q HostQuery, key func(*R
 			return HostPage{}, err
 		}
 	}
+	named, err := v.named(q)
+	if err != nil {
+		return HostPage{}, err
+	}
 	state, matching := slices.Index(HostStates(), q.State), 0
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		if state >= 0 && int(r.State) != state {
+		if state >= 0 && int(r.State) != state || named != nil && !named[r.Host] {
 			continue
 		}
 		matching++

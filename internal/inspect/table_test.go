@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -23,6 +24,7 @@ func TestTableAdd(t *testing.T) {
 		{frontier.View{State: "idle", Failing: true}, HostEmpty, 0},
 		{frontier.View{State: "dormant", Left: 1, Robots: robots.ReasonRule, Failing: true}, HostHeld, 0},
 		{frontier.View{State: "dormant", Left: 1, Failing: true, Until: soon}, HostFailing, 63},
+		{frontier.View{State: "waiting", Left: 1, Failing: true, Wall: wall.KindRefusal, Until: soon}, HostWalled, 63},
 		{frontier.View{State: "waiting", Left: 1, Until: soon}, HostWaiting, 63},
 		{frontier.View{State: "waiting", Left: 1, Until: later}, HostReady, 3},
 		{frontier.View{State: "waiting", Left: 1, Until: now.Add(-time.Hour)}, HostReady, 0},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -11,11 +12,14 @@ import (
 
 // URLQuery selects URLs. The zero value selects all.
 type URLQuery struct {
-	Host   string           // canonical name; empty: all hosts
-	State  *storage.State   // nil: all states
-	Reason *storage.Reason  // nil: all reasons
-	From   storage.Position // where an earlier query ended
-	Limit  int              // 0: no limit
+	Host   string          // canonical name; empty: all hosts
+	State  *storage.State  // nil: all states
+	Reason *storage.Reason // nil: all reasons
+	Status int             // of the last response; 0: any, or none
+	// Contains is a part of the URL.
+	Contains string
+	From     storage.Position // where an earlier query ended
+	Limit    int              // 0: no limit
 	// Examine bounds how many URLs are inspected, whether they match or not; 0: no bound.
 	Examine int
 }
@@ -114,6 +118,13 @@ const maxVia = 1024
 // passedCost is how many hosts can be passed over in the time of inspecting a URL.
 const passedCost = 8
 
+// selects reports whether a query selects a URL, as far as its host does not decide.
+func (q *URLQuery) selects(l *storage.Located) bool {
+	return (q.State == nil || l.Last.State == *q.State) && (q.Reason == nil || l.Last.Reason == *q.Reason) &&
+		(q.Status == 0 || int(l.Last.Status) == q.Status) &&
+		(q.Contains == "" || strings.Contains(l.URL().String(), q.Contains))
+}
+
 func (w *walk) take(l *storage.Located) error {
 	switch {
 	case l.Host == nil && (w.only == storage.NoHost || l.At.Host <= w.only):
@@ -132,8 +143,7 @@ func (w *walk) take(l *storage.Located) error {
 	}
 	w.seen++
 	switch {
-	case w.query.State != nil && l.Last.State != *w.query.State, w.query.Reason != nil &&
-		l.Last.Reason != *w.query.Reason:
+	case !w.query.selects(l):
 		return nil
 	case w.query.Limit > 0 && w.taken >= w.query.Limit:
 		w.next = &l.At

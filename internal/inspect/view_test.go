@@ -128,19 +128,24 @@ func TestHosts(t *testing.T) {
 		want     string
 		matching int
 	}{
-		{HostQuery{Sort: "name", Limit: 10}, "closed held, done idle, ready ready, sick trouble, slow waiting", 5},
-		{HostQuery{Sort: SortFound}, "ready ready, done idle, slow waiting, sick trouble, closed held", 5},
+		{HostQuery{Sort: "name", Limit: 10}, "closed held, done idle, ready ready, sick failing, slow waiting", 5},
+		{HostQuery{Sort: SortFound}, "ready ready, done idle, slow waiting, sick failing, closed held", 5},
 		{HostQuery{Sort: "urls", Limit: 2}, "ready ready, slow waiting", 5},
 		{HostQuery{Limit: 1}, "slow waiting", 5},
 		{HostQuery{Sort: "bytes", Limit: 1}, "done idle", 5},
 		{HostQuery{Sort: "requests", Limit: 1}, "done idle", 5},
 		{HostQuery{Sort: "delay", Limit: 1}, "slow waiting", 5},
-		{HostQuery{Sort: "finish", Limit: 2}, "sick trouble, slow waiting", 5},
-		{HostQuery{Sort: "next", Limit: 9}, "closed held, ready ready, slow waiting, sick trouble, done idle", 5},
+		{HostQuery{Sort: "finish", Limit: 2}, "sick failing, slow waiting", 5},
+		{HostQuery{Sort: "next", Limit: 9}, "closed held, ready ready, slow waiting, sick failing, done idle", 5},
 		{HostQuery{State: HostHeld, Sort: "name", Limit: 9}, "closed held", 1},
 		{HostQuery{State: HostReady, Sort: SortFound}, "ready ready", 1},
-		{HostQuery{State: HostFailing, Limit: 9}, "sick trouble", 1},
+		{HostQuery{State: HostFailing, Limit: 9}, "sick failing", 1},
+		{HostQuery{State: "trouble", Limit: 9}, "sick failing", 1}, // its name in earlier versions
 		{HostQuery{Sort: SortFound, Limit: 2}, "ready ready, done idle", 3},
+		{HostQuery{Sort: "failures", Limit: 1}, "ready ready", 5},
+		{HostQuery{Sort: "name", Under: "test", Contains: "sick", Limit: 9}, "sick failing", 1},
+		{HostQuery{Contains: "sl", Limit: 9}, "slow waiting", 1},
+		{HostQuery{Under: "done.test", Sort: SortFound}, "done idle", 1},
 	} {
 		got, matching := listed(t, v, c.query)
 		if text := strings.Join(got, ", "); text != c.want || matching != c.matching {

@@ -6,9 +6,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// TestWalledHosts: hosts behind a wall, and those with evidence for one, are found by that.
+func TestWalledHosts(t *testing.T) {
+	s := testkit.OpenStore(t)
+	commit(t, s, storage.Batch{Found: found(t, s, "http://open.test/", "http://doubtful.test/", "http://walled.test/")})
+	refused := func(n int) []byte {
+		var state wall.State
+		for i := range n {
+			at := now.Add(time.Duration(i) * time.Minute)
+			a := wall.Answer{Status: 403, Took: time.Second, URL: uint64(i) * 7919}
+			a.Section, a.Top = wall.Sections(fmt.Sprintf("/%d/%d", i%5, i))
+			state.Observe(at, a)
+		}
+		b, _ := state.AppendBinary(nil) // its error is always nil
+		return b
+	}
+	commit(t, s, storage.Batch{Hosts: []storage.HostUpdate{{Host: 2, Wall: refused(1)}, {Host: 3, Wall: refused(21)}}})
+	v := New(s, testOptions())
+	for query, want := range map[string]string{HostWalled: "walled walled", HostSuspected: "doubtful ready",
+		HostReady: "open ready, doubtful ready"} {
+		got, _ := listed(t, v, HostQuery{State: query, Sort: SortFound})
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", query, text, want)
+		}
+	}
+}
 
 // TestWallOf: what is shown of a wall follows its state as it is stored.
 func TestWallOf(t *testing.T) {

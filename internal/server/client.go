@@ -91,6 +91,8 @@ func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (
 	v := url.Values{"limit": {strconv.Itoa(limit)}}
 	set(v, "state", q.State)
 	set(v, "sort", q.Sort)
+	set(v, "under", q.Under)
+	set(v, "contains", q.Contains)
 	set(v, "after", q.After)
 	return page, c.object(ctx, "/api/v1/hosts", v, &page)
 }
@@ -113,6 +115,8 @@ func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(
 	err error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
 	set(v, "state", q.State)
+	set(v, "under", q.Under)
+	set(v, "contains", q.Contains)
 	trailer, err := eachLine(c, ctx, "/api/v1/export/hosts", v, each)
 	if err != nil {
 		return 0, err
@@ -141,6 +145,10 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, from string, each
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
 	set(v, "from", from)
 	set(v, "host", q.Host)
+	set(v, "contains", q.Contains)
+	if q.Status > 0 {
+		v.Set("status", strconv.Itoa(q.Status))
+	}
 	if q.State != nil {
 		v.Set("state", q.State.String())
 	}

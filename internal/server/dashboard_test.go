@@ -86,7 +86,7 @@ const fetched = `Number([...document.querySelectorAll(".tiles div")].find((x) =>
 func TestDashboard(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := openBrowser(t)
-	b.show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 2 && `+fetched+` > 20`)
+	b.show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 3 && `+fetched+` > 20`)
 	first := b.text(`String(` + fetched + `)`)
 	b.wait(fetched + ` > ` + first)
 	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
@@ -96,6 +96,9 @@ func TestDashboard(t *testing.T) {
 		`.filter((text) => text.startsWith("Limit")).join() === "Limit: requests/s5000"`)
 	b.picture("dashboard", 40*time.Second)
 	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
+	b.show(c.url+"/#/hosts/contains=site-1&sort=waiting", 1280, false,
+		`document.querySelectorAll("tbody tr").length === 3`)
+	b.wait(`document.querySelector("caption").textContent === "3 of 3"`)
 	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
 	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
 	b.picture("host", 0)
@@ -126,13 +129,13 @@ func (c *busyCrawl) port(t *testing.T) string {
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := openBrowser(t)
-	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/fetches", "/#/optouts"} {
+	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/urls", "/#/fetches", "/#/optouts"} {
 		b.show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
 		if wide := b.text(`String(document.documentElement.scrollWidth)`); wide != "360" {
 			t.Errorf("%s is %s wide", page, wide)
 		}
 		if page == "/" {
-			b.wait(`document.querySelectorAll(".uplot").length === 2`)
+			b.wait(`document.querySelectorAll(".uplot").length === 3`)
 			b.picture("phone", 5*time.Second)
 		}
 	}
@@ -181,6 +184,19 @@ func TestDashboardControls(t *testing.T) {
 	b.press("Drop queue")
 	b.wait(`document.body.innerText.includes("excluded")`)
 
+	const missing = "/#/urls/status=404&contains=/missing"
+	b.show(c.url+missing, 1280, false,
+		`document.querySelector("h1").textContent === "URLs" && document.querySelectorAll("tbody tr a").length > 1`)
+	if link := b.text(`document.querySelector("a.button").getAttribute("href")`); link !=
+		"/api/v1/export?status=404&contains=%2Fmissing&format=csv" {
+		t.Errorf("the CSV is at %s", link)
+	}
+	before = len(c.missing())
+	b.press("Retry these")
+	b.wait(`/^[1-9][0-9]* of [1-9][0-9,]* inspected URLs were put back$/` +
+		`.test(document.querySelector("#notice").innerText)`)
+	c.wait(t, "requests", func() bool { return len(c.missing()) > before })
+
 	b.show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
 	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Add").click() ?? ""`)
 	b.text(`document.querySelector("#dialog input[name=value]").value = "site-7.test", ""`)
@@ -191,6 +207,16 @@ func TestDashboardControls(t *testing.T) {
 	b.press("Remove")
 	b.wait(`document.body.innerText.includes("0 in all")`)
 	b.clean(c.url)
+}
+
+// missing returns the requests for pages that do not exist.
+func (c *busyCrawl) missing() (log testweb.Log) {
+	for _, r := range c.web.Requests() {
+		if r.Path == "/missing" {
+			log = append(log, r)
+		}
+	}
+	return log
 }
 
 // arrived returns the requests for a host; no host: all.

@@ -10,10 +10,13 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 // exportOf writes the URLs of all shards, or of that of the host, one shard after the other.
-func exportOf(ctx context.Context, d Division, t *Stream, q *exportQuery) error {
+func exportOf(ctx context.Context, d Division, out *rows[inspect.URL], q *exportQuery) error {
+	t := out.t
 	first, from, err := 0, q.From, error(nil)
 	shards := allShards(d)
 	if q.Host != "" {
@@ -25,7 +28,8 @@ func exportOf(ctx context.Context, d Division, t *Stream, q *exportQuery) error 
 	t.w.Header().Set("Trailer", trailerNext)
 	left := q.Limit
 	for _, shard := range shards[first:] {
-		lines, trailer, err := exportShard(ctx, d, t, shard, map[string]string{"from": from, "limit": limitOf(left)})
+		query := map[string]string{"from": from, "limit": limitOf(left)}
+		lines, trailer, err := exportShard(ctx, d, shard, query, out.relay)
 		if err != nil {
 			return err
 		}
@@ -46,11 +50,12 @@ func exportOf(ctx context.Context, d Division, t *Stream, q *exportQuery) error 
 }
 
 // exportHostsOf writes the hosts of all shards, one shard after the other.
-func exportHostsOf(ctx context.Context, d Division, t *Stream, q *exportHostsQuery) error {
+func exportHostsOf(ctx context.Context, d Division, out *rows[inspect.Host], q *exportHostsQuery) error {
+	t := out.t
 	t.w.Header().Set("Trailer", trailerMatching)
 	left, matching := q.Limit, 0
 	for _, shard := range allShards(d) {
-		lines, trailer, err := exportShard(ctx, d, t, shard, map[string]string{"limit": limitOf(left)})
+		lines, trailer, err := exportShard(ctx, d, shard, map[string]string{"limit": limitOf(left)}, out.relay)
 		if err != nil {
 			return err
 		}
@@ -73,15 +78,15 @@ func limitOf(left int) string {
 }
 
 // exportShard writes the lines of a shard. If it does not answer the response is broken off.
-func exportShard(ctx context.Context, d Division, t *Stream, shard int, query map[string]string) (
-	lines int, trailer http.Header, err error,
-) {
+func exportShard(ctx context.Context, d Division, shard int, query map[string]string,
+	copied func(*http.Response) (int, http.Header, error)) (lines int, trailer http.Header, err error) {
 	r := asked(ctx)
+	query["format"] = ""
 	response, err := AskShard(ctx, d, shard, r.with(only(r.URL.Query(), query)))
 	if err != nil {
 		return 0, nil, err
 	}
-	lines, trailer, err = relay(t, response)
+	lines, trailer, err = copied(response)
 	return lines, trailer, OfShard(shard, err)
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -15,12 +16,20 @@ import (
 
 // hostsQuery selects a page of hosts.
 type hostsQuery struct {
-	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
-	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers largest first, next soonest first, name by the labels from the right, found in the order of discovery; default: waiting, or name with under and contains"`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
-	After    string `query:"after" maxLength:"24576" doc:"next of the previous page"`
-	Under    string `query:"under" maxLength:"512" doc:"only this domain and the hosts below it, by name"`
-	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was inspected, and may be empty"`
+	State    HostFilter `query:"state" doc:"only these hosts; trouble is failing"`
+	Sort     string     `query:"sort" enum:"waiting,urls,requests,bytes,failures,delay,finish,next,name,found" doc:"the order: numbers largest first, failures by the share of URLs that failed, next soonest first, name by the labels from the right, found in the order of discovery; default: waiting, or name with under and contains"`
+	Limit    int        `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
+	After    string     `query:"after" maxLength:"24576" doc:"next of the previous page"`
+	Under    string     `query:"under" maxLength:"512" doc:"only this domain and the hosts below it"`
+	Contains string     `query:"contains" maxLength:"512" doc:"only hosts with this in their name; by name, a page ends after a bounded number of names was inspected, and may be empty"`
+}
+
+// HostFilter is a state of hosts in a query: suspected selects those with evidence for a wall, in whatever state.
+type HostFilter string
+
+// Schema implements huma.SchemaProvider. trouble is an earlier name of failing.
+func (HostFilter) Schema(huma.Registry) *huma.Schema {
+	return enumOf(append(inspect.HostFilters(), "trouble"))
 }
 
 // HostPath names a host. It is exported because huma reads only fields of exported types.
@@ -49,7 +58,7 @@ func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*Object[hostsOfA
 		return answer(hostsOf(ctx, d, q))
 	}
 	page, err := s.crawl(ctx).View().HostPage(ctx, inspect.HostQuery{
-		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
+		State: string(q.State), Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
 	})
 	return answer(hostsOfAll{HostPage: page}, err)
 }
@@ -59,11 +68,13 @@ type URLFilter struct {
 	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
+	Status int        `query:"status" minimum:"100" maximum:"999" doc:"only URLs whose last response had this status"`
+	Part   string     `query:"contains" maxLength:"2048" doc:"only URLs with this in them"`
 	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
-	q.Host = f.Host
+	q.Host, q.Status, q.Contains = f.Host, f.Status, f.Part
 	if q.From, err = storage.ParsePosition(f.From); err == nil {
 		err = q.Filter(f.State, string(f.Reason))
 	}
@@ -192,13 +203,17 @@ const (
 // exportQuery selects any number of URLs.
 type exportQuery struct {
 	URLFilter
-	Limit int `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
+	Limit  int    `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
+	Format string `query:"format" enum:"jsonl,csv" default:"jsonl" doc:"JSON lines or CSV"`
 }
 
 // exportHostsQuery selects any number of hosts.
 type exportHostsQuery struct {
-	State string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
-	Limit int    `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
+	State    HostFilter `query:"state" doc:"only these hosts"`
+	Under    string     `query:"under" maxLength:"512" doc:"only this domain and the hosts below it"`
+	Contains string     `query:"contains" maxLength:"512" doc:"only hosts with this in their name"`
+	Limit    int        `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
+	Format   string     `query:"format" enum:"jsonl,csv" default:"jsonl" doc:"JSON lines or CSV"`
 }
 
 func exportAPI(s *Server, api huma.API) {
@@ -215,7 +230,10 @@ func exportAPI(s *Server, api huma.API) {
 
 func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamResponse, error) {
 	if d := s.divided(ctx); d != nil {
-		return s.stream(func(t *Stream) error { return exportOf(ctx, d, t, q) }), nil
+		return s.stream(func(t *Stream) error {
+			out := newRows[inspect.URL](t, q.Format, "urls")
+			return errors.Join(exportOf(ctx, d, out, q), out.end())
+		}), nil
 	}
 	query, err := q.query()
 	if err != nil {
@@ -229,26 +247,32 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 		}
 	}
 	return s.stream(func(t *Stream) error {
+		out := newRows[inspect.URL](t, q.Format, "urls")
 		t.w.Header().Set("Trailer", trailerNext)
 		t.Begin()
-		next, err := view.URLs(ctx, query, func(u *inspect.URL) error { return t.Lines.Write(u) })
+		next, err := view.URLs(ctx, query, out.write)
 		if next != nil {
 			t.w.Header().Set(trailerNext, next.String())
 		}
-		return err
+		return errors.Join(err, out.end())
 	}), nil
 }
 
 func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.StreamResponse, error) {
 	if d := s.divided(ctx); d != nil {
-		return s.stream(func(t *Stream) error { return exportHostsOf(ctx, d, t, q) }), nil
+		return s.stream(func(t *Stream) error {
+			out := newRows[inspect.Host](t, q.Format, "hosts")
+			return errors.Join(exportHostsOf(ctx, d, out, q), out.end())
+		}), nil
 	}
-	query := inspect.HostQuery{State: q.State, Sort: inspect.SortFound, Limit: q.Limit}
+	query := inspect.HostQuery{State: string(q.State), Sort: inspect.SortFound, Limit: q.Limit, Under: q.Under,
+		Contains: q.Contains}
 	return s.stream(func(t *Stream) error {
+		out := newRows[inspect.Host](t, q.Format, "hosts")
 		t.w.Header().Set("Trailer", trailerMatching)
 		t.Begin()
-		matching, err := s.crawl(ctx).View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
+		matching, err := s.crawl(ctx).View().Hosts(ctx, query, out.write)
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
-		return err
+		return errors.Join(err, out.end())
 	}), nil
 }

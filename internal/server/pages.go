@@ -78,6 +78,8 @@ func compareHosts(sort string) func(a, b *inspect.Host) int {
 		return most(func(h *inspect.Host) float64 { return float64(h.Requests) })
 	case "bytes":
 		return most(func(h *inspect.Host) float64 { return float64(h.Bytes) })
+	case "failures":
+		return most(func(h *inspect.Host) float64 { return h.FailureShare })
 	case "delay":
 		return most(func(h *inspect.Host) float64 { return h.Delay })
 	case "finish":
@@ -142,7 +144,7 @@ func hostsOf(ctx context.Context, d Division, q *hostsQuery) (all hostsOfAll, er
 
 // hasPages reports whether lists in an order have more than one page.
 func hasPages(sort string) bool {
-	return !slices.Contains([]string{"urls", "requests", "bytes", "found"}, sort)
+	return !slices.Contains([]string{"urls", "requests", "bytes", "failures", "found"}, sort)
 }
 
 // pagesOfHosts reads a page of each shard in a cursor.
@@ -251,6 +253,7 @@ func urlsOf(ctx context.Context, d Division, q *urlsQuery) (all urlsOfAll, err e
 			return all, nil
 		}
 		all.URLs = append(all.URLs, page.URLs...)
+		all.Matching = -1 // each shard knows its own
 		if page.Next != "" {
 			all.Next = positionIn(d, shard, page.Next)
 			return all, nil

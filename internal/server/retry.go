@@ -22,12 +22,13 @@ import (
 
 // Retry selects the URLs to put back into their queues: those that match all fields that are set.
 type Retry struct {
-	States  []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
-	Reasons []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
-	Host    string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
-	Pattern string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
-	DryRun  bool         `json:"dry_run,omitempty" doc:"only count them"`
-	Fetched []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
+	States   []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
+	Reasons  []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
+	Statuses []int        `json:"statuses,omitempty" maxItems:"64" doc:"whose last response had one of these"`
+	Host     string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
+	Pattern  string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
+	DryRun   bool         `json:"dry_run,omitempty" doc:"only count them"`
+	Fetched  []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
 }
 
 // FetchedIn is a span of time in which pages were fetched.
@@ -50,9 +51,10 @@ func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	}
 	s.Not = lists("states", "fetched")
 	for name, field := range map[string]*huma.Schema{
-		"states":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
-		"reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
-		"host":    {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+		"states":   {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"reasons":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"statuses": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"host":     {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
 		"fetched": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 	} {
 		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
@@ -82,8 +84,8 @@ func enumOf(names []string) *huma.Schema {
 
 // Selection returns the selection of internal/crawl.
 func (q *Retry) Selection() (s sweep.Selection, err error) {
-	if len(q.States)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
-		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
+	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
+		return s, errors.New("name the URLs to put back by states, statuses, reasons, host or pattern")
 	}
 	if len(q.States) > 0 && len(q.Fetched) > 0 {
 		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
@@ -114,7 +116,7 @@ func (q *Retry) Selection() (s sweep.Selection, err error) {
 			return s, fmt.Errorf("pattern %q: %w", q.Pattern, err)
 		}
 	}
-	s.Host = q.Host
+	s.Host, s.Statuses = q.Host, q.Statuses
 	return s, nil
 }
 

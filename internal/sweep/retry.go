@@ -22,6 +22,8 @@ type Selection struct {
 	Reasons []storage.Reason // any of them; none: every reason
 	Host    string           // canonical name; empty: every host
 	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
+	// Statuses are those of the last response: any of them; none: every one, or no response.
+	Statuses []int
 	// Fetched selects pages that were fetched in one of these spans, and no other URLs. They are fetched as
 	// if for the first time, since what is left of them is lost.
 	Fetched []Span
@@ -53,22 +55,24 @@ func (s *Selection) states() storage.States {
 func (s *Selection) selects(l *storage.Located) bool {
 	return s.states().Has(l.Last.State) && (len(s.Fetched) == 0 || within(s.Fetched, l.Last.At)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
+		(len(s.Statuses) == 0 || slices.Contains(s.Statuses, int(l.Last.Status))) &&
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL().String()))
 }
 
 // storedSelection is a Selection as a mark has it. Its numbers are those of the storage package,
 // which never change.
 type storedSelection struct {
-	States  int    `json:"states,omitempty"`
-	Reasons []int  `json:"reasons,omitempty"`
-	Host    string `json:"host,omitempty"`
-	Pattern string `json:"pattern,omitempty"`
-	Fetched []Span `json:"fetched,omitempty"`
+	States   int    `json:"states,omitempty"`
+	Statuses []int  `json:"statuses,omitempty"`
+	Reasons  []int  `json:"reasons,omitempty"`
+	Host     string `json:"host,omitempty"`
+	Pattern  string `json:"pattern,omitempty"`
+	Fetched  []Span `json:"fetched,omitempty"`
 }
 
 // MarshalJSON makes a storedSelection.
 func (s Selection) MarshalJSON() ([]byte, error) {
-	stored := storedSelection{States: int(s.States), Host: s.Host, Fetched: s.Fetched}
+	stored := storedSelection{States: int(s.States), Statuses: s.Statuses, Host: s.Host, Fetched: s.Fetched}
 	for _, r := range s.Reasons {
 		stored.Reasons = append(stored.Reasons, int(r))
 	}
@@ -84,7 +88,8 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &stored); err != nil {
 		return err
 	}
-	*s = Selection{States: storage.States(stored.States), Host: stored.Host, Fetched: stored.Fetched}
+	*s = Selection{States: storage.States(stored.States), Statuses: stored.Statuses, Host: stored.Host,
+		Fetched: stored.Fetched}
 	for _, r := range stored.Reasons {
 		s.Reasons = append(s.Reasons, storage.Reason(r))
 	}

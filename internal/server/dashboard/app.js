@@ -8,23 +8,31 @@ import { optouts } from "./optouts.js";
 import { cluster } from "./cluster.js";
 import { host } from "./host.js";
 import { url } from "./url.js";
+import { urls } from "./urls.js";
 
 // A page is a function (argument, shared) that returns {title, node, on} where on has a function for each kind of event it wants.
-const pages = { "": overview, hosts: (name, shared) => (name ? host(name, shared) : hosts(name, shared)), fetches, optouts, cluster, url };
+const pages = { "": overview, hosts: (name, shared) => (name && !name.includes("=") ? host(name, shared) : hosts(name, shared)), urls, fetches, optouts, cluster, url };
 
 const main = document.getElementById("main");
 const badge = document.getElementById("state");
 const notice = document.getElementById("notice");
 
 // shared is what all pages know: the last status and the fetches that were seen, and a signal that ends with the page.
-const shared = { status: null, recent: [], signal: null, refresh: show, say };
+const shared = { status: null, recent: [], signal: null, lost: false, refresh: show, say, later };
 let page = { on: {} };
 let incomplete = false; // the last status was
 let leave = new AbortController();
 
 function say(text) {
+  notice.className = "";
   notice.hidden = !text;
   notice.textContent = text ?? "";
+}
+
+// later says what a command has done, when the page shows it.
+let done = "";
+function later(text) {
+  done = text;
 }
 
 function parts() {
@@ -53,7 +61,9 @@ async function show() {
     document.title = `${page.title} · amble`;
     main.replaceChildren(page.node);
     if (shared.status) page.on.status?.(shared.status);
-    say();
+    say(done);
+    if (done) notice.className = "done";
+    done = "";
   } catch (error) {
     if (signal.aborted) return;
     page = { on: {} };
@@ -83,6 +93,8 @@ function listen() {
   for (const type of ["status", "fetches", "point"]) {
     stream.addEventListener(type, (event) => {
       const data = JSON.parse(event.data);
+      if (data === null) return;
+      contact(true);
       on[type]?.(data);
       page.on[type]?.(data);
     });
@@ -90,7 +102,14 @@ function listen() {
   stream.addEventListener("error", () => {
     badge.className = "badge lost";
     badge.textContent = "no contact";
+    contact(false);
   });
+}
+
+// contact marks figures that are of the past, and keeps buttons from doing nothing.
+function contact(there) {
+  shared.lost = !there;
+  main.classList.toggle("stale", shared.lost);
 }
 
 document.getElementById("search").addEventListener("submit", (event) => {

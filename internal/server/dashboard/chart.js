@@ -5,28 +5,24 @@ import { el } from "./dom.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// chart draws series of {label, key, format, scale} from columns {at, key...}. Scales are numbered from 0: 0 is on the left, 1 on the right.
+// chart draws series of {label, key, format} from columns {at, key...} on one scale. Its legend has the last values.
 export function chart(title, series) {
   const box = el("div", { class: "chart", role: "img", "aria-label": title });
-  const text = el("p", { class: "hidden" });
+  const text = el("p", { class: "legend" });
   let plot = null;
   let columns = { at: [] };
 
   const data = () => [columns.at, ...series.map(({ key }) => columns[key] ?? [])];
-  const scale = (s) => `y${s.scale ?? 0}`;
   const options = () => ({
     width: Math.max(200, box.clientWidth), height: 200, cursor: { drag: { x: false } },
-    legend: { live: true },
+    legend: { show: false },
     axes: [
-      { stroke: colour("--quiet"), grid: { stroke: colour("--grid") } },
-      ...[0, 1].map((n) => ({ n, of: series.find((s) => (s.scale ?? 0) === n) })).filter(({ of }) => of).map(({ n, of }) => ({
-        scale: `y${n}`, side: n ? 1 : 3, size: 62, stroke: colour("--quiet"), grid: { show: n === 0, stroke: colour("--grid") },
-        values: (_, ticks) => ticks.map((v) => of.format(v)),
-      })),
+      { stroke: colour("--quiet"), grid: { stroke: colour("--grid") }, values: (_, ticks) => ticks.map((t) => new Date(1000 * t).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })) },
+      { scale: "y", size: 62, stroke: colour("--quiet"), grid: { stroke: colour("--grid") }, values: (_, ticks) => ticks.map((v) => series[0].format(v)) },
     ],
-    scales: { x: { time: true }, y0: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] }, y1: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+    scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     series: [{}, ...series.map((s, i) => ({
-      label: s.label, scale: scale(s), stroke: colour(`--series-${i + 1}`), width: 2, points: { show: false },
+      label: s.label, scale: "y", stroke: colour(`--series-${i + 1}`), width: 2, points: { show: false },
       value: (_, v) => (v === null || v === undefined ? "–" : s.format(v)),
     }))],
   });
@@ -37,7 +33,7 @@ export function chart(title, series) {
   };
   const tell = () => {
     const last = columns.at.length - 1;
-    if (last >= 0) text.textContent = series.map((s) => `${s.label} ${s.format(columns[s.key][last] ?? 0)}`).join(", ");
+    if (last >= 0) text.replaceChildren(...series.map((s, i) => el("span", { class: `series-${i + 1}` }, `${s.label} ${s.format(columns[s.key]?.[last] ?? 0)}`)));
   };
   new ResizeObserver(() => (plot ? plot.setSize({ width: Math.max(200, box.clientWidth), height: 200 }) : draw())).observe(box);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -21,7 +21,7 @@ async function request(method, path, body, signal) {
   const response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   if (!response.ok) throw await problem(response);
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? JSON.parse(text.trimEnd().split("\n").at(-1)) : null; // of reports the last one
 }
 
 export const get = (path, signal) => request("GET", path, undefined, signal);

@@ -25,6 +25,7 @@ export function command(shared, label, question, carryOut, kind) {
   return el("button", {
     type: "button", class: kind,
     async click(event) {
+      if (shared.lost) return shared.say("There is no contact with the crawl: nothing was done.");
       const answer = await confirm({ act: label, danger: kind === "danger", ...question });
       if (!answer) return;
       event.target.disabled = true;

@@ -20,6 +20,13 @@ export function facts(pairs) {
   return given.length ? el("dl", { class: "facts" }, given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : "";
 }
 
+// renew puts other children in a place; a link that had the focus has it again.
+export function renew(place, ...children) {
+  const link = place.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  place.replaceChildren(...children);
+  if (link) [...place.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus();
+}
+
 // table has columns of {title, number, cell(row)}.
 export function table(caption, columns, rows) {
   const kind = (column) => (column.number ? "number" : "text");
@@ -27,7 +34,7 @@ export function table(caption, columns, rows) {
     el("caption", {}, caption),
     el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.number && "number" }, c.title)))),
     el("tbody", {}, rows.length
-      ? rows.map((row) => el("tr", {}, columns.map((c) => el("td", { class: kind(c) }, c.cell(row) ?? ""))))
+      ? rows.map((row) => el("tr", {}, columns.map((c) => el("td", { class: kind(c), "data-title": c.title }, c.cell(row) ?? ""))))
       : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "nothing")))));
 }
 
@@ -42,8 +49,11 @@ export function bars(entries, bad = () => false) {
   }));
 }
 
-export const hostLink = (name) => el("a", { href: `#/hosts/${encodeURIComponent(name)}` }, name);
-export const urlLink = (url) => el("a", { href: `#/url/${encodeURIComponent(url)}` }, url);
+// middle cuts a long text in its middle: its end says as much as its beginning.
+const middle = (text, most = 80) => (text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`);
+const link = (page, text) => el("a", { href: `#/${page}/${encodeURIComponent(text)}`, title: text.length > 80 && text }, middle(text));
+export const hostLink = (name) => link("hosts", name);
+export const urlLink = (url) => link("url", url);
 
 const plain = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });

@@ -1,6 +1,8 @@
 // One host: its state and why, its requests, and every command for it.
 
 import { get, post, query } from "./client.js";
+import { list } from "./list.js";
+import { actions, urlColumns } from "./urls.js";
 import { command } from "./dialog.js";
 import { bars, bytes, clock, count, duration, el, facts, panel, table, time, urlLink } from "./dom.js";
 
@@ -33,7 +35,10 @@ export async function host(name, shared) {
   const seen = shared.recent.filter((f) => f.host === name);
   timeline(seen);
 
-  const urls = await get(`/api/v1/urls?${query({ host: name, limit: 50 })}`, shared.signal);
+  const urls = await list(shared, {
+    path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", wanted: { host: name }, columns: urlColumns, actions: actions(shared),
+    filters: [{ key: "state", label: "State", options: ["", ...Object.keys(story.urls)].map((s) => [s, s || "all"]) }, { key: "contains", label: "Part of the URL" }],
+  });
   const node = el("div", {},
     el("div", { class: "tools" }, el("h1", {}, name), commands(path, name, story, shared)),
     el("div", { class: "columns" }, panel("Now", parts.facts), panel("Politeness", parts.polite)),
@@ -43,10 +48,7 @@ export async function host(name, shared) {
       { title: "Trap", cell: (t) => t.reason }, { title: "Refused", number: true, cell: (t) => count(t.refused) },
       { title: "Samples", cell: (t) => el("ul", {}, t.samples.map((s) => el("li", {}, s))) },
     ], story.traps)) : "",
-    panel("URLs", table(urls.next ? "The first 50" : "All", [
-      { title: "URL", cell: (u) => urlLink(u.url) }, { title: "State", cell: (u) => u.state }, { title: "Why", cell: (u) => u.reason },
-      { title: "Status", number: true, cell: (u) => u.status || "" }, { title: "Fetched", cell: (u) => time(u.last_fetched) },
-    ], urls.urls)));
+    panel("URLs", urls));
   node.style.display = "contents";
 
   let shown = 0;
@@ -116,7 +118,7 @@ function commands(path, name, story, shared) {
     command(shared, "Block until", { title: `Send no request to ${name} before`, fields: [{ name: "until", label: "Time", type: "datetime-local", required: true }] },
       ({ until }) => send("pause")({ until: new Date(until).toISOString() })),
     command(shared, "Set delay", { title: `Delay of ${name}`, text: "Least seconds between requests; 0 restores the settings. A longer crawl delay of its robots.txt stays in force.",
-      fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true, value: story.politeness.delay_seconds }] },
+      fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true, placeholder: `in force: ${duration(story.politeness.delay_seconds)}` }] },
     ({ seconds }) => send("delay")({ seconds: Number(seconds) })),
     command(shared, "Forget", { title: `Forget what was learned about ${name}?`, text: "Its robots.txt is fetched again, its errors and backoff are dropped. Its URLs stay." }, () => send("forget")({})),
     command(shared, "Drop queue", { title: `Drop the queue of ${name}?`, text: `${count(story.waiting)} URLs will not be fetched. This cannot be undone.` }, () => send("drop")({}), "danger"),

@@ -3,7 +3,7 @@
 import { get, post, query } from "./client.js";
 import { chart } from "./chart.js";
 import { command } from "./dialog.js";
-import { bars, bytes, count, duration, el, hostLink, panel, rate, table, time } from "./dom.js";
+import { bars, bytes, count, duration, el, hostLink, panel, rate, renew, table, time } from "./dom.js";
 import { fetchTable } from "./fetches.js";
 
 // windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
@@ -26,19 +26,17 @@ const tiles = [
 
 export async function overview(_, shared) {
   let shown = windows[0];
-  const speed = chart("Pages and bytes a second over time", [
-    { label: "pages/s", key: "pages_per_second", format: rate },
-    { label: "bytes/s", key: "bytes_per_second", format: bytes, scale: 1 },
-  ]);
+  const speed = chart("Pages a second over time", [{ label: "pages/s", key: "pages_per_second", format: rate }]);
+  const volume = chart("Bytes a second over time", [{ label: "bytes/s", key: "bytes_per_second", format: bytes }]);
   const growth = chart("URLs known, waiting and fetched over time", [
     { label: "known", key: "known", format: count },
     { label: "waiting", key: "waiting", format: count },
     { label: "fetched", key: "fetched", format: count },
   ]);
+  const charts = [speed, volume, growth];
   async function load() {
     const columns = await get(`/api/v1/history?${query({ window: shown[2] })}`, shared.signal);
-    speed.set(structuredClone(columns));
-    growth.set(columns);
+    for (const each of charts) each.set(structuredClone(columns));
   }
   const choice = el("select", { id: "window", change: (event) => { shown = windows[event.target.selectedIndex]; load().catch((e) => shared.say(e.message)); } },
     windows.map(([name, , value]) => el("option", { value }, name)));
@@ -64,7 +62,7 @@ export async function overview(_, shared) {
     }
     const named = (counts) => Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
     places.states.replaceChildren(bars(named(s.places)));
-    places.slowest.replaceChildren(table("At the delay in force", [
+    renew(places.slowest, table("At the delay in force", [
       { title: "Host", cell: (h) => hostLink(h.host) },
       { title: "Waiting", number: true, cell: (h) => count(h.urls) },
       { title: "Time", number: true, cell: (h) => duration(h.finish_seconds) },
@@ -91,21 +89,21 @@ export async function overview(_, shared) {
     el("div", { class: "tools" }, el("h1", {}, "Overview"), controls),
     figures,
     el("div", { class: "tools" }, el("label", { for: "window" }, "Time shown ", choice)),
-    el("div", { class: "columns" }, panel("Speed", speed.node), panel("Frontier", growth.node)),
+    el("div", { class: "columns" }, panel("Pages", speed.node), panel("Bytes", volume.node), panel("Frontier", growth.node)),
     el("div", { class: "columns" }, panel("Hosts by state", places.states), panel("Slowest hosts", places.slowest)),
-    el("div", { class: "columns" }, panel("Responses by status", places.statuses), panel("Errors", places.errors)),
+    el("div", { class: "columns" }, panel("Responses by status", places.statuses), panel("Errors", places.errors, el("p", {}, el("a", { href: "#/urls/state=failed" }, "URLs that failed"), " · ", el("a", { href: "#/hosts/state=walled&sort=waiting" }, "hosts behind a wall"), " · ", el("a", { href: "#/hosts/sort=failures" }, "hosts by share of failures")))),
     el("div", { class: "columns" }, panel("Politeness", places.gaps), panel("robots.txt", places.robots)),
     fetchers,
     slowdowns,
     panel("Recent fetches", places.live));
   node.style.display = "contents";
 
-  const showRecent = () => places.live.replaceChildren(fetchTable(shared.recent.slice(0, 12)));
+  const showRecent = () => renew(places.live, fetchTable(shared.recent.slice(0, 12)));
   showRecent();
   queueMicrotask(() => load().catch((e) => !shared.signal.aborted && shared.say(e.message)));
   return {
     title: "Overview", node,
-    on: { status, fetches: showRecent, point(point) { speed.add(point, shown[1]); growth.add(point, shown[1]); } },
+    on: { status, fetches: showRecent, point(point) { for (const each of charts) each.add(point, shown[1]); } },
   };
 }
 

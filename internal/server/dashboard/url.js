@@ -20,7 +20,7 @@ export async function url(address, shared) {
       s.usage ? panel("What it may be used for", facts(Object.entries(s.usage).sort().map(([use, u]) => [use, `${u.preference === "n" ? "no" : "yes"}, by ${u.from}`]))) : ""),
     el("div", { class: "columns" },
       panel("robots.txt", facts([
-        ["Verdict", el("span", { class: v.allowed ? "good" : "bad" }, v.allowed ? "allowed" : "not allowed")], ["Why", v.reason], ["Line", v.line ? `${v.line}: ${v.rule}` : ""],
+        ["Verdict", v.record?.class === "never fetched" ? "not known yet" : el("span", { class: v.allowed ? "good" : "bad" }, v.allowed ? "allowed" : "not allowed")], ["Why", v.reason], ["Line", v.line ? `${v.line}: ${v.rule}` : ""],
         ["File", v.record?.class], ["Fetched", time(v.record?.fetched)],
       ])),
       s.host ? panel("Its host", facts([

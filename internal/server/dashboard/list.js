@@ -1,0 +1,47 @@
+// A list to work on: what it shows can be narrowed, has a count and more pages, and comes as CSV.
+
+import { get, query } from "./client.js";
+import { count, el, table } from "./dom.js";
+
+// pagesAtOnce bounds the requests for one page: a page of a long search may be empty and not the last.
+const pagesAtOnce = 20;
+
+// parse reads what a list is narrowed to from the part of the address behind its page.
+export const parse = (argument) => Object.fromEntries(new URLSearchParams(argument));
+
+// list shows {path, rows, csv, page, filters, wanted, columns, actions}: rows is the key of the rows in the answer, csv the path of all of them,
+// page the name in the address, a filter {key, label, options} or {key, label, type}, and actions(wanted) are buttons for what is shown.
+export async function list(shared, { path, rows: key, csv, page, filters, wanted, columns, actions = () => [] }) {
+  const place = el("div");
+  const buttons = el("div", { class: "tools" });
+  const more = el("button", { type: "button", hidden: true, click: () => load(false).catch(fail) }, "More");
+  const fail = (error) => shared.signal.aborted || shared.say(error.message);
+  let [rows, next, matching, turn] = [[], "", -1, 0];
+
+  async function load(restart) {
+    const mine = restart ? ++turn : turn;
+    if (restart) [rows, next, matching] = [[], "", -1];
+    for (let i = 0, before = rows.length; i < pagesAtOnce && (i === 0 || (next && rows.length === before)); i++) {
+      const answer = await get(`${path}?${query({ ...wanted, [key === "urls" ? "from" : "after"]: next, limit: 50 })}`, shared.signal);
+      if (mine !== turn) return; // the list is another one meanwhile
+      rows.push(...answer[key]);
+      next = answer.next ?? "";
+      if (i === 0 && answer.matching >= 0) matching = answer.matching;
+    }
+    more.hidden = !next;
+    const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there are more" : ""}`;
+    place.replaceChildren(table(all, columns, rows));
+    const { sort, ...narrowed } = wanted;
+    buttons.replaceChildren(el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"), ...actions(wanted));
+  }
+  function change(name, value) {
+    wanted[name] = value;
+    if (page) history.replaceState(null, "", `#/${page}/${query(wanted)}`);
+    load(true).catch(fail);
+  }
+  const inputs = filters.map(({ key: name, label, options, ...rest }) => el("label", {}, label, options
+    ? el("select", { name, change: (e) => change(name, e.target.value) }, options.map(([value, text]) => el("option", { value, selected: value === (wanted[name] ?? "") }, text)))
+    : el("input", { name, type: "search", value: wanted[name], change: (e) => change(name, e.target.value.trim()), ...rest })));
+  await load(true);
+  return el("div", { class: "list" }, el("div", { class: "tools" }, inputs, buttons), place, more);
+}
