@@ -95,6 +95,7 @@ func (c company) crawl(t *testing.T) *outing {
 	o := testOptions(t, web)
 	o.Workers, o.GiveUpAfter, o.ShutdownGrace = c.workers, time.Hour, 0
 	o.Frontier.Politeness = DefaultOptions().Frontier.Politeness
+	o.Traps.MazePages = 0                                                   // good hosts have pages without end
 	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = c.delay, 256 // animals share an address
 	o.Frontier.RetryDelay, o.Frontier.Jitter = DefaultOptions().Frontier.RetryDelay, fixedJitter()
 	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}

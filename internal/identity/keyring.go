@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ func OpenKeyring(dir string, now time.Time) (*Keyring, error) {
 
 func readKeys(dir string) (keys []*Key, err error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // whoever needs the directory says that it is none
 		return nil, nil
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system"
@@ -45,7 +46,7 @@ type Network struct {
 func Load(dir string) (*List, error) {
 	path := filepath.Join(dir, FileName)
 	l, err := Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return Parse(ranges)
 	}
 	return l, err

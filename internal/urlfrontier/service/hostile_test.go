@@ -626,9 +626,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestHeldMemory: streams of large messages take no more memory than the budget of all, whatever their number, and
+// TestHeavyHeldMemory: streams of large messages take no more memory than the budget of all, whatever their number, and
 // however they are compressed; and idle streams that had large messages take none.
-func TestHeldMemory(t *testing.T) {
+func TestHeavyHeldMemory(t *testing.T) {
 	f := newFakeCrawls()
 	gate := make(chan struct{})
 	f.crawls["DEFAULT"] = gated(t, f, gate)
