@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system"
@@ -56,7 +56,7 @@ func OpenKeyring(dir string, now time.Time) (*Keyring, error) {
 
 func readKeys(dir string) (keys []*Key, err error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // whoever needs the directory says that it is none
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // others report it
 		return nil, nil
 	}
 	if err != nil {
