@@ -200,18 +200,15 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 func (m *matches) checkURL(
 	q *originQueue, head *storage.Head, u weburl.URL,
 ) (v robots.Verdict, no storage.Outcome, known bool) {
-	inScope := m.scope.Check
-	if head.Sitemap {
-		inScope = m.scope.CheckSitemap
-	}
-	switch inScope(u) {
+	switch m.scope.CheckHead(u, &head.Entry) {
 	case InScope:
 	case OptedOut:
 		return v, optedOut(), true
 	default:
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
-	if m.o.MaxDepth > 0 && head.Depth > m.o.MaxDepth && !head.Sitemap {
+	seed := m.scope.Seeds().Of(u, RefOf(&head.Entry))
+	if head.Depth > seed.Depth(m.o.MaxDepth) && !head.Sitemap {
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
 	if v, known = m.match(q, head); known && !v.Allowed && m.o.Obey {

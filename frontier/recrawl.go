@@ -235,10 +235,15 @@ func (rc *recrawlPlan) visit(h *host, head *storage.Head, at time.Time) *recrawl
 	if head.Last.State == storage.Failed {
 		timesGone = int(head.Last.Attempts)
 	}
+	every := time.Duration(0)
+	u := h.active.queues[head.Origin].origin.URL(head.RequestURI)
+	if seed := rc.scope.Seeds().Of(u, RefOf(&head.Entry)); seed != nil {
+		every = seed.Recrawl
+	}
 	return &recrawl.Visit{
 		Page: recrawl.Page{
 			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth,
-			Claimed: head.Frequency.Every(),
+			Claimed: head.Frequency.Every(), Every: every,
 		},
 		Memory: recrawl.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
 		At:     at, TimesGone: timesGone,

@@ -1,44 +1,29 @@
 package frontier
 
 import (
-	"fmt"
 	"hash/fnv"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // Mode says how far from the seeds the crawl goes.
-type Mode uint8
+type Mode = seeds.Mode
 
 // The modes of scope.mode.
 const (
-	ModeHost   Mode = iota // the hosts of the seeds
-	ModeDomain             // the registrable domains of the seeds
-	ModePrefix             // the folders of the seeds
-	ModeAny                // the whole web
+	ModeHost   = seeds.ModeHost
+	ModeDomain = seeds.ModeDomain
+	ModePrefix = seeds.ModePrefix
+	ModeAny    = seeds.ModeAny
 )
-
-// ParseMode parses a value of scope.mode. The error lists the allowed ones.
-func ParseMode(s string) (Mode, error) {
-	for m := ModeHost; m <= ModeAny; m++ {
-		if m.String() == s {
-			return m, nil
-		}
-	}
-	return 0, fmt.Errorf("scope mode %q (allowed: host, domain, prefix, any)", s)
-}
-
-// String returns the mode as a value of scope.mode.
-func (m Mode) String() string { return [...]string{"host", "domain", "prefix", "any"}[m] }
 
 // ScopeVerdict says why a URL is in the scope or not.
 type ScopeVerdict uint8
@@ -60,34 +45,32 @@ func (v ScopeVerdict) String() string {
 	}[v]
 }
 
-// Scope decides which URLs belong to the crawl. It is immutable, so any goroutine may use it; With
-// returns a larger one.
+// Scope decides which URLs belong to the crawl. It is immutable, so any goroutine may use it; WithSeeds,
+// WithExpressions and WithOptOuts return another one.
 type Scope struct {
-	mode             Mode
-	reach            map[string]struct{} // hosts, domains or prefixes, by mode
+	seeds            *seeds.Set
 	include, exclude []*regexp.Regexp
 	optOuts          *optout.List // those in force; nil: there are none
-	reachSum         uint64       // of all in reach, in any order
 }
 
 // NewScope returns the scope of the given seeds. A URL must also match one of include, if there are
 // any, and none of exclude.
-func NewScope(mode Mode, include, exclude []*regexp.Regexp, seeds ...weburl.URL) *Scope {
-	s := &Scope{mode: mode, reach: make(map[string]struct{}), include: include, exclude: exclude}
-	for _, seed := range seeds {
-		s.add(seed)
+func NewScope(mode Mode, include, exclude []*regexp.Regexp, urls ...weburl.URL) *Scope {
+	given := make([]seeds.Seed, len(urls))
+	for i, u := range urls {
+		given[i].URL = u
 	}
-	return s
+	return &Scope{seeds: seeds.NewSet(mode).With(given), include: include, exclude: exclude}
 }
 
-// With returns the scope with more seeds.
-func (s *Scope) With(seeds ...weburl.URL) *Scope {
-	wider := *s
-	wider.reach = maps.Clone(s.reach)
-	for _, seed := range seeds {
-		wider.add(seed)
-	}
-	return &wider
+// Seeds returns the seeds.
+func (s *Scope) Seeds() *seeds.Set { return s.seeds }
+
+// WithSeeds returns the scope of other seeds.
+func (s *Scope) WithSeeds(set *seeds.Set) *Scope {
+	other := *s
+	other.seeds = set
+	return &other
 }
 
 // WithExpressions returns the scope with other expressions.
@@ -95,25 +78,6 @@ func (s *Scope) WithExpressions(include, exclude []*regexp.Regexp) *Scope {
 	other := *s
 	other.include, other.exclude = include, exclude
 	return &other
-}
-
-func (s *Scope) add(seed weburl.URL) {
-	switch s.mode {
-	case ModeHost:
-		s.reaches(seed.Host())
-	case ModeDomain:
-		s.reaches(weburl.RegistrableDomain(seed.Host()))
-	case ModePrefix:
-		s.reaches(folder(seed))
-		s.reaches(seed.Origin().String()) // for sitemaps; it does not end in a slash as a folder does
-	}
-}
-
-func (s *Scope) reaches(name string) {
-	if _, has := s.reach[name]; !has {
-		s.reach[name] = struct{}{}
-		s.reachSum += sumOf(name)
-	}
 }
 
 func sumOf(texts ...string) uint64 {
@@ -127,7 +91,7 @@ func sumOf(texts ...string) uint64 {
 // Sum returns a sum of all that decides about URLs: scopes with the same sum keep the same links. It is the same in
 // each process. It takes time for each expression and opt-out.
 func (s *Scope) Sum() uint64 {
-	texts := []string{s.mode.String(), strconv.FormatUint(s.reachSum, 16), "include"}
+	texts := []string{s.seeds.Mode().String(), strconv.FormatUint(s.seeds.Sum(), 16), "include"}
 	for _, e := range s.include {
 		texts = append(texts, e.String())
 	}
@@ -142,31 +106,25 @@ func (s *Scope) Sum() uint64 {
 	return sumOf(texts...)
 }
 
-// folder is the URL up to the last slash of its path.
-func folder(u weburl.URL) string {
-	path, _, _ := strings.Cut(u.RequestURI(), "?")
-	return u.Origin().String() + path[:strings.LastIndexByte(path, '/')+1]
-}
-
-// Check returns whether a URL belongs to the crawl, and why.
-func (s *Scope) Check(u weburl.URL) ScopeVerdict {
+// Check returns whether a URL belongs to the crawl, and why. from is how it was reached; the zero value says nothing.
+func (s *Scope) Check(u weburl.URL, from seeds.Ref) ScopeVerdict {
 	if s.isOptedOut(u) {
 		return OptedOut
 	}
-	return s.checkSettings(u)
+	return s.checkSettings(u, from)
 }
 
 // Keeps reports whether a link is stored: it is in the scope, or nothing but an opt-out that will
 // end keeps it out. Such a URL is excluded when its turn comes, and put back when the opt-out ends.
-func (s *Scope) Keeps(u weburl.URL) bool {
+func (s *Scope) Keeps(u weburl.URL, from seeds.Ref) bool {
 	e, optedOut := s.OptOut(u)
-	return !(optedOut && e.Until.IsZero()) && s.checkSettings(u) == InScope
+	return !(optedOut && e.Until.IsZero()) && s.checkSettings(u, from) == InScope
 }
 
 // checkSettings is Check without opt-outs.
-func (s *Scope) checkSettings(u weburl.URL) ScopeVerdict {
+func (s *Scope) checkSettings(u weburl.URL, from seeds.Ref) ScopeVerdict {
 	switch {
-	case !s.reached(u):
+	case !s.seeds.Has(u, from):
 		return OutOfSeeds
 	case len(s.include) > 0 && !matchesAny(s.include, u.String()):
 		return NotIncluded
@@ -178,13 +136,12 @@ func (s *Scope) checkSettings(u weburl.URL) ScopeVerdict {
 
 // CheckSitemap returns whether a sitemap may be read for the crawl. Unlike the URLs that it lists,
 // it need not be in a folder of the seeds or match an include expression.
-func (s *Scope) CheckSitemap(u weburl.URL) ScopeVerdict {
+func (s *Scope) CheckSitemap(u weburl.URL, from seeds.Ref) ScopeVerdict {
 	if s.isOptedOut(u) {
 		return OptedOut
 	}
-	_, in := s.reach[u.Origin().String()]
 	switch {
-	case !in && !s.reached(u):
+	case !s.seeds.HasOrigin(u.Origin().String()) && !s.seeds.Has(u, from):
 		return OutOfSeeds
 	case matchesAny(s.exclude, u.String()):
 		return IsExcluded
@@ -192,34 +149,16 @@ func (s *Scope) CheckSitemap(u weburl.URL) ScopeVerdict {
 	return InScope
 }
 
-func (s *Scope) reached(u weburl.URL) bool {
-	in := false
-	switch s.mode {
-	case ModeAny:
-		in = true
-	case ModeHost:
-		_, in = s.reach[u.Host()]
-	case ModeDomain:
-		_, in = s.reach[weburl.RegistrableDomain(u.Host())]
-	case ModePrefix:
-		in = s.underPrefix(u)
+// CheckHead is Check for a URL of the store.
+func (s *Scope) CheckHead(u weburl.URL, head *storage.Entry) ScopeVerdict {
+	if head.Sitemap {
+		return s.CheckSitemap(u, RefOf(head))
 	}
-	return in
+	return s.Check(u, RefOf(head))
 }
 
-// underPrefix looks up each folder on the way to the URL.
-func (s *Scope) underPrefix(u weburl.URL) bool {
-	origin := u.Origin().String()
-	path, _, _ := strings.Cut(u.RequestURI(), "?")
-	for i := range len(path) {
-		if path[i] == '/' {
-			if _, in := s.reach[origin+path[:i+1]]; in {
-				return true
-			}
-		}
-	}
-	return false
-}
+// RefOf returns how a URL of the store was reached.
+func RefOf(head *storage.Entry) seeds.Ref { return seeds.Ref(head.From) }
 
 func matchesAny(expressions []*regexp.Regexp, s string) bool {
 	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(s) })

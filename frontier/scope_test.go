@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/seeds"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -45,7 +47,7 @@ func TestScope(t *testing.T) {
 			exclude = []*regexp.Regexp{regexp.MustCompile(`/print/`)}
 		}
 		s := NewScope(c.mode, include, exclude, mustURL(t, seed))
-		if got := s.Check(mustURL(t, c.url)); got != c.want {
+		if got := s.Check(mustURL(t, c.url), seeds.Ref{}); got != c.want {
 			t.Errorf("mode %d: %s is %q, want %q", c.mode, c.url, got, c.want)
 		}
 	}
@@ -57,7 +59,7 @@ func TestScopeAddresses(t *testing.T) {
 		"http://192.0.2.7:8080/a": InScope, "http://192.0.2.8/": OutOfSeeds, "http://9.0.2.7/": OutOfSeeds,
 		"http://[2001:db8::1]:81/": InScope, "http://[2001:db8::2]/": OutOfSeeds,
 	} {
-		if got := s.Check(mustURL(t, url)); got != want {
+		if got := s.Check(mustURL(t, url), seeds.Ref{}); got != want {
 			t.Errorf("%s is %q, want %q", url, got, want)
 		}
 	}
@@ -66,13 +68,13 @@ func TestScopeAddresses(t *testing.T) {
 // TestScopeWith widens a scope and leaves the one it came from alone.
 func TestScopeWith(t *testing.T) {
 	narrow := NewScope(ModeHost, nil, []*regexp.Regexp{regexp.MustCompile("secret")}, mustURL(t, "http://a.test/"))
-	wide := narrow.With(mustURL(t, "http://b.test/"))
+	wide := with(narrow, mustURL(t, "http://b.test/"))
 	b := mustURL(t, "http://b.test/x")
-	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope ||
-		wide.Check(mustURL(t, "http://a.test/")) != InScope {
+	if narrow.Check(b, seeds.Ref{}) != OutOfSeeds || wide.Check(b, seeds.Ref{}) != InScope ||
+		wide.Check(mustURL(t, "http://a.test/"), seeds.Ref{}) != InScope {
 		t.Error("With changed the wrong scope")
 	}
-	if wide.Check(mustURL(t, "http://b.test/secret")) != IsExcluded {
+	if wide.Check(mustURL(t, "http://b.test/secret"), seeds.Ref{}) != IsExcluded {
 		t.Error("With forgot what is excluded")
 	}
 }
@@ -80,11 +82,11 @@ func TestScopeWith(t *testing.T) {
 func TestParseMode(t *testing.T) {
 	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix,
 		"any": ModeAny} {
-		if got, err := ParseMode(name); got != want || err != nil {
+		if got, err := seeds.ParseMode(name); got != want || err != nil {
 			t.Errorf("ParseMode(%q) = %v, %v", name, got, err)
 		}
 	}
-	if _, err := ParseMode("Host"); err == nil {
+	if _, err := seeds.ParseMode("Host"); err == nil {
 		t.Error("ParseMode took Host")
 	}
 }
@@ -112,7 +114,7 @@ func TestScopeSum(t *testing.T) {
 	expression := []*regexp.Regexp{regexp.MustCompile("/a")}
 	a, b := mustURL(t, "http://a.test/"), mustURL(t, "http://b.test/")
 	base := NewScope(ModeHost, nil, nil, a, b)
-	if other := NewScope(ModeHost, nil, nil, b).With(a, b); base.Sum() != other.Sum() {
+	if other := with(NewScope(ModeHost, nil, nil, b), a, b); base.Sum() != other.Sum() {
 		t.Error("the order of the seeds counts")
 	}
 	host := optout.Entry{Scope: optout.ScopeHost, Value: "c.test"}
@@ -120,7 +122,7 @@ func TestScopeSum(t *testing.T) {
 	ends.Until = time.Unix(1<<31, 0)
 	sums := map[uint64]string{base.Sum(): "the first"}
 	for name, s := range map[string]*Scope{
-		"a mode": NewScope(ModeDomain, nil, nil, a, b), "a seed": base.With(mustURL(t, "http://c.test/")),
+		"a mode": NewScope(ModeDomain, nil, nil, a, b), "a seed": with(base, mustURL(t, "http://c.test/")),
 		"include": base.WithExpressions(expression, nil), "exclude": base.WithExpressions(nil, expression),
 		"an opt-out": base.WithOptOuts(optout.NewList(host)), "one that ends": base.WithOptOuts(optout.NewList(ends)),
 	} {
@@ -129,4 +131,13 @@ func TestScopeSum(t *testing.T) {
 		}
 		sums[s.Sum()] = name
 	}
+}
+
+// with returns a scope with more seeds.
+func with(s *Scope, urls ...weburl.URL) *Scope {
+	var more []seeds.Seed
+	for _, u := range urls {
+		more = append(more, seeds.Seed{URL: u})
+	}
+	return s.WithSeeds(s.Seeds().With(more))
 }

@@ -76,13 +76,16 @@ func TestAnyEntry(t *testing.T) {
 		e := Entry{
 			Origin:     uint8(rapid.IntRange(0, maxOrigins-1).Draw(t, "origin")),
 			RequestURI: "/" + anyText().Draw(t, "uri"), Depth: rapid.Uint16().Draw(t, "depth"),
-			Redirects: rapid.Byte().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
+			Redirects: rapid.ByteMax(127).Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 			Sitemap:   rapid.Bool().Draw(t, "sitemap"),
 			Frequency: Frequency(rapid.IntRange(0, 7).Draw(t, "frequency")), Priority: rapid.Int8().Draw(t, "priority"),
 			ViaHost: HostID(rapid.Uint32().Draw(t, "via")), FirstSeen: FromSeconds(rapid.Uint32().Draw(t, "seen")),
 		}
 		if rapid.Bool().Draw(t, "session") {
 			e.Stripped = "/" + anyText().Draw(t, "stripped")
+		}
+		if rapid.Bool().Draw(t, "from") {
+			e.From = SeedRef{ID: seedIDOf(e.RequestURI), Outside: rapid.Byte().Draw(t, "outside")}
 		}
 		host := HostID(rapid.SampledFrom([]uint32{1, uint32(e.ViaHost), math.MaxUint32}).Draw(t, "host"))
 		if e.ViaHost != NoHost {

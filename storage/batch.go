@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/sizer"
 )
 
 // Batch is what one transaction commits. All of it becomes durable together, or nothing.
@@ -17,7 +18,7 @@ type Batch struct {
 	Policies      []Policy
 	RobotsHistory []Policy  // earlier robots.txt files, as the robots package encodes them
 	Ensure        []string  // host names that need an id though they have no URL yet
-	ScopeSeeds    []string  // scope seeds: URLs that redirects of seeds led to
+	Seeds         []SeedRow // the last one of a URL counts
 	Refused       []Refused // URLs that workers found to lead into traps
 	// Payloads are bodies that the output holds from this commit on. Their URLs are in the store or
 	// in this batch. The last one of a host and digest counts.
@@ -29,7 +30,13 @@ type Batch struct {
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
 	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.RobotsHistory)+len(b.Purges) == 0 &&
-		len(b.Ensure)+len(b.ScopeSeeds)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+		len(b.Ensure)+len(b.Seeds)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+}
+
+// SeedRow is a seed as the engine encodes it.
+type SeedRow struct {
+	URL   string // in its canonical form
+	Value []byte // empty: no more is known of it than that it widens the scope; nil: the row is removed
 }
 
 // Found is a discovery: a URL for the store.
@@ -48,6 +55,7 @@ type Found struct {
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
+	From        SeedRef
 	Listed      bool      // a sitemap or feed lists it
 	Modified    time.Time // time of its last change, from a sitemap or feed; zero: unknown
 	Metadata    []byte    // Metadata.Encode, for a new URL; nil: none
@@ -128,67 +136,5 @@ type HostChange struct {
 	PutDue    uint32 // Unix seconds of the earliest time that the Outcome of a Found made a URL due at; 0: none
 }
 
-// BatchSizer adapts the batch size: how many items a batch may hold. It bounds the pages that a
-// commit changes, because its memory and its time depend on them, and the pages for each item vary:
-// more than one where the rows of the items are far apart, as with many or very large hosts, and a
-// small part of one where they are close together. The bound is 32 MiB, and less while commits take
-// longer than they should, because other processes use the disk. The zero value is ready for use. A
-// BatchSizer must not be used concurrently.
-type BatchSizer struct {
-	items  int   // 0: firstItems
-	budget int64 // bytes of pages; 0: mostBytes
-}
-
-const (
-	mostItems  = 20_000
-	firstItems = 2_000
-	leastItems = 250
-	mostBytes  = 32 << 20
-	leastBytes = 8 << 20
-	moreBytes  = 512 << 10 // that a quick commit allows the next ones
-
-	longCommit = 300 * time.Millisecond // one that takes longer makes the next ones smaller
-	goodCommit = 200 * time.Millisecond // what they should take then; up to this, batches grow
-)
-
-// Items returns how many items the next batch may hold, 250 to 20,000.
-func (p *BatchSizer) Items() int {
-	if p.items == 0 {
-		return firstItems
-	}
-	return p.items
-}
-
-func (p *BatchSizer) bytes() int64 {
-	if p.budget == 0 {
-		return mostBytes
-	}
-	return p.budget
-}
-
-// Committed records a commit of a number of items whose Result.Changed is changed, and how long it
-// took. The pages of a small commit do not predict those of a large one, nor does its time. So the
-// batch size shrinks only after a commit that changed or took too much, and grows only after a
-// large one that did not: by an eighth, or to twice the size after a commit that cost little.
-func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
-	if items <= 0 || changed <= 0 {
-		return
-	}
-	switch budget := p.bytes(); {
-	case took > longCommit:
-		p.budget = max(leastBytes, min(budget, changed)*int64(goodCommit)/int64(took))
-	case took < goodCommit && changed >= budget/2:
-		p.budget = min(mostBytes, budget+moreBytes)
-	}
-	now, fits := p.Items(), int(int64(items)*p.bytes()/changed)
-	more := now / 8
-	if took < goodCommit/8 && changed < p.bytes()/8 {
-		more = now
-	}
-	switch {
-	case changed > p.bytes():
-		p.items = max(leastItems, min(now, fits))
-	case items >= now/4*3 && (took < goodCommit || changed < leastBytes):
-		p.items = max(now, min(now+more, fits, mostItems))
-	}
-}
+// BatchSizer adapts the batch size: how many items a batch may hold.
+type BatchSizer = sizer.Sizer

@@ -14,6 +14,7 @@ import (
 type encoder struct {
 	b, body []byte
 	items   int
+	newer   bool // it has what records of version 1 do not have
 }
 
 // append appends the record to b.
@@ -23,7 +24,7 @@ func (r *record) append(b []byte) ([]byte, error) {
 	if r.key != nil {
 		flags |= recordHasKey
 	}
-	b = append(b, RecordVersion, flags)
+	b = append(b, 1, flags)
 	b = binary.AppendUvarint(b, r.number)
 	b = append(append(b, r.writer[:]...), r.key...)
 	e := encoder{b: b}
@@ -46,6 +47,11 @@ func (r *record) append(b []byte) ([]byte, error) {
 		call = n.call
 	}
 	e.end(sectionNotices)
+	e.seeds(r.batch.Seeds)
+	e.end(sectionSeeds)
+	if e.newer {
+		e.b[start] = RecordVersion
+	}
 	if size := len(e.b) - start; size > MaxRecord || e.items > maxRecordItems {
 		return nil, fmt.Errorf("a batch of %d items takes %d bytes in the log: %d items and %d bytes are allowed",
 			e.items, size, maxRecordItems, MaxRecord)
@@ -97,7 +103,7 @@ func (e *encoder) end(section byte) {
 // batch appends all of a batch but its marks.
 func (e *encoder) batch(b *Batch) {
 	e.items += len(b.Found) + len(b.Done) + len(b.Hosts) + len(b.Policies) + len(b.RobotsHistory) +
-		len(b.Ensure) + len(b.ScopeSeeds) + len(b.Refused) + len(b.Payloads) + len(b.Purges)
+		len(b.Ensure) + len(b.Seeds) + len(b.Refused) + len(b.Payloads) + len(b.Purges)
 	e.found(b.Found)
 	e.end(sectionFound)
 	e.done(b.Done)
@@ -112,10 +118,12 @@ func (e *encoder) batch(b *Batch) {
 		e.long(name)
 	}
 	e.end(sectionEnsure)
-	for _, seed := range b.ScopeSeeds {
-		e.long(seed)
+	for _, seed := range b.Seeds {
+		if seed.Value != nil && len(seed.Value) == 0 {
+			e.long(seed.URL)
+		}
 	}
-	e.end(sectionScopeSeeds)
+	e.end(sectionPlainSeeds)
 	for i := range b.Refused {
 		r := &b.Refused[i]
 		e.body = append(e.body, byte(r.Reason))
@@ -131,6 +139,18 @@ func (e *encoder) batch(b *Batch) {
 		}
 	}
 	e.end(sectionPurges)
+}
+
+// seeds appends the seeds that are more than a URL, and those that are removed.
+func (e *encoder) seeds(all []SeedRow) {
+	for _, s := range all {
+		if s.Value != nil && len(s.Value) == 0 {
+			continue
+		}
+		e.newer = true
+		e.long(s.URL)
+		e.longBytes(s.Value)
+	}
 }
 
 // foundContext is what a discovery in a record shares with the one before.
@@ -176,6 +196,7 @@ func (e *encoder) discovery(f *Found, last *foundContext) {
 	set(&more, foundModified, !f.Modified.IsZero())
 	set(&more, foundMetadata, len(f.Metadata) > 0)
 	set(&more, foundOutcome, f.Outcome != nil)
+	set(&more, foundFrom, f.From != SeedRef{})
 	set(&flags, foundMore, more != 0)
 	e.body = append(e.body, flags)
 	if more != 0 {
@@ -213,6 +234,10 @@ func (e *encoder) discovery(f *Found, last *foundContext) {
 	}
 	if more&foundOutcome != 0 {
 		e.outcome(f.Outcome)
+	}
+	if more&foundFrom != 0 {
+		e.newer = true
+		e.body = append(append(e.body, f.From.ID[:]...), f.From.Outside)
 	}
 	*last = now
 }

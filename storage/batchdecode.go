@@ -96,9 +96,17 @@ func (d *recordDecoder) section(section byte, r *record) {
 		for d.more() {
 			b.Ensure = append(b.Ensure, d.text())
 		}
-	case sectionScopeSeeds:
+	case sectionPlainSeeds:
 		for d.more() {
-			b.ScopeSeeds = append(b.ScopeSeeds, d.text())
+			b.Seeds = append(b.Seeds, SeedRow{d.text(), []byte{}})
+		}
+	case sectionSeeds:
+		for d.more() {
+			s := SeedRow{URL: d.text(), Value: d.Long()}
+			if len(s.Value) == 0 {
+				s.Value = nil
+			}
+			b.Seeds = append(b.Seeds, s)
 		}
 	case sectionRefused:
 		for d.more() {
@@ -214,6 +222,11 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 	if more&foundOutcome != 0 {
 		o := d.outcome()
 		f.Outcome = &o
+	}
+	if more&foundFrom != 0 {
+		copy(f.From.ID[:], d.Bytes(len(f.From.ID)))
+		f.From.Outside = d.Byte()
+		d.Require(f.From != SeedRef{})
 	}
 	return f
 }

@@ -61,7 +61,7 @@ func TestConcurrentReaders(t *testing.T) {
 			last, bad := strconv.Atoi(string(marks["batch"]))
 			return errors.Join(err, bad, right(last >= n-1, "the mark", last))
 		},
-		func(int) error { _, err := s.ScopeSeeds(); return err },
+		func(int) error { _, err := s.Seeds(); return err },
 		func(int) error { _, err := s.Policy(known.Origin()); return err },
 		func(int) error {
 			h, host, err := s.Lookup(known)

@@ -195,7 +195,7 @@ func TestOpenTwice(t *testing.T) {
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("open for writing while there are readers: %v", err)
 	}
-	if _, err := a.Commit(&Batch{ScopeSeeds: []string{"x"}}); err == nil {
+	if _, err := a.Commit(&Batch{Seeds: []SeedRow{{"x", []byte{}}}}); err == nil {
 		t.Error("a read-only store took a commit")
 	}
 	mustClose(t, a)

@@ -50,6 +50,7 @@ func (w *writer) found(r *hostRow, f *Found) error {
 		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects,
 		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority,
 		ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		From: f.From,
 	}
 	known, ordinal, err := w.identify(r, f, &e)
 	switch {

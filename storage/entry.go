@@ -30,6 +30,12 @@ const (
 	depthFrequency = 18
 )
 
+// entryFrom is set with the number of redirects if a SeedRef follows the priority.
+const (
+	entryFrom     = 0x80
+	entryFromSize = len(SeedID{}) + 1
+)
+
 // maxOrigins is how many origins (scheme and port) a host may have.
 const maxOrigins = entryOrigin + 1
 
@@ -43,13 +49,17 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	if far {
 		flags |= entryFarVia
 	}
-	extended := e.Redirects != 0 || e.Priority != 0
+	extended := e.Redirects != 0 || e.Priority != 0 || e.From != SeedRef{}
 	if extended {
 		flags |= entryExtended
 	}
 	b = append(b, flags)
 	if extended {
-		b = append(b, e.Redirects, byte(e.Priority))
+		b = append(b, min(e.Redirects, entryFrom-1), byte(e.Priority))
+		if e.From != (SeedRef{}) {
+			b[len(b)-2] |= entryFrom
+			b = append(append(b, e.From.ID[:]...), e.From.Outside)
+		}
 	}
 	text, depth := e.RequestURI, uint64(e.Depth)
 	if e.Stripped != "" {
@@ -83,7 +93,9 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 func entryKey(d *wire.Decoder) (flags byte, text []byte) {
 	flags = d.Byte()
 	if flags&entryExtended != 0 {
-		d.Bytes(2)
+		if facts := d.Bytes(2); len(facts) == 2 && facts[0]&entryFrom != 0 {
+			d.Bytes(entryFromSize)
+		}
 	}
 	return flags, d.Long()
 }
@@ -128,7 +140,10 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 	}
 	e := Entry{Ordinal: ordinal, Origin: flags & entryOrigin, RequestURI: string(uri), Seed: flags&entrySeed != 0}
 	if flags&entryExtended != 0 {
-		e.Redirects, e.Priority = b[1], int8(b[2])
+		e.Redirects, e.Priority = b[1]&^entryFrom, int8(b[2])
+		if b[1]&entryFrom != 0 {
+			e.From = SeedRef{ID: SeedID(b[3 : 3+len(SeedID{})]), Outside: b[2+entryFromSize]}
+		}
 	}
 	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)

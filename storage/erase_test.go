@@ -133,7 +133,7 @@ func (m *model) erase(names weburl.Names) {
 		}
 	}
 	maps.DeleteFunc(m.policies, func(o weburl.Origin, _ string) bool { return names.Has(o.Host) })
-	maps.DeleteFunc(m.scopeSeeds, func(u string, _ bool) bool { return names.HasURL(u) })
+	maps.DeleteFunc(m.seeds, func(u, _ string) bool { return names.HasURL(u) })
 }
 
 // TestErase: what an erasure of the opaque values of others keeps, changes and removes; an id is never
@@ -148,7 +148,7 @@ func TestErase(t *testing.T) {
 	far.URL, far.ViaHost, far.ViaOrdinal = parse(t, "http://c.test/2"), 2, 0
 	far.Fingerprint = s.Fingerprint(far.URL)
 	mustCommit(t, s, &Batch{
-		Found: []Found{far}, ScopeSeeds: []string{"http://b.test/1", "http://a.test/1"},
+		Found: []Found{far}, Seeds: []SeedRow{{"http://b.test/1", []byte{}}, {"http://a.test/1", []byte{}}},
 		Policies: []Policy{{origin("a.test"), []byte("a")}, {origin("b.test"), []byte("b")}, {origin("c.test"),
 			[]byte("b.test")}},
 		RobotsHistory: []Policy{{origin("b.test"), []byte("b")}, {origin("c.test"), []byte("x")}},

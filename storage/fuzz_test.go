@@ -16,6 +16,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true,
 		ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
 	}))
+	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/from", From: SeedRef{ID: seedIDOf("http://a.test/"), Outside: 1}}))
 	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3,
 		FirstSeen: someTime}))
 	f.Add([]byte{entryFarVia, 1, '/', 0, 0, 0, 0, 9, 7, 0, 0, 0, 0})

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 )
 
 var updateGolden = flag.Bool("update", false,
-	"write testdata/golden-5.txt: only together with FORMAT.md and Version")
+	"write testdata/golden-6.txt: only together with FORMAT.md and Version")
 
 // goldenStore writes a store that has every kind of row, with a fixed key.
 func goldenStore(t *testing.T) *Store {
@@ -22,15 +23,16 @@ func goldenStore(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	b := Batch{
-		Found:      found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
-		ScopeSeeds: []string{"https://www.example.com/joined"},
-		Marks:      map[string][]byte{MarkLedger: EncodeOffset(4711)},
+		Found: found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
+		Seeds: []SeedRow{{"https://www.example.com/joined", []byte{}}, {"https://www.example.com/list", []byte("{}")}},
+		Marks: map[string][]byte{MarkLedger: EncodeOffset(4711)},
 	}
 	b.Found[64].Seed, b.Found[64].Depth = true, 300
 	b.Found[63].Sitemap, b.Found[63].Frequency = true, 7
 	b.Found[65].ViaHost, b.Found[65].ViaOrdinal = 1, 200
 	last := &b.Found[66]
 	last.Redirects, last.Priority, last.ViaHost, last.ViaOrdinal = 3, -5, 1, 7
+	last.From = SeedRef{ID: seedIDOf("https://www.example.com/list"), Outside: 2}
 	mustCommit(t, s, &b)
 	mustCommit(t, s, &Batch{
 		Done: append(goldenOutcomes(), Done{Host: 2, Priority: -5, Outcome: Outcome{
@@ -121,7 +123,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "golden-5.txt")
+	path := filepath.Join("testdata", "golden-6.txt")
 	if *updateGolden {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -197,4 +199,10 @@ func TestFormatNamesEveryNumber(t *testing.T) {
 	if !strings.Contains(text, fmt.Sprintf("at most %d of them", maxSeenItems)) {
 		t.Errorf("FORMAT.md does not say how many fingerprints a row has")
 	}
+}
+
+// seedIDOf is the id of the seed with a URL, as FORMAT.md has it.
+func seedIDOf(url string) SeedID {
+	sum := sha256.Sum256([]byte(url))
+	return SeedID(sum[:5])
 }

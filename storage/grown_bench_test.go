@@ -218,7 +218,7 @@ func (c *rowsCycle) path() string { return c.r.path }
 
 func (c *rowsCycle) find(u weburl.URL) { c.found = append(c.found, u) }
 
-func (c *rowsCycle) full() bool { return len(c.found)+2*len(c.done) >= mostItems }
+func (c *rowsCycle) full() bool { return len(c.found)+2*len(c.done) >= 20_000 }
 
 func (c *rowsCycle) take(b *testing.B, host int) {
 	next, ok := c.r.next(benchHostName(host))

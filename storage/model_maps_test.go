@@ -12,13 +12,13 @@ import (
 
 // model is what a store should hold, in plain maps.
 type model struct {
-	names      []string // by id, from 1
-	hosts      []*modelHost
-	ids        map[string]HostID
-	policies   map[weburl.Origin]string
-	scopeSeeds map[string]bool
-	marks      map[string]string
-	limits     limits
+	names    []string // by id, from 1
+	hosts    []*modelHost
+	ids      map[string]HostID
+	policies map[weburl.Origin]string
+	seeds    map[string]string
+	marks    map[string]string
+	limits   limits
 }
 
 type modelHost struct {
@@ -44,7 +44,7 @@ type modelHost struct {
 
 func newModel() *model {
 	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string),
-		scopeSeeds: make(map[string]bool), marks: make(map[string]string)}
+		seeds: make(map[string]string), marks: make(map[string]string)}
 }
 
 func newModelHost(name string) *modelHost {
@@ -111,8 +111,10 @@ func (m *model) apply(b *Batch) Result {
 	for _, p := range b.Policies {
 		m.policies[p.Origin] = string(p.Record)
 	}
-	for _, u := range b.ScopeSeeds {
-		m.scopeSeeds[u] = true
+	for _, seed := range b.Seeds {
+		if m.seeds[seed.URL] = string(seed.Value); seed.Value == nil {
+			delete(m.seeds, seed.URL)
+		}
 	}
 	for name, mark := range b.Marks {
 		if m.marks[name] = string(mark); mark == nil {
@@ -180,7 +182,7 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth,
 		Redirects: f.Redirects,
 		Seed:      f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost,
-		ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At, From: f.From,
 	}
 	if f.Redirects == 0 {
 		e.Stripped = f.Stripped

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -179,8 +180,13 @@ func (d *driver) compare(t tester) {
 			t.Fatalf("mark %s is %q, %v, want %q", name, got, err, mark)
 		}
 	}
-	if got, err := s.ScopeSeeds(); err != nil || len(got) != len(m.scopeSeeds) {
-		t.Fatalf("joined: %q, %v, want %v", got, err, m.scopeSeeds)
+	seeds, err := s.Seeds()
+	got := make(map[string]string)
+	for _, seed := range seeds {
+		got[seed.URL] = string(seed.Value)
+	}
+	if err != nil || !maps.Equal(got, m.seeds) {
+		t.Fatalf("seeds: %q, %v, want %v", got, err, m.seeds)
 	}
 }
 
@@ -271,9 +277,10 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 		}
 		if f.ViaHost != NoHost {
 			f.ViaOrdinal = rng.Uint32() >> rng.IntN(32)
+			f.From = SeedRef{ID: SeedID{byte(rng.IntN(3)), 1}, Outside: uint8(rng.IntN(3))}
 		}
 		if rng.IntN(3) == 0 {
-			f.Redirects, f.Priority = uint8(rng.IntN(256)), int8(rng.IntN(256)-128)
+			f.Redirects, f.Priority = uint8(rng.IntN(128)), int8(rng.IntN(256)-128)
 		}
 		if rng.IntN(4) == 0 {
 			f.Sitemap, f.Frequency = rng.IntN(2) == 0, Frequency(rng.IntN(8))
@@ -307,7 +314,8 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 	}
 	if rng.IntN(4) == 0 {
 		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}
-		b.ScopeSeeds = []string{randomURL(rng).String()}
+		seed := SeedRow{URL: randomURL(rng).String()}
+		b.Seeds = []SeedRow{seed, {randomURL(rng).String(), []byte("tags"[:rng.IntN(5)])}}
 		b.Policies = []Policy{{randomURL(rng).Origin(), []byte{byte(size), 1}}}
 		b.Marks = map[string][]byte{fmt.Sprint("mark", rng.IntN(3)): {byte(size)}, fmt.Sprint("mark", rng.IntN(3)): nil}
 	}

@@ -147,8 +147,12 @@ func describe(t *testing.T, s *storage.Store) string {
 	d.line("counters: %d hosts, %d URLs, %d requests, %d bytes, %d robots records, states %v",
 		c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies, c.States)
 	d.stats()
-	scope, err := s.ScopeSeeds()
+	seeds, err := s.Seeds()
 	d.must(err)
+	var scope []string
+	for _, seed := range seeds {
+		scope = append(scope, seed.URL)
+	}
 	d.line("scope: %q", scope)
 	marks, err := s.Marks("")
 	d.must(err)

@@ -92,15 +92,36 @@ func (s *rows) MarkNames(prefix, after string, most int) (names []string, err er
 	return names, err
 }
 
-// ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
-func (s *rows) ScopeSeeds() (urls []string, err error) {
+// A row of a seed is seedPlain alone, or seedEncoded and what the engine says of the seed.
+const seedPlain, seedEncoded = 1, 2
+
+// Seeds returns all seeds, in the order of their URLs.
+func (s *rows) Seeds() (all []SeedRow, err error) {
 	err = s.db.View(func(tx *txn) error {
-		return tx.Bucket(bucketScope).Each(func(k, _ []byte) error {
-			urls = append(urls, string(k))
+		return tx.Bucket(bucketScope).Each(func(k, v []byte) error {
+			if len(v) == 0 || v[0] != seedPlain && v[0] != seedEncoded {
+				return fmt.Errorf("%w: seed %s cannot be read", ErrCorrupt, k)
+			}
+			all = append(all, SeedRow{string(k), append([]byte{}, v[1:]...)})
 			return nil
 		})
 	})
-	return urls, err
+	return all, err
+}
+
+// putSeeds writes and removes rows of seeds.
+func putSeeds(to *bucket, seeds []SeedRow) (err error) {
+	for i := 0; i < len(seeds) && err == nil; i++ {
+		switch key, value := []byte(seeds[i].URL), seeds[i].Value; {
+		case value == nil:
+			err = to.Delete(key)
+		case len(value) == 0:
+			err = to.Put(key, []byte{seedPlain})
+		default:
+			err = to.Put(key, append([]byte{seedEncoded}, value...))
+		}
+	}
+	return err
 }
 
 func (w *writer) putPolicies(policies []Policy) error {
@@ -138,10 +159,8 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 }
 
 func (w *writer) putMeta(b *Batch) error {
-	for _, seed := range b.ScopeSeeds {
-		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
-			return fmt.Errorf("scope seed %s: %w", seed, err)
-		}
+	if err := putSeeds(w.tx.Bucket(bucketScope), b.Seeds); err != nil {
+		return err
 	}
 	for _, name := range []string{markLog, markView} {
 		if _, is := b.Marks[name]; is {

@@ -2,12 +2,14 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// RecordVersion is the version of the records that this code writes. It refuses newer ones.
-const RecordVersion = 1
+// RecordVersion is the newest version of the records that this code writes. It refuses newer ones. A record that has
+// nothing of a version is written as one of the version before, so that older programs read it.
+const RecordVersion = 2
 
 // Bounds of a record. One beyond them is neither written nor read.
 const (
@@ -47,13 +49,14 @@ const (
 	sectionPolicies
 	sectionRobotsHistory
 	sectionEnsure
-	sectionScopeSeeds
+	sectionPlainSeeds
 	sectionRefused
 	sectionPayloads
 	sectionPurges
 	sectionMarks
 	sectionLocal
 	sectionNotices
+	sectionSeeds // from version 2 on, as foundFrom
 	numSections
 )
 
@@ -80,6 +83,7 @@ const (
 	foundModified
 	foundMetadata
 	foundOutcome
+	foundFrom
 	numFoundMore = iota
 )
 
@@ -121,6 +125,11 @@ func isLocal(mark string) bool {
 		return true
 	}
 	return false
+}
+
+// HaveSeeds reports whether one of the discoveries says which seed it was reached from.
+func HaveSeeds(all []Found) bool {
+	return slices.ContainsFunc(all, func(f Found) bool { return f.From != SeedRef{} })
 }
 
 // Discovery is a discovery for another shard. Its page has no id there, so it has a text.

@@ -30,7 +30,8 @@ func fullBatch(t tester, s *Store) *Batch {
 	f := Found{
 		URL: u, Fingerprint: fingerprint(&s.rows, true, 8443, "/a/b?c=d"), Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
 		Seed: true, Sitemap: true, Frequency: 4, Priority: -5, ViaHost: 2, ViaOrdinal: 9, At: someTime, Listed: true,
-		Modified: someTime.Add(-time.Hour), Metadata: metadata, Outcome: &outcome,
+		From: SeedRef{ID: SeedID{5, 4, 3, 2, 1}, Outside: 2}, Modified: someTime.Add(-time.Hour), Metadata: metadata,
+		Outcome: &outcome,
 	}
 	sibling := f
 	sibling.URL, sibling.Stripped, sibling.Outcome = parse(t, "https://www.example.com:8443/a/b?c=e"), "", nil
@@ -47,8 +48,9 @@ func fullBatch(t tester, s *Store) *Batch {
 		Policies:      []Policy{{u.Origin(), []byte("record")}},
 		RobotsHistory: []Policy{{u.Origin(), []byte("past")}},
 		Ensure:        []string{"other.example"},
-		ScopeSeeds:    []string{"https://www.example.com/"},
-		Refused:       []Refused{{Host: "www.example.com", Reason: TrapDepth, URL: u}},
+		Seeds: []SeedRow{{"https://www.example.com/", []byte{}}, {"https://www.example.com/a/", []byte("{}")},
+			{"https://www.example.com/b/", nil}},
+		Refused: []Refused{{Host: "www.example.com", Reason: TrapDepth, URL: u}},
 		Payloads: []Payload{
 			{Host: 2, Digest: 0x0101010101010101, SHA256: [32]byte(bytes.Repeat([]byte{1}, 32)), Ordinal: 8,
 				At: someTime},
@@ -121,10 +123,21 @@ func allFields(v reflect.Value, unset map[string]bool) {
 func TestGoldenRecord(t *testing.T) {
 	s := openTemp(t, Options{})
 	copy(s.key[:], "0123456789abcdef")
+	full := fullBatch(t, s)
+	goldenRecord(t, s, 2, full)
+	for i := range full.Found {
+		full.Found[i].From = SeedRef{}
+	}
+	full.Seeds = full.Seeds[:1]
+	goldenRecord(t, s, 1, full)
+}
+
+func goldenRecord(t *testing.T, s *Store, version byte, batch *Batch) {
+	t.Helper()
 	r := record{
 		number: 1, writer: writerID{1, 2, 3, 4, 5, 6, 7, 8}, key: s.key[:], limits: limits{0, 2000, 200},
 		notices: []notice{{call: 3, due: 1_800_000_000, history: [8]byte{8}}, {call: 5}},
-		batch:   *fullBatch(t, s), local: map[string][]byte{MarkLedger: EncodeOffset(4711), "output": []byte("[]")},
+		batch:   *batch, local: map[string][]byte{MarkLedger: EncodeOffset(4711), "output": []byte("[]")},
 	}
 	b, err := r.append(nil)
 	if err != nil {
@@ -134,7 +147,10 @@ func TestGoldenRecord(t *testing.T) {
 	for part := range slices.Chunk(b, 32) {
 		fmt.Fprintf(&text, "%x\n", part)
 	}
-	path := filepath.Join("testdata", "record-1.txt")
+	if b[0] != version {
+		t.Errorf("the record has version %d, want %d", b[0], version)
+	}
+	path := filepath.Join("testdata", fmt.Sprintf("record-%d.txt", version))
 	if *updateGolden {
 		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 
 // Version is the version of the layout that this code writes. The code also reads older versions
 // and converts their rows when it writes them.
-const Version = 5
+const Version = 6
 
 // FileName is the name of the database in the data directory.
 const FileName = "amble.db"
@@ -103,7 +103,8 @@ type rows struct {
 	key      [keySize]byte
 	weaken   func(uint64) uint64 // for tests with colliding fingerprints; otherwise nil
 	counters atomic.Pointer[Counters]
-	created  bool // by Open
+	created  bool   // by Open
+	version  uint32 // of the file, when it was opened
 }
 
 // What reads and writes rows.
@@ -183,12 +184,20 @@ func (s *Store) open(o Options) error {
 		}
 	}
 	if s.db.Summed {
-		return nil
+		return s.renewVersion()
 	}
 	if err := s.upgrade(); err != nil {
 		return fmt.Errorf("bring the database over to version %d: %w", Version, err)
 	}
 	return s.open(o)
+}
+
+// renewVersion makes a file of version 5 one of this version: its rows are the same, but may not stay so.
+func (s *Store) renewVersion() error {
+	if s.version == Version {
+		return nil
+	}
+	return spaceError(s.db.Update(func(tx *txn) error { return putVersion(tx.Bucket(bucketMeta).Put) }))
 }
 
 // checkPath returns an error if the locked file is no longer the one at its path: while Open waited
@@ -243,7 +252,7 @@ func (s *Store) load(readOnly bool) error {
 		if err != nil {
 			return err
 		}
-		s.db.Summed = version >= firstSummed
+		s.version, s.db.Summed = version, version >= firstSummed
 		if k := meta.Get(metaKey); len(k) != keySize {
 			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
 		} else {

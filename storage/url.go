@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/storage/internal/facts"
 )
 
 // State is the state of a URL. The numbers are stored and therefore stable.
@@ -80,22 +82,8 @@ const (
 	ReasonFetch     Reason = 64
 )
 
-// Frequency is how often a page changes, according to a sitemap. The numbers are stored and
-// therefore stable: 0 unknown, then the words of sitemaps.org from 1 always to 7 never. It has
-// three bits.
-type Frequency uint8
-
-// String returns the word of sitemaps.org, or "" if the frequency is unknown.
-func (f Frequency) String() string {
-	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
-}
-
-// Every returns the time between two changes, or 0 if the frequency is unknown. Always counts as
-// hourly, never as three years.
-func (f Frequency) Every() time.Duration {
-	const day = 24 * time.Hour
-	return [...]time.Duration{0, time.Hour, time.Hour, day, 7 * day, 30 * day, 365 * day, 3 * 365 * day}[f&7]
-}
+// Frequency is how often a page changes, according to a sitemap.
+type Frequency = facts.Frequency
 
 // Entry is one URL of a host's queue.
 type Entry struct {
@@ -112,7 +100,14 @@ type Entry struct {
 	ViaHost    HostID // the page it was found on; NoHost: none
 	ViaOrdinal uint32
 	FirstSeen  time.Time // whole seconds
+	From       SeedRef
 }
+
+// SeedID identifies a seed; the zero value is none.
+type SeedID = facts.SeedID
+
+// SeedRef is the seed that a URL was reached from.
+type SeedRef = facts.SeedRef
 
 // Outcome is the result of the last request for a URL, or of the last decision about it.
 type Outcome struct {

@@ -74,11 +74,11 @@ func TestVersion1(t *testing.T) {
 	defer func() { mustClose(t, s) }()
 	checkClean(t, s)
 	readVersion1(t, s)
-	if versions := rowVersions(t, s); versions != [3]uint32{5, 1, 1} {
+	if versions := rowVersions(t, s); versions != [3]uint32{6, 1, 1} {
 		t.Fatalf("versions of file and rows before the first commit: %d", versions)
 	}
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
-	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 1} {
+	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 1} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -108,7 +108,7 @@ func TestVersion2(t *testing.T) {
 	if got := r.Hosts[0]; got.Recrawls != 1 || got.NextRecrawl != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
-	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 2} {
+	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 2} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -137,7 +137,7 @@ func TestVersion3(t *testing.T) {
 	}
 	before := s.Counters().URLs
 	mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 20, To: 1<<64 - 1}}})
-	if versions := rowVersions(t, s); versions != [3]uint32{5, 4, 3} || s.Counters().URLs != before-20 {
+	if versions := rowVersions(t, s); versions != [3]uint32{6, 4, 3} || s.Counters().URLs != before-20 {
 		t.Errorf("versions of file and rows after a purge of host 1: %d; %d URLs", versions, s.Counters().URLs)
 	}
 	checkClean(t, s)
@@ -173,12 +173,47 @@ func TestVersion4(t *testing.T) {
 	if err := s.WriteRows(&after); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Replace(rows.String(), "76657273696f6e 00000004\n", "76657273696f6e 00000005\n", 1)
-	want = strings.Replace(want, "meta 76", "meta 73756d73 00000005\nmeta 76", 1)
+	want := strings.Replace(rows.String(), "76657273696f6e 00000004\n", "76657273696f6e 00000006\n", 1)
+	want = strings.Replace(want, "meta 76", "meta 73756d73 00000006\nmeta 76", 1)
 	if after.String() != want {
 		t.Errorf("the rows are not the same:\n%s\nwant\n%s", after.String(), want)
 	}
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 60, Outcome: Outcome{State: Fetched, At: someTime}}}})
+	checkClean(t, s)
+}
+
+// TestVersion5: a file of version 5 gets the number of this version, and keeps its rows. They have no seeds, and its
+// new ones do.
+func TestVersion5(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-5.txt"))))
+	var before, after bytes.Buffer
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	if err := s.WriteRows(&before); err != nil {
+		t.Fatal(err)
+	}
+	if seeds, err := s.Seeds(); err != nil || len(seeds) != 1 || len(seeds[0].Value) != 0 {
+		t.Errorf("seeds: %v, %v", seeds, err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, dir, Options{})
+	defer mustClose(t, s)
+	if err := s.WriteRows(&after); err != nil {
+		t.Fatal(err)
+	}
+	want := before.String()
+	for _, row := range []string{"73756d73", "76657273696f6e"} {
+		want = strings.Replace(want, "meta "+row+" 00000005\n", "meta "+row+" 00000006\n", 1)
+	}
+	if after.String() != want {
+		t.Errorf("the rows are not the same:\n%s\nwant\n%s", after.String(), want)
+	}
+	f := found(t, s, "http://new.example/from")
+	f[0].From = SeedRef{ID: seedIDOf("http://a.example/"), Outside: 1}
+	mustCommit(t, s, &Batch{Found: f})
+	if head, _, err := s.Lookup(f[0].URL); err != nil || head.From != f[0].From {
+		t.Errorf("stored as reached from %v, %v; want %v", head.From, err, f[0].From)
+	}
 	checkClean(t, s)
 }
 

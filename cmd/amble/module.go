@@ -14,8 +14,8 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/internal/urllist"
 )
 
 // module is what a product adds to the program. The core runs without any: the build tag core leaves them out. What a
@@ -54,8 +54,8 @@ type listFormat struct {
 
 // lineReader reads the lines of one import.
 type lineReader interface {
-	parse(line []byte) (urllist.Item, error) // as urllist.Reader.Objects
-	imported() *crawl.Imported               // what the last line says, once; nil: it was a plain URL
+	parse(line []byte) (seeds.Item, error) // as urllist.Reader.Objects
+	imported() *crawl.Imported             // what the last line says, once; nil: it was a plain URL
 }
 
 // formats returns the values of --format.

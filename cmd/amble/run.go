@@ -83,7 +83,7 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	if err != nil {
 		return err
 	}
-	k.seeds = seeds.good
+	k.seeds, k.badSeeds = seeds.good, seeds.bad
 	if err := reachable(c); err != nil {
 		return err
 	}
@@ -191,6 +191,7 @@ func badSeeds(n int) string {
 type crawling struct {
 	config   *config.Config
 	seeds    []crawl.Seed
+	badSeeds int
 	screen   *console.Screen // nil: no terminal
 	messages io.Writer
 	log      *slog.Logger
@@ -224,6 +225,7 @@ func (k *crawling) notice(kind, text string) {
 // than one.
 func (k *crawling) nodeOptions() (node.Options, error) {
 	options, err := k.crawlOptions()
+	options.KeepSeeds = k.badSeeds > 0
 	o := node.DefaultOptions(options)
 	o.Seeds = k.seeds
 	if k.config.URLFrontier.Listen == "" {

@@ -17,9 +17,9 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/urlfrontier"
 	"github.com/amble-crawler/amble/internal/urlfrontier/service"
-	"github.com/amble-crawler/amble/internal/urllist"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -67,25 +67,25 @@ func (f *frontierItems) imported() *crawl.Imported {
 }
 
 // parse implements lineReader.
-func (f *frontierItems) parse(line []byte) (urllist.Item, error) {
+func (f *frontierItems) parse(line []byte) (seeds.Item, error) {
 	item, err := urlfrontier.ParseItem(line)
 	if err != nil {
-		return urllist.Item{}, err
+		return seeds.Item{}, err
 	}
 	if f.crawl == "" {
 		f.crawl = item.Crawl
 	}
 	if item.Crawl != f.crawl {
-		return urllist.Item{},
+		return seeds.Item{},
 			fmt.Errorf("is of crawl %q, and the lines before it are of crawl %q; a data_dir holds one "+
 				"crawl, so dump each with DumpURLs -c", item.Crawl, f.crawl)
 	}
 	metadata, err := item.Metadata.Encode()
 	if err != nil {
-		return urllist.Item{}, err
+		return seeds.Item{}, err
 	}
 	f.put = &crawl.Imported{Created: item.Created, Metadata: metadata, Known: item.Known, Due: item.Due}
-	return urllist.Item{URL: item.URL}, nil
+	return seeds.Item{URL: item.URL}, nil
 }
 
 // frontierWriter writes URLs as URLFrontier's client does.

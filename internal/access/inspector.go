@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -53,7 +54,8 @@ func (c *Crawl) stored(store *storage.Store) (Inspector, error) {
 		Group: frontier.FindGroup(o.Groups), Now: c.Now,
 	}
 	scope := sync.OnceValue(func() inspect.Options { return c.scope(store) }) // there may be many seeds
-	view.Scope = func(u weburl.URL) (bool, string) { return scope().Scope(u) }
+	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return scope().Scope(u, from) }
+	view.Seeds = func() *seeds.Set { return scope().Seeds() }
 	view.OptOut = func(host, address string) string { return scope().OptOut(host, address) }
 	return &storedInspector{inspect.New(store, view), store}, nil
 }
@@ -65,7 +67,8 @@ func (c *Crawl) scope(store *storage.Store) (found inspect.Options) {
 		err = crawl.StoredScope(store, options, c.seeds(), &found)
 	}
 	if err != nil {
-		found.Scope = func(weburl.URL) (bool, string) { return false, "not known: " + err.Error() }
+		found.Seeds = func() *seeds.Set { return nil }
+		found.Scope = func(weburl.URL, seeds.Ref) (bool, string) { return false, "not known: " + err.Error() }
 		found.OptOut = func(string, string) string { return "not known: " + err.Error() }
 	}
 	return found

@@ -41,6 +41,8 @@ type Page struct {
 	// Usage is what all sources together say about each category of use that one of them mentions.
 	Usage    map[string]Usage
 	Licenses []string // URLs of terms for the page
+	Seed     string   // the seed that it belongs to; empty: none
+	Tags     []string // of the seed
 	Depth    int      // links from a seed
 	Via      string   // the URL it was found on; empty for a seed
 	Outlinks int      // different URLs the page links to
@@ -95,16 +97,18 @@ type line struct {
 	Usage    map[string]Usage `json:"usage,omitempty"`
 	Licenses []string         `json:"licenses,omitempty"`
 
-	Depth     int    `json:"depth"`
-	Via       string `json:"via,omitzero"`
-	Outlinks  int    `json:"outlinks"`
-	Redirect  string `json:"redirect,omitzero"`
-	Reason    string `json:"reason,omitzero"`
-	Error     string `json:"error,omitzero"`
-	Note      string `json:"note,omitzero"`
-	Attempts  int    `json:"attempts"`
-	Truncated bool   `json:"truncated,omitzero"`
-	Extracted string `json:"extracted,omitzero"`
+	Seed      string   `json:"seed,omitzero"`
+	Tags      []string `json:"tags,omitempty"`
+	Depth     int      `json:"depth"`
+	Via       string   `json:"via,omitzero"`
+	Outlinks  int      `json:"outlinks"`
+	Redirect  string   `json:"redirect,omitzero"`
+	Reason    string   `json:"reason,omitzero"`
+	Error     string   `json:"error,omitzero"`
+	Note      string   `json:"note,omitzero"`
+	Attempts  int      `json:"attempts"`
+	Truncated bool     `json:"truncated,omitzero"`
+	Extracted string   `json:"extracted,omitzero"`
 
 	Fields map[string]any `json:"fields,omitempty"`
 }
@@ -137,6 +141,8 @@ func (p Page) Encode() ([]byte, error) {
 		Preferences: p.Preferences,
 		Usage:       p.Usage,
 		Licenses:    p.Licenses,
+		Seed:        p.Seed,
+		Tags:        p.Tags,
 		Depth:       p.Depth,
 		Via:         p.Via,
 		Outlinks:    p.Outlinks,

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/expensive"
 	"github.com/amble-crawler/amble/internal/networks"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -17,7 +18,7 @@ import (
 // CrawlOptions returns the options of internal/crawl and of all packages below it. version is that
 // of the program. It returns no error for a Config from Load, which has checked everything.
 func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
-	mode, err := frontier.ParseMode(c.Scope.Mode)
+	mode, err := seeds.ParseMode(c.Scope.Mode)
 	if err != nil {
 		return crawl.Options{}, err
 	}

@@ -1,8 +1,7 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,10 +9,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/seeds"
+	"github.com/amble-crawler/amble/internal/urllist"
 )
 
 // BadSeed is a seed that cannot be used, or a seeds file that cannot be read.
@@ -35,7 +36,7 @@ func (b BadSeed) String() string {
 // arguments of the command line. A bad one goes to bad, with its source and the reason, as does a file that cannot be
 // read. The file may be of any length: each seed is passed on as soon as it is read, and nothing is kept.
 func VisitSeeds(c *Config, extra []string, good func(crawl.Seed), bad func(BadSeed)) {
-	v := seedVisitor{good: good, bad: bad}
+	v := seedVisitor{good: good, bad: bad, settings: true}
 	from := c.origins["crawl.seeds"]
 	for i, text := range c.Crawl.Seeds {
 		v.visit(text, from.item(i))
@@ -43,25 +44,31 @@ func VisitSeeds(c *Config, extra []string, good func(crawl.Seed), bad func(BadSe
 	if c.Crawl.SeedsFile != "" {
 		v.visitFile(c.Crawl.SeedsFile, c.origins["crawl.seeds_file"].Source)
 	}
+	v.settings = false
 	for i, text := range extra {
 		v.visitArgument(text, Source{Name: "argument " + strconv.Itoa(i+1), rank: rankArgument})
 	}
 }
 
 type seedVisitor struct {
-	good func(crawl.Seed)
-	bad  func(BadSeed)
+	good     func(crawl.Seed)
+	bad      func(BadSeed)
+	settings bool // they are of the settings
 }
 
-func (v seedVisitor) visit(text string, from Source) { v.visitWith(text, 0, from) }
-
-func (v seedVisitor) visitWith(text string, priority int8, from Source) {
-	u, reason := parseSeed(text)
-	if reason != "" {
-		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: reason})
+func (v seedVisitor) visit(text string, from Source) {
+	item, err := seeds.ParseLine(text)
+	if err != nil {
+		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: err.Error()})
 		return
 	}
-	v.good(crawl.Seed{URL: u, Source: from.String(), Priority: priority})
+	v.pass(&item, from)
+}
+
+func (v seedVisitor) pass(item *seeds.Item, from Source) {
+	s := item.Seed(from.String())
+	s.Settings = v.settings
+	v.good(s)
 }
 
 // visitArgument is visit with a hint if the argument is a file.
@@ -74,58 +81,6 @@ func (v seedVisitor) visitArgument(text string, from Source) {
 	v.visit(text, from)
 }
 
-// parseSeed returns the URL, or the reason why there is none.
-func parseSeed(text string) (weburl.URL, string) {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return weburl.URL{}, "is empty; want a URL such as https://example.com/"
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return weburl.URL{}, "is not UTF-8 text; want a URL such as https://example.com/"
-	case strings.ContainsAny(text, " \t\r\n"):
-		return weburl.URL{}, "contains white space; want one URL, in which a space is written %20"
-	}
-	u, err := weburl.Parse(text)
-	if err == nil {
-		return u, ""
-	}
-	return weburl.URL{}, seedReason(text, err)
-}
-
-func seedReason(text string, err error) string {
-	switch {
-	case errors.Is(err, weburl.ErrTooLong):
-		return fmt.Sprintf("is too long (%d bytes); a URL may have %d bytes", len(text), weburl.MaxLength)
-	case errors.Is(err, weburl.ErrNoHost):
-		return "has no host; want a URL such as https://example.com/"
-	case errors.Is(err, weburl.ErrScheme):
-		if full, ok := withScheme(text); ok {
-			return "has no scheme; did you mean " + full + "?"
-		}
-		if scheme, _, ok := strings.Cut(text, "://"); ok {
-			return scheme + " is not supported; want a URL that begins with http:// or https://"
-		}
-		return "is not a URL; want one such as https://example.com/"
-	}
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause
-	}
-	return "is not a URL that can be fetched (" + err.Error() + ")"
-}
-
-// withScheme returns the URL that a host without a scheme stands for, such as example.com or
-// localhost:8080.
-func withScheme(text string) (string, bool) {
-	if strings.Contains(text, "://") || strings.ContainsAny(text, "@\\") {
-		return "", false
-	}
-	u, err := weburl.Parse("https://" + strings.TrimLeft(text, "/"))
-	if err != nil || !strings.ContainsAny(u.Host(), ".:") && u.Host() != "localhost" {
-		return "", false
-	}
-	return u.String(), true
-}
-
 // shortened bounds what a BadSeed keeps of a text.
 func shortened(text string) string {
 	const most = 4 * longestShown
@@ -135,13 +90,8 @@ func shortened(text string) string {
 	return text
 }
 
-const (
-	// maxSeedLine bounds a line of the seeds file, in bytes: three times the longest URL, and room
-	// for a comment.
-	maxSeedLine = 8 << 10
-	// maxBadLines bounds the reports about one file, which may not be a list of URLs at all.
-	maxBadLines = 1000
-)
+// maxBadLines bounds the reports about one file, which may not be a list of URLs at all.
+const maxBadLines = 1000
 
 // visitFile reads a seeds file. setBy is the source of its name.
 func (v seedVisitor) visitFile(path string, setBy Source) {
@@ -160,93 +110,53 @@ func (v seedVisitor) visitFile(path string, setBy Source) {
 	v.bad(BadSeed{Source: setBy, Reason: fmt.Sprintf("crawl.seeds_file: %s cannot be read: %s", path, reason)})
 }
 
-// visitLines reads one URL a line, with an optional priority after it. It skips empty lines, and
-// comments from a # at the start of a line or after white space; it tolerates a byte order mark and
-// CRLF. It holds one line at a time.
+// visitLines reads a list. It holds one line at a time.
 func (v seedVisitor) visitLines(r io.Reader, name string) error {
-	lines := bufio.NewReaderSize(r, maxSeedLine+1) // with its newline
-	bad := 0
-	limited := seedVisitor{good: v.good, bad: func(b BadSeed) {
-		if bad++; bad <= maxBadLines {
-			v.bad(b)
-		}
-	}}
-	for number := 1; ; number++ {
-		line, length, err := readLine(lines)
-		if err != nil && err != io.EOF {
+	list, err := urllist.NewReader(r)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	list.Seeds = true
+	for bad := 0; ; {
+		item, err := list.Next()
+		var line *urllist.BadLine
+		switch {
+		case err == io.EOF:
+			if bad > maxBadLines {
+				v.bad(BadSeed{Source: Source{Name: name},
+					Reason: fmt.Sprintf("%d more lines are bad; is this a list of URLs?", bad-maxBadLines)})
+			}
+			return nil
+		case errors.As(err, &line):
+			if bad++; bad <= maxBadLines {
+				v.bad(BadSeed{Source: Source{Name: name, Line: line.Line}, Text: line.Text, Reason: line.Reason})
+			}
+		case err != nil:
 			return err
-		}
-		if number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
-		from := Source{Name: name, Line: number}
-		if length > maxSeedLine {
-			limited.bad(BadSeed{Source: from, Text: shortened(string(line)),
-				Reason: fmt.Sprintf("the line is too long (%d bytes); one URL a line", length)})
-		} else if text := withoutComment(line); len(text) > 0 {
-			limited.visitLine(string(text), from)
-		}
-		if err == io.EOF {
-			break
+		default:
+			v.pass(&item.Item, Source{Name: name, Line: item.Line})
 		}
 	}
-	if bad > maxBadLines {
-		v.bad(BadSeed{Source: Source{Name: name},
-			Reason: fmt.Sprintf("%d more lines are bad; is this a list of URLs?", bad-maxBadLines)})
-	}
-	return nil
 }
 
-// Priorities that a seed may have.
-const (
-	leastPriority = -100
-	mostPriority  = 100
-)
-
-// visitLine reads "https://example.com/" or "https://example.com/ priority=5".
-func (v seedVisitor) visitLine(text string, from Source) {
-	at := strings.LastIndexAny(text, " \t")
-	number, isPriority := strings.CutPrefix(text[at+1:], "priority=")
-	if at < 0 || !isPriority {
-		v.visit(text, from)
-		return
-	}
-	priority, err := strconv.Atoi(number)
-	if err != nil || priority < leastPriority || priority > mostPriority {
-		v.bad(BadSeed{Source: from, Text: shortened(text),
-			Reason: fmt.Sprintf("priority: want a whole number from %d to %d", leastPriority, mostPriority)})
-		return
-	}
-	v.visitWith(text[:at], int8(priority), from)
-}
-
-// readLine returns the next line without its end. If the line is longer than the buffer it returns
-// its beginning and its true length. The bytes are valid until the next call.
-func readLine(r *bufio.Reader) (line []byte, length int, err error) {
-	line, err = r.ReadSlice('\n')
-	length = len(line)
-	if err == bufio.ErrBufferFull {
-		line = bytes.Clone(line[:4*longestShown])
-		for err == bufio.ErrBufferFull {
-			var more []byte
-			more, err = r.ReadSlice('\n')
-			length += len(more)
-		}
+// seedText returns a mapping in crawl.seeds as a line of a list has it: a JSON object. Its members are checked here, so
+// that a misspelt one is an error.
+func seedText(node *yaml.Node) (string, *mismatch) {
+	var fields map[string]any
+	err := node.Decode(&fields)
+	var text []byte
+	if word, is := fields["store"].(string); is && (word == "no" || word == "yes") {
+		fields["store"] = word == "yes"
 	}
 	if err == nil {
-		length-- // the newline
+		text, err = json.Marshal(fields)
 	}
-	return bytes.TrimRight(line, "\r\n"), length, err
-}
-
-// withoutComment cuts a comment and the white space around the rest. A # inside a word begins a
-// fragment.
-func withoutComment(line []byte) []byte {
-	for i, c := range line {
-		if c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
-			line = line[:i]
-			break
-		}
+	if err == nil {
+		_, err = seeds.DecodeObject(text)
 	}
-	return bytes.TrimSpace(line)
+	if err != nil {
+		return "", &mismatch{read: "a seed", want: strings.TrimPrefix(err.Error(), "json: "), line: node.Line}
+	}
+	return string(text), nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/seeds"
+	"github.com/amble-crawler/amble/internal/urllist"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -36,6 +38,7 @@ func TestSeedsHaveSources(t *testing.T) {
 	}
 	want := []string{
 		"config.yaml:4 https://five.example/",
+		"config.yaml:5 https://six.example/",
 		"seeds.txt:1 https://one.example/",
 		"seeds.txt:4 https://two.example/a",
 		"seeds.txt:6 https://four.example/",
@@ -49,10 +52,9 @@ func TestSeedsHaveSources(t *testing.T) {
 		got = append(got, b.String())
 	}
 	want = []string{
-		`config.yaml:5: read "six.example"; has no scheme; did you mean https://six.example/?`,
 		`config.yaml:6: read "https://"; has no host; want a URL such as https://example.com/`,
 		`seeds.txt:5: read "ftp://three.example/"; ftp is not supported; want a URL that begins with http:// or https://`,
-		`argument 2: read "not a url"; contains white space; want one URL, in which a space is written %20`,
+		`argument 2: read "not a url"; is not a URL; want one such as https://example.com/, or a host such as example.com`,
 		`argument 3: read "seeds.txt"; is a file, not a URL; to read seeds from it use --set crawl.seeds_file=seeds.txt`,
 	}
 	if !slices.Equal(got, want) {
@@ -60,32 +62,37 @@ func TestSeedsHaveSources(t *testing.T) {
 	}
 }
 
+func parse(text string) (weburl.URL, string) {
+	item, err := seeds.ParseLine(text)
+	if err != nil {
+		return item.URL, err.Error()
+	}
+	return item.URL, ""
+}
+
 func TestSeedReasons(t *testing.T) {
 	long := "https://example.com/" + strings.Repeat("a", 3000)
 	tests := []struct{ text, want string }{
-		{"example.com", "has no scheme; did you mean https://example.com/?"},
-		{"example.com:8080/a", "has no scheme; did you mean https://example.com:8080/a?"},
-		{"//example.com/a", "has no scheme; did you mean https://example.com/a?"},
-		{"localhost:8080", "has no scheme; did you mean https://localhost:8080/?"},
-		{"hello", "is not a URL; want one such as https://example.com/"},
-		{"mailto:a@example.com", "is not a URL; want one such as https://example.com/"},
-		{`C:\seeds.txt`, "is not a URL; want one such as https://example.com/"},
+		{"hello", "is not a URL; want one such as https://example.com/, or a host such as example.com"},
+		{"mailto:a@example.com", "is not a URL; want one such as https://example.com/, or a host such as example.com"},
+		{`C:\seeds.txt`, "is not a URL; want one such as https://example.com/, or a host such as example.com"},
 		{"ftp://example.com/", "ftp is not supported; want a URL that begins with http:// or https://"},
 		{"http://", "has no host; want a URL such as https://example.com/"},
 		{"https:///?q", "has no host; want a URL such as https://example.com/"},
 		{long, "is too long (3020 bytes); a URL may have 2048 bytes"},
 		{"https://a.example/ https://b.example/",
-			"contains white space; want one URL, in which a space is written %20"},
+			"https://b.example/: want FIELD=VALUE such as tags=news behind the URL, and no other white space: " +
+				"in a URL it is written %20"},
 		{"\xff\xfeh", "is not UTF-8 text; want a URL such as https://example.com/"},
 		{"https://a.example/\x00", "is not UTF-8 text; want a URL such as https://example.com/"},
 		{"  ", "is empty; want a URL such as https://example.com/"},
 	}
 	for _, tt := range tests {
-		if u, got := parseSeed(tt.text); got != tt.want || !u.IsZero() {
-			t.Errorf("parseSeed(%.40q)\n got %q %q\nwant %q", tt.text, u, got, tt.want)
+		if u, got := parse(tt.text); got != tt.want || !u.IsZero() {
+			t.Errorf("seeds.ParseLine(%.40q)\n got %q %q\nwant %q", tt.text, u, got, tt.want)
 		}
 	}
-	if _, got := parseSeed("https://example.com:99999/"); !strings.HasPrefix(got,
+	if _, got := parse("https://example.com:99999/"); !strings.HasPrefix(got,
 		"is not a URL that can be fetched (malformed URL") {
 		t.Errorf("a port that is none: %q", got)
 	}
@@ -120,7 +127,7 @@ func TestSeedsFileIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(good) != 1 || good[0].Source != "f:2" || len(bad) != 1 ||
-		!strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
+		!strings.Contains(bad[0].Reason, "too long (67108865 bytes)") {
 		t.Errorf("good %v, bad %v", good, bad)
 	}
 	if len(bad) > 0 && len(bad[0].Text) > 300 {
@@ -148,7 +155,7 @@ func (r repeat) Read(p []byte) (int, error) {
 func TestLineOfExactlyTheLongestLength(t *testing.T) {
 	for _, end := range []string{"", "\n", "\nhttps://b.example/"} {
 		line := "https://a.example/ #"
-		line += strings.Repeat("c", maxSeedLine-len(line))
+		line += strings.Repeat("c", urllist.MaxLine-len(line))
 		var good int
 		v := seedVisitor{good: func(crawl.Seed) { good++ }, bad: func(b BadSeed) { t.Error(b) }}
 		if err := v.visitLines(strings.NewReader(line+end), "f"); err != nil || good < 1 {
@@ -211,7 +218,9 @@ not a url priority=5
 	for _, s := range good {
 		got[s.URL.Host()] = s.Priority
 	}
-	want := map[string]int8{"one.example": 5, "two.example": -100, "three.example": 0, "four.example": 0}
+	want := map[string]int8{
+		"one.example": 5, "two.example": -100, "three.example": 0, "four.example": 0, "nine.example": 5,
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("good seeds %v, want %v", got, want)
 	}
@@ -221,13 +230,14 @@ not a url priority=5
 	}
 	const outOfRange = "priority: want a whole number from -100 to 100"
 	wantBad := []string{
-		`default: read "https://nine.example/ priority=5"; contains white space; want one URL, in which a space is written %20`,
 		`seeds.txt:5: read "https://five.example/ priority=101"; ` + outOfRange,
 		`seeds.txt:6: read "https://six.example/ priority="; ` + outOfRange,
 		`seeds.txt:7: read "https://seven.example/ priority=1.5"; ` + outOfRange,
-		`seeds.txt:8: read "https://eight.example/ importance=5"; contains white space; want one URL, in which a space is written %20`,
-		`seeds.txt:9: read "priority=5"; is not a URL; want one such as https://example.com/`,
-		`seeds.txt:10: read "not a url"; contains white space; want one URL, in which a space is written %20`,
+		`seeds.txt:8: read "https://eight.example/ importance=5"; importance: is no field of a seed; ` +
+			`want scope, include, exclude, max_depth, hops, links, priority, recrawl, tags or store`,
+		`seeds.txt:9: read "priority=5"; is not a URL; want one such as https://example.com/, or a host such as example.com`,
+		`seeds.txt:10: read "not a url priority=5"; is not a URL; ` +
+			`want one such as https://example.com/, or a host such as example.com`,
 	}
 	if !slices.Equal(lines, wantBad) {
 		t.Errorf("bad seeds\n got %q\nwant %q", lines, wantBad)

@@ -156,6 +156,14 @@ func (s setting) convertList(node *yaml.Node) (value any, lines []int, bad *mism
 	for i, item := range node.Content {
 		line := item.Line
 		item = resolved(item)
+		if s.key == "crawl.seeds" && item.Kind == yaml.MappingNode {
+			text, bad := seedText(item)
+			if bad != nil {
+				return nil, nil, bad
+			}
+			items, lines = append(items, text), append(lines, line)
+			continue
+		}
 		if item.Kind != yaml.ScalarNode || isNull(item) {
 			return nil, nil, &mismatch{read: kindName(item) + " as item " + strconv.Itoa(i+1),
 				want: "want a list of plain values"}

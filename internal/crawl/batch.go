@@ -59,7 +59,7 @@ func (b *batch) merge(rows storage.Batch) {
 	b.rows.Hosts = append(b.rows.Hosts, rows.Hosts...)
 	b.rows.Policies = append(b.rows.Policies, rows.Policies...)
 	b.rows.Ensure = append(b.rows.Ensure, rows.Ensure...)
-	b.rows.ScopeSeeds = append(b.rows.ScopeSeeds, rows.ScopeSeeds...)
+	b.rows.Seeds = append(b.rows.Seeds, rows.Seeds...)
 	b.size += len(rows.Done) + len(rows.Hosts)
 }
 
@@ -149,7 +149,7 @@ func (b *batching) gathers() bool {
 // ready. Scope seeds come before URLs that were judged by them.
 func (b *batching) nextAddition(ready bool) *batch {
 	a := b.addition
-	if a == nil || b.lastAdded && ready || len(b.pending.rows.ScopeSeeds) > 0 {
+	if a == nil || b.lastAdded && ready || len(b.pending.rows.Seeds) > 0 {
 		return nil
 	}
 	return &batch{

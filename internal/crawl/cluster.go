@@ -3,11 +3,9 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -15,11 +13,11 @@ import (
 // Cluster is what the engine of a shard needs of the other shards, besides its journal. It is safe for
 // concurrent use.
 type Cluster interface {
-	// ScopeSeeds returns the scope seeds of all shards but for the first so many, in an order that stays,
+	// Seeds returns the changes of seeds of all shards but for the first so many, in an order that stays,
 	// and a channel that is closed when there are more.
-	ScopeSeeds(from int) (seeds []weburl.URL, more <-chan struct{})
-	// Widen makes scope seeds known to all shards. It returns when that is certain.
-	Widen(seeds []weburl.URL) error
+	Seeds(from int) (changes []storage.SeedRow, more <-chan struct{})
+	// PublishSeeds makes changes of seeds known to all shards. It returns when that is certain.
+	PublishSeeds(changes []storage.SeedRow) error
 	// FetchRobots has the owner of a host make a request, and returns what it has brought. If that takes too
 	// long, it is a timeout. The error is that of the context.
 	FetchRobots(context.Context, RobotsQuery) (robots.Outcome, error)
@@ -71,29 +69,29 @@ func (c *commands) Wake(ctx context.Context) error {
 
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
 type sharedScope struct {
-	known int             // scope seeds of all shards that the scope has
+	known int             // changes of seeds of all shards that the scope has
 	more  <-chan struct{} // closed when there are more; nil: there is no cluster
 }
 
-// sharedSeeds returns the scope seeds of all shards; none without a cluster.
-func (o *Options) sharedSeeds() (seeds []weburl.URL, s sharedScope) {
+// sharedSeeds returns the changes of seeds of all shards; none without a cluster.
+func (o *Options) sharedSeeds() (changes []storage.SeedRow, s sharedScope) {
 	if o.Cluster == nil {
 		return nil, s
 	}
-	seeds, s.more = o.Cluster.ScopeSeeds(0)
-	s.known = len(seeds)
-	return seeds, s
+	changes, s.more = o.Cluster.Seeds(0)
+	s.known = len(changes)
+	return changes, s
 }
 
-// widenScope widens the scope by what redirects of seeds of other shards have led to.
-func (x *exclusions) widenScope() {
+// followSeeds applies the changes of seeds that other shards have published.
+func (x *exclusions) followSeeds() {
 	if x.o.Cluster == nil {
 		return
 	}
-	seeds, more := x.o.Cluster.ScopeSeeds(x.sharedScope.known)
-	x.sharedScope.known, x.sharedScope.more = x.sharedScope.known+len(seeds), more
-	if len(seeds) > 0 {
-		x.setScope(x.f.Scope().With(seeds...))
+	changes, more := x.o.Cluster.Seeds(x.sharedScope.known)
+	x.sharedScope.known, x.sharedScope.more = x.sharedScope.known+len(changes), more
+	if len(changes) > 0 {
+		x.applySeeds(changes)
 	}
 }
 
@@ -131,20 +129,12 @@ func (pm *permits) isAtRest() bool {
 	return pm.goesOn() && pm.isQuiet() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
 }
 
-// widen makes the scope seeds of a batch known to other shards.
-func (s *loggedStore) widen(texts []string) error {
-	if s.cluster == nil || len(texts) == 0 {
+// widen makes the seeds of a batch known to other shards.
+func (s *loggedStore) widen(changes []storage.SeedRow) error {
+	if s.cluster == nil || len(changes) == 0 {
 		return nil
 	}
-	seeds := make([]weburl.URL, 0, len(texts))
-	for _, text := range texts {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			return fmt.Errorf("scope seed %q: %w", text, err)
-		}
-		seeds = append(seeds, u)
-	}
-	return s.cluster.Widen(seeds)
+	return s.cluster.PublishSeeds(changes)
 }
 
 // Permits say whether the engine may make requests. In a cluster they end with the trust of the node,

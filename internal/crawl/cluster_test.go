@@ -19,31 +19,37 @@ import (
 // memoryCluster is what other shards are to an engine, in memory.
 type memoryCluster struct {
 	mu     sync.Mutex
-	seeds  []weburl.URL
+	seeds  []storage.SeedRow
 	more   chan struct{}
-	widens func([]weburl.URL) error // nil: it succeeds
+	widens func([]storage.SeedRow) error // nil: it succeeds
 }
 
 func newMemoryCluster() *memoryCluster { return &memoryCluster{more: make(chan struct{})} }
 
-func (c *memoryCluster) ScopeSeeds(from int) ([]weburl.URL, <-chan struct{}) {
+func (c *memoryCluster) Seeds(from int) ([]storage.SeedRow, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.seeds[from:]), c.more
 }
 
-func (c *memoryCluster) Widen(seeds []weburl.URL) error {
+func (c *memoryCluster) PublishSeeds(changes []storage.SeedRow) error {
 	if c.widens != nil {
-		return c.widens(seeds)
+		return c.widens(changes)
 	}
-	c.add(seeds...)
+	c.publish(changes...)
 	return nil
 }
 
-func (c *memoryCluster) add(seeds ...weburl.URL) {
+func (c *memoryCluster) add(urls ...weburl.URL) {
+	for _, u := range urls {
+		c.publish(storage.SeedRow{URL: u.String(), Value: []byte{}})
+	}
+}
+
+func (c *memoryCluster) publish(changes ...storage.SeedRow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seeds = append(c.seeds, seeds...)
+	c.seeds = append(c.seeds, changes...)
 	close(c.more)
 	c.more = make(chan struct{})
 }
@@ -74,8 +80,9 @@ func TestScopeOfAllShards(t *testing.T) {
 		c.add(mustParse(web.URL("early.test", "/other")))
 		j := &memoryJournal{taken: -1, foreign: func(host string) bool { return host == "b.test" }}
 		var published []string
-		c.widens = func(seeds []weburl.URL) error {
-			for _, u := range seeds {
+		c.widens = func(changes []storage.SeedRow) error {
+			for _, c := range changes {
+				u := mustParse(c.URL)
 				if published = append(published, u.Host()); u.Host() == "b.test" && len(j.sent) > 0 {
 					t.Error("a URL was published before its scope")
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -214,7 +215,8 @@ func (j *judging) isTDMFile(u weburl.URL) bool {
 // known and old, it is put back into its queue.
 func (j *judging) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	u := job.Origin.URL(consent.TDMFilePath)
-	if !j.readsTDM() || record.Class == robots.ClassUnreachable || j.scope().CheckSitemap(u) != frontier.InScope {
+	if !j.readsTDM() || record.Class == robots.ClassUnreachable ||
+		j.scope().CheckSitemap(u, seeds.Ref{}) != frontier.InScope {
 		return
 	}
 	head, host, err := j.store.Lookup(u)

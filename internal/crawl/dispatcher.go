@@ -150,7 +150,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case <-d.share.wake:
 			d.mayBegin()
 		case <-d.sharedScope.more:
-			d.widenScope()
+			d.followSeeds()
 		case <-d.surveyor.Onward():
 			d.surveyor.Step(d.postponedAfter())
 		}

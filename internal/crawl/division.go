@@ -92,18 +92,8 @@ func (d *Division) OptOuts() (all []optout.Entry, err error) {
 	return all, err
 }
 
-// ScopeSeeds returns where redirects of seeds have led.
-func (d *Division) ScopeSeeds() (seeds []weburl.URL, err error) {
-	texts, err := d.store.ScopeSeeds()
-	for _, text := range texts {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("scope seed %q: %w", text, err)
-		}
-		seeds = append(seeds, u)
-	}
-	return seeds, err
-}
+// Seeds returns the seeds, and where their redirects led, as the database has them.
+func (d *Division) Seeds() ([]storage.SeedRow, error) { return d.store.Seeds() }
 
 // Write writes the database of a part to a file. at is the position in its log that it has. It returns
 // the counters of the part.

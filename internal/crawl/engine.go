@@ -33,7 +33,7 @@ import (
 type store interface {
 	inspect.Store
 	Commit(*storage.Batch) (storage.Result, error)
-	ScopeSeeds() ([]string, error)
+	Seeds() ([]storage.SeedRow, error)
 	Marks(string) (map[string][]byte, error)
 	MarkNames(prefix, after string, most int) ([]string, error)
 	Fingerprint(weburl.URL) uint64
@@ -65,6 +65,7 @@ type Engine struct {
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
 	copying     sync.Mutex     // held while a copy of the database is made
+	seedChanges sync.Mutex     // held during a change of seeds
 	keptDelay   *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
 
 	opened    time.Time
@@ -317,11 +318,11 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 		return nil, nil, err
 	}
 	e.scope.Store(scope.scope)
-	kept, forgiven, err := e.reconsider(ctx, scope.seeds)
+	kept, forgiven, err := e.reconsider(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.addSeeds(ctx, seeds, scope.fresh); err != nil {
+	if err := e.addSeeds(ctx, scope); err != nil {
 		return nil, nil, err
 	}
 	if e.store.Counters().URLs == 0 {
@@ -357,9 +358,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
-	if e.o.Mode == frontier.ModeAny {
-		e.domainHosts = domains.New(e.o.MaxDomainHosts)
-	}
+	e.domainHosts = domains.New(e.o.MaxDomainHosts)
 	e.mazes = maze.New(e.o.Traps.MazePages)
 	marks, err := e.store.Marks(maze.Mark)
 	if err != nil {

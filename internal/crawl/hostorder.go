@@ -207,7 +207,13 @@ const (
 	listedPut
 )
 
-// append encodes a discovery without its host: flags, index, depth, priority, frequency, path and
+// Flags beside the frequency of a discovery, which takes three bits.
+const (
+	listedFrom = 1 << (3 + iota)
+	listedSeed
+)
+
+// append encodes a discovery without its host: flags, index, depth, priority, frequency with flags, its seed, path and
 // query with their length, then what the flags say: port, text without session ids, time of the
 // last change, and what another frontier knows of it.
 func (l *listItem) append(b []byte) []byte {
@@ -231,7 +237,17 @@ func (l *listItem) append(b []byte) []byte {
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(l.index))
 	b = binary.AppendUvarint(b, uint64(l.Depth))
-	b = append(b, byte(l.Priority), byte(l.Frequency))
+	more := byte(l.Frequency)
+	if l.From != (storage.SeedRef{}) {
+		more |= listedFrom
+	}
+	if l.Seed {
+		more |= listedSeed
+	}
+	b = append(b, byte(l.Priority), more)
+	if l.From != (storage.SeedRef{}) {
+		b = append(append(b, l.From.ID[:]...), l.From.Outside)
+	}
 	b = appendText(b, l.URL.RequestURI())
 	if flags&listedPort != 0 {
 		b = binary.BigEndian.AppendUint16(b, l.URL.Port())
@@ -265,7 +281,13 @@ func (l *listItem) decode(host string, record []byte) error {
 	flags := d.Byte()
 	l.index = int(d.Uvarint())
 	l.Depth = uint16(d.Uvarint())
-	l.Priority, l.Frequency = int8(d.Byte()), storage.Frequency(d.Byte())
+	l.Priority = int8(d.Byte())
+	more := d.Byte()
+	l.Frequency, l.Seed = storage.Frequency(more&7), more&listedSeed != 0
+	if more&listedFrom != 0 {
+		copy(l.From.ID[:], d.Bytes(len(l.From.ID)))
+		l.From.Outside = d.Byte()
+	}
 	origin := weburl.Origin{Scheme: "http", Host: host, Port: 80}
 	if flags&listedSecure != 0 {
 		origin.Scheme, origin.Port = "https", 443

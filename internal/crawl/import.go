@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -135,13 +136,15 @@ func (i *listImport) Add(a Addition) error {
 	index := i.gathered
 	i.gathered++
 	result := InsertNone
-	u, ok := i.o.admitAddition(i.scope(), &a)
+	scope := i.scope()
+	from := scope.Seeds().Link(nil, seeds.Ref{}, a.URL)
+	u, ok := i.o.admitAddition(scope, &a, from)
 	if !ok {
-		if result = InsertOutside; i.scope().Check(u) == frontier.OptedOut {
+		if result = InsertOutside; scope.Check(u, from) == frontier.OptedOut {
 			result = InsertOptedOut
 		}
 		var one Added
-		one.count(result)
+		one.Count(result)
 		i.count(one)
 	}
 	if i.keeps {
@@ -153,7 +156,8 @@ func (i *listImport) Add(a Addition) error {
 		return nil
 	}
 	return i.order.take(&listItem{
-		Found: storage.Found{URL: u, Depth: a.Depth, Priority: a.Priority}, index: index, again: a.Again, put: a.Put,
+		Found: storage.Found{URL: u, Depth: a.Depth, Priority: a.Priority, From: storage.SeedRef(from)},
+		index: index, again: a.Again, put: a.Put,
 	})
 }
 
@@ -178,7 +182,7 @@ func (i *listImport) Commit(ctx context.Context) error {
 	err := i.order.commitAll(ctx, storage.Found{At: i.o.Now()}, func(p *hostBatch) {
 		var sum Added
 		note := func(index int, r InsertResult) {
-			sum.count(r)
+			sum.Count(r)
 			if i.keeps {
 				i.results[index] = r
 			}

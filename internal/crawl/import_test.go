@@ -132,7 +132,7 @@ func TestHeavyImportLikeAMap(t *testing.T) {
 		wanted := make([]InsertResult, len(list))
 		for n := range list {
 			wanted[n] = model.add(&list[n])
-			want.count(wanted[n])
+			want.Count(wanted[n])
 		}
 		keeps := round%2 == 0
 		l := i.NewImport(ImportOptions{Results: keeps})
@@ -202,7 +202,7 @@ func TestImportsAtOnce(t *testing.T) {
 	for i := range lists {
 		lists[i] = randomList(4_000, uint64(i/2)) // some are the same
 		for n := range lists[i] {
-			want.count(model.add(&lists[i][n]))
+			want.Count(model.add(&lists[i][n]))
 		}
 	}
 	var wg sync.WaitGroup

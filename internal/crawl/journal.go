@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -166,7 +167,7 @@ func (s *loggedStore) Commit(b *storage.Batch) (storage.Result, error) {
 
 // publish makes known what other shards need of a batch: first the scope that its URLs were judged by.
 func (s *loggedStore) publish(r *routed) error {
-	if err := s.widen(r.batch.ScopeSeeds); err != nil || len(r.others) == 0 {
+	if err := s.widen(r.batch.Seeds); err != nil || len(r.others) == 0 {
 		return err
 	}
 	at, err := s.LogPosition()
@@ -318,7 +319,7 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter,
 	d *storage.Discovery) (f storage.Found, ok bool) {
 	f = d.Found
-	if _, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}); !in && !f.Seed {
+	if _, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}, seeds.Ref(f.From)); !in && !f.Seed {
 		return f, false
 	}
 	f.Fingerprint = p.Fingerprint(f.URL)
@@ -343,7 +344,7 @@ func (e *Engine) newIncoming(m *mailbox) (*incoming, error) {
 	}
 	return &incoming{
 		o: &e.o, log: e.log, journal: e.o.Journal, after: after, url: e.store, add: m.add,
-		refresh: func(ctx context.Context) error { return m.call(ctx, (*dispatcher).widenScope) },
+		refresh: func(ctx context.Context) error { return m.call(ctx, (*dispatcher).followSeeds) },
 		scope:   e.scope.Load,
 		failed: func(ctx context.Context, err error) {
 			_ = m.call(ctx, func(d *dispatcher) { d.fail(err) }) // else it ends anyway

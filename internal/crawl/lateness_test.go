@@ -82,7 +82,7 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	}
 	var batch storage.Batch
 	for h := range m.Hosts {
-		batch.ScopeSeeds = append(batch.ScopeSeeds, web.URL(m.Host(h), "/"))
+		batch.Seeds = append(batch.Seeds, storage.SeedRow{URL: web.URL(m.Host(h), "/"), Value: []byte{}})
 		for i := range m.Pages {
 			u := seed(b, web.URL(m.Host(h), m.Path(i))).URL
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})

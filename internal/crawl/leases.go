@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -371,10 +372,13 @@ func (g *gathering) addScopeSeed(res *result) {
 	if res.scopeSeed.IsZero() {
 		return
 	}
-	target := res.scopeSeed.String()
-	g.setScope(g.f.Scope().With(res.scopeSeed))
-	g.pending.rows.ScopeSeeds = append(g.pending.rows.ScopeSeeds, target)
-	g.log.Info("a seed redirects; its target becomes a scope seed", "seed", res.lease.URL.String(), "target", target)
+	s := Seed{URL: res.scopeSeed, Of: res.lease.URL}
+	if res.seed != nil {
+		s.Of = res.seed.Root
+	}
+	g.setScope(g.f.Scope().WithSeeds(g.f.Scope().Seeds().With([]Seed{s})))
+	g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(&s))
+	g.log.Info("a seed redirects; its target is in scope now", "seed", res.lease.URL.String(), "target", s.URL.String())
 }
 
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.

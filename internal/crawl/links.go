@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"errors"
-	"math"
 	"runtime"
 	"slices"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -71,7 +71,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	}
 	note(res, page, &doc.Robots)
 	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
-	if rd.followsLinks(&l.Head, &doc.Robots) {
+	if rd.followsLinks(&l.Head, res.seed, &doc.Robots) {
 		rd.takeDocument(res, &doc)
 	}
 	return nil
@@ -90,10 +90,9 @@ func (rd *reading) endRequest(res *result) {
 	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
 }
 
-// followsLinks reports whether the links of a page are followed, by its depth and its directives.
-func (rd *reading) followsLinks(h *storage.Head, d *extract.Directives) bool {
-	deepest := rd.o.Frontier.MaxDepth > 0 && h.Depth >= rd.o.Frontier.MaxDepth || h.Depth == math.MaxUint16
-	return !deepest && !rd.forbidsLinks(d)
+// followsLinks reports whether the links of a page of a seed are followed, by its depth and its directives.
+func (rd *reading) followsLinks(h *storage.Head, seed *seeds.Member, d *extract.Directives) bool {
+	return h.Depth < seed.Depth(rd.o.Frontier.MaxDepth) && !rd.forbidsLinks(d)
 }
 
 // takeDocument makes discoveries of the links of a document.
@@ -103,20 +102,21 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 	res.found = slices.Grow(res.found, len(doc.Links))
 	for i := range doc.Links {
 		link := &doc.Links[i]
-		u, ok := rd.o.admit(scope, link.URL)
+		u, from, ok := rd.admit(scope, res, link.URL)
 		switch {
 		case link.NoFollow && rd.o.NoFollow:
 		case link.Kind == extract.Sitemap:
-			if rd.o.Sitemaps.Follow {
+			if rd.o.Sitemaps.Follow && res.seed.Follows(false) {
 				rd.findSitemap(res, rd.sitemap(res, link.URL))
 			}
+		case link.Kind != extract.Refresh && !res.seed.Follows(true):
 		case !ok:
 			rd.tally.Outside.Add(1)
 		case rd.trap(res, u) != storage.NoTrap:
 		case link.Kind == extract.Refresh:
-			rd.takeRefresh(res, u)
+			rd.takeRefresh(res, u, from)
 		default:
-			f := rd.discovery(res, u, l.Head.Depth+1)
+			f := rd.discovery(res, u, from, l.Head.Depth+1)
 			rd.stripSession(&f)
 			postpone(rd.o.Traps.Expensive, res, &f)
 			res.found = append(res.found, f)
@@ -139,7 +139,7 @@ func (rd *reading) compareLinks(res *result) {
 
 // takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
 // may follow each other as redirects.
-func (rd *reading) takeRefresh(res *result, u weburl.URL) {
+func (rd *reading) takeRefresh(res *result, u weburl.URL, from seeds.Ref) {
 	l := &res.lease
 	t := rd.o.Traps.CheckRefresh(u, l.URL)
 	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
@@ -148,17 +148,19 @@ func (rd *reading) takeRefresh(res *result, u weburl.URL) {
 	if rd.refuse(res, u, t) {
 		return
 	}
-	f := rd.discovery(res, u, l.Head.Depth+1)
+	f := rd.discovery(res, u, from, l.Head.Depth+1)
 	f.Redirects = l.Head.Redirects + 1
 	postpone(rd.o.Traps.Expensive, res, &f)
 	res.found = append(res.found, f)
 }
 
-func (rd *reading) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+// discovery returns the discovery of a URL on the page of a lease; from is the seed that it is reached by.
+func (rd *reading) discovery(res *result, u weburl.URL, from seeds.Ref, depth uint16) storage.Found {
 	l := &res.lease
 	return storage.Found{
 		URL: u, Fingerprint: rd.store.Fingerprint(u), Depth: depth,
 		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+		From: storage.SeedRef(from),
 	}
 }
 
@@ -168,7 +170,7 @@ func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
 	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
 		t = storage.TrapExpensive
 	}
-	if t == storage.NoTrap && u.Host() != res.lease.HostName && !rd.hosts.Add(u.Host()) {
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && rd.scope().Seeds().IsFar() && !rd.hosts.Add(u.Host()) {
 		t = storage.TrapHosts
 	}
 	rd.refuse(res, u, t)

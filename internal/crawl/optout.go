@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -274,11 +275,11 @@ func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value
 }
 
 // scopeReason says why a URL is in scope or not, with the opt-out that covers it.
-func scopeReason(scope *frontier.Scope, u weburl.URL) string {
+func scopeReason(scope *frontier.Scope, u weburl.URL, from seeds.Ref) string {
 	if e, is := scope.OptOut(u); is {
 		return frontier.OptedOut.String() + ": " + e.String()
 	}
-	return scope.Check(u).String()
+	return scope.Check(u, from).String()
 }
 
 // hostOptOut returns the opt-out that covers all of a host or its address, for people; empty: there is

@@ -45,6 +45,9 @@ func (ar *archiving) output(
 		res.visit.Page = page
 	}
 	isStored := res.page.Outcome.Reason != storage.ReasonUsage
+	if l.Head.Seed && res.seed != nil && res.seed.NoStore && failure == nil && resp.Status/100 == 2 {
+		isStored, res.visit.Page = false, nil
+	}
 	if !isStored {
 		res.visit.Text, res.visit.Links = nil, nil
 	}
@@ -202,6 +205,12 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) arch
 	facts.Add("depth", strconv.Itoa(page.Depth))
 	if l.Head.Seed {
 		facts.Add("seed", "true")
+	}
+	if page.Seed != "" {
+		facts.Add("reached-from", page.Seed)
+	}
+	for _, tag := range page.Tags {
+		facts.Add("tag", tag)
 	}
 	facts.Add("attempt", strconv.Itoa(page.Attempts))
 	verdict := "allowed"

@@ -11,7 +11,9 @@ import (
 	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -49,8 +51,13 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		w.tally.Recrawls.Add(1)
 	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
+	res.seed = w.scope().Seeds().Of(l.URL, frontier.RefOf(&l.Head.Entry))
+	if m := res.seed; m != nil {
+		page.Seed, page.Tags = m.Root.String(), m.Tags
+	}
 	if failure != nil {
 		res.page.Outcome = failed(failure)
+		w.tryPlain(res, failure)
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
@@ -68,6 +75,30 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		w.tally.Pages.Add(1)
 	}
 	w.output(ctx, res, &page, resp, failure)
+}
+
+// tryPlain makes a discovery of the http form of a seed that was given as a host, if https cannot be reached.
+func (rd *reading) tryPlain(res *result, failure *fetch.Error) {
+	l := &res.lease
+	m := res.seed
+	plain := m != nil && m.Bare && m.URL == l.URL && l.URL.Scheme() == "https" && l.URL.Port() == 443
+	switch failure.Kind {
+	case fetch.KindRefused, fetch.KindConnectTimeout, fetch.KindUnreachable, fetch.KindTLS, fetch.KindTLSTimeout,
+		fetch.KindReset, fetch.KindClosed:
+	default:
+		plain = false
+	}
+	if !plain || l.Head.Last.Attempts > 0 {
+		return
+	}
+	u := weburl.Origin{Scheme: "http", Host: l.URL.Host(), Port: 80}.URL(l.URL.RequestURI())
+	scope := rd.scope()
+	if scope.Check(u, seeds.Ref{}) == frontier.OutOfSeeds {
+		res.scopeSeed = u
+	}
+	f := rd.discovery(res, u, seeds.Ref{}, 0)
+	f.Seed = true
+	res.found = append(res.found, f)
 }
 
 // closePartial gives back what a failed request has left.
@@ -173,13 +204,12 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 		page.Reason = "too many redirects"
 		return storage.Failed, storage.ReasonRedirects
 	}
-	inScope := rd.scope().Check
-	if l.Head.Sitemap {
-		inScope = rd.scope().CheckSitemap
-	}
-	verdict := inScope(target)
+	scope := rd.scope()
+	from := rd.reached(scope, res, target)
+	verdict := scope.CheckHead(target, &storage.Entry{Sitemap: l.Head.Sitemap, From: storage.SeedRef(from)})
 	if verdict == frontier.OutOfSeeds && l.Head.Seed {
 		res.scopeSeed, verdict = target, frontier.InScope
+		from = seeds.Ref{} // it is in scope then
 	}
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
@@ -193,7 +223,7 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 		page.Reason = "target leads into a trap: " + trap.String()
 		return storage.Redirected, storage.ReasonNone
 	}
-	f := rd.discovery(res, target, l.Head.Depth)
+	f := rd.discovery(res, target, from, l.Head.Depth)
 	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
 	if l.Head.Sitemap {
 		f.Sitemap, f.Priority = true, l.Head.Priority
@@ -220,7 +250,7 @@ func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, 
 		rd.takeReported(res, page, &wishes)
 		return nil
 	}
-	kind := rd.listKind(&res.lease, resp)
+	kind := rd.listKind(&res.lease, res.seed, resp)
 	switch {
 	case kind == extract.NotAList:
 		return rd.takeLinks(ctx, res, resp, page)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -140,7 +141,7 @@ func (l *lendings) groupPuts(m *mailbox, puts []Put, results []PutResult) (group
 			results[i] = PutInvalid
 			continue
 		}
-		if in := scope.Check(u); in != frontier.InScope {
+		if in := scope.Check(u, seeds.Ref{}); in != frontier.InScope {
 			if results[i] = PutOutside; in == frontier.OptedOut {
 				results[i] = PutOptedOut
 			}

@@ -97,7 +97,7 @@ func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 				storage.Done{Host: 1, Ordinal: uint32(i),
 					Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
 		}
-		b.ScopeSeeds = []string{web.URL("a.test", "/0")}
+		b.Seeds = []storage.SeedRow{{URL: web.URL("a.test", "/0"), Value: []byte{}}}
 	})
 }
 

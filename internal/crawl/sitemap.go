@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -64,7 +65,11 @@ func (rd *reading) takeAnnounced(job *frontier.RobotsJob, texts []string, res *r
 
 // findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
 func (rd *reading) findSitemap(res *result, f storage.Found) {
-	if rd.scope().CheckSitemap(f.URL) != frontier.InScope {
+	scope, from := rd.scope(), seeds.Ref(f.From)
+	if m := scope.Seeds().Of(f.URL, from); !m.Follows(false) {
+		return
+	}
+	if scope.CheckSitemap(f.URL, from) != frontier.InScope {
 		rd.tally.Outside.Add(1)
 		return
 	}
@@ -74,7 +79,7 @@ func (rd *reading) findSitemap(res *result, f storage.Found) {
 
 // sitemap returns the discovery of a sitemap that a page links to.
 func (rd *reading) sitemap(res *result, u weburl.URL) storage.Found {
-	f := rd.discovery(res, u, 0)
+	f := rd.discovery(res, u, rd.reached(rd.scope(), res, u), 0)
 	f.Priority = lateSitemap
 	return f
 }
@@ -88,10 +93,10 @@ func (rd *reading) maxBody(h *storage.Head) int64 {
 }
 
 // listKind returns the kind of list that a body is read as.
-func (rd *reading) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
+func (rd *reading) listKind(l *frontier.Lease, seed *seeds.Member, resp *fetch.Response) extract.ListKind {
 	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes),
 		l.Head.Sitemap || l.Head.Seed)
-	if kind.IsFeed() && !rd.o.Sitemaps.Feeds || !kind.IsFeed() && !rd.o.Sitemaps.Follow {
+	if !seed.Follows(false) || kind.IsFeed() && !rd.o.Sitemaps.Feeds || !kind.IsFeed() && !rd.o.Sitemaps.Follow {
 		return extract.NotAList
 	}
 	return kind
@@ -212,20 +217,20 @@ func (t *listTaker) takeSitemap(item *extract.Item) {
 	if t.sitemaps++; nesting > maxNesting || t.sitemaps > t.o.Frontier.MaxSitemaps && t.o.Frontier.MaxSitemaps > 0 {
 		return
 	}
-	f := t.discovery(t.res, item.URL, nesting)
+	f := t.discovery(t.res, item.URL, t.reached(t.scope(), t.res, item.URL), nesting)
 	f.Modified, f.Priority = t.modified(item), lateSitemap
 	t.findSitemap(t.res, f)
 }
 
 func (t *listTaker) takePage(item *extract.Item) {
-	u, ok := t.o.admit(t.scope(), item.URL)
+	u, from, ok := t.admit(t.scope(), t.res, item.URL)
 	switch {
-	case t.o.Frontier.MaxDepth > 0 && t.depth > t.o.Frontier.MaxDepth:
+	case t.depth > t.res.seed.Depth(t.o.Frontier.MaxDepth) || !t.res.seed.Follows(false):
 	case !ok:
 		t.tally.Outside.Add(1)
 	case t.trap(t.res, u) != storage.NoTrap:
 	default:
-		f := t.discovery(t.res, u, t.depth)
+		f := t.discovery(t.res, u, from, t.depth)
 		f.Listed, f.Modified, f.Frequency = true, t.modified(item), storage.Frequency(item.Frequency)
 		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
 		t.stripSession(&f)

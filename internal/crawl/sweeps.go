@@ -297,7 +297,6 @@ type keptSettings struct {
 	o     *Options
 	live  *atomic.Pointer[inForce]
 	scope *atomic.Pointer[frontier.Scope]
-	seeds int // that the scope was made of at the start of the run
 	rules sweep.StoredRules
 	kept  sweep.Kept
 }
@@ -307,16 +306,16 @@ func (k *keptSettings) lifts() []sweep.Lift {
 	live := k.live.Load()
 	s := sweep.Settings{
 		Fetch: &k.o.Fetch, Frontier: &k.o.Frontier, Mode: k.o.Mode, Include: live.Include, Exclude: live.Exclude,
-		Consent: live.Consent, MazePages: k.o.Traps.MazePages, Scope: k.scope.Load(), Seeds: k.seeds, Rules: k.rules,
+		Consent: live.Consent, MazePages: k.o.Traps.MazePages, Scope: k.scope.Load(), Rules: k.rules,
 	}
 	return s.Lifts()
 }
 
 // reconsider begins, on disk, a retry of what settings have lifted since they were kept; the
-// dispatcher finds it there. seeds is how many the scope is made of. It returns the settings as they
+// dispatcher finds it there. It returns the settings as they
 // are kept now, and the failures of robots.txt files that may be gone.
-func (e *Engine) reconsider(ctx context.Context, seeds int) (*keptSettings, []robots.Failure, error) {
-	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, seeds: seeds, rules: e.rulesReader().Stored}
+func (e *Engine) reconsider(ctx context.Context) (*keptSettings, []robots.Failure, error) {
+	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, rules: e.rulesReader().Stored}
 	encoded, err := e.store.Mark(sweep.MarkSettings)
 	if err == nil {
 		err = k.kept.Restore(encoded)

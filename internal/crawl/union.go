@@ -13,7 +13,6 @@ import (
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -207,9 +206,9 @@ type Merged struct {
 	scope *frontier.Scope
 }
 
-// OpenMerged opens the database in o.DataDir. The seeds are those of the cluster, and widened is where redirects
-// of seeds have led, which the database records.
-func OpenMerged(o Options, seeds []Seed, widened []weburl.URL) (*Merged, error) {
+// OpenMerged opens the database in o.DataDir. The seeds given are those of the settings of the cluster. changes are
+// those that were published, which the database records.
+func OpenMerged(o Options, given []Seed, changes []storage.SeedRow) (*Merged, error) {
 	if o.IgnoreRobots { // as in Open
 		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
 	}
@@ -218,16 +217,12 @@ func OpenMerged(o Options, seeds []Seed, widened []weburl.URL) (*Merged, error) 
 		return nil, err
 	}
 	j := &Merged{offline: f, o: &o}
-	b := storage.Batch{}
-	for _, u := range widened {
-		b.ScopeSeeds = append(b.ScopeSeeds, u.String())
-	}
-	if !b.Empty() {
+	if b := (storage.Batch{Seeds: changes}); !b.Empty() {
 		_, err = j.commit(&b)
 	}
 	var initial *initialScope
 	if err == nil {
-		initial, err = newInitialScope(f.store, &o, seeds)
+		initial, err = newInitialScope(f.store, &o, given)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -97,7 +97,10 @@ func drawDatabase(t *rapid.T, dir string) {
 		}
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
 	}
-	b.Ensure, b.ScopeSeeds = []string{heldHost}, []string{"http://h1.test/", "http://h6.test/moved"}
+	b.Ensure = []string{heldHost}
+	b.Seeds = []storage.SeedRow{
+		{URL: "http://h1.test/", Value: []byte{}}, {URL: "http://h6.test/moved", Value: []byte("{}")},
+	}
 	commit(t, s, &b)
 	hosts := storage.HostID(s.Counters().Hosts)
 	b = storage.Batch{Marks: map[string][]byte{
@@ -193,7 +196,7 @@ func dumpCrawl(t *rapid.T, o Options) string {
 		}
 		add("host %+v", h)
 	}
-	seeds, err := s.ScopeSeeds()
+	seeds, err := s.Seeds()
 	marks, err2 := s.Marks("")
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -40,7 +41,7 @@ func (v *views) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URLC
 	for i, u := range urls {
 		c := &all[i]
 		c.URL, hosts[i] = u.String(), storage.NoHost
-		if c.Scope, c.Reason = isInScope(v.scope.Load(), u); c.Scope {
+		if c.Scope, c.Reason = isInScope(v.scope.Load(), u, seeds.Ref{}); c.Scope {
 			c.Reason = ""
 		}
 		if h, err := v.store.HostByName(u.Host()); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -76,13 +77,22 @@ func (v *views) View() *inspect.View {
 		Obey: v.o.Frontier.Obey, Recrawl: v.o.Recrawl, RecrawlPart: part, Now: v.o.Now, Live: v.inspectHosts,
 		Table:  v.hosts,
 		Group:  v.live.Load().group,
-		Scope:  func(u weburl.URL) (bool, string) { return isInScope(v.scope.Load(), u) },
+		Scope:  func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(v.scope.Load(), u, from) },
+		Seeds:  v.seeds,
 		OptOut: func(host, address string) string { return hostOptOut(v.scope.Load(), host, address) },
 		Slowdown: func(address string) string {
 			s := v.Status()
 			return s.slowdownOf(address)
 		},
 	})
+}
+
+// seeds returns the seeds in force; nil: the crawl has not begun.
+func (v *views) seeds() *seeds.Set {
+	if scope := v.scope.Load(); scope != nil {
+		return scope.Seeds()
+	}
+	return nil
 }
 
 // inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.

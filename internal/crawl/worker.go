@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -50,6 +51,7 @@ type findings struct {
 	found     []storage.Found
 	refused   []storage.Refused
 	mazes     string            // of the host of a page that has shown one; empty: none
+	seed      *seeds.Member     // of a page; nil: it has none
 	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
 	visit     archive.Visit     // on its way into item
 	usage     consent.Effective // what all sources say about the use of a page

@@ -150,13 +150,13 @@ func contents(t testing.TB, dir string, without weburl.Names) (lines []string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	seeds, err := s.ScopeSeeds()
+	seeds, err := s.Seeds()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, u := range seeds {
-		if !without.HasURL(u) {
-			add("seed %s", u)
+		if !without.HasURL(u.URL) {
+			add("seed %s", u.URL)
 		}
 	}
 	if _, err := requestlog.Read(filepath.Join(dir, "data", requestlog.DirName), requestlog.Query{},

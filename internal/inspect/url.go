@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/consent"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -156,7 +157,7 @@ func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
 		return s, err
 	}
 	if v.o.Scope != nil {
-		in, why := v.o.Scope(u)
+		in, why := v.o.Scope(u, seeds.Ref(head.From))
 		s.Scope = &Scope{In: in, Reason: why}
 	}
 	s.Expensive = expensiveBy(u)

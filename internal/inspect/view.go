@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -51,8 +52,10 @@ type Options struct {
 	// Recrawl.Budget; nil: all.
 	RecrawlPart func() float64
 	Now         func() time.Time
-	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
-	Scope func(weburl.URL) (in bool, why string)
+	// Scope says whether a URL that was reached by a seed is in the scope, and why. nil: this is not reported.
+	Scope func(u weburl.URL, from seeds.Ref) (in bool, why string)
+	// Seeds returns the seeds in force. nil: the seeds of pages are not reported.
+	Seeds func() *seeds.Set
 	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.
 	Group func(host string) string
 	// OptOut returns the opt-out that covers all of a host, or the address that it has if that is

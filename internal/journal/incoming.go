@@ -15,8 +15,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// discoveriesVersion is the version of the messages with URLs for other shards. Version 1 has no scope.
-const discoveriesVersion = 2
+// discoveriesVersion is the version of the messages with URLs for other shards. Version 1 has no scope. Version 2 has
+// no URLs that name their seeds.
+const discoveriesVersion = 3
 
 // messageURLs bounds the bytes of URLs and metadata in one message with URLs, unless one alone has
 // more.
@@ -48,7 +49,11 @@ func appendDiscoveries(b []byte, scope uint64, all []storage.Discovery) ([]byte,
 		}
 		found[i].ViaHost, found[i].ViaOrdinal = 1, n
 	}
-	b = append(b, discoveriesVersion)
+	version := byte(2)
+	if storage.HaveSeeds(found) {
+		version = discoveriesVersion
+	}
+	b = append(b, version)
 	b = binary.AppendUvarint(b, scope)
 	b = binary.AppendUvarint(b, uint64(len(texts)))
 	for _, via := range texts {

@@ -5,10 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -16,12 +15,21 @@ import (
 func TestGoldenMessages(t *testing.T) {
 	const scope = "01" + "02" + "13" + "68747470733a2f2f612e6578616d706c652f31" +
 		"11" + "687474703a2f2f622e6578616d706c652f"
-	seeds := []weburl.URL{parse(t, "https://a.example/1"), parse(t, "http://b.example/")}
+	seeds := plainSeeds("https://a.example/1", "http://b.example/")
 	if got := hex.EncodeToString(appendScope(nil, seeds)); got != scope {
 		t.Errorf("scope seeds are %s, want %s", got, scope)
 	}
-	if got, err := decodeScope(unhex(t, scope)); err != nil || !slices.Equal(got, seeds) {
+	if got, err := decodeScope(unhex(t, scope)); err != nil || !reflect.DeepEqual(got, seeds) {
 		t.Errorf("scope seeds: %v, %v", got, err)
+	}
+	const changed = "02" + "02" + "11" + "687474703a2f2f622e6578616d706c652f" + "03" + "7b7d" +
+		"11" + "687474703a2f2f632e6578616d706c652f" + "00"
+	changes := []storage.SeedRow{{URL: "http://b.example/", Value: []byte("{}")}, {URL: "http://c.example/"}}
+	if got := hex.EncodeToString(appendScope(nil, changes)); got != changed {
+		t.Errorf("changes of seeds are %s, want %s", got, changed)
+	}
+	if got, err := decodeScope(unhex(t, changed)); err != nil || !reflect.DeepEqual(got, changes) {
+		t.Errorf("changes of seeds: %v, %v", got, err)
 	}
 	for n := range len(scope) / 2 {
 		if _, err := decodeScope(unhex(t, scope[:2*n])); !errors.Is(err, storage.ErrRecord) {
@@ -56,6 +64,14 @@ func TestGoldenMessages(t *testing.T) {
 	}
 }
 
+// plainSeeds are seeds of which only the URL is known.
+func plainSeeds(urls ...string) (all []storage.SeedRow) {
+	for _, u := range urls {
+		all = append(all, storage.SeedRow{URL: u, Value: []byte{}})
+	}
+	return all
+}
+
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(text)
@@ -67,7 +83,8 @@ func unhex(t testing.TB, text string) []byte {
 
 // FuzzScope: a message with scope seeds is refused, or decoded to what is encoded the same.
 func FuzzScope(f *testing.F) {
-	f.Add(appendScope(nil, []weburl.URL{parse(f, "https://a.example/1"), parse(f, "http://b.example/")}))
+	f.Add(appendScope(nil, plainSeeds("https://a.example/1", "http://b.example/")))
+	f.Add(appendScope(nil, []storage.SeedRow{{URL: "https://a.test/", Value: []byte("{}")}, {URL: "http://b.test/"}}))
 	f.Add([]byte{scopeVersion + 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		urls, err := decodeScope(b)
@@ -80,7 +97,7 @@ func FuzzScope(f *testing.F) {
 		if len(urls) > maxScopeSeeds {
 			t.Errorf("%d URLs", len(urls))
 		}
-		if again, err := decodeScope(appendScope(nil, urls)); err != nil || !slices.Equal(again, urls) {
+		if again, err := decodeScope(appendScope(nil, urls)); err != nil || !reflect.DeepEqual(again, urls) {
 			t.Errorf("%v, %v, want %v", again, err, urls)
 		}
 	})
@@ -90,22 +107,22 @@ func FuzzScope(f *testing.F) {
 // what comes after it. A message that is damaged costs itself, one of a newer version is refused.
 func TestScope(t *testing.T) {
 	s := start(t)
-	var urls []weburl.URL
+	var urls []storage.SeedRow
 	for i := range 2*maxScopeSeeds + 1 {
-		urls = append(urls, parse(t, fmt.Sprintf("https://host%d.example/", i)))
+		urls = append(urls, plainSeeds(fmt.Sprintf("https://host%d.example/", i))...)
 	}
-	first, err := s.PublishScope(t.Context(), urls)
+	first, err := s.PublishSeeds(t.Context(), urls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.put(t, s.scopeSubject(), []byte{scopeVersion, 1, 9})
 	claim := s.claim(t, 1)
-	last, err := s.PublishScope(t.Context(), urls[:1])
+	last, err := s.PublishSeeds(t.Context(), urls[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(run func(take TakeScope) error) (n, damaged int, at uint64, err error) {
-		err = run(func(sequence uint64, part []weburl.URL, unreadable error) {
+	read := func(run func(take TakeSeeds) error) (n, damaged int, at uint64, err error) {
+		err = run(func(sequence uint64, part []storage.SeedRow, unreadable error) {
 			if at = sequence; unreadable != nil {
 				damaged++
 			}
@@ -113,13 +130,13 @@ func TestScope(t *testing.T) {
 		})
 		return n, damaged, at, err
 	}
-	n, damaged, at, err := read(func(take TakeScope) error { return claim.ReadScope(0, take) })
+	n, damaged, at, err := read(func(take TakeSeeds) error { return claim.ReadScope(0, take) })
 	if err != nil || n != len(urls) || damaged != 1 || at != claim.epoch-1 {
 		t.Errorf("up to the claim: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	n, damaged, at, err = read(func(take TakeScope) error {
-		return s.ScopeSeeds(ctx, first, func(sequence uint64, part []weburl.URL, unreadable error) {
+	n, damaged, at, err = read(func(take TakeSeeds) error {
+		return s.Seeds(ctx, first, func(sequence uint64, part []storage.SeedRow, unreadable error) {
 			if take(sequence, part, unreadable); sequence == last {
 				cancel()
 			}
@@ -129,11 +146,11 @@ func TestScope(t *testing.T) {
 		t.Errorf("what follows: %d seeds, %d damaged, message %d, %v", n, damaged, at, err)
 	}
 	s.claim(t, 1)
-	if _, _, _, err := read(func(take TakeScope) error { return claim.ReadScope(last, take) }); err != nil {
+	if _, _, _, err := read(func(take TakeSeeds) error { return claim.ReadScope(last, take) }); err != nil {
 		t.Errorf("nothing is missing: %v", err)
 	}
 	s.put(t, s.scopeSubject(), []byte{scopeVersion + 1})
-	_, damaged, _, err = read(func(take TakeScope) error { return s.claim(t, 2).ReadScope(last, take) })
+	_, damaged, _, err = read(func(take TakeSeeds) error { return s.claim(t, 2).ReadScope(last, take) })
 	if err != nil || damaged != 1 {
 		t.Errorf("a newer version: %d damaged, %v", damaged, err)
 	}

@@ -25,6 +25,7 @@ type Page struct {
 	Priority   int8
 	Depth      uint16
 	Claimed    time.Duration // time between changes by a sitemap; 0: none
+	Every      time.Duration // of its seed, in place of the rules; negative: never; 0: the rules count
 }
 
 // Memory is the part of a page that is kept between visits.

@@ -111,6 +111,12 @@ func (r *Rule) isFor(p *Page) bool {
 
 // rule returns the rule that applies to a page.
 func (o *Options) rule(p *Page) *Rule {
+	switch {
+	case p.Every < 0:
+		return &Rule{Policy: Never, Min: o.Min, Max: o.Max}
+	case p.Every > 0:
+		return &Rule{Policy: Fixed, Interval: p.Every, Min: p.Every, Max: p.Every}
+	}
 	for i := range o.Rules {
 		if o.Rules[i].isFor(p) {
 			return &o.Rules[i]

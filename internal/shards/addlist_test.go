@@ -26,7 +26,7 @@ func TestHeavyImportWhileNodesDie(t *testing.T) {
 	g := newGrowing(hosts, 1)
 	g.ended = true // it has only what is imported
 	web := serve(t, g.sites)
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, shortTTL)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, shortTTL)
 	nodes := threeNodes(w)
 	var list []string
 	for i := range each {

@@ -263,7 +263,7 @@ func (w *world) startChildWith(name, dir string, change func(*childConfig)) *chi
 		proxy := natstest.NewProxy(w.t, address)
 		c.proxies, config.URLs = append(c.proxies, proxy), append(config.URLs, proxy.URL())
 	}
-	for _, s := range seeds(w.t, w.web) {
+	for _, s := range allSeeds(w.t, w.web) {
 		config.Seeds = append(config.Seeds, s.URL.String())
 	}
 	change(&config)

@@ -267,7 +267,7 @@ func TestClusterRollingRestart(t *testing.T) {
 func TestClusterManyShards(t *testing.T) {
 	const many, limit = 1024, 250 // a quarter of what a server permits by default
 	web := serve(t, ring())
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, serversTTL)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, serversTTL)
 	w.alter = func(o *Options) { o.Cluster.Shards, o.Timeout = many, 10*time.Second }
 	began := time.Now()
 	var all []*process

@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -245,16 +244,16 @@ func (x *exporting) complete(ctx context.Context) (err error) {
 	if err := os.RemoveAll(filepath.Join(x.partial, shardsDir)); err != nil {
 		return err
 	}
-	var widened []weburl.URL
-	err = x.streams.AllScopeSeeds(ctx, func(_ uint64, urls []weburl.URL, unreadable error) {
+	var changes []storage.SeedRow
+	err = x.streams.AllSeeds(ctx, func(_ uint64, more []storage.SeedRow, unreadable error) {
 		if unreadable == nil { // the nodes leave the others out too, and say so
-			widened = append(widened, urls...)
+			changes = append(changes, more...)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	whole, err := crawl.OpenMerged(x.options(), x.o.Seeds, widened)
+	whole, err := crawl.OpenMerged(x.options(), x.o.Seeds, changes)
 	if err != nil {
 		return err
 	}

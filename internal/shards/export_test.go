@@ -62,7 +62,7 @@ func TestHeavyExport(t *testing.T) {
 	sites := ringAndBusy()
 	sites[2].Handler.(testweb.Routes)["/on-its-way"] = testweb.Page("on its way")
 	web := serve(t, sites)
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
 	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
 	dir := filepath.Join(t.TempDir(), "whole")
 	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, membership.ErrNoCluster) {

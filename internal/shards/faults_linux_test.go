@@ -88,7 +88,7 @@ func newFaults(t *testing.T) *faults {
 	}
 	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
 	web := serve(t, f.growing.sites)
-	f.world = newWorldOf(t, web, seeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
+	f.world = newWorldOf(t, web, allSeeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
 	f.alter = func(o *Options) { o.Crawl.Now = f.clock.Now }
 	f.pair[0] = f.start("first", t.TempDir())
 	f.alter = nil
@@ -119,7 +119,7 @@ func (f *faults) tryOpen(t *testing.T, name string, alter func(*Options)) error 
 	}
 	defer nc.Close()
 	o := nodeOptions(crawlOptions(f.web, t.TempDir(), name, f.delay), name, f.ttl)
-	o.Seeds = seeds(t, f.web)
+	o.Seeds = allSeeds(t, f.web)
 	alter(&o)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -103,7 +103,7 @@ func checkGaps(t *testing.T, what string, log testweb.Log, least time.Duration) 
 func share(t *testing.T, limit sharedLimit, ttl time.Duration, happens func(w *world, want []string)) {
 	want := ringPages()
 	web := serve(t, sharing(limit.address, limit.slow))
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
 	w.alter = func(o *Options) { limit.limit(&o.Crawl) }
 	for i := range 3 {
 		w.start(fmt.Sprintf("node%d", i), t.TempDir())
@@ -219,7 +219,7 @@ func handOver(t *testing.T, delay time.Duration, leaving int) {
 	const ttl = 20 * time.Second
 	want := ringPages()
 	web := serve(t, sharing(oneAddress, 0))
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
 	w.alter = func(o *Options) {
 		o.Crawl.Frontier.Politeness.IPDelay = delay
 		o.Cluster.Heartbeat, o.Cluster.Retry, o.Cluster.Settle = time.Second, 500*time.Millisecond, 300*time.Millisecond

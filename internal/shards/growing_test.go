@@ -167,6 +167,6 @@ func (w *world) finish(g *growing) (want []string) {
 func aloneAt(t *testing.T, sites []testweb.Site) []string {
 	t.Helper()
 	web := serve(t, sites)
-	crawlAlone(t, seeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
+	crawlAlone(t, allSeeds(t, web), crawlOptions(web, t.TempDir(), "alone", time.Millisecond))
 	return pages(web)
 }

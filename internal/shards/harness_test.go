@@ -75,7 +75,7 @@ type world struct {
 func newWorld(t *testing.T, delay, ttl time.Duration) *world {
 	t.Helper()
 	web := serve(t, ring())
-	return newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), delay, ttl)
+	return newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), delay, ttl)
 }
 
 // newWorldOf makes a world of a web and servers.
@@ -414,7 +414,7 @@ func sharing(address func(host int) string, slow time.Duration) []testweb.Site {
 	return all
 }
 
-func seeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
+func allSeeds(t *testing.T, web *testweb.Web) (all []crawl.Seed) {
 	t.Helper()
 	for _, host := range web.Sites() {
 		all = append(all, seed(t, web, host))

@@ -132,11 +132,11 @@ func (i *importing) shard(ctx context.Context, n int) (err error) {
 	return nil
 }
 
-// publishScope makes known to all shards where redirects of seeds have led.
+// publishScope makes the seeds known to all shards, and where their redirects have led.
 func (i *importing) publishScope(ctx context.Context) error {
-	seeds, err := i.division.ScopeSeeds()
+	seeds, err := i.division.Seeds()
 	if err == nil {
-		_, err = i.streams.PublishScope(ctx, seeds)
+		_, err = i.streams.PublishSeeds(ctx, seeds)
 	}
 	return err
 }

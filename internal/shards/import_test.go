@@ -84,7 +84,7 @@ func (w *world) importFrom(ctx context.Context, dir string, report func(Imported
 func TestHeavyImport(t *testing.T) {
 	t.Parallel()
 	web := serve(t, ringAndBusy())
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, moveTTL)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, moveTTL)
 	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
 	want := append([]string{busyHost + "/", busyHost + "/last", busyHost + "/later"}, ringPages()...)
 	alone := t.TempDir()

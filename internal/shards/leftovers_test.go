@@ -20,7 +20,7 @@ func TestHeavyLeftovers(t *testing.T) {
 	t.Parallel()
 	g := newGrowing(4, 1)
 	web := serve(t, g.sites)
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 50*time.Millisecond, longTTL)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 50*time.Millisecond, longTTL)
 	w.alter = func(o *Options) { o.KeepDatabases = 300 * time.Millisecond }
 	first := w.start("first", t.TempDir())
 	first.takes(shards)

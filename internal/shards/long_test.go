@@ -25,7 +25,7 @@ func newLong(t *testing.T, servers int, ttl time.Duration) (*world, *growing) {
 	t.Helper()
 	g := newGrowing(12, 2)
 	web := serve(t, g.sites)
-	return newWorldOf(t, web, seeds(t, web), natstest.StartProcesses(t, names, servers, nil),
+	return newWorldOf(t, web, allSeeds(t, web), natstest.StartProcesses(t, names, servers, nil),
 		250*time.Millisecond, ttl), g
 }
 

@@ -170,7 +170,7 @@ func TestValidate(t *testing.T) {
 func TestSettings(t *testing.T) {
 	web := serve(t, ring())
 	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
-	o.Seeds = seeds(t, web)
+	o.Seeds = allSeeds(t, web)
 	planOf := func(missing int, budget float64) *recrawl.Options {
 		return &recrawl.Options{Missing: missing, Budget: budget}
 	}

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,29 +11,29 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// scope is where redirects of seeds have led, over all shards of the cluster. It follows what is
+// scope is the changes of seeds of all shards of the cluster. It follows what is
 // published, and all engines of the node read it. It may be used concurrently.
 type scope struct {
 	log     *slog.Logger
 	streams *journal.Streams
 
-	mu        sync.Mutex // guards what follows; nothing blocks under it
-	known     map[weburl.URL]bool
-	seeds     []weburl.URL  // in the order of the stream, without those of the settings
-	last      uint64        // sequence of the newest message that was read
-	published uint64        // sequence of the newest message of this node
-	more      chan struct{} // closed with the next message
+	mu        sync.Mutex        // guards what follows; nothing blocks under it
+	known     map[string][]byte // what was said last of a URL, by the settings or the stream; nil: removed
+	changes   []storage.SeedRow // in the order of the stream
+	last      uint64            // sequence of the newest message that was read
+	published uint64            // sequence of the newest message of this node
+	more      chan struct{}     // closed with the next message
 }
 
 // newScope returns the scope of the seeds of the settings.
-func newScope(streams *journal.Streams, seeds []crawl.Seed, log *slog.Logger) *scope {
-	s := &scope{log: log, streams: streams, known: make(map[weburl.URL]bool, len(seeds)), more: make(chan struct{})}
-	for i := range seeds {
-		s.known[seeds[i].URL] = true
+func newScope(streams *journal.Streams, given []crawl.Seed, log *slog.Logger) *scope {
+	s := &scope{log: log, streams: streams, known: make(map[string][]byte, len(given)), more: make(chan struct{})}
+	for i := range given {
+		s.known[given[i].URL.String()] = given[i].Encode()
 	}
 	return s
 }
@@ -47,7 +48,7 @@ const warnAgain = 60
 func (s *scope) run(ctx context.Context) {
 	for failed := 0; ctx.Err() == nil; failed++ {
 		before := s.position()
-		err := s.streams.ScopeSeeds(ctx, before, s.take)
+		err := s.streams.Seeds(ctx, before, s.take)
 		if s.position() > before {
 			failed = 0
 		}
@@ -65,7 +66,7 @@ func (s *scope) position() uint64 {
 }
 
 // take takes a message. Several readers may give the same ones, each in their order.
-func (s *scope) take(sequence uint64, urls []weburl.URL, unreadable error) {
+func (s *scope) take(sequence uint64, changes []storage.SeedRow, unreadable error) {
 	if unreadable != nil {
 		s.log.Error("scope seeds cannot be read and are left out", "message", sequence, "error", unreadable)
 	}
@@ -75,10 +76,10 @@ func (s *scope) take(sequence uint64, urls []weburl.URL, unreadable error) {
 		return
 	}
 	s.last = sequence
-	for _, u := range urls {
-		if !s.known[u] {
-			s.known[u] = true
-			s.seeds = append(s.seeds, u)
+	for _, c := range changes {
+		if s.isNews(&c) {
+			s.known[c.URL] = c.Value
+			s.changes = append(s.changes, c)
 		}
 	}
 	close(s.more)
@@ -117,27 +118,41 @@ func (s *scope) reached(ctx context.Context, sequence uint64, within time.Durati
 	}
 }
 
-// ScopeSeeds is part of crawl.Cluster.
-func (s *scope) ScopeSeeds(from int) ([]weburl.URL, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seeds[from:len(s.seeds):len(s.seeds)], s.more
+// isNews reports whether a change says something else than what is known. That a URL is in the scope is no news if more
+// is known of it.
+func (s *scope) isNews(c *storage.SeedRow) bool {
+	before, known := s.known[c.URL]
+	switch {
+	case !known:
+		return true
+	case c.Value == nil || before == nil:
+		return (c.Value == nil) != (before == nil)
+	}
+	u, err := seeds.Decode(c.URL, c.Value)
+	return len(c.Value) > 0 && !bytes.Equal(c.Value, before) && err == nil && !u.Settings // whose nodes agree on them
 }
 
-// widen publishes those of the seeds that the cluster does not have yet.
-func (s *scope) widen(ctx context.Context, seeds []weburl.URL) error {
-	var fresh []weburl.URL
+// Seeds is part of crawl.Cluster.
+func (s *scope) Seeds(from int) ([]storage.SeedRow, <-chan struct{}) {
 	s.mu.Lock()
-	for _, u := range seeds {
-		if !s.known[u] {
-			fresh = append(fresh, u)
+	defer s.mu.Unlock()
+	return s.changes[from:len(s.changes):len(s.changes)], s.more
+}
+
+// publish publishes those of the changes that the cluster does not know yet.
+func (s *scope) publish(ctx context.Context, changes []storage.SeedRow) error {
+	var fresh []storage.SeedRow
+	s.mu.Lock()
+	for _, c := range changes {
+		if s.isNews(&c) {
+			fresh = append(fresh, c)
 		}
 	}
 	s.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
 	}
-	sequence, err := s.streams.PublishScope(ctx, fresh)
+	sequence, err := s.streams.PublishSeeds(ctx, fresh)
 	if err != nil {
 		return err
 	}
@@ -155,9 +170,9 @@ type others struct {
 	held   context.Context // of the holding of the shard
 }
 
-// Widen is part of crawl.Cluster.
-func (o *others) Widen(seeds []weburl.URL) error {
-	err := o.scope.widen(o.held, seeds)
+// PublishSeeds is part of crawl.Cluster.
+func (o *others) PublishSeeds(changes []storage.SeedRow) error {
+	err := o.scope.publish(o.held, changes)
 	if err != nil && o.held.Err() != nil {
 		return errors.Join(storage.ErrLost, err)
 	}

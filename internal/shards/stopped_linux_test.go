@@ -21,7 +21,7 @@ func TestHeavyStoppedOwner(t *testing.T) {
 func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	g := newGrowing(hosts, 1)
 	web := serve(t, g.sites)
-	w := newWorldOf(t, web, seeds(t, web), natstest.Start(t, names, 1, nil), 100*time.Millisecond, ttl)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 100*time.Millisecond, ttl)
 	other := w.start("other", t.TempDir())
 	stopped := w.startChild("stopped", t.TempDir())
 	signal := func(s syscall.Signal) {

@@ -205,17 +205,23 @@ func (s *Source) Offers(version string) (map[string]*Sweep, error) {
 	return offers, nil
 }
 
-// Exclusion returns the sweep that excludes the URLs that wait and opted out, of all hosts. A new
-// one replaces the mark of one under way.
+// Exclusion returns the sweep that excludes the URLs that wait and opted out, or are of no seed any more, of all hosts.
+// A new one replaces the mark of one under way.
 func (s *Source) Exclusion() *Sweep {
 	states := frontier.DropMatters()
 	x := newHostSweep(MarkExclude, storage.NoHost, states, unbounded)
 	x.encode = func() []byte { return []byte(x.at.String()) }
 	x.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
 		o := frontier.OptOutOutcome(now)
+		switch s.Scope().CheckHead(l.URL(), &l.Entry) {
+		case frontier.OptedOut:
+		case frontier.OutOfSeeds:
+			o.Reason = storage.ReasonScope
+		default:
+			return storage.Done{}, false
+		}
 		o.History = l.Last.History
-		_, is := s.Scope().OptOut(l.URL())
-		return changeTo(l, states, o), is
+		return changeTo(l, states, o), true
 	}
 	return x
 }

@@ -36,7 +36,6 @@ type Settings struct {
 	Consent          consent.Policy
 	MazePages        int // traps.maze_pages
 	Scope            *frontier.Scope
-	Seeds            int // that the scope was made of at the start of the run
 	Rules            StoredRules
 }
 
@@ -127,11 +126,11 @@ func (s *Settings) patienceLifts() []Lift {
 func (s *Settings) scopeLifts() []Lift {
 	scope, depth, excluded := s.Scope, s.Frontier.MaxDepth, storage.In(storage.Excluded)
 	inScope := func(l *storage.Located) bool {
-		check := scope.Check
-		if l.Sitemap {
-			check = scope.CheckSitemap
-		}
-		return l.Last.Reason == storage.ReasonScope && check(l.URL()) == frontier.InScope
+		return l.Last.Reason == storage.ReasonScope && scope.CheckHead(l.URL(), &l.Entry) == frontier.InScope
+	}
+	inDepth := func(l *storage.Located) bool {
+		m := scope.Seeds().Of(l.URL(), frontier.RefOf(&l.Entry))
+		return l.Last.Reason == storage.ReasonDepth && m.Depth(depth) >= l.Depth
 	}
 	redirected := func(l *storage.Located) bool { // its target is not known any more
 		return l.Last.State == storage.Redirected && l.Last.Reason == storage.ReasonScope
@@ -144,10 +143,10 @@ func (s *Settings) scopeLifts() []Lift {
 	return []Lift{
 		{"scope", value, nil, excluded | storage.In(storage.Redirected),
 			func(l *storage.Located) bool { return inScope(l) || redirected(l) }},
-		{"crawl.seeds", number(s.Seeds), grows, excluded, inScope},
-		{"crawl.max_depth", number(deepest), grows, excluded, func(l *storage.Located) bool {
-			return l.Last.Reason == storage.ReasonDepth && (depth == 0 || l.Depth <= depth)
+		{"crawl.seeds", strconv.FormatUint(scope.Seeds().Sum(), 16), nil, excluded, func(l *storage.Located) bool {
+			return inScope(l) || inDepth(l)
 		}},
+		{"crawl.max_depth", number(deepest), grows, excluded, inDepth},
 	}
 }
 

@@ -33,7 +33,7 @@ func defaultSettings() testSettings {
 // lifts returns the lifts of the settings, with the rules that are stored.
 func (o *testSettings) lifts(t *testing.T, s *storage.Store) []Lift {
 	settings := Settings{
-		Fetch: &o.Fetch, Frontier: &o.Frontier, Mode: o.Mode, Include: o.Include, Exclude: o.Exclude, Seeds: 1,
+		Fetch: &o.Fetch, Frontier: &o.Frontier, Mode: o.Mode, Include: o.Include, Exclude: o.Exclude,
 		Scope: frontier.NewScope(o.Mode, o.Include, o.Exclude, testkit.Parse(t, "http://a.test/seeds/")),
 		Rules: func(storage.HostID, uint8) (*robots.Rules, error) {
 			encoded, err := s.Policy(testkit.Parse(t, "http://a.test/").Origin())

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/seeds"
 )
 
 // MaxLine is the largest length of a line, in bytes without its end. The longest line of an export
@@ -22,10 +22,8 @@ const maxWindow = 128 << 20
 
 // Item is one URL of a list.
 type Item struct {
-	URL      weburl.URL
-	Depth    uint16 // links from a seed
-	Priority int8   // higher ones are fetched first
-	Line     int    // from 1
+	seeds.Item
+	Line int // from 1
 }
 
 // BadLine is the error of a line without a valid URL. The list continues after it.
@@ -44,7 +42,11 @@ func (b *BadLine) Error() string {
 type Reader struct {
 	// Objects reads the lines that are JSON objects in the caller's format, if it is not nil. Its
 	// error says what is wrong with the line, as BadLine.Reason does.
-	Objects func(line []byte) (Item, error)
+	Objects func(line []byte) (seeds.Item, error)
+
+	// Seeds: a line of text may have fields of a seed besides the priority. Otherwise it is bad: nobody would read
+	// them.
+	Seeds bool
 
 	lines  *bufio.Reader
 	line   int
@@ -111,14 +113,17 @@ func (r *Reader) Next() (Item, error) {
 		if length > MaxLine {
 			return Item{}, r.bad(line, fmt.Sprintf("the line is too long (%d bytes), %d are allowed", length, MaxLine))
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '{' {
-			if r.Objects != nil {
-				return r.foreign(line)
-			}
-			return r.object(line)
+		line = bytes.TrimSpace(line)
+		isObject := len(line) > 0 && line[0] == '{'
+		if !isObject {
+			line = withoutComment(line)
 		}
-		if line = withoutComment(line); len(line) > 0 {
-			return r.text(line)
+		switch {
+		case len(line) == 0:
+		case isObject && r.Objects != nil:
+			return r.item(line, r.Objects)
+		default:
+			return r.item(line, parse)
 		}
 		if r.ended && length == 0 {
 			r.line-- // the empty text after the last end of line is no line
@@ -126,6 +131,20 @@ func (r *Reader) Next() (Item, error) {
 	}
 	return Item{}, io.EOF
 }
+
+// item reads the item of a line.
+func (r *Reader) item(line []byte, parse func([]byte) (seeds.Item, error)) (Item, error) {
+	item, err := parse(line)
+	if err != nil {
+		return Item{}, r.bad(line, err.Error())
+	}
+	if !r.Seeds && line[0] != '{' && !item.IsZero() {
+		return Item{}, r.bad(line, "has fields of a seed, which crawl.seeds and crawl.seeds_file take")
+	}
+	return Item{item, r.line}, nil
+}
+
+func parse(line []byte) (seeds.Item, error) { return seeds.ParseLine(string(line)) }
 
 // readLine returns the next line, or its beginning and true length if it is too long. The bytes are
 // valid until the next call.

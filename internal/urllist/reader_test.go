@@ -78,7 +78,7 @@ var sampleEntries = []entry{
 	{url: "http://a.test/x", line: 1},
 	{url: "https://b.test/", line: 4},
 	{line: 5, reason: "ftp"},
-	{line: 6, reason: "white space"},
+	{line: 6, reason: "other white space"},
 	{url: "http://e.test/", depth: 7, priority: -3, line: 7},
 	{line: 8, reason: "0 to 65535"},
 	{line: 9, reason: `no "url"`},

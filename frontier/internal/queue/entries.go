@@ -30,13 +30,14 @@ type entry struct {
 	seed       bool
 	sitemap    bool
 	frequency  storage.Frequency
+	from       storage.SeedRef
 }
 
 func newEntry(from *storage.Entry) entry {
 	e := entry{
 		ordinal: from.Ordinal, viaHost: from.ViaHost, viaOrdinal: from.ViaOrdinal,
 		depth: from.Depth, redirects: from.Redirects, priority: from.Priority, seed: from.Seed, sitemap: from.Sitemap,
-		frequency: from.Frequency,
+		frequency: from.Frequency, from: from.From,
 	}
 	if !from.FirstSeen.IsZero() {
 		e.firstSeen = uint32(from.FirstSeen.Unix())
@@ -48,7 +49,7 @@ func newEntry(from *storage.Entry) entry {
 func (s *entries) first() uint32 { return s.list[0].ordinal }
 
 // bytes is the memory that the entries take.
-func (s *entries) bytes() int { return 28*cap(s.list) + len(s.text) }
+func (s *entries) bytes() int { return 36*cap(s.list) + len(s.text) }
 
 // textOf is the text of the i-th URL.
 func (s *entries) textOf(i int) string {
@@ -65,7 +66,7 @@ func (s *entries) at(i int, origin uint8) storage.Entry {
 	e := storage.Entry{
 		RequestURI: s.textOf(i), Ordinal: x.ordinal, Origin: origin, ViaHost: x.viaHost, ViaOrdinal: x.viaOrdinal,
 		Depth: x.depth, Redirects: x.redirects, Priority: x.priority, Seed: x.seed, Sitemap: x.sitemap,
-		Frequency: x.frequency,
+		Frequency: x.frequency, From: x.from,
 	}
 	if x.firstSeen > 0 {
 		e.FirstSeen = time.Unix(int64(x.firstSeen), 0)

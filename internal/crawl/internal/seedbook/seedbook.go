@@ -1,0 +1,233 @@
+// Package seedbook is the seeds of a crawl as the database has them, and what a change of them comes to.
+package seedbook
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/seeds"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Store is where the seeds are.
+type Store interface {
+	Seeds() ([]storage.SeedRow, error)
+}
+
+// Read returns all seeds of a store, in the order of their URLs. The errors are those of the store and of seeds.Decode.
+func Read(s Store) ([]seeds.Seed, error) {
+	rows, err := s.Seeds()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]seeds.Seed, len(rows))
+	for i := range rows {
+		if all[i], err = seeds.Decode(rows[i].URL, rows[i].Value); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Row returns a seed as the database has it.
+func Row(s *seeds.Seed) storage.SeedRow {
+	return storage.SeedRow{URL: s.URL.String(), Value: s.Encode()}
+}
+
+// Apply returns the set with the changes of rows, in their order; a row without a value removes its seed. removes says
+// that one does. What cannot be read is left out: a newer program has written it.
+func Apply(set *seeds.Set, rows []storage.SeedRow) (_ *seeds.Set, removes bool) {
+	add, remove := last(rows)
+	return set.With(add, remove...), len(remove) > 0
+}
+
+// Merge returns the seeds with the changes of rows, in the order of their URLs.
+func Merge(all []seeds.Seed, rows []storage.SeedRow) []seeds.Seed {
+	add, remove := last(rows)
+	merged := make(map[weburl.URL]seeds.Seed, len(all)+len(add))
+	for _, list := range [][]seeds.Seed{all, add} {
+		for i := range list {
+			merged[list[i].URL] = list[i]
+		}
+	}
+	for _, u := range remove {
+		delete(merged, u)
+	}
+	return slices.SortedFunc(maps.Values(merged),
+		func(a, b seeds.Seed) int { return strings.Compare(a.URL.String(), b.URL.String()) })
+}
+
+// last returns what the last row of each URL says.
+func last(rows []storage.SeedRow) (add []seeds.Seed, remove []weburl.URL) {
+	at := make(map[string]int, len(rows))
+	for i := range rows {
+		at[rows[i].URL] = i
+	}
+	for i := range rows {
+		if at[rows[i].URL] != i {
+			continue
+		}
+		s, err := seeds.Decode(rows[i].URL, rows[i].Value)
+		switch {
+		case err != nil:
+		case rows[i].Value == nil:
+			remove = append(remove, s.URL)
+		default:
+			add = append(add, s)
+		}
+	}
+	return add, remove
+}
+
+// Wish is a change of seeds that somebody wants.
+type Wish struct {
+	Add    []seeds.Seed
+	Remove []weburl.URL
+	// Settings says that Add is all that the settings name: what they named before and do not name now is removed. A
+	// seed that a command gave stays.
+	Settings bool
+}
+
+// Counts is what became of a Wish.
+type Counts struct {
+	Added   int `json:"added" doc:"seeds that are new"`
+	Changed int `json:"changed" doc:"known seeds of which something else is said now"`
+	Known   int `json:"known" doc:"seeds that were there like this"`
+	Removed int `json:"removed" doc:"seeds that are gone; their pages that wait are dropped"`
+}
+
+// Change is what a Wish changes.
+type Change struct {
+	Counts
+	Add    []seeds.Seed
+	Remove []weburl.URL
+	// Unknown are seeds to remove that there are not.
+	Unknown []weburl.URL
+}
+
+// Plan compares a Wish with the seeds that there are.
+func Plan(all []seeds.Seed, w *Wish) (c Change) {
+	known := make(map[weburl.URL]*seeds.Seed, len(all))
+	for i := range all {
+		known[all[i].URL] = &all[i]
+	}
+	named := make(map[weburl.URL]bool, len(w.Add))
+	for i := range w.Add {
+		s := w.Add[i]
+		before := known[s.URL]
+		if named[s.URL] { // the first one counts
+			continue
+		}
+		named[s.URL] = true
+		switch {
+		case before == nil || !before.Of.IsZero():
+			c.Added++
+		case isSame(before, &s) && before.Source != "":
+			c.Known++
+			continue
+		case isSame(before, &s): // now it is known where it was given
+			c.Known++
+		default:
+			s.Settings = s.Settings || before.Settings
+			c.Changed++
+		}
+		c.Add = append(c.Add, s)
+	}
+	for _, u := range w.Remove {
+		if s := known[u]; s == nil || !s.Of.IsZero() {
+			c.Unknown = append(c.Unknown, u)
+		} else if !named[u] {
+			named[u] = true
+			c.Remove = append(c.Remove, u)
+		}
+	}
+	if w.Settings {
+		for i := range all {
+			if s := &all[i]; s.Settings && s.Of.IsZero() && !named[s.URL] {
+				c.Remove = append(c.Remove, s.URL)
+			}
+		}
+	}
+	c.Removed = len(c.Remove)
+	return c
+}
+
+// start returns the seeds of a set that a crawl begins with: those given, and those that were recorded as such. What is
+// said of a seed that is both is what is in force.
+func start(set *seeds.Set, given, recorded []seeds.Seed) (all []seeds.Seed) {
+	named := make(map[weburl.URL]bool, len(given))
+	for n, list := range [][]seeds.Seed{given, recorded} {
+		for i := range list {
+			s := list[i]
+			m := set.Get(s.URL)
+			if n > 0 && s.Source == "" || named[s.URL] || m == nil || m.Root != s.URL {
+				continue
+			}
+			named[s.URL], s.Fields = true, *m.Fields
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// isSame reports whether the same is said of two seeds, wherever they were given.
+func isSame(a, b *seeds.Seed) bool {
+	x, y := *a, *b
+	x.Source, y.Source, x.Settings, y.Settings = "", "", false, false
+	return bytes.Equal(x.Encode(), y.Encode())
+}
+
+// Rows returns the change as the database has it. set has the seeds of before.
+func (c *Change) Rows(set *seeds.Set) []storage.SeedRow {
+	var rows []storage.SeedRow
+	for _, u := range c.Remove {
+		rows = append(rows, storage.SeedRow{URL: u.String()})
+		for _, t := range set.Targets(u) {
+			rows = append(rows, storage.SeedRow{URL: t.URL.String()})
+		}
+	}
+	for i := range c.Add {
+		rows = append(rows, Row(&c.Add[i]))
+	}
+	return rows
+}
+
+// Beginning is the seeds at the start of a run.
+type Beginning struct {
+	Set    *seeds.Set
+	Rows   []storage.SeedRow // what the store does not know yet
+	Start  []seeds.Seed      // those to fetch
+	Narrow bool              // a seed is gone
+}
+
+// Begin returns the seeds of a run: those that earlier runs have recorded, those given, and the changes that shards of
+// a cluster share. With keep the settings do not remove what they do not name any more; nor do settings without a seed.
+func Begin(mode seeds.Mode, recorded, given []seeds.Seed, shared []storage.SeedRow, keep bool) (b Beginning) {
+	w := Wish{Settings: !keep && slices.ContainsFunc(given, func(s seeds.Seed) bool { return s.Settings })}
+	set := seeds.NewSet(mode).With(recorded)
+	for i := range given {
+		m := set.Get(given[i].URL)
+		if given[i].Settings || m == nil || m.Root != m.URL { // else what was said of it before stays
+			w.Add = append(w.Add, given[i])
+		}
+	}
+	c := Plan(recorded, &w)
+	b.Rows, b.Narrow = c.Rows(set), c.Removed > 0
+	b.Set, _ = Apply(set, b.Rows)
+	b.Set, _ = Apply(b.Set, shared)
+	b.Rows = slices.DeleteFunc(b.Rows, func(row storage.SeedRow) bool {
+		u, err := weburl.Parse(row.URL)
+		return row.Value != nil && (err != nil || b.Set.Get(u) == nil)
+	})
+	_, removed := last(shared)
+	for _, u := range removed {
+		if set.Get(u) != nil {
+			b.Rows, b.Narrow = append(b.Rows, storage.SeedRow{URL: u.String()}), true
+		}
+	}
+	b.Start = start(b.Set, given, recorded)
+	return b
+}
