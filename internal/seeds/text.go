@@ -141,8 +141,10 @@ func withScheme(text string) (weburl.URL, bool) {
 	if strings.Contains(text, "://") || strings.ContainsAny(text, "@\\") {
 		return weburl.URL{}, false
 	}
-	u, err := weburl.Parse("https://" + strings.TrimLeft(text, "/"))
-	if err != nil || !strings.ContainsAny(u.Host(), ".:") && u.Host() != "localhost" {
+	text = strings.TrimLeft(text, "/")
+	u, err := weburl.Parse("https://" + text)
+	name, _, _ := strings.Cut(strings.NewReplacer("?", "/", "#", "/").Replace(text), "/")
+	if err != nil || !strings.ContainsAny(name, ".:") && !strings.EqualFold(name, "localhost") { // a number is no host
 		return weburl.URL{}, false
 	}
 	return u, true
