@@ -264,6 +264,9 @@ func operations() map[string]struct {
 		"audit":        {"GET", "/audit", "", 503},
 		"backup":       {"GET", "/backup", "", 501},
 
+		"seeds-list":     {"GET", "/seeds", "", 503},
+		"seeds-add":      {"POST", "/seeds", page + "\n", 503},
+		"seeds-remove":   {"DELETE", "/seeds?url=" + page, "", 503},
 		"optouts-list":   {"GET", "/optouts", "", lacks},
 		"optouts-add":    {"POST", "/optouts", `{"scope":"host","value":"x.example"}`, lacks},
 		"optouts-remove": {"DELETE", "/optouts?scope=host&value=x.example", "", 503},

@@ -112,7 +112,7 @@ func OpenSeeds(o Options) (*SeedKeeper, error) {
 
 // ChangeSeeds is Engine.ChangeSeeds; the next run fetches the seeds, and drops what is of no seed any more.
 func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, error) {
-	all, err := k.Seeds()
+	all, err := StoredSeeds(k.store)
 	if err != nil {
 		return SeedCounts{}, err
 	}
@@ -130,5 +130,5 @@ func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, err
 	return c.Counts, nil
 }
 
-// Seeds is Engine.Seeds.
-func (k *SeedKeeper) Seeds() ([]Seed, error) { return seedbook.Read(k.store) }
+// StoredSeeds is Engine.Seeds of a crawl that does not run.
+func StoredSeeds(s seedbook.Store) ([]Seed, error) { return seedbook.Read(s) }

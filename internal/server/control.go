@@ -31,6 +31,8 @@ type Control interface {
 	AddOptOut(context.Context, optout.Entry) error
 	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
 	OptOuts() ([]crawl.OptOut, error)
+	ChangeSeeds(context.Context, crawl.SeedWish) (crawl.SeedCounts, error)
+	Seeds() ([]crawl.Seed, error)
 }
 
 // crawlState is the state of the crawl after a command.

@@ -78,6 +78,12 @@ func (fixedCrawl) RemoveOptOut(context.Context, optout.Scope, string) error {
 	return crawl.ErrNotRunning
 }
 
+func (fixedCrawl) ChangeSeeds(context.Context, crawl.SeedWish) (crawl.SeedCounts, error) {
+	return crawl.SeedCounts{}, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Seeds() ([]crawl.Seed, error) { return nil, crawl.ErrNotRunning }
+
 func (fixedCrawl) OptOuts() ([]crawl.OptOut, error) { return nil, crawl.ErrNotRunning }
 
 func (fixedCrawl) Delete(context.Context, crawl.Deletion) (uint64, error) {
