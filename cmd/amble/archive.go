@@ -191,7 +191,7 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
   amble archive get https://example.com/ --at 2026-11-20
   amble archive get https://example.com/logo.png > logo.png
   amble archive get https://example.com/ --headers`,
-		Args: exactlyOne("URL"),
+		Args: console.Exactly(1, "one URL"),
 		RunE: func(command *cobra.Command, urls []string) error {
 			u, err := weburl.Parse(urls[0])
 			if err != nil {

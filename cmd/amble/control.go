@@ -86,14 +86,14 @@ func (c *controlling) crawlCommand(name, short, long string) *cobra.Command {
 }
 
 func (c *controlling) hostCommand(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"),
+	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: console.Exactly(1, "HOST"),
 		ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
 			return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
 		}}
 }
 
 func (c *controlling) fetcherCommand(name, method, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name + " FETCHER", Short: short, Long: long, Args: exactly(1, "FETCHER"),
+	return &cobra.Command{Use: name + " FETCHER", Short: short, Long: long, Args: console.Exactly(1, "FETCHER"),
 		RunE: func(command *cobra.Command, names []string) error {
 			return c.submit(command.Context(), method, "/fetchers/"+url.PathEscape(names[0]), nil, nil)
 		}}
@@ -148,7 +148,7 @@ func (c *controlling) delay() *cobra.Command {
 			"A longer delay that the host demands stays in force.",
 		Example:           "  amble control delay www.example.com 30s",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Args:              exactly(2, "HOST TIME"),
+		Args:              console.Exactly(2, "HOST TIME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			d, err := time.ParseDuration(args[1])
 			if err != nil || d < 0 {
@@ -166,7 +166,7 @@ func (c *controlling) drop() *cobra.Command {
 		ValidArgsFunction: completeHostArgument(c.settings),
 		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that\n" +
 			"reason. URLs found later are queued as usual.",
-		Args: exactly(1, "HOST"),
+		Args: console.Exactly(1, "HOST"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			var done struct{ Dropped int }
 			if err := c.post(command.Context(), hostCommandPath(hosts[0], "drop"), nil, &done); err != nil {
@@ -275,14 +275,4 @@ func (c *controlling) changed(command *cobra.Command, method, path string, body 
 	}
 	_, err := fmt.Fprintln(command.OutOrStdout(), text)
 	return err
-}
-
-// exactly requires n arguments.
-func exactly(n int, names string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) != n {
-			return console.Usagef("%q takes %s, and %d were given", command.CommandPath(), names, len(args))
-		}
-		return nil
-	}
 }

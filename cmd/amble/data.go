@@ -23,7 +23,7 @@ data_dir/` + networks.FileName + `; remove that to go back. For each network it 
   192.0.2.0/24 2001:db8::/32
 
 Exit code 0: done. 1: the file cannot be read or a line is wrong, and the list is as before.`,
-		Args: exactlyOne("FILE"),
+		Args: console.Exactly(1, "one FILE"),
 	}
 	run := func(command *cobra.Command, args []string) error {
 		c, err := settings.load()

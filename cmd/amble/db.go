@@ -181,7 +181,7 @@ inspect or continue the crawl as of the copy; later requests are repeated.
 Exit code 0: done. 1: there is no database, it cannot be used, or the copy cannot be written. 2: wrong usage
 or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble db backup /backup/amble-monday`,
-		Args:    exactly(1, "DIRECTORY"),
+		Args:    console.Exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.crawl()
 			if err != nil {

@@ -37,7 +37,7 @@ Exit code 0: nothing was lost. 1: something was, and is listed; or there is no d
 be written. 2: wrong usage or settings. 3: another process has the database. 6: the file is no database.`,
 		Example: `  amble db salvage /srv/salvaged
   amble db salvage --json --set data_dir=/srv/crawl /srv/salvaged`,
-		Args: exactly(1, "DIRECTORY"),
+		Args: console.Exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.load()
 			if err != nil {

@@ -52,7 +52,7 @@ settings.`,
   amble extract https://example.com/item/7 --explain
   amble extract sitemap.xml.gz --base https://example.com/sitemap.xml.gz
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
-		Args: exactlyOne("URL, file or -"),
+		Args: console.Exactly(1, "one URL, file or -"),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.load()
 			if err != nil {
@@ -329,14 +329,4 @@ func (f *extractFlags) list(command *cobra.Command, c *config.Config, source *pa
 		return printJSON(command, &e)
 	}
 	return e.print(command.OutOrStdout())
-}
-
-// exactlyOne requires one argument.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return console.Usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
-		}
-		return nil
-	}
 }

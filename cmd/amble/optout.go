@@ -68,7 +68,7 @@ func newOptOutAdd(settings *settingsFlags) *cobra.Command {
 			"  amble optout add example.org --scope domain --reason \"mail of 2026-11-20\"\n" +
 			"  amble optout add 192.0.2.0/24 --scope range\n" +
 			"  amble optout add https://example.net/diary/ --scope prefix --until 2027-01-31",
-		Args: exactly(1, "VALUE"),
+		Args: console.Exactly(1, "VALUE"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			e := optout.Entry{Scope: optout.Scope(scope), Value: args[0], Reason: reason, By: by, At: time.Now()}
 			if until != "" {
@@ -115,7 +115,7 @@ func newOptOutRemove(settings *settingsFlags) *cobra.Command {
 		Long: "Remove an opt-out that a command recorded. URLs that it excluded go back into their queues, in the\n" +
 			"background or when the crawl runs again.",
 		Example: "  amble optout remove example.org --scope domain",
-		Args:    exactly(1, "VALUE"),
+		Args:    console.Exactly(1, "VALUE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			e, err := optout.New(optout.Entry{Scope: optout.Scope(scope), Value: args[0]})
 			if err != nil {

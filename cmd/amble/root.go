@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	seedcommand "github.com/amble-crawler/amble/internal/seeds/command"
 )
 
 const rootLong = `amble is a polite crawler. It starts from the given URLs, crawls the sites they reach, never
@@ -64,6 +65,7 @@ func newRootCommand() *cobra.Command {
 		newRetryCommand(settings),
 		newControlCommand(settings),
 		newOptOutCommand(settings),
+		group("seed", "Add and remove seeds of a crawl", seedcommand.Long, seedcommand.New(settings.crawl)...),
 		newExportCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),

@@ -174,3 +174,43 @@ func (a storedAdder) Finish() error { return a.Commit(a.ctx) }
 
 // Close implements Adder.
 func (a storedAdder) Close() error { return errors.Join(a.Import.Close(), a.importer.Close()) }
+
+// SeedKeeper changes seeds.
+type SeedKeeper interface {
+	ChangeSeeds(context.Context, crawl.SeedWish) (crawl.SeedCounts, error)
+	io.Closer
+}
+
+// SeedKeeper opens the keeper. It creates the database if there is none.
+func (c *Crawl) SeedKeeper(ctx context.Context) (SeedKeeper, error) {
+	return open(ctx, c, func(client *server.Client) SeedKeeper { return client }, func() (SeedKeeper, error) {
+		options, err := c.CrawlOptions(c.Version)
+		if err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+		k, err := crawl.OpenSeeds(options)
+		if err != nil {
+			return nil, MakeError(ctx, c.Config, err)
+		}
+		return k, nil
+	})
+}
+
+// Seeds returns the seeds of the running crawl, or of the database.
+func (c *Crawl) Seeds(ctx context.Context) (list []server.SeedEntry, err error) {
+	from, err := openStore(ctx, c, func(client *server.Client) io.Closer { return client },
+		func(store *storage.Store) (io.Closer, error) {
+			all, err := crawl.StoredSeeds(store)
+			for i := range all {
+				list = append(list, server.NewSeedEntry(&all[i]))
+			}
+			return store, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if client, running := from.(*server.Client); running {
+		list, err = client.Seeds(ctx)
+	}
+	return list, errors.Join(err, from.Close())
+}
