@@ -97,7 +97,8 @@ func readTable(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	floors := make(map[string]int)
-	for _, row := range regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	rows := regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\|")
+	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		floors[row[2]], _ = strconv.Atoi(row[1])
 	}
 	if len(floors) == 0 {

@@ -242,6 +242,24 @@ func TestAPI(t *testing.T) {
 				t.Errorf("%s: %s", p.name, text)
 			}
 		}
+		added := object[crawl.SeedCounts](other, "POST", "/api/v1/seeds", `{"url":"http://new.test/","tags":["late"]}`)
+		if added.Added != 1 {
+			t.Errorf("%+v", added)
+		}
+		for _, p := range nodes {
+			const row = `{"url":"http://new.test/","tags":["late"],"source":"command"}`
+			w.eventually("the new seed is known at "+p.name, func() error {
+				if _, text, _ := p.call("GET", "/api/v1/seeds", ""); !strings.Contains(text, row) {
+					return errors.New(text)
+				}
+				return nil
+			})
+		}
+		for _, want := range []int{http.StatusOK, http.StatusNotFound} {
+			if status, text, _ := other.call("DELETE", "/api/v1/seeds?url=http://new.test/", ""); status != want {
+				t.Error(status, text)
+			}
+		}
 		d := object[struct {
 			Deleted int
 			Done    bool
