@@ -32,6 +32,10 @@ include-operation-id = ["urls-one", "robots-text", "robots-check", "config-chang
 checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "422", "431"]
 
 [[operations]]
+include-operation-id = ["seeds-add", "seeds-remove"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "404", "422", "431"]
+
+[[operations]]
 include-operation-id = ["leases-report", "leases-extend", "leases-extend-all"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", "403", "404", "409", "422", "431"]
 `
