@@ -81,7 +81,8 @@ func seedsAPI(s *Server, api huma.API) {
 // writeSeeds writes the seeds. All shards of a division have them.
 func writeSeeds(ctx context.Context, s *Server, t *Stream) error {
 	if d := s.divided(ctx); d != nil {
-		_, _, err := exportShard(ctx, d, t, 0, nil)
+		_, _, err := exportShard(ctx, d, 0, make(map[string]string),
+			func(r *http.Response) (int, http.Header, error) { return relay(t, r) })
 		return err
 	}
 	all, err := s.crawl(ctx).Seeds()
