@@ -41,18 +41,18 @@ type site struct {
 	known   map[string]int
 	running bool
 
-	rules              *ruleSet
-	fresh              time.Time // until when rules are
-	walled             bool
-	next               time.Time
-	delay              time.Duration
-	failures, refused  int
-	requests           int
-	took               time.Duration
-	redirecting        map[string]bool
-	etags              map[string]string
-	areas              map[string]int
-	parallel, finished sync.WaitGroup
+	rules             *ruleSet
+	fresh             time.Time // until when rules are
+	walled            bool
+	next              time.Time
+	delay             time.Duration
+	failures, refused int
+	requests          int
+	took              time.Duration
+	redirecting       map[string]bool
+	etags             map[string]string
+	areas             map[string]int
+	parallel          sync.WaitGroup
 }
 
 // link is a URL that waits.
