@@ -3,6 +3,6 @@
 // of requests. It knows no crawler, and nothing of how one works inside.
 //
 // New starts the web, Run runs a crawler's command against it, and Lab.Report judges. A verdict needs
-// evidence: a station of which too little was seen is "not shown", never "holds". docs/CONFORMANCE.md
+// evidence: a station with too few requests is "not shown", never "holds". docs/CONFORMANCE.md
 // says how to use it.
 package crawlcheck

@@ -64,7 +64,7 @@ func TestGoldenMessages(t *testing.T) {
 	}
 }
 
-// plainSeeds are seeds of which only the URL is known.
+// plainSeeds are seeds without fields besides their URL.
 func plainSeeds(urls ...string) (all []storage.SeedRow) {
 	for _, u := range urls {
 		all = append(all, storage.SeedRow{URL: u, Value: []byte{}})

@@ -271,7 +271,7 @@ func mailingList(path string) (to []string) {
 	return to
 }
 
-// pages is a list of which each page has new items and the next page; the items have no links.
+// pages is a list in pages: each page links to new items and to the next page, and the items have no links.
 func pages(path string) (to []string) {
 	page := 0
 	if strings.HasPrefix(path, "/item/") {

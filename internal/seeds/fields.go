@@ -257,7 +257,7 @@ func (s *Seed) Encode() []byte {
 // ErrEncoded says that a stored seed cannot be read.
 var ErrEncoded = errors.New("a stored seed cannot be read")
 
-// Decode is the inverse of Encode. No bytes are a seed of which no more is known than its URL. The error is ErrEncoded.
+// Decode is the inverse of Encode. No bytes are a seed without fields. The error is ErrEncoded.
 func Decode(url string, b []byte) (s Seed, err error) {
 	if s.URL, err = weburl.Parse(url); err != nil || s.URL.String() != url {
 		return s, fmt.Errorf("%w: %q is no URL in its canonical form", ErrEncoded, url)

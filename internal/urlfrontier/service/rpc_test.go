@@ -91,7 +91,8 @@ func TestManyLeases(t *testing.T) {
 	}
 }
 
-// SetLogLevel sets the level of the process; without one to set it is not implemented.
+// TestLogLevel: SetLogLevel sets the level of the process. A service without a level answers with the gRPC status
+// Unimplemented.
 func TestLogLevel(t *testing.T) {
 	var level slog.LevelVar
 	c := dial(t, start(t, Options{SetLevel: level.Set}, newFakeCrawls()).Address())

@@ -94,7 +94,7 @@ type Wish struct {
 // Counts is what became of a Wish.
 type Counts struct {
 	Added   int `json:"added" doc:"seeds that are new"`
-	Changed int `json:"changed" doc:"known seeds of which something else is said now"`
+	Changed int `json:"changed" doc:"known seeds whose fields have changed"`
 	Known   int `json:"known" doc:"seeds that were there like this"`
 	Removed int `json:"removed" doc:"seeds that are gone; their pages that wait are dropped"`
 }
