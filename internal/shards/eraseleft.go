@@ -73,11 +73,19 @@ func (e *engines) eraseFiles(ctx context.Context, t *target, x *Erasure) error {
 	})
 }
 
-// undone says that this node has not carried out an erasure, before a shard gets a database that has not had it: the
-// shard may leave the node before its turn.
-func (e *engines) undone(ctx context.Context, number uint64) error {
+// undone says that this node has not carried out an erasure, nor has the directory of a shard, before that gets a
+// database that has not had it: the shard may leave the node before its turn.
+func (e *engines) undone(ctx context.Context, shard cluster.Shard, number uint64) error {
 	e.removing.Lock()
 	defer e.removing.Unlock()
+	dir := e.o.directory(shard)
+	last, err := erasedFrom(dir)
+	if err == nil && last >= number {
+		err = setErasedFrom(dir, number-1)
+	}
+	if err != nil {
+		return err
+	}
 	return e.desired.erased(ctx, e.o, number, func(now *Erasure) bool { return now.setDone(e.o.Cluster.Node, false) })
 }
 

@@ -170,7 +170,7 @@ func (r *run) erase(ctx context.Context, shard *journal.Shard, now *target) erro
 			return err
 		}
 		if x.Number > r.mayErase && slices.Contains(x.Shards, id) {
-			return r.undone(ctx, x.Number) // the engine runs first, for catchUp
+			return r.undone(ctx, id, x.Number) // the engine runs first, for catchUp
 		}
 		if err := r.eraseOne(ctx, shard, &t, x); err != nil {
 			return fmt.Errorf("erase %s: %w", x.Name, err)

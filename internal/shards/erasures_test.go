@@ -168,9 +168,16 @@ func TestErasureUndone(t *testing.T) {
 		}
 	}
 	expect("without files", true)
+	if err := makeDir(o.directory(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.undone(t.Context(), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	expect("with the files of a shard that it had", true)
 	holding := new(membership.Holding) // of shard 0
 	e.open[holding] = nil
-	if err := e.undone(t.Context(), 1); err != nil {
+	if err := e.undone(t.Context(), 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	all, err := ReadErasures(t.Context(), c.js.Conn(), c.js, names, patience)
@@ -179,7 +186,7 @@ func TestErasureUndone(t *testing.T) {
 	}
 	expect("with the shard open", false)
 	database := filepath.Join(o.directory(0), storage.FileName)
-	if err := errors.Join(makeDir(filepath.Dir(database)), os.WriteFile(database, nil, 0o600)); err != nil {
+	if err := os.WriteFile(database, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	delete(e.open, holding)

@@ -31,7 +31,7 @@ type run struct {
 	engine  atomic.Pointer[crawl.Engine] // nil: it is not open
 	summary crawl.Summary                // of an engine that has ended
 	ended   func(*crawl.Summary)         // counts that of an engine behind which another one runs
-	undone  func(ctx context.Context, erasure uint64) error
+	undone  func(ctx context.Context, shard cluster.Shard, erasure uint64) error
 	lent    lent[*crawl.Engine]
 	robots  *robotsRequests // set before the engine is lent
 
