@@ -213,7 +213,9 @@ func TestErasureOfUnread(t *testing.T) {
 	c := w.erases()
 	c.begin(gone)
 	one = w.start(one.name, one.dir)
-	c.done(one.name)
+	if sum := c.done(one.name); sum.Hosts != 1 || sum.URLs != 1 {
+		t.Errorf("erased: %+v", sum)
+	}
 	other := 0
 	for host(other) == gone || shardOf(host(other)) != shardOf(gone) {
 		other++
