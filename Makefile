@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
 PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent ./internal/digest \
-	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
+	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/journal/records ./internal/optout ./internal/recrawl \
 	./internal/requestlog ./internal/sweep ./internal/urlfrontier ./internal/urlfrontier/proto ./internal/urlfrontier/health ./internal/urllist ./internal/wall ./internal/warc \
 	./internal/weburl ./internal/wire \
 	./internal/words

@@ -46,7 +46,7 @@ func TestAnyOutcome(t *testing.T) {
 			Usage: anyText().Draw(t, "usage"), Stamp: rapid.Uint32().Draw(t, "stamp"),
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
-		got, rest, ok := decodeOutcome(append(appendOutcome(nil, &o), "rest"...))
+		got, rest, ok := DecodeOutcome(append(AppendOutcome(nil, &o), "rest"...))
 		if !ok || string(rest) != "rest" {
 			t.Fatalf("%+v cannot be read, %q is left", o, rest)
 		}

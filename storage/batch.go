@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage/internal/names"
 	"github.com/amble-crawler/amble/storage/internal/sizer"
 )
 
@@ -138,3 +139,6 @@ type HostChange struct {
 
 // BatchSizer adapts the batch size: how many items a batch may hold.
 type BatchSizer = sizer.Sizer
+
+// IsHostName reports whether a row can hold a host's name: it has 1 to 255 bytes. Other hosts are refused.
+func IsHostName(name string) bool { return names.Valid(name) }

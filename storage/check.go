@@ -314,7 +314,7 @@ func (c *checker) states(r *hostRow) {
 			c.found("host %d: outcomes of URLs %d to %d, but there are %d", r.id, block, last, r.next)
 		}
 		for i, body := range s.body {
-			if o, rest, ok := decodeOutcome(body); !ok || len(rest) != 0 || o.State == Queued {
+			if o, rest, ok := DecodeOutcome(body); !ok || len(rest) != 0 || o.State == Queued {
 				c.found("host %d: outcome of URL %d cannot be read", r.id, block+uint32(s.index[i]))
 			}
 		}

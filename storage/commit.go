@@ -104,7 +104,7 @@ type hostWork struct {
 	result   Result
 	effects  effects  // of this commit
 	calls    uint64   // of Options.Notice
-	notices  []notice // that changed something, for the log
+	notices  []Notice // that changed something, for the log
 
 	transaction
 
@@ -174,7 +174,7 @@ func (w *writer) apply(b *Batch) error {
 func (w *writer) plan(b *Batch) error {
 	for i := range b.Found {
 		name := b.Found[i].URL.Host()
-		if !names.Valid(name) {
+		if !IsHostName(name) {
 			w.result.Refused++
 			if b.InsertResults != nil {
 				b.InsertResults[i] = InsertRefused
@@ -205,7 +205,7 @@ func (w *writer) plan(b *Batch) error {
 		w.result.Ensured = make(map[string]HostID, len(b.Ensure))
 	}
 	for _, name := range b.Ensure {
-		if !names.Valid(name) {
+		if !IsHostName(name) {
 			return fmt.Errorf("host name of %d bytes", len(name))
 		}
 		w.result.Ensured[name] = w.idOf(name)

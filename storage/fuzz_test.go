@@ -45,18 +45,18 @@ func FuzzDecodeEntry(f *testing.F) {
 
 func FuzzDecodeOutcome(f *testing.F) {
 	for _, d := range goldenOutcomes() {
-		f.Add(appendOutcome(nil, &d.Outcome))
+		f.Add(AppendOutcome(nil, &d.Outcome))
 	}
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, rest, ok := decodeOutcome(b)
+		o, rest, ok := DecodeOutcome(b)
 		if !ok {
 			return
 		}
 		if len(rest) >= len(b) {
 			t.Fatalf("%d bytes left of %d", len(rest), len(b))
 		}
-		again, rest, ok := decodeOutcome(appendOutcome(nil, &o))
+		again, rest, ok := DecodeOutcome(AppendOutcome(nil, &o))
 		if !ok || len(rest) > 0 || again != o {
 			t.Fatalf("%+v comes back as %+v", o, again)
 		}
@@ -86,7 +86,7 @@ func FuzzDecodeRow(f *testing.F) {
 	r := hostRow{
 		name: []byte("a.example"), next: 2, politeness: []byte("p"),
 		origins: []originRow{{secure: true, port: 443, Backlog: Backlog{Queued: 2}}},
-		recent:  []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
+		recent:  []recentOutcome{{1, AppendOutcome(nil, &Outcome{State: Fetched})}},
 		tail:    appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
 	}
 	f.Add(r.append(nil))

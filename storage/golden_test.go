@@ -159,10 +159,10 @@ func TestSizes(t *testing.T) {
 	}{
 		{"URL", len(appendEntry(nil, 2, &e)), 56},
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
-		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
-		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &recrawled)), 42},
-		{"the same, with two preferences of a robots.txt", len(appendOutcome(nil, &stated)), 27},
-		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
+		{"outcome: fetched, 200, 20,000 bytes, digest", len(AppendOutcome(nil, &fetched)), 21},
+		{"the same, planned for a recrawl, with a simhash", len(AppendOutcome(nil, &recrawled)), 42},
+		{"the same, with two preferences of a robots.txt", len(AppendOutcome(nil, &stated)), 27},
+		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(AppendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 89},
 		{"a payload in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
 		{"metadata: a key of 5 bytes with a value of 20, with their key", len(appendURLKey(nil, 1, 1)) +

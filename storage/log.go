@@ -15,6 +15,7 @@ import (
 // Log is what a store is a view of: every batch is in the log before it is in the store, so that
 // the store can be made again of the log. [Store.CommitTo] writes both.
 type Log interface {
+	Codec
 	// Append makes a record durable and returns its sequence, which is higher than those of the
 	// records before it. number counts the records from 1. After an error nobody knows whether the
 	// log has the record. The caller appends the same record again, or nothing any more. The error is
@@ -64,7 +65,7 @@ type LogPosition struct {
 // Marks of a store with a log. No batch may set them.
 const (
 	markLog  = "log"  // the LogPosition
-	markView = "view" // the writerID of this data directory
+	markView = "view" // the WriterID of this data directory
 )
 
 // pending is a batch on its way into the log and the store.
@@ -72,7 +73,7 @@ type pending struct {
 	batch    *Batch
 	number   uint64
 	record   []byte // nil: not yet encoded
-	notices  []notice
+	notices  []Notice
 	sequence uint64 // 0: not acknowledged
 }
 
@@ -147,18 +148,19 @@ func (s *Store) appendPending(log Log, p *pending, w *writer) error {
 		if p.number == 1 && !s.began {
 			return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
 		}
-		r := record{
-			number: p.number, writer: s.view, limits: s.limits, notices: slices.Clone(w.notices),
-			batch: *p.batch, local: p.batch.Marks,
+		c := Change{
+			Number: p.number, Writer: s.view, Limits: s.limits, Notices: slices.Clone(w.notices), Batch: *p.batch,
 		}
+		c.Batch.InsertResults = nil
+		c.Batch.Marks, c.Local = divideMarks(p.batch.Marks)
 		if p.number == 1 {
-			r.key = s.key[:]
+			c.Key = s.key[:]
 		}
-		encoded, err := r.append(nil)
-		if err != nil {
+		if p.record, err = log.Encode(&c); err != nil {
+			p.record = nil
 			return err
 		}
-		p.record, p.notices = encoded, r.notices
+		p.notices = c.Notices
 	}
 	if p.sequence == 0 {
 		if p.sequence, err = log.Append(p.number, p.record); err != nil {
@@ -172,10 +174,10 @@ func (s *Store) appendPending(log Log, p *pending, w *writer) error {
 // ensureView sets the id of this data directory if there is none. It is on disk before any log has it:
 // after a kill in the first commit the record in the log has to be that of this directory.
 func (s *Store) ensureView() error {
-	if s.view != (writerID{}) {
+	if s.view != (WriterID{}) {
 		return nil
 	}
-	var id writerID
+	var id WriterID
 	err := s.db.Update(func(tx *txn) error {
 		marks := tx.Bucket(bucketMark)
 		if stored := marks.Get([]byte(markView)); len(stored) == len(id) {
@@ -194,18 +196,6 @@ func (s *Store) ensureView() error {
 	return nil
 }
 
-// isLocal reports whether a batch has nothing but marks of this data directory.
-func (b *Batch) isLocal() bool {
-	for name := range b.Marks {
-		if !isLocal(name) {
-			return false
-		}
-	}
-	rest := *b
-	rest.Marks = nil
-	return rest.Empty()
-}
-
 // LogRecord is a record of a log.
 type LogRecord struct {
 	Sequence uint64
@@ -216,78 +206,79 @@ type LogRecord struct {
 // those that the store has already. The errors are ErrGap, ErrNewer, ErrRecord and those of Commit;
 // after one the store is as before. Only the committer may call Replay, and no other goroutine may
 // use the store meanwhile: the first record of a log also sets the secret of the fingerprints.
-func (s *Store) Replay(all ...LogRecord) error {
-	position, began := s.position, s.began
-	var records []*record
+func (s *Store) Replay(codec Codec, all ...LogRecord) error {
+	position := s.position
+	var changes []*Change
 	var sequences []uint64
 	for _, encoded := range all {
-		r, err := decodeRecord(encoded.Data)
+		c, err := codec.Decode(encoded.Data)
 		if err != nil {
 			return err
 		}
-		if r.number <= position.Number {
+		if c.Number <= position.Number {
 			continue
 		}
-		switch {
-		case r.number > position.Number+1:
-			return fmt.Errorf("%w (the database ends at %d, the log goes on at %d)", ErrGap, position.Number, r.number)
-		case (r.number == 1) != (r.key != nil):
-			return fmt.Errorf("%w: record %d and the key of the store do not belong together", ErrRecord, r.number)
-		case r.number == 1 && !began:
+		if c.Number > position.Number+1 {
+			return fmt.Errorf("%w (the database ends at %d, the log goes on at %d)", ErrGap, position.Number, c.Number)
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+		if c.Number == 1 && !s.began {
 			return fmt.Errorf("%w: it has rows that no log has", ErrLogged)
 		}
-		position = LogPosition{r.number, encoded.Sequence}
-		records, sequences = append(records, r), append(sequences, encoded.Sequence)
+		position = LogPosition{c.Number, encoded.Sequence}
+		changes, sequences = append(changes, c), append(sequences, encoded.Sequence)
 	}
-	if len(records) == 0 {
+	if len(changes) == 0 {
 		return nil
 	}
 	key := s.key
-	copy(s.key[:], records[0].key)
-	if err := s.replay(records, sequences); err != nil {
+	copy(s.key[:], changes[0].Key)
+	if err := s.replay(changes, sequences); err != nil {
 		s.key = key
-		return fmt.Errorf("records %d to %d of the log: %w", records[0].number, position.Number, err)
+		return fmt.Errorf("records %d to %d of the log: %w", changes[0].Number, position.Number, err)
 	}
 	s.position = position
 	return nil
 }
 
-func (s *Store) replay(records []*record, sequences []uint64) error {
-	batches, all := make([]*Batch, len(records)), make([]effects, len(records))
-	for i, r := range records {
-		for n := range r.batch.Found {
-			f := &r.batch.Found[n]
+func (s *Store) replay(changes []*Change, sequences []uint64) error {
+	batches, all := make([]*Batch, len(changes)), make([]effects, len(changes))
+	for i, c := range changes {
+		for n := range c.Batch.Found {
+			f := &c.Batch.Found[n]
 			f.Fingerprint = s.Fingerprint(f.URL)
 			if f.Stripped != "" {
 				f.Fingerprint = fingerprint(&s.rows, f.URL.Scheme() == "https", f.URL.Port(), f.Stripped)
 			}
 		}
-		batches[i] = &r.batch
-		all[i] = effects{limits: r.limits, decided: r.notices, finish: func(w *writer) error {
-			return w.replayed(r, sequences[i])
+		batches[i] = &c.Batch
+		all[i] = effects{limits: c.Limits, decided: c.Notices, finish: func(w *writer) error {
+			return w.replayed(c, sequences[i])
 		}}
 	}
 	_, err := s.commitAll(batches, all)
 	return err
 }
 
-// replayed sets what a record has besides its batch.
-func (w *writer) replayed(r *record, sequence uint64) error {
+// replayed sets what a change has besides its batch.
+func (w *writer) replayed(c *Change, sequence uint64) error {
 	if len(w.effects.decided) > 0 {
 		return fmt.Errorf("%w: it has results for URLs that it does not list", ErrRecord)
 	}
-	if r.key != nil {
-		if err := w.tx.Bucket(bucketMeta).Put(metaKey, r.key); err != nil {
+	if c.Key != nil {
+		if err := w.tx.Bucket(bucketMeta).Put(metaKey, c.Key); err != nil {
 			return err
 		}
 	}
 	marks := w.tx.Bucket(bucketMark)
-	if view := marks.Get([]byte(markView)); bytes.Equal(view, r.writer[:]) {
-		if err := putMarks(marks, r.local); err != nil {
+	if view := marks.Get([]byte(markView)); bytes.Equal(view, c.Writer[:]) {
+		if err := putMarks(marks, c.Local); err != nil {
 			return err
 		}
 	}
-	return putPosition(marks, LogPosition{r.number, sequence})
+	return putPosition(marks, LogPosition{c.Number, sequence})
 }
 
 func putPosition(marks *bucket, p LogPosition) error {
@@ -317,9 +308,9 @@ func (s *Store) loadPosition(tx *txn, counters Counters) (err error) {
 
 // effects is what decides what a batch does, besides the batch and the database.
 type effects struct {
-	limits   limits
+	limits   Limits
 	onListed func(Noticed) (due time.Time, history [8]byte, ok bool) // nil: nobody
-	decided  []notice                                                // of a record, in place of onListed
+	decided  []Notice                                                // of a record, in place of onListed
 	// runs when the batch has been applied; nil: nothing
 	finish func(w *writer) error
 }

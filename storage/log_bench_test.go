@@ -7,7 +7,10 @@ import (
 )
 
 // nowhere is a log that keeps nothing.
-type nowhere struct{ bytes int }
+type nowhere struct {
+	Codec
+	bytes int
+}
 
 func (l *nowhere) Append(number uint64, record []byte) (uint64, error) {
 	l.bytes += len(record)
@@ -24,7 +27,7 @@ func BenchmarkLog(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			log := new(nowhere)
+			log := &nowhere{Codec: TestCodec}
 			commit := func(batch *Batch) {
 				if logged {
 					_, err = s.CommitTo(log, batch)
@@ -82,7 +85,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	log := new(memoryLog)
+	log := newMemoryLog()
 	for n := range 400 {
 		var batch Batch
 		for host := range 50 {
@@ -106,7 +109,7 @@ func BenchmarkReplay(b *testing.B) {
 				for i, record := range log.records {
 					if all = append(all, LogRecord{uint64(i + 1), record}); len(all) == group ||
 						i == len(log.records)-1 {
-						if err := to.Replay(all...); err != nil {
+						if err := to.Replay(log, all...); err != nil {
 							b.Fatal(err)
 						}
 						all = all[:0]

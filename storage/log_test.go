@@ -21,11 +21,17 @@ import (
 // memoryLog is a log in memory. It fails as often as it is told to, before or after it has taken a
 // record.
 type memoryLog struct {
+	Codec
 	records [][]byte
 	before  int // how many calls fail without a record
 	after   int // how many fail with it
 	appends int
 }
+
+// TestCodec is the codec of the logs: no file of this package can import the package that has it.
+var TestCodec Codec
+
+func newMemoryLog() *memoryLog { return &memoryLog{Codec: TestCodec} }
 
 var errLogDown = errors.New("the log is down")
 
@@ -57,12 +63,12 @@ func (l *memoryLog) replayInto(t tester, s *Store) {
 		if i%3 > 0 { // some of them together
 			continue
 		}
-		if err := s.Replay(all...); err != nil {
+		if err := s.Replay(l, all...); err != nil {
 			t.Fatalf("replay up to record %d: %v", i+1, err)
 		}
 		all = all[:0]
 	}
-	if err := s.Replay(all...); err != nil {
+	if err := s.Replay(l, all...); err != nil {
 		t.Fatalf("replay behind record %d: %v", from, err)
 	}
 }
@@ -196,7 +202,7 @@ func TestReplay(t *testing.T) {
 	tries(t, 25)
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		d := &logDriver{model: newModel(), log: new(memoryLog), seed: rapid.Uint64().Draw(t, "notices")}
+		d := &logDriver{model: newModel(), log: newMemoryLog(), seed: rapid.Uint64().Draw(t, "notices")}
 		d.weaken = weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]
 		var err error
 		if d.root, err = os.MkdirTemp(dir, ""); err != nil {
@@ -261,7 +267,7 @@ func firstDifference(got, want string) string {
 
 // TestGap: records that are missing, or that come twice, are seen.
 func TestGap(t *testing.T) {
-	log := new(memoryLog)
+	log := newMemoryLog()
 	s := openTemp(t, Options{})
 	for i := range 3 {
 		b := Batch{Found: found(t, s, fmt.Sprintf("https://a.example/%d", i))}
@@ -286,11 +292,11 @@ func TestGap(t *testing.T) {
 		t.Errorf("the log has been called %d times", log.appends)
 	}
 	other := openTemp(t, Options{})
-	if err := other.Replay(LogRecord{14, log.records[1]}); !errors.Is(err, ErrGap) {
+	if err := other.Replay(log, LogRecord{14, log.records[1]}); !errors.Is(err, ErrGap) {
 		t.Errorf("the second record first: %v", err)
 	}
 	for _, i := range []int{0, 0, 1, 0, 1, 2} {
-		if err := other.Replay(LogRecord{uint64(7 * (i + 1)), log.records[i]}); err != nil {
+		if err := other.Replay(log, LogRecord{uint64(7 * (i + 1)), log.records[i]}); err != nil {
 			t.Errorf("record %d: %v", i+1, err)
 		}
 	}
@@ -299,10 +305,10 @@ func TestGap(t *testing.T) {
 	}
 	full := openTemp(t, Options{})
 	mustCommit(t, full, &Batch{Ensure: []string{"b.example"}})
-	if err := full.Replay(LogRecord{7, log.records[0]}); !errors.Is(err, ErrLogged) {
+	if err := full.Replay(log, LogRecord{7, log.records[0]}); !errors.Is(err, ErrLogged) {
 		t.Errorf("a log over a store that has rows: %v", err)
 	}
-	if _, err := full.CommitTo(new(memoryLog), &Batch{Ensure: []string{"c.example"}}); !errors.Is(err, ErrLogged) {
+	if _, err := full.CommitTo(newMemoryLog(), &Batch{Ensure: []string{"c.example"}}); !errors.Is(err, ErrLogged) {
 		t.Errorf("a log that begins with a store that has rows: %v", err)
 	}
 }
@@ -310,7 +316,7 @@ func TestGap(t *testing.T) {
 // TestFullAfterAppend: the disk is full when the log has the batch. The batch stays pending; the next
 // process has it from the log.
 func TestFullAfterAppend(t *testing.T) {
-	log, dir := new(memoryLog), t.TempDir()
+	log, dir := newMemoryLog(), t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true, MaxBytes: 1 << 18})
 	n := 0
 	var err error
@@ -345,7 +351,7 @@ func TestFullAfterAppend(t *testing.T) {
 
 // TestSnapshot: a copy of a store goes on in another data directory without what describes files.
 func TestSnapshot(t *testing.T) {
-	log := new(memoryLog)
+	log := newMemoryLog()
 	s := openTemp(t, Options{})
 	commit := func(text string) {
 		t.Helper()

@@ -49,8 +49,8 @@ func (m Metadata) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// decodeMetadata is the inverse of Encode. The keys are in rising order.
-func decodeMetadata(b []byte) (Metadata, bool) {
+// DecodeMetadata is the inverse of Encode, and false if b is not encoded metadata.
+func DecodeMetadata(b []byte) (Metadata, bool) {
 	d := wire.NewDecoder(b)
 	if d.Len() == 0 {
 		return nil, true
@@ -79,7 +79,7 @@ func (s *rows) Metadata(host HostID, ordinal uint32) (m Metadata, err error) {
 			return nil
 		}
 		var ok bool
-		if m, ok = decodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
+		if m, ok = DecodeMetadata(b.Get(appendURLKey(nil, host, ordinal))); !ok {
 			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", host, ErrCorrupt, ordinal)
 		}
 		return nil
@@ -99,7 +99,7 @@ func (s *rows) MetadataOf(urls []Position) (all []Metadata, err error) {
 		for i, at := range urls {
 			key = appendURLKey(key[:0], at.Host, at.Ordinal)
 			var ok bool
-			if all[i], ok = decodeMetadata(b.Get(key)); !ok {
+			if all[i], ok = DecodeMetadata(b.Get(key)); !ok {
 				return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", at.Host, ErrCorrupt, at.Ordinal)
 			}
 		}
@@ -145,7 +145,7 @@ func (e *Erasure) metadata(k, v []byte) ([]byte, error) {
 	if v = e.unless(hostOfKey(k), v); v == nil || !e.names.In(v) {
 		return v, nil
 	}
-	m, ok := decodeMetadata(v)
+	m, ok := DecodeMetadata(v)
 	if !ok {
 		return nil, fmt.Errorf("host %d: %w: metadata of a URL cannot be read", hostOfKey(k), ErrCorrupt)
 	}
@@ -168,7 +168,7 @@ func (c *checker) metadata(r *hostRow) {
 	cursor := b.Cursor()
 	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
 		c.rows[string(bucketMetadata)]++
-		m, ok := decodeMetadata(v)
+		m, ok := DecodeMetadata(v)
 		if ordinal := binary.BigEndian.Uint32(k[4:]); !ok || len(m) == 0 || ordinal < r.first || ordinal >= r.next {
 			c.found("host %d: metadata of URL %d cannot be read or belong to no URL", r.id, ordinal)
 		}

@@ -18,7 +18,7 @@ type model struct {
 	policies map[weburl.Origin]string
 	seeds    map[string]string
 	marks    map[string]string
-	limits   limits
+	limits   Limits
 }
 
 type modelHost struct {
@@ -131,7 +131,7 @@ func (m *model) apply(b *Batch) Result {
 	return r
 }
 
-func (h *modelHost) settle(d *Done, l limits) {
+func (h *modelHost) settle(d *Done, l Limits) {
 	u := &h.urls[d.Ordinal]
 	if d.Ordinal < h.first || d.When != 0 && d.When&(1<<u.Last.State) == 0 {
 		return
@@ -149,7 +149,7 @@ func (h *modelHost) settle(d *Done, l limits) {
 	u.Last = d.Outcome
 }
 
-func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
+func (h *modelHost) found(id HostID, f *Found, l Limits, r *Result) {
 	origin := slices.Index(h.origins, f.URL.Origin())
 	if origin < 0 && len(h.origins) == 32 {
 		r.Refused++
@@ -198,7 +198,7 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 }
 
 // set gives a URL the outcome and the metadata of a Found.
-func (h *modelHost) set(u *Head, f *Found, l limits) {
+func (h *modelHost) set(u *Head, f *Found, l Limits) {
 	o, last := *f.Outcome, &u.Last
 	o.Status, o.Bytes, o.Digest, o.ETag, o.Modified = last.Status, last.Bytes, last.Digest, last.ETag, last.Modified
 	o.History, o.Simhash, o.Usage = last.History, last.Simhash, last.Usage
@@ -402,28 +402,28 @@ func (t modelTally) add(key any, keys int) {
 	}
 }
 
-func (m *modelTraps) content(d *Done, before State, l limits) {
+func (m *modelTraps) content(d *Done, before State, l Limits) {
 	o := &d.Outcome
-	if l.sameDigest == 0 || o.State != Fetched || o.Digest == 0 || before != Queued {
+	if l.SameDigest == 0 || o.State != Fetched || o.Digest == 0 || before != Queued {
 		return
 	}
-	if m.digests[o.Digest] >= l.sameDigest {
+	if m.digests[o.Digest] >= l.SameDigest {
 		m.copies[d.Ordinal] = true
 	}
 	m.digests.add(o.Digest, 8)
 }
 
 // trapped returns the trap that a new URL leads into. If there is none, it counts the URL's query.
-func (h *modelHost) trapped(id HostID, f *Found, l limits) Trap {
+func (h *modelHost) trapped(id HostID, f *Found, l Limits) Trap {
 	path, _, hasQuery := strings.Cut(f.URL.String(), "?")
 	switch {
-	case l.hostURLs > 0 && len(h.live()) >= int(l.hostURLs):
+	case l.HostURLs > 0 && len(h.live()) >= int(l.HostURLs):
 		return TrapHostURLs
 	case !f.Seed && f.ViaHost == id && h.copies[f.ViaOrdinal]:
 		return TrapSameContent
-	case l.queries == 0 || !hasQuery:
+	case l.Queries == 0 || !hasQuery:
 		return 0
-	case !f.Seed && h.queries[path] >= l.queries:
+	case !f.Seed && h.queries[path] >= l.Queries:
 		return TrapQueries
 	}
 	h.queries.add(path, 16)

@@ -36,7 +36,8 @@ const (
 // maxRecent is how many outcomes the host's row may hold.
 const maxRecent = 16
 
-func appendOutcome(b []byte, o *Outcome) []byte {
+// AppendOutcome appends an outcome as rows and logs have it. Texts of more than 255 bytes are left out.
+func AppendOutcome(b []byte, o *Outcome) []byte {
 	var flags byte
 	has := func(flag byte, on bool) bool {
 		if on {
@@ -93,11 +94,13 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 	return b
 }
 
-func decodeOutcome(b []byte) (Outcome, []byte, bool) {
+// DecodeOutcome is the inverse of AppendOutcome. It also returns the bytes behind the outcome; ok
+// says whether there is one.
+func DecodeOutcome(b []byte) (o Outcome, rest []byte, ok bool) {
 	d := wire.NewDecoder(b)
 	flags := d.Byte()
 	state := d.Byte()
-	o := Outcome{State: State(state &^ outcomeMore)}
+	o = Outcome{State: State(state &^ outcomeMore)}
 	o.Reason, o.Attempts, o.At = Reason(d.Byte()), d.Byte(), FromSeconds(d.Uint32())
 	if flags&outcomeStatus != 0 {
 		o.Status = d.Uint16()
@@ -273,7 +276,7 @@ func (w *hostWork) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	if !ok {
 		return Outcome{}, nil
 	}
-	o, _, ok := decodeOutcome(body)
+	o, _, ok := DecodeOutcome(body)
 	if !ok {
 		return Outcome{}, fmt.Errorf("%w: outcome of URL %d cannot be read", ErrCorrupt, ordinal)
 	}
@@ -328,7 +331,7 @@ func (w *hostWork) firstDue(host HostID, origin uint8) uint32 {
 // state bucket.
 func (w *hostWork) putOutcome(r *hostRow, d *Done) error {
 	at := len(w.bodies)
-	w.bodies = appendOutcome(w.bodies, &d.Outcome)
+	w.bodies = AppendOutcome(w.bodies, &d.Outcome)
 	body := w.bodies[at:len(w.bodies):len(w.bodies)]
 	if i := slices.IndexFunc(r.recent, func(o recentOutcome) bool { return o.ordinal == d.Ordinal }); i >= 0 {
 		r.recent[i].body = body

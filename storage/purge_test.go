@@ -213,12 +213,12 @@ func FuzzDecodeMetadata(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, ok := decodeMetadata(b)
+		m, ok := DecodeMetadata(b)
 		if !ok {
 			return
 		}
 		again, err := m.Encode()
-		if back, ok := decodeMetadata(again); err != nil || !ok || !reflect.DeepEqual(back, m) {
+		if back, ok := DecodeMetadata(again); err != nil || !ok || !reflect.DeepEqual(back, m) {
 			t.Errorf("%v becomes %v, %v", m, back, err)
 		}
 	})

@@ -271,14 +271,14 @@ func (w *hostWork) notice(n *Noticed) (due time.Time, history [8]byte, ok bool) 
 	w.calls++
 	if w.effects.onListed == nil {
 		decided := w.effects.decided
-		if len(decided) == 0 || decided[0].call != call {
+		if len(decided) == 0 || decided[0].Call != call {
 			return due, history, false
 		}
 		w.effects.decided = decided[1:]
-		return FromSeconds(decided[0].due), decided[0].history, true
+		return FromSeconds(decided[0].Due), decided[0].History, true
 	}
 	if due, history, ok = w.effects.onListed(*n); ok {
-		w.notices = append(w.notices, notice{call, secondsUp(due), history})
+		w.notices = append(w.notices, Notice{call, secondsUp(due), history})
 	}
 	return due, history, ok
 }

@@ -55,7 +55,7 @@ func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	if !ok {
 		return Outcome{}, nil
 	}
-	o, _, ok := decodeOutcome(body)
+	o, _, ok := DecodeOutcome(body)
 	if !ok {
 		return Outcome{}, fmt.Errorf("host %d: %w: outcome of URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
 	}

@@ -69,7 +69,7 @@ func appendKnown(b []byte) []byte {
 
 // appendFetched appends the value of a URL with its outcome, in as many bytes as the store's.
 func appendFetched(b, known []byte, o *Outcome) []byte {
-	b = appendOutcome(append(b, known[:knownSize]...), o)
+	b = AppendOutcome(append(b, known[:knownSize]...), o)
 	b[0] = byte(o.State)
 	return b
 }

@@ -297,7 +297,7 @@ func (g *gatherer) isLater(bucket, k, v []byte) bool {
 	case string(bucketState):
 		s, _ := decodeSlots(v)
 		for _, body := range s.body {
-			if o, _, ok := decodeOutcome(body); ok && o.At.After(at) {
+			if o, _, ok := DecodeOutcome(body); ok && o.At.After(at) {
 				at = o.At
 			}
 		}

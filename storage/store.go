@@ -74,24 +74,22 @@ type Options struct {
 	Notice func(Noticed) (due time.Time, history [8]byte, ok bool)
 }
 
-// limits are the limits of Options in the types of the rows.
-type limits struct{ hostURLs, queries, sameDigest uint32 }
-
-func (o *Options) limits() limits {
+// limits returns the limits in the types of the rows.
+func (o *Options) limits() Limits {
 	limit := func(n int) uint32 { return uint32(min(uint64(max(n, 0)), math.MaxUint32)) }
-	return limits{limit(o.MaxHostURLs), limit(o.MaxQueries), limit(o.MaxSameDigest)}
+	return Limits{limit(o.MaxHostURLs), limit(o.MaxQueries), limit(o.MaxSameDigest)}
 }
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
 	rows
-	limits limits
+	limits Limits
 	notice func(Noticed) (time.Time, [8]byte, bool)
 	writer *writer
 	doubt  error // ErrInDoubt, after which there is no commit; for the committer only
 
 	position LogPosition // in the log; for the committer only
-	view     writerID    // of this data directory; zero: not read yet
+	view     WriterID    // of this data directory; zero: not read yet
 	pending  *pending    // on its way into the log; nil: nothing
 	began    bool        // the store has nothing that a log would lack, so one may begin with it
 }

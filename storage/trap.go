@@ -177,7 +177,7 @@ func (w *hostWork) putTraps(host HostID) error {
 // URL among the queries of its path. Only the limit of the host applies to seeds.
 func (w *hostWork) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.effects.limits
-	if limits.hostURLs > 0 && r.urls() >= limits.hostURLs {
+	if limits.HostURLs > 0 && r.urls() >= limits.HostURLs {
 		return TrapHostURLs
 	}
 	if !f.Seed && f.ViaHost == r.id && len(w.copies) > 0 && w.copies[f.ViaOrdinal] {
@@ -185,11 +185,11 @@ func (w *hostWork) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	}
 	uri := f.URL.RequestURI()
 	query := strings.IndexByte(uri, '?')
-	if limits.queries == 0 || query < 0 {
+	if limits.Queries == 0 || query < 0 {
 		return 0
 	}
 	path := w.store.pathKey(&r.origins[origin], uri[:query])
-	if !f.Seed && r.queries.count(path) >= limits.queries {
+	if !f.Seed && r.queries.count(path) >= limits.Queries {
 		return TrapQueries
 	}
 	r.queries = r.queries.add(path, queryKeys)
@@ -212,7 +212,7 @@ func (s *rows) pathKey(o *originRow, path string) uint64 {
 // content counts the digest of a page that was fetched for the first time. If enough other pages
 // had the same digest, this commit refuses the links of the page.
 func (w *hostWork) content(r *hostRow, d *Done, before State) {
-	limit := w.effects.limits.sameDigest
+	limit := w.effects.limits.SameDigest
 	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {
 		return
 	}

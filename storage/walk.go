@@ -186,7 +186,7 @@ func (rd *reader) metadata(from, to uint32, page []walked) error {
 			return nil
 		}
 		var ok bool
-		if page[ordinal-from].metadata, ok = decodeMetadata(v); !ok {
+		if page[ordinal-from].metadata, ok = DecodeMetadata(v); !ok {
 			return fmt.Errorf("host %d: %w: metadata of URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
 		}
 	}

@@ -40,7 +40,7 @@ type loggedView interface {
 	store
 	CommitTo(storage.Log, *storage.Batch) (storage.Result, error)
 	LogPosition() (storage.LogPosition, error)
-	Replay(...storage.LogRecord) error
+	Replay(storage.Codec, ...storage.LogRecord) error
 }
 
 // loggedStore is a store whose commits go through a journal. Whoever commits owns it.
@@ -79,24 +79,24 @@ func replay(s loggedView, j Journal) error {
 		if len(group) < replayRecords && bytes < replayBytes {
 			return nil
 		}
-		err := replayGroup(s, group)
+		err := replayGroup(s, j, group)
 		group, bytes = group[:0], 0
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return replayGroup(s, group)
+	return replayGroup(s, j, group)
 }
 
 // replayGroup applies records in one transaction. If that fails, those before the one that fails are applied, and
 // the error is a MessageError.
-func replayGroup(s loggedView, group []storage.LogRecord) error {
-	if s.Replay(group...) == nil {
+func replayGroup(s loggedView, c storage.Codec, group []storage.LogRecord) error {
+	if s.Replay(c, group...) == nil {
 		return nil
 	}
 	for _, r := range group {
-		if err := s.Replay(r); err != nil {
+		if err := s.Replay(c, r); err != nil {
 			return &storage.MessageError{Kind: "log", Sequence: r.Sequence, Err: err}
 		}
 	}

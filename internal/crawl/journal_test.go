@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // memoryJournal is a journal in memory. Its log can be down, before or after it has taken a record.
 type memoryJournal struct {
+	records.Codec
 	mu      sync.Mutex
-	records [][]byte
+	log     [][]byte
 	taken   int  // appends until the log is down; -1: it never is
 	keeps   bool // it takes the record all the same when it is down
 	lost    bool // another node owns it
@@ -42,9 +44,9 @@ func (j *memoryJournal) Append(number uint64, record []byte) (uint64, error) {
 	if down && !j.keeps {
 		return 0, storage.ErrLogDown
 	}
-	if n := uint64(len(j.records)); number == n+1 {
-		j.records = append(j.records, bytes.Clone(record))
-	} else if number != n || !bytes.Equal(j.records[n-1], record) {
+	if n := uint64(len(j.log)); number == n+1 {
+		j.log = append(j.log, bytes.Clone(record))
+	} else if number != n || !bytes.Equal(j.log[n-1], record) {
 		return 0, fmt.Errorf("record %d behind %d", number, n)
 	}
 	if down {
@@ -56,8 +58,8 @@ func (j *memoryJournal) Append(number uint64, record []byte) (uint64, error) {
 func (j *memoryJournal) Replay(from storage.LogPosition, apply func(uint64, []byte) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i := from.Number; i < uint64(len(j.records)); i++ {
-		if err := apply(i+1, j.records[i]); err != nil {
+	for i := from.Number; i < uint64(len(j.log)); i++ {
+		if err := apply(i+1, j.log[i]); err != nil {
 			return err
 		}
 	}
@@ -235,8 +237,8 @@ func TestJournalLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if at, err := s.LogPosition(); err != nil || at.Number != uint64(len(j.records)) {
-			t.Errorf("the database is at %+v, the log at %d, %v", at, len(j.records), err)
+		if at, err := s.LogPosition(); err != nil || at.Number != uint64(len(j.log)) {
+			t.Errorf("the database is at %+v, the log at %d, %v", at, len(j.log), err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/internal/wire"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -74,7 +75,7 @@ func decodeFrame(b []byte) (f frame, err error) {
 	f.packing = d.Byte()
 	d.Require(f.packing <= packedS2)
 	f.number, f.part, f.parts, f.size = d.Uvarint(), d.Uvarint(), d.UvarintMax(maxParts),
-		d.UvarintMax(storage.MaxRecord)
+		d.UvarintMax(records.MaxSize)
 	f.sum = d.Uint32()
 	f.data = d.Rest()
 	d.Require(f.number > 0 && f.part < f.parts && len(f.data) > 0 && uint64(len(f.data)) <= f.size &&
@@ -131,8 +132,8 @@ func unpack(b []byte, packing byte) ([]byte, error) {
 		return append([]byte(nil), b...), nil
 	}
 	n, err := s2.DecodedLen(b)
-	if err == nil && n > storage.MaxRecord {
-		err = fmt.Errorf("it unpacks to %d bytes, at most %d are allowed", n, storage.MaxRecord)
+	if err == nil && n > records.MaxSize {
+		err = fmt.Errorf("it unpacks to %d bytes, at most %d are allowed", n, records.MaxSize)
 	}
 	var record []byte
 	if err == nil {

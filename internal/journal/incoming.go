@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/internal/wire"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -50,7 +51,7 @@ func appendDiscoveries(b []byte, scope uint64, all []storage.Discovery) ([]byte,
 		found[i].ViaHost, found[i].ViaOrdinal = 1, n
 	}
 	version := byte(2)
-	if storage.HaveSeeds(found) {
+	if records.HaveSeeds(found) {
 		version = discoveriesVersion
 	}
 	b = append(b, version)
@@ -59,7 +60,7 @@ func appendDiscoveries(b []byte, scope uint64, all []storage.Discovery) ([]byte,
 	for _, via := range texts {
 		b = append(binary.AppendUvarint(b, uint64(len(via))), via...)
 	}
-	return storage.AppendFound(b, found)
+	return records.AppendFound(b, found)
 }
 
 // decodeDiscoveries is the inverse of appendDiscoveries. Fingerprints are missing.
@@ -81,7 +82,7 @@ func decodeDiscoveries(b []byte) (scope uint64, all []storage.Discovery, err err
 	if !d.OK() {
 		return 0, nil, fmt.Errorf("%w: %w", storage.ErrRecord, d.Err())
 	}
-	found, err := storage.DecodeFound(d.Rest())
+	found, err := records.DecodeFound(d.Rest())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -43,7 +44,7 @@ func TestGoldenMessages(t *testing.T) {
 		Found: storage.Found{URL: parse(t, "https://a.example/1"), ViaHost: storage.NoHost, At: someTime()},
 		Via:   "https://b.example/",
 	}}
-	found, err := storage.AppendFound(nil, []storage.Found{
+	found, err := records.AppendFound(nil, []storage.Found{
 		{URL: all[0].Found.URL, ViaHost: 1, At: all[0].Found.At},
 	})
 	if err != nil {

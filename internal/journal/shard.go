@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,6 +18,7 @@ import (
 // Replay are for one goroutine, the committer of the engine; the others may be called concurrently.
 type Shard struct {
 	*Streams
+	records.Codec
 	ctx   context.Context // of the run: when it ends, all calls return
 	n     int
 	epoch uint64 // the sequence of the claim, the fence

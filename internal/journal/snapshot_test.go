@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/journal/records"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -75,7 +76,7 @@ func position(t testing.TB, s *storage.Store) storage.LogPosition {
 // into replays records into a store, one by one.
 func into(s *storage.Store) func(uint64, []byte) error {
 	return func(sequence uint64, record []byte) error {
-		return s.Replay(storage.LogRecord{Sequence: sequence, Data: record})
+		return s.Replay(records.Codec{}, storage.LogRecord{Sequence: sequence, Data: record})
 	}
 }
 
@@ -571,7 +572,10 @@ func TestPageInLog(t *testing.T) {
 }
 
 // measuredLog counts what records take, as they are and as messages.
-type measuredLog struct{ bytes, plain int }
+type measuredLog struct {
+	records.Codec
+	bytes, plain int
+}
 
 func (l *measuredLog) Append(number uint64, record []byte) (uint64, error) {
 	l.plain += len(record)

@@ -1,4 +1,4 @@
-package storage
+package records
 
 import (
 	"encoding/binary"
@@ -7,40 +7,37 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// ErrRecord says that a record of the log cannot be read.
-var ErrRecord = fmt.Errorf("%w: a record of the log cannot be read", ErrCorrupt)
-
-// recordDecoder reads a record. Its bytes may be anything.
-type recordDecoder struct {
+// decoder reads a record. Its bytes may be anything.
+type decoder struct {
 	wire.Decoder
 	items  int // left
 	memory int // bytes of URLs left
 }
 
-// decodeRecord is the inverse of record.append. Fingerprints are missing. Slices are parts of b.
-// The error is ErrNewer for a record of a newer version, or ErrRecord.
-func decodeRecord(b []byte) (*record, error) {
-	if len(b) > MaxRecord {
-		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrRecord, len(b), MaxRecord)
+// Decode is part of [storage.Codec]. Slices are parts of b.
+func (Codec) Decode(b []byte) (*storage.Change, error) {
+	if len(b) > MaxSize {
+		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are allowed", storage.ErrRecord, len(b), MaxSize)
 	}
-	d := recordDecoder{wire.NewDecoder(b), maxRecordItems, maxRecordMemory}
+	d := decoder{wire.NewDecoder(b), maxItems, maxMemory}
 	switch version := d.Byte(); {
 	case !d.OK() || version == 0:
-		return nil, fmt.Errorf("%w: it has no version", ErrRecord)
-	case version > RecordVersion:
+		return nil, fmt.Errorf("%w: it has no version", storage.ErrRecord)
+	case version > Version:
 		return nil, fmt.Errorf("a record of the log: %w (its version is %d, this amble reads up to %d): "+
-			"use a newer amble on this node", ErrNewer, version, RecordVersion)
+			"use a newer amble on this node", storage.ErrNewer, version, Version)
 	}
-	r := new(record)
+	c := new(storage.Change)
 	flags := d.Byte()
-	d.Require(flags&^recordHasKey == 0)
-	r.number = d.Uvarint()
-	d.Require(r.number > 0)
-	copy(r.writer[:], d.Bytes(len(r.writer)))
-	if flags&recordHasKey != 0 {
-		r.key = d.Bytes(keySize)
+	d.Require(flags&^hasKey == 0)
+	c.Number = d.Uvarint()
+	d.Require(c.Number > 0)
+	copy(c.Writer[:], d.Bytes(len(c.Writer)))
+	if flags&hasKey != 0 {
+		c.Key = d.Bytes(keySize)
 	}
 	for last := byte(0); d.OK() && d.Len() > 0; {
 		section := d.Byte()
@@ -49,39 +46,39 @@ func decodeRecord(b []byte) (*record, error) {
 		if !d.OK() {
 			break
 		}
-		s := recordDecoder{wire.NewDecoder(body), d.items, d.memory}
-		s.section(section, r)
+		s := decoder{wire.NewDecoder(body), d.items, d.memory}
+		s.section(section, c)
 		if err := s.End(); err != nil {
-			return nil, fmt.Errorf("%w: section %d: %w", ErrRecord, section, err)
+			return nil, fmt.Errorf("%w: section %d: %w", storage.ErrRecord, section, err)
 		}
 		last, d.items, d.memory = section, s.items, s.memory
 	}
 	if err := d.End(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+		return nil, fmt.Errorf("%w: %w", storage.ErrRecord, err)
 	}
-	return r, nil
+	return c, nil
 }
 
 // more reports whether another item follows, and counts it.
-func (d *recordDecoder) more() bool {
+func (d *decoder) more() bool {
 	if d.Len() == 0 {
 		return false
 	}
 	return d.item()
 }
 
-func (d *recordDecoder) item() bool {
+func (d *decoder) item() bool {
 	d.items--
 	d.Require(d.items >= 0)
 	return d.OK()
 }
 
-func (d *recordDecoder) section(section byte, r *record) {
-	b := &r.batch
+func (d *decoder) section(section byte, c *storage.Change) {
+	b := &c.Batch
 	switch section {
 	case sectionLimits:
-		r.limits = limits{d.uint32(), d.uint32(), d.uint32()}
-		d.Require(r.limits != limits{})
+		c.Limits = storage.Limits{HostURLs: d.uint32(), Queries: d.uint32(), SameDigest: d.uint32()}
+		d.Require(c.Limits != (storage.Limits{}))
 	case sectionFound:
 		b.Found = d.found()
 	case sectionDone:
@@ -98,11 +95,11 @@ func (d *recordDecoder) section(section byte, r *record) {
 		}
 	case sectionPlainSeeds:
 		for d.more() {
-			b.Seeds = append(b.Seeds, SeedRow{d.text(), []byte{}})
+			b.Seeds = append(b.Seeds, storage.SeedRow{URL: d.text(), Value: []byte{}})
 		}
 	case sectionSeeds:
 		for d.more() {
-			s := SeedRow{URL: d.text(), Value: d.Long()}
+			s := storage.SeedRow{URL: d.text(), Value: d.Long()}
 			if len(s.Value) == 0 {
 				s.Value = nil
 			}
@@ -110,37 +107,38 @@ func (d *recordDecoder) section(section byte, r *record) {
 		}
 	case sectionRefused:
 		for d.more() {
-			b.Refused = append(b.Refused, Refused{Reason: Trap(d.Byte()), Host: d.text(), URL: d.url()})
+			b.Refused = append(b.Refused,
+				storage.Refused{Reason: storage.Trap(d.Byte()), Host: d.text(), URL: d.url()})
 		}
 	case sectionPayloads:
 		b.Payloads = d.payloads()
 	case sectionPurges:
 		for d.more() {
-			b.Purges = append(b.Purges,
-				Purge{Host: HostID(d.uint32()), Below: d.uint32(), From: d.Uvarint(), To: d.Uvarint()})
+			p := storage.Purge{Host: storage.HostID(d.uint32()), Below: d.uint32(), From: d.Uvarint(), To: d.Uvarint()}
+			b.Purges = append(b.Purges, p)
 		}
 	case sectionMarks:
-		b.Marks = d.marks(false)
+		b.Marks = d.marks()
 	case sectionLocal:
-		r.local = d.marks(true)
+		c.Local = d.marks()
 	case sectionNotices:
-		r.notices = d.notices()
+		c.Notices = d.notices()
 	}
 }
 
-func (d *recordDecoder) uint32() uint32 { return uint32(d.UvarintMax(math.MaxUint32)) }
+func (d *decoder) uint32() uint32 { return uint32(d.UvarintMax(math.MaxUint32)) }
 
-func (d *recordDecoder) text() string { return string(d.Long()) }
+func (d *decoder) text() string { return string(d.Long()) }
 
 // host reads a host id behind another.
-func (d *recordDecoder) host(before HostID) HostID {
+func (d *decoder) host(before storage.HostID) storage.HostID {
 	id := int64(before) + d.Varint()
 	d.Require(0 <= id && id <= math.MaxUint32)
-	return HostID(id)
+	return storage.HostID(id)
 }
 
 // url reads the text of a URL. No text is the zero URL.
-func (d *recordDecoder) url() weburl.URL {
+func (d *decoder) url() weburl.URL {
 	text := d.text()
 	if text == "" {
 		return weburl.URL{}
@@ -150,13 +148,13 @@ func (d *recordDecoder) url() weburl.URL {
 	return u
 }
 
-func (d *recordDecoder) outcome() (o Outcome) {
-	o, rest, ok := decodeOutcome(d.Long())
+func (d *decoder) outcome() (o storage.Outcome) {
+	o, rest, ok := storage.DecodeOutcome(d.Long())
 	d.Require(ok && len(rest) == 0)
 	return o
 }
 
-func (d *recordDecoder) found() (all []Found) {
+func (d *decoder) found() (all []storage.Found) {
 	var last foundContext
 	for d.more() {
 		f := d.discovery(&last)
@@ -168,7 +166,7 @@ func (d *recordDecoder) found() (all []Found) {
 	return all
 }
 
-func (d *recordDecoder) discovery(last *foundContext) (f Found) {
+func (d *decoder) discovery(last *foundContext) (f storage.Found) {
 	flags, more := d.Byte(), byte(0)
 	d.Require(flags < 1<<numFoundFlags)
 	if flags&foundMore != 0 {
@@ -195,7 +193,7 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 	f.URL = last.origin.URL(last.uri)
 	parsed, err := weburl.Parse(f.URL.String())
 	d.Require(err == nil && parsed == f.URL)
-	f.ViaHost, f.ViaOrdinal, f.Depth, f.At = last.via, last.ordinal, last.depth, FromSeconds(last.at)
+	f.ViaHost, f.ViaOrdinal, f.Depth, f.At = last.via, last.ordinal, last.depth, storage.FromSeconds(last.at)
 	f.Seed, f.Sitemap, f.Listed = flags&foundSeed != 0, flags&foundSitemap != 0, flags&foundListed != 0
 	if flags&foundStripped != 0 {
 		f.Stripped = d.text()
@@ -205,18 +203,18 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 		f.Redirects = d.Byte()
 	}
 	if more&foundFrequency != 0 {
-		f.Frequency = Frequency(d.Byte())
+		f.Frequency = storage.Frequency(d.Byte())
 		d.Require(f.Frequency <= 7)
 	}
 	if more&foundPriority != 0 {
 		f.Priority = int8(d.Byte())
 	}
 	if more&foundModified != 0 {
-		f.Modified = FromSeconds(d.Uint32())
+		f.Modified = storage.FromSeconds(d.Uint32())
 	}
 	if more&foundMetadata != 0 {
 		f.Metadata = d.Long()
-		m, ok := decodeMetadata(f.Metadata)
+		m, ok := storage.DecodeMetadata(f.Metadata)
 		d.Require(ok && len(m) > 0)
 	}
 	if more&foundOutcome != 0 {
@@ -226,13 +224,13 @@ func (d *recordDecoder) discovery(last *foundContext) (f Found) {
 	if more&foundFrom != 0 {
 		copy(f.From.ID[:], d.Bytes(len(f.From.ID)))
 		f.From.Outside = d.Byte()
-		d.Require(f.From != SeedRef{})
+		d.Require(f.From != storage.SeedRef{})
 	}
 	return f
 }
 
 // origin reads an origin, which is not the zero one.
-func (d *recordDecoder) origin() weburl.Origin {
+func (d *decoder) origin() weburl.Origin {
 	text := d.text()
 	if !d.OK() {
 		return weburl.Origin{}
@@ -242,15 +240,15 @@ func (d *recordDecoder) origin() weburl.Origin {
 	return o
 }
 
-func (d *recordDecoder) done() (all []Done) {
-	host := NoHost
+func (d *decoder) done() (all []storage.Done) {
+	host := storage.NoHost
 	for d.more() {
 		flags := d.Byte()
 		d.Require(flags < 1<<numDoneFlags)
 		if flags&doneHost != 0 {
 			host = d.host(host)
 		}
-		o := Done{Host: host, Ordinal: d.uint32()}
+		o := storage.Done{Host: host, Ordinal: d.uint32()}
 		if flags&doneOrigin != 0 {
 			o.Origin = d.Byte()
 		}
@@ -258,7 +256,7 @@ func (d *recordDecoder) done() (all []Done) {
 			o.Priority = int8(d.Byte())
 		}
 		if flags&doneWhen != 0 {
-			o.When = States(d.Byte())
+			o.When = storage.States(d.Byte())
 		}
 		o.Outcome = d.outcome()
 		all = append(all, o)
@@ -266,13 +264,13 @@ func (d *recordDecoder) done() (all []Done) {
 	return all
 }
 
-func (d *recordDecoder) hosts() (all []HostUpdate) {
-	host := NoHost
+func (d *decoder) hosts() (all []storage.HostUpdate) {
+	host := storage.NoHost
 	for d.more() {
 		flags := d.Byte()
 		d.Require(flags < 1<<numUpdateFlags)
 		host = d.host(host)
-		u := HostUpdate{Host: host}
+		u := storage.HostUpdate{Host: host}
 		for n, text := range []*[]byte{&u.Politeness, &u.Site, &u.Wall} {
 			if flags&(1<<n) != 0 {
 				*text = d.Long()
@@ -286,7 +284,7 @@ func (d *recordDecoder) hosts() (all []HostUpdate) {
 		}
 		if flags&updateCursors != 0 {
 			for n := d.UvarintMax(uint64(d.Len())); n > 0 && d.item(); n-- {
-				u.Cursors = append(u.Cursors, Cursor{d.Byte(), d.uint32()})
+				u.Cursors = append(u.Cursors, storage.Cursor{Origin: d.Byte(), Next: d.uint32()})
 			}
 		}
 		all = append(all, u)
@@ -295,10 +293,10 @@ func (d *recordDecoder) hosts() (all []HostUpdate) {
 }
 
 // policies reads robots records. The origin of one may be the zero origin.
-func (d *recordDecoder) policies() (all []Policy) {
+func (d *decoder) policies() (all []storage.Policy) {
 	for d.more() {
 		text := d.text()
-		p := Policy{Record: d.Long()}
+		p := storage.Policy{Record: d.Long()}
 		if text != "" {
 			o, err := weburl.ParseOrigin(text)
 			d.Require(err == nil && o.String() == text)
@@ -309,13 +307,13 @@ func (d *recordDecoder) policies() (all []Policy) {
 	return all
 }
 
-func (d *recordDecoder) payloads() (all []Payload) {
-	host := NoHost
+func (d *decoder) payloads() (all []storage.Payload) {
+	host := storage.NoHost
 	for d.more() {
 		flags := d.Byte()
 		d.Require(flags <= payloadDigest)
 		host = d.host(host)
-		p := Payload{Host: host}
+		p := storage.Payload{Host: host}
 		if flags&payloadDigest != 0 {
 			p.Digest = d.Uint64()
 		}
@@ -323,18 +321,18 @@ func (d *recordDecoder) payloads() (all []Payload) {
 		if flags&payloadDigest == 0 {
 			p.Digest = binary.BigEndian.Uint64(p.SHA256[:])
 		}
-		p.Ordinal, p.At = d.uint32(), FromSeconds(d.Uint32())
+		p.Ordinal, p.At = d.uint32(), storage.FromSeconds(d.Uint32())
 		all = append(all, p)
 	}
 	return all
 }
 
-// marks reads marks with names in rising order, all of them local or none.
-func (d *recordDecoder) marks(local bool) map[string][]byte {
+// marks reads marks with names in rising order.
+func (d *decoder) marks() map[string][]byte {
 	all := make(map[string][]byte)
 	for last := ""; d.more(); {
 		name := d.text()
-		d.Require(name > last && isLocal(name) == local)
+		d.Require(name > last)
 		switch d.Byte() {
 		case 0:
 			all[name] = nil
@@ -348,14 +346,14 @@ func (d *recordDecoder) marks(local bool) map[string][]byte {
 	return all
 }
 
-func (d *recordDecoder) notices() (all []notice) {
+func (d *decoder) notices() (all []storage.Notice) {
 	call := uint64(0)
 	for d.more() {
-		n := notice{call: call + d.UvarintMax(maxRecordItems)}
-		d.Require(len(all) == 0 || n.call > call)
-		n.due = d.Uint32()
-		copy(n.history[:], d.Bytes(8))
-		all, call = append(all, n), n.call
+		n := storage.Notice{Call: call + d.UvarintMax(maxItems)}
+		d.Require(len(all) == 0 || n.Call > call)
+		n.Due = d.Uint32()
+		copy(n.History[:], d.Bytes(8))
+		all, call = append(all, n), n.Call
 	}
 	return all
 }

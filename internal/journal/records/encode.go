@@ -1,4 +1,4 @@
-package storage
+package records
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/storage/internal/names"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // encoder appends a record. Each section is made in body, which knows its length then.
@@ -17,44 +17,43 @@ type encoder struct {
 	newer   bool // it has what records of version 1 do not have
 }
 
-// append appends the record to b.
-func (r *record) append(b []byte) ([]byte, error) {
-	start := len(b)
+// Encode is part of [storage.Codec].
+func (Codec) Encode(c *storage.Change) ([]byte, error) {
 	var flags byte
-	if r.key != nil {
-		flags |= recordHasKey
+	if c.Key != nil {
+		flags |= hasKey
 	}
-	b = append(b, 1, flags)
-	b = binary.AppendUvarint(b, r.number)
-	b = append(append(b, r.writer[:]...), r.key...)
+	b := []byte{1, flags}
+	b = binary.AppendUvarint(b, c.Number)
+	b = append(append(b, c.Writer[:]...), c.Key...)
 	e := encoder{b: b}
-	if r.limits != (limits{}) {
-		e.uvarint(uint64(r.limits.hostURLs))
-		e.uvarint(uint64(r.limits.queries))
-		e.uvarint(uint64(r.limits.sameDigest))
+	if c.Limits != (storage.Limits{}) {
+		e.uvarint(uint64(c.Limits.HostURLs))
+		e.uvarint(uint64(c.Limits.Queries))
+		e.uvarint(uint64(c.Limits.SameDigest))
 		e.end(sectionLimits)
 	}
-	e.batch(&r.batch)
-	e.marks(r.batch.Marks, false)
+	e.batch(&c.Batch)
+	e.marks(c.Batch.Marks)
 	e.end(sectionMarks)
-	e.marks(r.local, true)
+	e.marks(c.Local)
 	e.end(sectionLocal)
 	call := uint64(0)
-	for _, n := range r.notices {
+	for _, n := range c.Notices {
 		e.items++
-		e.uvarint(n.call - call)
-		e.body = append(binary.BigEndian.AppendUint32(e.body, n.due), n.history[:]...)
-		call = n.call
+		e.uvarint(n.Call - call)
+		e.body = append(binary.BigEndian.AppendUint32(e.body, n.Due), n.History[:]...)
+		call = n.Call
 	}
 	e.end(sectionNotices)
-	e.seeds(r.batch.Seeds)
+	e.seeds(c.Batch.Seeds)
 	e.end(sectionSeeds)
 	if e.newer {
-		e.b[start] = RecordVersion
+		e.b[0] = Version
 	}
-	if size := len(e.b) - start; size > MaxRecord || e.items > maxRecordItems {
+	if size := len(e.b); size > MaxSize || e.items > maxItems {
 		return nil, fmt.Errorf("a batch of %d items takes %d bytes in the log: %d items and %d bytes are allowed",
-			e.items, size, maxRecordItems, MaxRecord)
+			e.items, size, maxItems, MaxSize)
 	}
 	return e.b, nil
 }
@@ -72,14 +71,14 @@ func (e *encoder) longBytes(b []byte) {
 }
 
 // host appends a host id as the difference to the one before.
-func (e *encoder) host(id, before HostID) {
+func (e *encoder) host(id, before storage.HostID) {
 	e.body = binary.AppendVarint(e.body, int64(id)-int64(before))
 }
 
 // outcome appends an outcome behind its length, which has one byte unless the texts are long.
-func (e *encoder) outcome(o *Outcome) {
+func (e *encoder) outcome(o *storage.Outcome) {
 	at := len(e.body)
-	e.body = appendOutcome(append(e.body, 0), o)
+	e.body = storage.AppendOutcome(append(e.body, 0), o)
 	n := len(e.body) - at - 1
 	if n < 0x80 {
 		e.body[at] = byte(n)
@@ -101,7 +100,7 @@ func (e *encoder) end(section byte) {
 }
 
 // batch appends all of a batch but its marks.
-func (e *encoder) batch(b *Batch) {
+func (e *encoder) batch(b *storage.Batch) {
 	e.items += len(b.Found) + len(b.Done) + len(b.Hosts) + len(b.Policies) + len(b.RobotsHistory) +
 		len(b.Ensure) + len(b.Seeds) + len(b.Refused) + len(b.Payloads) + len(b.Purges)
 	e.found(b.Found)
@@ -142,7 +141,7 @@ func (e *encoder) batch(b *Batch) {
 }
 
 // seeds appends the seeds that are more than a URL, and those that are removed.
-func (e *encoder) seeds(all []SeedRow) {
+func (e *encoder) seeds(all []storage.SeedRow) {
 	for _, s := range all {
 		if s.Value != nil && len(s.Value) == 0 {
 			continue
@@ -157,7 +156,7 @@ func (e *encoder) seeds(all []SeedRow) {
 type foundContext struct {
 	origin  weburl.Origin
 	uri     string
-	via     HostID
+	via     storage.HostID
 	ordinal uint32
 	depth   uint16
 	at      uint32
@@ -165,17 +164,17 @@ type foundContext struct {
 
 // found appends discoveries. Those with a host that no row can hold, which change nothing, are left
 // out. So are the fingerprints, which follow from the URLs.
-func (e *encoder) found(all []Found) {
+func (e *encoder) found(all []storage.Found) {
 	var last foundContext
 	for i := range all {
-		if f := &all[i]; names.Valid(f.URL.Host()) {
+		if f := &all[i]; storage.IsHostName(f.URL.Host()) {
 			e.discovery(f, &last)
 		}
 	}
 }
 
-func (e *encoder) discovery(f *Found, last *foundContext) {
-	now := foundContext{f.URL.Origin(), f.URL.RequestURI(), f.ViaHost, f.ViaOrdinal, f.Depth, Seconds(f.At)}
+func (e *encoder) discovery(f *storage.Found, last *foundContext) {
+	now := foundContext{f.URL.Origin(), f.URL.RequestURI(), f.ViaHost, f.ViaOrdinal, f.Depth, storage.Seconds(f.At)}
 	var flags byte
 	set := func(to *byte, flag byte, is bool) {
 		if is {
@@ -196,7 +195,7 @@ func (e *encoder) discovery(f *Found, last *foundContext) {
 	set(&more, foundModified, !f.Modified.IsZero())
 	set(&more, foundMetadata, len(f.Metadata) > 0)
 	set(&more, foundOutcome, f.Outcome != nil)
-	set(&more, foundFrom, f.From != SeedRef{})
+	set(&more, foundFrom, f.From != storage.SeedRef{})
 	set(&flags, foundMore, more != 0)
 	e.body = append(e.body, flags)
 	if more != 0 {
@@ -227,7 +226,7 @@ func (e *encoder) discovery(f *Found, last *foundContext) {
 		e.body = append(e.body, byte(f.Priority))
 	}
 	if more&foundModified != 0 {
-		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(f.Modified))
+		e.body = binary.BigEndian.AppendUint32(e.body, storage.Seconds(f.Modified))
 	}
 	if more&foundMetadata != 0 {
 		e.longBytes(f.Metadata)
@@ -252,8 +251,8 @@ func sharedPrefix(a, b string) int {
 	return n
 }
 
-func (e *encoder) done(all []Done) {
-	host := NoHost
+func (e *encoder) done(all []storage.Done) {
+	host := storage.NoHost
 	for i := range all {
 		d := &all[i]
 		var flags byte
@@ -288,8 +287,8 @@ func (e *encoder) done(all []Done) {
 	}
 }
 
-func (e *encoder) hosts(all []HostUpdate) {
-	host := NoHost
+func (e *encoder) hosts(all []storage.HostUpdate) {
+	host := storage.NoHost
 	for i := range all {
 		u := &all[i]
 		var flags byte
@@ -324,15 +323,15 @@ func (e *encoder) hosts(all []HostUpdate) {
 	}
 }
 
-func (e *encoder) policies(all []Policy) {
+func (e *encoder) policies(all []storage.Policy) {
 	for i := range all {
 		e.long(all[i].Origin.String())
 		e.longBytes(all[i].Record)
 	}
 }
 
-func (e *encoder) payloads(all []Payload) {
-	host := NoHost
+func (e *encoder) payloads(all []storage.Payload) {
+	host := storage.NoHost
 	for i := range all {
 		p := &all[i]
 		var flags byte
@@ -346,17 +345,14 @@ func (e *encoder) payloads(all []Payload) {
 		}
 		e.body = append(e.body, p.SHA256[:]...)
 		e.uvarint(uint64(p.Ordinal))
-		e.body = binary.BigEndian.AppendUint32(e.body, Seconds(p.At))
+		e.body = binary.BigEndian.AppendUint32(e.body, storage.Seconds(p.At))
 		host = p.Host
 	}
 }
 
-// marks appends the marks of a map in the order of their names: local ones or the others.
-func (e *encoder) marks(all map[string][]byte, local bool) {
+// marks appends marks in the order of their names.
+func (e *encoder) marks(all map[string][]byte) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if isLocal(name) != local {
-			continue
-		}
 		e.items++
 		e.long(name)
 		if all[name] == nil {

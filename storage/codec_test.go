@@ -1,0 +1,8 @@
+package storage_test
+
+import (
+	"github.com/amble-crawler/amble/internal/journal/records"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func init() { storage.TestCodec = records.Codec{} }
