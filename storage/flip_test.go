@@ -32,7 +32,7 @@ func flipBytes(t *testing.T, step int, bits byte) {
 		t.Fatal(err)
 	}
 	good = good[:need]
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	damaged := 0
 	for at := step / 2; at < len(good); at += step {
 		bad := patched(good, at, []byte{good[at] ^ bits})
@@ -54,6 +54,22 @@ func flipBytes(t *testing.T, step int, bits byte) {
 	if damaged < len(good)/step/4 {
 		t.Errorf("%d times the damage of %d bytes was seen", damaged, len(good)/step)
 	}
+}
+
+// memoryDir returns a directory in memory where the system has one: a test that makes a hundred thousand files durable
+// would wait for the disk alone.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "amble")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func isDamaged(err error) bool {

@@ -82,7 +82,7 @@ func salvaged(t *testing.T, bad []byte, want map[string]Head) (*Salvaged, map[st
 // name have lost their row, too.
 func salvagedAs(t *testing.T, bad []byte, want map[string]Head, older bool) (*Salvaged, map[string]Head, int) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	path := filepath.Join(dir, "damaged", FileName)
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -262,7 +263,12 @@ func TestHostileMessages(t *testing.T) {
 func TestMissingStreams(t *testing.T) {
 	nc := connect(t, startServer(t, t.TempDir(), nil).ClientURL())
 	openStreams(t, nc, testOptions())
-	openStreams(t, nc, testOptions()) // they are there
+	s := openStreams(t, nc, testOptions()) // they are there
+	for _, stream := range []jetstream.Stream{s.log, s.in} {
+		if c := stream.CachedInfo().Config; c.MaxConsumers != natsconn.MaxConsumers {
+			t.Errorf("%s may have %d consumers", c.Name, c.MaxConsumers)
+		}
+	}
 	js, err := nc.JetStream()
 	if err != nil {
 		t.Fatal(err)

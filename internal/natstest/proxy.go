@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"testing"
@@ -17,6 +18,8 @@ type Proxy struct {
 	mu    sync.Mutex // guards what follows
 	conns map[net.Conn]struct{}
 	delay time.Duration
+	from  []byte // what clients say in place of to; nil: nothing changes
+	to    []byte
 	cut   bool // nothing passes, and nobody is told
 	done  bool
 	mend  *sync.Cond
@@ -59,6 +62,24 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
+}
+
+// Divert changes a text in what clients send, such as the subject of requests: they come to whoever serves the other
+// subject. Both texts have the same length; empty ones end it.
+func (p *Proxy) Divert(from, to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.from, p.to = []byte(from), []byte(to)
+}
+
+// diverted returns what is passed on of a piece of a client.
+func (p *Proxy) diverted(b []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.from) == 0 {
+		return b
+	}
+	return bytes.ReplaceAll(b, p.from, p.to)
 }
 
 // Break closes all connections.
@@ -105,8 +126,8 @@ func (p *Proxy) connect(in net.Conn) {
 	}
 	defer p.remove(in, out)
 	var both sync.WaitGroup
-	both.Go(func() { p.pass(out, in) })
-	both.Go(func() { p.pass(in, out) })
+	both.Go(func() { p.pass(out, in, p.diverted) })
+	both.Go(func() { p.pass(in, out, nil) })
 	both.Wait()
 }
 
@@ -137,8 +158,8 @@ func (p *Proxy) wait() bool {
 	return !p.done
 }
 
-// pass passes bytes on until an end fails, and then closes both.
-func (p *Proxy) pass(to, from net.Conn) {
+// pass passes bytes on until an end fails, and then closes both. change may be nil.
+func (p *Proxy) pass(to, from net.Conn, change func([]byte) []byte) {
 	defer to.Close()
 	defer from.Close()
 	b := make([]byte, 64<<10)
@@ -153,7 +174,11 @@ func (p *Proxy) pass(to, from net.Conn) {
 		if !p.wait() {
 			return
 		}
-		if _, werr := to.Write(b[:n]); werr != nil || err != nil {
+		piece := b[:n]
+		if change != nil {
+			piece = change(piece)
+		}
+		if _, werr := to.Write(piece); werr != nil || err != nil {
 			return
 		}
 	}

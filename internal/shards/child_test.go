@@ -68,7 +68,8 @@ func crawlAsChild(text string) error {
 	o := crawlOptionsWith(c.Resolver, c.Dir, c.Agent, c.Delay)
 	o.Frontier.Politeness.PerIP = 1
 	n := nodeOptions(o, c.Name, c.TTL)
-	n.Cluster.Shards, n.Replicas = c.Shards, c.Replicas
+	settings := new(delays).of(&o)
+	n.Cluster.Shards, n.Replicas, n.Settings = c.Shards, c.Replicas, settings
 	for _, seed := range c.Seeds {
 		u, err := weburl.Parse(seed)
 		if err != nil {
@@ -85,6 +86,12 @@ func crawlAsChild(text string) error {
 		return err
 	}
 	defer nc.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	settings.node.Store(node)
+	if _, err := node.Agree(ctx); err != nil {
+		return err
+	}
 	child := &reporter{node: node, shards: c.Shards}
 	node.Observe(unanswered(func(page string, end time.Time) { child.say("unanswered %d %s", end.UnixNano(), page) }))
 	go child.report()
@@ -239,6 +246,9 @@ type child struct {
 	log      []string        // the last lines of its log
 }
 
+// hasty is the name of a node whose file has a shorter delay than the cluster.
+const hasty = "hasty"
+
 // startChild starts a process with the data directory dir. Its way to each server is a proxy.
 func (w *world) startChild(name, dir string) *child {
 	w.t.Helper()
@@ -265,6 +275,9 @@ func (w *world) startChildWith(name, dir string, change func(*childConfig)) *chi
 	}
 	for _, s := range allSeeds(w.t, w.web) {
 		config.Seeds = append(config.Seeds, s.URL.String())
+	}
+	if name == hasty {
+		config.Delay = time.Millisecond
 	}
 	change(&config)
 	text, err := json.Marshal(config)

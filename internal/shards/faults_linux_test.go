@@ -89,10 +89,13 @@ func newFaults(t *testing.T) *faults {
 	servers := natstest.Start(t, names, 1, func(_ int, o *natsconn.ServerOptions) { o.Directory = directory })
 	web := serve(t, f.growing.sites)
 	f.world = newWorldOf(t, web, allSeeds(t, web), servers, 200*time.Millisecond, 2*shortTTL)
-	f.alter = func(o *Options) { o.Crawl.Now = f.clock.Now }
+	f.alter = func(o *Options) {
+		o.Crawl.Now, o.Settings = f.clock.Now, new(delays).of(&o.Crawl)
+	}
 	f.pair[0] = f.start("first", t.TempDir())
-	f.alter = nil
+	f.alter = func(o *Options) { o.Settings = new(delays).of(&o.Crawl) }
 	f.pair[1] = f.start("second", t.TempDir())
+	f.alter = nil
 	f.goesOn("after the start", 3)
 	return f
 }

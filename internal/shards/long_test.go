@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
@@ -190,8 +192,9 @@ func killAtRandom(t *testing.T, count int) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	w, g := newLong(t, 1, 3*time.Second)
-	w.startChildren("a", "b", "c", "d")
+	w.startChildren("a", "b", "c")
 	w.goesOn("after the start", 3)
+	w.startChildren(hasty)
 	ownerless := w.ownerless()
 	client := w.startClient()
 	quiet := w.noise(rand.New(rand.NewPCG(seed, 2)))
@@ -220,9 +223,9 @@ func killAtRandom(t *testing.T, count int) {
 	t.Logf("%d kills, %d pages, %d of them twice", count, len(want), w.checkRepeats(want))
 }
 
-// noise publishes messages that cannot be read, to the logs, the scope and the shards, until the result is called.
-// Those that keep a shard in quarantine are set aside some time later, as an operator would. The result returns how
-// many there were.
+// noise publishes messages that cannot be read, to the logs, the scope, the shards and the registers of nodes, and has
+// nodes lose requests for messages, until the result is called. Messages that keep a shard in quarantine are set aside
+// some time later, as an operator would. The result returns how many there were.
 func (w *world) noise(random *rand.Rand) (end func() int) {
 	c := w.erases()
 	ctx, stop := context.WithCancel(w.t.Context())
@@ -231,12 +234,21 @@ func (w *world) noise(random *rand.Rand) (end func() int) {
 		n := 0
 		for ; ctx.Err() == nil; n++ {
 			shard := random.IntN(shards)
-			subject := []string{names.Subject("scope"), names.OfShard("log", int32(shard)),
-				names.OfShard("in", int32(shard))}[random.IntN(3)]
+			subjects := []string{names.Subject("scope"), names.OfShard("log", int32(shard)),
+				names.OfShard("in", int32(shard))}
+			for _, child := range w.running() {
+				subjects = append(subjects, names.Subject("member", child.name))
+			}
+			subject := subjects[random.IntN(len(subjects))]
 			ack, err := c.js.Publish(ctx, subject, []byte("twenty-two octets here"))
 			pause(ctx, time.Duration(random.Int64N(int64(4*time.Second))))
 			if err == nil && subject == names.OfShard("in", int32(shard)) {
 				c.setAside(shard, ack.Sequence)
+			}
+			if running := w.running(); len(running) > 0 && random.IntN(4) == 0 {
+				_, end := c.loseRequests(running[random.IntN(len(running))].proxies[0])
+				pause(ctx, time.Second)
+				end()
 			}
 		}
 		count <- n
@@ -244,6 +256,24 @@ func (w *world) noise(random *rand.Rand) (end func() int) {
 	return func() int {
 		stop()
 		return <-count
+	}
+}
+
+// The subject of requests for messages, and one of the same length.
+const requests, lostRequests = "$JS.API.CONSUMER.MSG.NEXT.", "$XX.API.CONSUMER.MSG.NEXT."
+
+// loseRequests breaks the connections of a node, and has it lose its requests for messages until end is called: they
+// come to the result, and nobody answers.
+func (c *erasing) loseRequests(p *natstest.Proxy) (lost *nats.Subscription, end func()) {
+	lost, err := c.js.Conn().SubscribeSync(lostRequests + ">")
+	if err != nil {
+		c.w.t.Error(err)
+	}
+	p.Divert(requests, lostRequests)
+	p.Break()
+	return lost, func() {
+		p.Divert("", "")
+		_ = lost.Unsubscribe() // the connection ends with the test
 	}
 }
 
