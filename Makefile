@@ -8,16 +8,14 @@ BENCHSTAT := bin/benchstat-$(BENCHSTAT_VERSION)
 # VERSION goes into the binary and into the User-Agent header; empty, as outside of a clone: what the Go toolchain knows of it.
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
-# Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/audit ./internal/boot ./internal/cluster ./internal/config ./internal/consent ./internal/digest \
-	./internal/extract ./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/journal/records ./internal/optout ./internal/recrawl \
-	./internal/requestlog ./internal/sweep ./internal/urlfrontier ./internal/urlfrontier/proto ./internal/urlfrontier/health ./internal/urllist ./internal/wall ./internal/warc \
-	./internal/weburl ./internal/wire \
-	./internal/words
+# Packages that start goroutines, in their tests at least: these run with the race detector, which has nothing to find in
+# any other package. The first ones take longest, so that no core is idle at the end.
+RACING   := ./internal/crawl ./cmd/amble ./internal/server ./internal/shards ./internal/urlfrontier/service ./internal/fetch \
+	./internal/clusterapi ./internal/console ./internal/crawl/internal/leasebook ./internal/crawlcheck ./internal/badsync \
+	./internal/identity ./internal/journal ./internal/maze ./internal/membership ./internal/memnet ./internal/natsconn \
+	./internal/networks ./internal/node ./internal/routes ./internal/spool ./internal/testkit ./internal/testweb ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/archive ./internal/warc/warcfiles ./internal/simulate ./robots ./storage
-# The tests of these take longest. They are started first, so that no core is idle at the end.
-LONG     := ./internal/crawl ./cmd/amble ./internal/server
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.
 RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
 # Tests that are too slow with the race detector, and whose goroutines others run with it.
@@ -53,7 +51,7 @@ demo: build ## crawl a small web on loopback addresses, without internet, in und
 
 .PHONY: check
 check: build ## everything a change has to pass: build, gofmt, vet, staticcheck, tests with -race
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target race pure lint
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target race heavy pure lint
 
 .PHONY: test
 test: ## run the tests
@@ -61,13 +59,16 @@ test: ## run the tests
 
 .PHONY: race
 race: ## run the tests of what starts goroutines, with the race detector; needs a C compiler
-	$(RACE) -skip '$(HEAVY)' $(LONG) $$(go list ./... | grep -vxF "$$(go list $(LONG) $(MIXED) $(PURE))")
+	$(RACE) -skip '$(HEAVY)' $(RACING)
 	$(RACE) -run '^TestConcurrent' $(MIXED)
 
+.PHONY: heavy
+heavy: ## run the tests TestHeavy... of what starts goroutines, without the race detector
+	go test -vet=off -run '$(HEAVY)' $$(grep -l '^func TestHeavy' $(RACING:%=%/*_test.go) | xargs -n 1 dirname | uniq)
+
 .PHONY: pure
-pure: ## run the tests of what starts no goroutine, and the heavy ones, without the race detector
-	go test -vet=off $(MIXED) $(PURE)
-	go test -vet=off -run '$(HEAVY)' $$(grep -rl '^func TestHeavy' --include='*_test.go' . | xargs -n 1 dirname | sort -u)
+pure: ## run the tests of all other packages, without the race detector
+	go test -vet=off $$(go list ./... | grep -vxF "$$(go list $(RACING))")
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern

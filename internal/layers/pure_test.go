@@ -15,34 +15,40 @@ import (
 // tested without it.
 const concurrent = "TestConcurrent"
 
-// TestPurePackages: what make check tests without the race detector starts no goroutine.
+// TestPurePackages: what make check tests with the race detector starts goroutines, and nothing else that has tests does.
 func TestPurePackages(t *testing.T) {
-	files := readSource(t)
-	for _, pkg := range packagesOf(t, "PURE") {
-		for _, f := range filesOf(files, pkg) {
-			for _, start := range f.starts() {
-				t.Errorf("%s starts a goroutine", start)
+	racing, mixed := packagesOf(t, "RACING"), packagesOf(t, "MIXED")
+	tested, starts := make(map[string]bool), make(map[string][]token.Position)
+	for _, f := range readSource(t) {
+		pkg := f.pkg()
+		tested[pkg] = tested[pkg] || f.isTest()
+		if slices.Contains(racing, pkg) || !strings.HasSuffix(f.path, "bench_test.go") &&
+			(f.isTest() || !slices.Contains(mixed, pkg)) {
+			starts[pkg] = append(starts[pkg], f.starts()...)
+		}
+	}
+	for pkg := range tested {
+		if races := slices.Contains(racing, pkg); races && len(starts[pkg]) == 0 {
+			t.Errorf("%s starts no goroutine: it is not RACING", pkg)
+		} else if tested[pkg] && !races {
+			for _, start := range starts[pkg] {
+				t.Errorf("%s starts a goroutine, and %s is not RACING", start, pkg)
 			}
 		}
 	}
-	for _, pkg := range packagesOf(t, "MIXED") {
-		tests := 0
-		for _, f := range filesOf(files, pkg) {
-			for _, decl := range f.tree.Decls {
-				if test, ok := decl.(*ast.FuncDecl); ok && strings.HasPrefix(test.Name.Name, concurrent) {
-					tests++
-				}
-			}
-			for _, start := range f.starts() {
-				if f.isTest() && !strings.HasSuffix(f.path, "bench_test.go") {
-					t.Errorf("%s starts a goroutine outside of a test %s...", start, concurrent)
-				}
-			}
-		}
-		if tests == 0 {
+	for _, pkg := range mixed {
+		if !slices.ContainsFunc(readSource(t), func(f sourceFile) bool { return f.pkg() == pkg && f.hasConcurrent() }) {
 			t.Errorf("%s has no test %s..., so nothing there needs the race detector", pkg, concurrent)
 		}
 	}
+}
+
+// hasConcurrent reports whether the file has a test for the race detector.
+func (f sourceFile) hasConcurrent() bool {
+	return slices.ContainsFunc(f.tree.Decls, func(d ast.Decl) bool {
+		test, is := d.(*ast.FuncDecl)
+		return is && strings.HasPrefix(test.Name.Name, concurrent)
+	})
 }
 
 // packagesOf returns the packages that the Makefile has in a variable, from the root of the repository.
@@ -65,16 +71,6 @@ func packagesOf(t *testing.T, variable string) []string {
 		t.Fatal(err)
 	}
 	return strings.Fields(strings.ReplaceAll(string(paths), module, ""))
-}
-
-// filesOf returns the files of a package.
-func filesOf(files []sourceFile, pkg string) (of []sourceFile) {
-	for _, f := range files {
-		if f.pkg() == pkg {
-			of = append(of, f)
-		}
-	}
-	return of
 }
 
 // starters are functions and methods that start goroutines: of a sync.WaitGroup, an errgroup, a

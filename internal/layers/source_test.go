@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -34,11 +35,20 @@ func (f sourceFile) isModule() bool {
 	return plugs && bytes.HasPrefix(f.text, []byte("//go:build !core\n"))
 }
 
-// readSource parses all files of the repository.
-func readSource(t *testing.T) (files []sourceFile) {
+// readSource returns all files of the repository.
+func readSource(t *testing.T) []sourceFile {
 	t.Helper()
+	files, err := parseSource()
+	if err != nil || len(files) < 200 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	return files
+}
+
+// parseSource parses all files of the repository, once for all tests.
+var parseSource = sync.OnceValues(func() (files []sourceFile, err error) {
 	set := token.NewFileSet()
-	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
 		}
@@ -53,11 +63,8 @@ func readSource(t *testing.T) (files []sourceFile) {
 		}
 		return err
 	})
-	if err != nil || len(files) < 200 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	return files
-}
+	return files, err
+})
 
 // readList reads a list of testdata: a line an entry, comments after #.
 func readList(t *testing.T, name string) (entries []string) {
