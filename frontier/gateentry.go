@@ -20,6 +20,7 @@ type gateEntry struct {
 	known    []gateKnowledge   // of a host
 	waiters  []*gateWaiter     // the oldest ticket first
 	budget   politeness.Budget // of a limit
+	hold     time.Time         // what a larger budget does not make earlier
 	granted  *grantedLimit     // of a limit; nil: it needs no grants
 }
 
@@ -60,6 +61,14 @@ func (k *gateKnowledge) end(at time.Time) {
 	if at.After(k.LastEnd) {
 		k.LastEnd = at
 	}
+}
+
+// ended tells the budget of a limit of a request that was made.
+func (e *gateEntry) ended(o politeness.LimitOptions, end *GateEnd) {
+	if at := after(e.lastEnd, e.budget.InForce(o).Delay); at.After(e.hold) {
+		e.hold = at
+	}
+	e.budget.Ended(o, end.Signal, end.Duration)
 }
 
 // begin counts a request.
@@ -120,6 +129,7 @@ func (all *gateEntries) checkOne(i int, u *Member, r *GateRequest, now time.Time
 		if o.Delay > 0 {
 			b.busy, b.at = e.inFlight > 0, after(e.lastEnd, o.Delay)
 		}
+		b.add(barrier{at: e.hold}, now)
 		b.add(u.of.checkGrant(e, now), now)
 		return b
 	}

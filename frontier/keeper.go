@@ -153,7 +153,7 @@ func (u *Member) End(r *GateRequest, end GateEnd) {
 		}
 		e.inFlight--
 		if i > 0 && end.Made {
-			e.budget.Ended(r.Limits[i-1].Options, end.Signal, end.Duration)
+			e.ended(r.Limits[i-1].Options, &end)
 		}
 		switch {
 		case !end.Made:

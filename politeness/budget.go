@@ -27,6 +27,7 @@ const (
 	soloSteps      = 3 // the steps with one request at a time behind the first; each halves the pause
 	mostCaution    = 5
 	longestPause   = time.Minute // after errors
+	errorsKept     = time.Hour   // behind the last request
 	budgetSlack    = 2000        // microseconds by which the time of responses may differ
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// budgetServer serves requests with some workers, each of which takes a time for a page. Beyond a
-// backlog it refuses.
+// budgetServer serves requests with some workers. Each of them needs some time for a page. With too many
+// requests in its backlog it refuses more.
 type budgetServer struct {
 	workers int
 	service time.Duration
@@ -169,7 +169,7 @@ func TestBudgetAfterErrors(t *testing.T) {
 	if got := l.InForce(); got.Delay != longestPause || got.InFlight != 1 {
 		t.Errorf("after 100 errors %+v", got)
 	}
-	if l.Unused(l.Ready()) || !l.Unused(l.Ready().Add(longestPause)) {
+	if l.Unused(l.Ready()) || !l.Unused(l.Ready().Add(errorsKept)) {
 		t.Error("it forgets the errors at once, or never")
 	}
 	for range 10_000 {
@@ -183,6 +183,40 @@ func TestBudgetAfterErrors(t *testing.T) {
 	}
 	if l.InForce() != o {
 		t.Errorf("after requests that were broken off %+v", l.InForce())
+	}
+}
+
+// TestBudgetShortensNoWait: an instant before which no request was to start does not become earlier when the budget
+// grows with what was in flight.
+func TestBudgetShortensNoWait(t *testing.T) {
+	l := NewLimit(LimitOptions{Rate: 5})
+	now := time.Duration(0)
+	round := func(most int, signal func(i int) Signal) {
+		flights := 0
+		for l.Free() && flights < most {
+			l.Begin()
+			flights++
+		}
+		now = max(now, l.Ready().Sub(epoch)) + time.Second/10
+		for i := range flights {
+			before := l.Ready()
+			l.Ended(at(now), signal(i), time.Second/10)
+			if l.Ready().Before(before) {
+				t.Fatalf("ready at %v, before that at %v", l.Ready(), before)
+			}
+		}
+	}
+	for l.InForce().InFlight < 64 {
+		round(64, func(int) Signal { return SignalOK })
+	}
+	round(64, func(i int) Signal {
+		if i < 48 {
+			return SignalServerError
+		}
+		return SignalOK
+	})
+	if wait := l.Ready().Sub(at(now)); wait < 20*time.Second {
+		t.Errorf("a wait of %v after 48 errors at a time", wait)
 	}
 }
 

@@ -14,6 +14,7 @@ type Limit struct {
 	options  LimitOptions
 	inForce  LimitOptions // what the budget allows of options
 	budget   Budget
+	hold     time.Time // what a larger budget does not make earlier
 	pace     pace
 	inFlight int
 }
@@ -56,7 +57,7 @@ func (l *Limit) InForce() LimitOptions { return l.inForce }
 
 // SetOptions replaces the options. A longer delay counts from the end of the last request at once.
 func (l *Limit) SetOptions(o LimitOptions) {
-	l.options, l.inForce = o, l.budget.InForce(o)
+	l.options, l.inForce, l.hold = o, l.budget.InForce(o), time.Time{}
 	l.pace.charge(l.inForce.Delay)
 }
 
@@ -67,6 +68,7 @@ func (l *Limit) Begin() { l.inFlight++ }
 func (l *Limit) Ended(end time.Time, s Signal, took time.Duration) {
 	l.inFlight = max(l.inFlight-1, 0)
 	if l.options.Rate > 0 {
+		l.hold = l.Ready()
 		l.budget.Ended(l.options, s, took)
 		l.inForce = l.budget.InForce(l.options)
 	}
@@ -78,7 +80,12 @@ func (l *Limit) RestartHold(now time.Time) { l.pace.ended(now, l.inForce.Delay) 
 
 // Ready returns the earliest instant at which the next request may start, or the zero time before
 // the first.
-func (l *Limit) Ready() time.Time { return l.pace.ready() }
+func (l *Limit) Ready() time.Time {
+	if at := l.pace.ready(); at.After(l.hold) {
+		return at
+	}
+	return l.hold
+}
 
 // Free reports whether one more request may be in flight: fewer than InFlight of [Limit.InForce] are, or
 // none if there is a Delay, because a gap between requests excludes requests in parallel.
@@ -90,10 +97,10 @@ func (l *Limit) Free() bool {
 }
 
 // Unused reports whether nothing is in flight and no delay runs at now, so that the Limit can be
-// dropped. A budget that errors have made smaller is kept for a while.
+// dropped. A budget that errors have made smaller is kept for an hour.
 func (l *Limit) Unused(now time.Time) bool {
 	unused := l.inFlight == 0 && !now.Before(l.Ready())
-	return unused && !(l.budget.isLow() && now.Before(l.Ready().Add(longestPause)))
+	return unused && !(l.budget.isLow() && now.Before(l.Ready().Add(errorsKept)))
 }
 
 // AddressKey returns the key that requests are counted by: a single IPv4 address, or the /64

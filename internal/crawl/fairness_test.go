@@ -17,11 +17,11 @@ import (
 )
 
 // endlessSite is a site of as many pages as anybody requests: each links to two more, and takes a
-// while.
+// while. People write them, so it is no maze.
 func endlessSite(host string, takes time.Duration) testweb.Site {
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
-		testweb.Page(host, fmt.Sprintf("/%d", 2*n+1), fmt.Sprintf("/%d", 2*n+2)).ServeHTTP(w, r)
+		testweb.Page(zoo.Prose(host+r.URL.Path), fmt.Sprintf("/%d", 2*n+1), fmt.Sprintf("/%d", 2*n+2)).ServeHTTP(w, r)
 	})
 	return testweb.Site{Host: host, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
@@ -95,7 +95,6 @@ func (c company) crawl(t *testing.T) *outing {
 	o := testOptions(t, web)
 	o.Workers, o.GiveUpAfter, o.ShutdownGrace = c.workers, time.Hour, 0
 	o.Frontier.Politeness = DefaultOptions().Frontier.Politeness
-	o.Traps.MazePages = 0                                                   // good hosts have pages without end
 	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = c.delay, 256 // animals share an address
 	o.Frontier.RetryDelay, o.Frontier.Jitter = DefaultOptions().Frontier.RetryDelay, fixedJitter()
 	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}

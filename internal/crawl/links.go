@@ -24,7 +24,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
-		rd.compareLinks(res)
+		rd.compareLinks(res, "", false)
 		return nil
 	}
 	var mark uint32
@@ -37,7 +37,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	}
 	rd.endRequest(res)
 	o := rd.o.Extract
-	o.Text = o.Text || rd.comparesText(res)
+	o.Text = o.Text || rd.comparesText(res) || rd.mazes.Suspects(l.HostName)
 	doc, err := rd.html(ctx, resp, l.URL, o)
 	var unread *spool.Error
 	switch {
@@ -122,13 +122,14 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 			res.found = append(res.found, f)
 		}
 	}
-	rd.compareLinks(res)
+	rd.compareLinks(res, doc.Text, doc.Robots.NoIndex)
 }
 
-// compareLinks compares the links of a page with those of others of its host, and leaves out those into mazes.
-func (rd *reading) compareLinks(res *result) {
+// compareLinks compares the links of a page, and its text, with those of others of its host, and leaves out links
+// into mazes.
+func (rd *reading) compareLinks(res *result, text string, noIndex bool) {
 	l := &res.lease
-	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.found)
+	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.found, text, noIndex)
 	res.found, res.refused = found, append(res.refused, refused...)
 	if isNew {
 		res.mazes = rd.mazes.Encode(l.HostName)

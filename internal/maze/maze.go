@@ -1,13 +1,15 @@
-// Package maze tells branches of a host that go on for ever from large sites. A generator of pages
-// gives each page links to pages that nothing else links to, at any depth; its text may be that of any
-// site. A site, whatever its size, repeats its links, and ends after a few levels.
+// Package maze tells branches of a host that are generated without end from large sites. A generator of
+// pages gives each page links to pages that nothing else links to, at any depth, and a text that is drawn
+// by chance, that is the same on each page, or that the site itself keeps out of indexes.
 //
 // A branch is a whole host, or a directory of its first level. When most of the pages of a branch have
 // new links and hardly any others, and there are enough of them, the branch is suspected: its further
 // links are put last, except for one link of each page, a probe, which comes first. So the crawl goes
-// down one path. If there are new links for stopLevels more levels, the branch is a maze. If a page on
-// the way is like that of a site, the branch is a site, and twice as many pages are needed to suspect
-// it again. What was put last is fetched in any case, so a wrong suspicion loses nothing.
+// down one path. If a page on the way is like that of a site, the branch is a site, and twice as many
+// pages are needed to suspect it again. If there are new links for stopLevels more levels, the texts on
+// the way decide: where people wrote them, or where other hosts link to pages of the branch that have no
+// text, it is a site too; else it is a maze. What was put last is fetched in any case, so a wrong
+// suspicion loses nothing.
 package maze
 
 import (
@@ -26,6 +28,7 @@ const (
 	mostTries   = 8    // suspicions that make the next one rarer
 	fewestLinks = 2    // new ones of a page of a maze
 	mostKnown   = 3    // known ones of such a page, or a fifth of all
+	fewOutside  = 3    // links from other hosts, which make a branch known outside
 )
 
 // Advice is what becomes of the links of a page.
@@ -46,6 +49,10 @@ type Page struct {
 	// Links are the fingerprints of its links within the host, once each; a response that is no HTML
 	// has none.
 	Links []uint64
+	// Text is what people see of it. It counts in suspected branches only.
+	Text string
+	// NoIndex says that it has the directive noindex.
+	NoIndex bool
 }
 
 // Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
@@ -68,12 +75,28 @@ type branch struct {
 	tries       uint8
 	suspected   bool
 	from        uint16 // the depth at which the suspicion began
+	pages       uint32 // since then
+	noIndex     uint32 // of them
+	prose       prose  // of them
+	outside     uint8  // links to its pages from other hosts, one after the other
+	lastOutside string // the last one of these hosts
 }
 
 // New returns Branches without a page. least is the number of pages that make a branch suspected; 0:
 // nothing ever is.
 func New(least int) *Branches {
 	return &Branches{least: least, hosts: make(map[string]*host), stops: make(map[string][]string)}
+}
+
+// Suspects reports whether the text of a page of a host is needed.
+func (b *Branches) Suspects(of string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.hosts[of]
+	return h != nil && h.isSuspected()
 }
 
 // IsStopped reports whether a URL is in a maze.
@@ -116,7 +139,7 @@ func (b *Branches) add(p Page) judgment {
 		if path == "/" && h.hasMost(paths[0]) {
 			least = math.MaxInt32 // the directory is judged, and not its host
 		}
-		switch advice := h.branch(path).count(like, p.Depth, least); {
+		switch advice := h.branch(path).count(&p, like, least); {
 		case advice == Stop:
 			b.stops[p.Host] = append(b.stops[p.Host], path)
 			slices.Sort(b.stops[p.Host])
@@ -189,8 +212,8 @@ func (h *host) note(links []uint64) (fresh []int) {
 	return fresh
 }
 
-// count counts a page at a depth.
-func (b *branch) count(like bool, depth uint16, least int) Advice {
+// count counts a page.
+func (b *branch) count(p *Page, like bool, least int) Advice {
 	if like {
 		b.like++
 	} else {
@@ -200,17 +223,47 @@ func (b *branch) count(like bool, depth uint16, least int) Advice {
 		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
 			return Usual
 		}
-		*b = branch{suspected: true, from: depth, tries: b.tries}
+		*b = branch{suspected: true, from: p.Depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
 		return Last
+	}
+	b.pages++
+	b.prose.add(p.Text)
+	if p.NoIndex {
+		b.noIndex++
 	}
 	switch {
 	case b.other >= clearAfter:
-		*b = branch{tries: min(b.tries+1, mostTries)}
-		return Usual
-	case like && depth >= b.from+stopLevels:
+	case !like || p.Depth < b.from+stopLevels:
+		return Last
+	case b.isMaze():
 		return Stop
 	}
-	return Last
+	*b = branch{tries: min(b.tries+1, mostTries), outside: b.outside, lastOutside: b.lastOutside}
+	return Usual
+}
+
+// isMaze judges the texts of a branch that goes on for ever.
+func (b *branch) isMaze() bool {
+	if 10*b.noIndex >= 9*b.pages {
+		return true
+	}
+	switch b.prose.author() {
+	case people:
+		return false
+	case nobody:
+		return b.outside < fewOutside
+	}
+	return true
+}
+
+// linkedFrom takes note of a link of another host to a page of this one.
+func (h *host) linkedFrom(other, uri string) {
+	for _, path := range []string{section(uri), "/"} {
+		b := h.branches[path]
+		if b != nil && uri != path && other != b.lastOutside && b.outside < fewOutside {
+			b.outside, b.lastOutside = b.outside+1, other
+		}
+	}
 }
 
 // section is the directory of the first level that a URL is in, with a slash at its end; "/" for a file at

@@ -16,9 +16,17 @@ import (
 // links returns the links of a page; nil: it has none, or is no HTML.
 type links func(path string) []string
 
+// web is what a host has.
+type web struct {
+	links   links
+	text    func(path string) string // nil: none
+	noIndex bool
+	outside int // hosts that link to two of its pages once some were requested
+}
+
 // crawl crawls a site as the frontier does: by priority, then in the order of discovery. It ends after most
 // requests, and returns what was requested, and what was refused.
-func crawl(t *testing.T, b *Branches, of links, most int, seeds ...string) (requested map[string]int, refused int) {
+func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (requested map[string]int, refused int) {
 	t.Helper()
 	type entry struct {
 		path  string
@@ -59,14 +67,28 @@ func crawl(t *testing.T, b *Branches, of links, most int, seeds ...string) (requ
 			continue
 		}
 		requested[next.path]++
+		if len(requested) == 10 {
+			for i := range of.outside {
+				other, err := weburl.Parse(fmt.Sprintf("http://other-%d.test/", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				to := []storage.Found{{URL: page(next.path)}, {URL: page("/")}, {URL: page("/2")}}
+				b.Links(other, 0, to, "", false)
+			}
+		}
 		var found []storage.Found
-		for _, to := range of(next.path) {
+		for _, to := range of.links(next.path) {
 			u := page(to)
 			h := fnv.New64a()
 			h.Write([]byte(u.String()))
 			found = append(found, storage.Found{URL: u, Fingerprint: mix(h.Sum64())})
 		}
-		kept, out, _ := b.Links(page(next.path), next.depth, found)
+		text := ""
+		if of.text != nil && b.Suspects("site.test") {
+			text = of.text(next.path)
+		}
+		kept, out, _ := b.Links(page(next.path), next.depth, found, text, of.noIndex)
 		refused += len(out)
 		for _, f := range kept {
 			add(f.URL.RequestURI(), next.depth+1, f.Priority)
@@ -98,7 +120,8 @@ func TestMazes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := New(40)
-			requested, refused := crawl(t, b, maze, 5000, m.Start)
+			noIndex := strings.Contains(m.Text("/a"), "noindex")
+			requested, refused := crawl(t, b, web{links: maze, text: m.Text, noIndex: noIndex}, 5000, m.Start)
 			if n := len(requested); n > 200 || refused == 0 {
 				t.Errorf("%d requests, want 200 at most; %d refused", n, refused)
 			}
@@ -114,12 +137,12 @@ func TestMazes(t *testing.T) {
 			const pages = 300
 			site := wiki(pages)
 			b = New(40)
-			requested, _ = crawl(t, b, func(path string) []string {
+			requested, _ = crawl(t, b, web{links: func(path string) []string {
 				if strings.HasPrefix(path, "/wiki/") || path == "/" {
 					return append(site(path), m.Start)
 				}
 				return maze(path)
-			}, 5000, "/")
+			}, text: m.Text, noIndex: noIndex}, 5000, "/")
 			in := 0
 			for path := range requested {
 				if strings.HasPrefix(path, "/wiki/") {
@@ -217,8 +240,8 @@ func TestSites(t *testing.T) {
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, _ := crawl(t, New(0), s.links, 20000, s.start)
-			got, refused := crawl(t, New(40), s.links, 20000, s.start)
+			want, _ := crawl(t, New(0), web{links: s.links}, 20000, s.start)
+			got, refused := crawl(t, New(40), web{links: s.links}, 20000, s.start)
 			if len(want) < 500 || len(got) != len(want) || refused > 0 {
 				t.Errorf("%d pages of %d, %d links refused", len(got), len(want), refused)
 			}

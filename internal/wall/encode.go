@@ -14,8 +14,9 @@ var ErrState = errors.New("wall: not a stored state")
 // MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
 const MaxStateBytes = 67
 
-// stateVersion is the first byte of an encoded State.
-const stateVersion = 1
+// stateVersion is the first byte of an encoded State. In version 1 the documents were all those of digests,
+// odd numbers too.
+const stateVersion = 2
 
 // The bits of the second byte say which parts follow, in this order. Numbers of 16 and 32 bits are
 // big-endian.
@@ -97,10 +98,18 @@ func DecodeState(b []byte) (State, error) {
 		return s, nil
 	}
 	d := wire.NewDecoder(b)
-	if version := d.Byte(); version != stateVersion {
-		return s, fmt.Errorf("%w: version %d, this program knows %d", ErrState, version, stateVersion)
+	version := d.Byte()
+	if version < 1 || version > stateVersion {
+		return s, fmt.Errorf("%w: version %d, this program knows 1 to %d", ErrState, version, stateVersion)
 	}
 	s.decode(&d, d.Byte())
+	if version == 1 {
+		for _, document := range []*uint16{&s.document, &s.earlier[0], &s.earlier[1], &s.usual} {
+			if *document != 0 {
+				*document = max(*document&^1, 2) // as DocumentOf has it
+			}
+		}
+	}
 	if d.End() != nil {
 		return State{}, fmt.Errorf("%w: %x", ErrState, b)
 	}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGolden holds the bytes of version 1.
+// TestGolden holds the bytes of version 2.
 func TestGolden(t *testing.T) {
 	var s State
 	golden := func(name, want string) {
@@ -54,8 +54,42 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestVersion1: a document of version 1 is that of a digest, whether its number is odd or not: a probe that meets it
+// again ends no wall, and no other short page is taken for it.
+func TestVersion1(t *testing.T) {
+	const digest = 1 << 16 // whose sum was 1 in version 1
+	same := func(n int) Answer {
+		a := page(n, 3)
+		a.Length, a.Digest, a.Shape = 500, digest, 8
+		return a
+	}
+	var s State
+	for n := range 10 {
+		s.Observe(second(n), page(n, 3))
+	}
+	for n := 10; n < 40; n++ {
+		s.Observe(second(n), same(n))
+	}
+	if v := s.Verdict(); v.Stand != Walled || v.Kind != KindSame || fold64(digest)&1 == 0 {
+		t.Fatalf("%+v, document %d", v, fold64(digest))
+	}
+	s.document = fold64(digest)
+	old, _ := s.AppendBinary(nil)
+	old[0] = 1
+	s, err := DecodeState(old)
+	if err != nil || IsDocument(s.Document(), 77, 500) || !IsDocument(s.Document(), digest, 500) {
+		t.Fatalf("document %d, %v", s.Document(), err)
+	}
+	if s.Observe(second(100), same(100)); !s.Walled() {
+		t.Error("the same document ends the wall")
+	}
+	if s.Observe(second(200), page(200, 3)); s.Walled() {
+		t.Error("a page does not end the wall")
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
-	for _, text := range []string{"00", "01", "02", "0200", "0101ff0100", "010100000900", "018000"} {
+	for _, text := range []string{"00", "01", "03", "0300", "0101ff0100", "010100000900", "018000"} {
 		b, _ := hex.DecodeString(text)
 		if s, err := DecodeState(b); err == nil && text != "018000" || err != nil && !errors.Is(err, ErrState) {
 			t.Errorf("%s: %+v, %v", text, s, err)
@@ -108,10 +142,10 @@ func FuzzDecodeState(f *testing.F) {
 }
 
 const (
-	goldenPages     = "0103140008a19da72aa0f0a19da72aa0f0000000000000"
-	goldenRedirects = "01f7140008a19da72aa0f0a19da72aa0f00000000000000007000000000000000968e77815000340a72aa19da0" +
+	goldenPages     = "0203140008a19da72aa0f0a19da72aa0f0000000000000"
+	goldenRedirects = "02f7140008a19da72aa0f0a19da72aa0f00000000000000007000000000000000968e77815000340a72aa19da0" +
 		"f0040302012e090909080900b47b68e7781d00"
-	goldenEmpty = "01f7140008a19da72aa0f0a19da72aa0f00000000000000002000000000000000968e77815000340a72aa19da0" +
+	goldenEmpty = "02f7140008a19da72aa0f0a19da72aa0f00000000000000002000000000000000968e77815000340a72aa19da0" +
 		"f004030200c8090909090900b47b68e7781d00"
-	goldenWall = "01f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
+	goldenWall = "02f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
 )

@@ -3,6 +3,7 @@ package zoo
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ type Maze struct {
 	Name  string
 	Start string                     // where links of a site lead into it
 	Links func(path string) []string // of a page, which is the same each time
+	Text  func(path string) string   // of a page; it may begin with elements for its head
 }
 
 // Mazes returns mazes of four makes.
@@ -30,7 +32,7 @@ func Mazes() []Maze {
 				to = append(to, p)
 			}
 			return to
-		}},
+		}, Babble},
 		// iocaine.madhouse-project.org: garbage in place of a whole site, paragraphs by a Markov chain, and links
 		// relative to the page, of one or more words, besides one to where it came from.
 		{"iocaine", "/", func(path string) (to []string) {
@@ -48,16 +50,17 @@ func Mazes() []Maze {
 				to = append(to, p+"/")
 			}
 			return to
-		}},
+		}, Babble},
 		// blog.cloudflare.com/ai-labyrinth: pages that look like those of the site and are made beforehand, each with
-		// links to more of them, below a path that the network serves on every site.
+		// links to more of them, below a path that the network serves on every site. They have the text of a model, and
+		// directives that keep them out of indexes.
 		{"AI Labyrinth", "/cdn-cgi/content?id=start", func(path string) (to []string) {
 			r := numbersOf(path)
 			for range 4 + r.IntN(4) {
 				to = append(to, fmt.Sprintf("/cdn-cgi/content?id=%s%s", word(r), word(r)))
 			}
 			return append(to, "/")
-		}},
+		}, func(path string) string { return `<meta name="robots" content="noindex">` + Prose(path) }},
 		// marcusb.org/hacks/quixotic.html, the link maze: pages of scrambled text with links to random names below the
 		// maze, in the frame of the site.
 		{"linkmaze", "/linkmaze/", func(path string) (to []string) {
@@ -66,7 +69,7 @@ func Mazes() []Maze {
 				to = append(to, fmt.Sprintf("/linkmaze/%x", r.Uint64()))
 			}
 			return append(to, "/", "/linkmaze/")
-		}},
+		}, Babble},
 	}
 }
 
@@ -79,7 +82,11 @@ func (m Maze) Site(pages int) Site {
 		case pages > 0 && (target == "/" || strings.HasPrefix(target, "/page/")):
 			return textPage(target, append(numberedTargets("/page/%d", pages), m.Start)...), false
 		}
-		return textPage(target, m.Links(target)...), false
+		text := m.Text(target)
+		for _, link := range m.Links(target) {
+			text += `<a href="` + link + `">x</a> `
+		}
+		return closing("200 OK", "", html, text), false
 	}
 }
 
@@ -88,6 +95,44 @@ func numbersOf(path string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(path)) // it never fails
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+// Prose returns a text as people write it, which depends on a path alone: the words of its subject come
+// again and again.
+func Prose(path string) string {
+	r := numbersOf(path)
+	var subject [20]string
+	for i := range subject {
+		subject[i] = word(r) + "ing"
+	}
+	return sentences(r, func() string {
+		if r.IntN(3) > 0 {
+			return common(r)
+		}
+		return subject[r.IntN(len(subject))]
+	})
+}
+
+// Babble returns a text whose words are drawn by chance, the common ones more often.
+func Babble(path string) string {
+	r := numbersOf(path)
+	return sentences(r, func() string { return common(r) })
+}
+
+// sentences returns some, of words that a function returns.
+func sentences(r *rand.Rand, next func() string) string {
+	var b strings.Builder
+	for range 150 + r.IntN(150) {
+		b.WriteString(next())
+		b.WriteString([]string{" ", " ", " ", ", ", ". "}[r.IntN(5)])
+	}
+	return b.String()
+}
+
+// common returns a word of a language of 5,000 words, whose frequencies are those of Zipf.
+func common(r *rand.Rand) string {
+	n := int(math.Exp(r.Float64() * math.Log(5000)))
+	return word(rand.New(rand.NewPCG(uint64(n), 2))) + "ed"
 }
 
 func word(r *rand.Rand) string {
