@@ -15,7 +15,8 @@ import (
 // tested without it.
 const concurrent = "TestConcurrent"
 
-// TestPurePackages: what make check tests with the race detector starts goroutines, and nothing else that has tests does.
+// TestPurePackages: what make check tests with the race detector starts goroutines, and nothing else that has tests
+// does.
 func TestPurePackages(t *testing.T) {
 	racing, mixed := packagesOf(t, "RACING"), packagesOf(t, "MIXED")
 	tested, starts := make(map[string]bool), make(map[string][]token.Position)
