@@ -82,6 +82,7 @@ func TestRanges(t *testing.T) {
 		{"cluster.shards", "0", "65537", "1 to 65536"},
 		{"cluster.replicas", "2", "6", "1, 3 or 5"},
 		{"cluster.weight", "0", "65536", "1 to 65535"},
+		{"identity.lookup_days", "-1", "3651", "0 to 3650"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
 	// A size cannot be negative, so storage.min_free and fetch.min_rate have two values above

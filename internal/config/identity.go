@@ -19,10 +19,11 @@ type Identity struct {
 	Addresses   []string `mapstructure:"addresses"`    // that requests leave from
 	Sign        string   `mapstructure:"sign"`         // always, asked or never
 	Legacy      []string `mapstructure:"legacy"`       // hosts that get Signature-Agent as a bare string
+	LookupDays  int      `mapstructure:"lookup_days"`  // days whose requests the look-up shows; 0: there is none
 }
 
 func defaultIdentity() Identity {
-	return Identity{Addresses: []string{}, Sign: "never", Legacy: []string{}}
+	return Identity{Addresses: []string{}, Sign: "never", Legacy: []string{}, LookupDays: 30}
 }
 
 // identity checks the section.
@@ -39,6 +40,9 @@ func (k *checker) identity() {
 		if len(text) > 1000 {
 			k.reject(key, "want at most 1000 bytes")
 		}
+	}
+	if i.LookupDays < 0 || i.LookupDays > 3650 {
+		k.reject("identity.lookup_days", "want 0 to 3650")
 	}
 	items(k, "identity.addresses", i.Addresses, fetch.ParseRange, "want an address such as 192.0.2.7, or a range such "+
 		"as 192.0.2.0/24")

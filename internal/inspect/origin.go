@@ -31,8 +31,10 @@ type Origin struct {
 	Queued  uint32    `json:"queued"`
 	Due     uint32    `json:"due"` // URLs that wait for another attempt
 	NextDue time.Time `json:"next_due,omitzero"`
-	Robots  Robots    `json:"robots"`
-	Next    []string  `json:"next"` // the next URLs, a few of them
+	// when the first of its pages is to be fetched again; absent: none is planned
+	NextRecrawl time.Time `json:"next_recrawl,omitzero"`
+	Robots      Robots    `json:"robots"`
+	Next        []string  `json:"next"` // the next URLs, a few of them
 }
 
 func (v *View) origin(host storage.HostID, index uint8, q *storage.Queue) (Origin, error) {
@@ -41,6 +43,9 @@ func (v *View) origin(host storage.HostID, index uint8, q *storage.Queue) (Origi
 		Next: []string{}}
 	if q.NextDue > 0 {
 		o.NextDue = time.Unix(int64(q.NextDue), 0).UTC()
+	}
+	if q.NextRecrawl > 0 {
+		o.NextRecrawl = time.Unix(int64(q.NextRecrawl), 0).UTC()
 	}
 	if err != nil || q.Queued+q.Due == 0 {
 		return o, err

@@ -117,7 +117,7 @@ func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(
 	set(v, "state", q.State)
 	set(v, "under", q.Under)
 	set(v, "contains", q.Contains)
-	trailer, err := eachLine(c, ctx, "/api/v1/export/hosts", v, each)
+	trailer, err := EachLine(ctx, c, "/api/v1/export/hosts", v, each)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +155,7 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, from string, each
 	if q.Reason != nil {
 		v.Set("reason", inspect.ReasonName(*q.Reason))
 	}
-	trailer, err := eachLine(c, ctx, "/api/v1/export", v, each)
+	trailer, err := EachLine(ctx, c, "/api/v1/export", v, each)
 	return trailer.Get(trailerNext), err
 }
 
@@ -257,8 +257,8 @@ func set(v url.Values, name, value string) {
 	}
 }
 
-// eachLine reads a response of JSON lines and returns its trailer.
-func eachLine[T any](c *Client, ctx context.Context, path string, v url.Values, each func(*T) error) (http.Header,
+// EachLine reads a response of JSON lines and returns its trailer. path is that of the API, from its root.
+func EachLine[T any](ctx context.Context, c *Client, path string, v url.Values, each func(*T) error) (http.Header,
 	error) {
 	response, err := c.send(ctx, http.MethodGet, path, v, nil)
 	if err != nil {

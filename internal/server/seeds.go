@@ -173,7 +173,7 @@ func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (sum crawl.S
 
 // Seeds returns the seeds of the running crawl.
 func (c *Client) Seeds(ctx context.Context) (all []SeedEntry, err error) {
-	_, err = eachLine(c, ctx, BasePath+"/seeds", nil, func(e *SeedEntry) error {
+	_, err = EachLine(ctx, c, BasePath+"/seeds", nil, func(e *SeedEntry) error {
 		all = append(all, *e)
 		return nil
 	})

@@ -16,7 +16,9 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/identity"
+	"github.com/amble-crawler/amble/internal/identity/lookup"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/wall"
 )
 
@@ -119,6 +121,9 @@ func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) 
 	if c.Identity.Listen != "" {
 		site := identity.NewSite(profile, keys, p.Now)
 		site.Receipts = func() ([]byte, error) { return p.Receipts(filepath.Join(c.DataDir, requestlog.DirName)) }
+		if site.Lookup, err = p.lookup(c, profile, log); err != nil {
+			return nil, err
+		}
 		if server, err = p.listen(c, site); err != nil {
 			return nil, err
 		}
@@ -146,6 +151,30 @@ func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) 
 			_ = server.Close(grace) // what is left of it ends with the process
 		}
 	}, nil
+}
+
+// lookup returns what answers the operators of sites; nil: the settings do not want that, or the crawl has no API, by
+// which its requests are known.
+func (p Program) lookup(c *config.Config, profile *identity.Profile, log *slog.Logger) (http.Handler, error) {
+	if c.Identity.LookupDays == 0 || c.Server.Listen == "" {
+		return nil, nil
+	}
+	l, err := lookup.New(lookup.Options{
+		Product: profile.Product, Path: identity.PathLookup, Days: c.Identity.LookupDays,
+		Dir: filepath.Join(c.DataDir, identity.KeysDir), Names: net.DefaultResolver,
+		BehindProxy: c.Identity.BehindProxy, Log: log, Now: p.Now,
+		Dial: func(ctx context.Context) (lookup.Crawl, error) {
+			client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
+			if err != nil {
+				return nil, err
+			}
+			return running{client}, nil
+		},
+	})
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	return l, nil
 }
 
 // listen starts the public listener.
