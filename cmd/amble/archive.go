@@ -60,7 +60,7 @@ usage or settings.`,
 		Example: `  amble archive ls
   amble archive ls https://example.com/docs/
   amble archive ls example.com/ --jsonl`,
-		Args: atMostOne("prefix"),
+		Args: console.AtMostOne("prefix"),
 		RunE: func(command *cobra.Command, prefixes []string) error {
 			c, _, err := openCollection(settings)
 			if err != nil {

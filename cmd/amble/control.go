@@ -106,7 +106,7 @@ func (c *controlling) pause() *cobra.Command {
 		Long:              "Begin no request, or none to one host, until it is resumed. Requests in flight may end.",
 		Example:           "  amble control pause\n  amble control pause www.example.com --for 2h",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Args:              atMostOne("host"),
+		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			switch {
 			case length < 0:
@@ -131,7 +131,7 @@ func (c *controlling) resume() *cobra.Command {
 		Use: "resume [HOST]", Short: "Resume the crawl or a host",
 		Long:              "End a pause or a drain of the crawl, or the pause of one host.",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Args:              atMostOne("host"),
+		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if len(hosts) == 0 {
 				return c.crawl(command, "resume")
@@ -190,7 +190,7 @@ func (c *controlling) deletion() *cobra.Command {
 			"  amble control delete --all --older 2160h\n" +
 			"  amble control delete --all",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Args:              atMostOne("host"),
+		Args:              console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			body := make(map[string]any)
 			switch {

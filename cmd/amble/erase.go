@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/shards"
 	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -62,7 +63,7 @@ Exit code 0: done. 1: there is no database, a file cannot be read or written, or
   amble erase example.org --output
   amble erase www.example.org --scope host
   amble erase --resume`,
-		Args: atMostOne("host"),
+		Args: console.AtMostOne("host"),
 		RunE: func(command *cobra.Command, args []string) error { return f.run(command, settings, args) },
 	}
 	flags := command.Flags()
@@ -75,7 +76,7 @@ Exit code 0: done. 1: there is no database, a file cannot be read or written, or
 	command.MarkFlagsMutuallyExclusive("resume", "dry-run")
 	command.MarkFlagsMutuallyExclusive("resume", "output")
 	command.MarkFlagsMutuallyExclusive("resume", "scope")
-	offer(command, "scope", []string{string(optout.ScopeHost), string(optout.ScopeDomain)})
+	console.Offer(command, "scope", []string{string(optout.ScopeHost), string(optout.ScopeDomain)})
 	command.ValidArgsFunction = completeHostArgument(settings)
 	return command
 }
@@ -87,7 +88,7 @@ func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args [
 	names := weburl.Names{}
 	if len(args) == 1 {
 		var err error
-		if names, err = f.names(args[0]); err != nil {
+		if names, err = access.Names(f.scope, args[0]); err != nil {
 			return err
 		}
 	}
@@ -122,37 +123,29 @@ func (f *eraseFlags) run(command *cobra.Command, settings *settingsFlags, args [
 	return f.print(command.OutOrStdout(), c, r)
 }
 
-// names returns the names to erase.
-func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
-	scope := optout.Scope(f.scope)
-	if scope == "" {
-		scope = optout.ScopeDomain
-	}
-	if scope != optout.ScopeHost && scope != optout.ScopeDomain {
-		return names, console.Usagef("--scope is %q, should be host or domain", f.scope)
-	}
-	if strings.Contains(text, "*") {
-		return names, console.Usagef("%q is a pattern: name the domain itself, the names below it are erased too", text)
-	}
-	e, err := optout.New(optout.Entry{Scope: scope, Value: text})
-	if err != nil && f.scope == "" { // an address has no names below it
-		scope = optout.ScopeHost
-		e, err = optout.New(optout.Entry{Scope: scope, Value: text})
-	}
-	if err != nil {
-		_, why, _ := strings.Cut(err.Error(), optout.ErrEntry.Error()+" of ")
-		return names, console.Usagef("%s", why)
-	}
-	if scope == optout.ScopeDomain && weburl.IsRegistry(e.Value) {
-		return names,
-			console.Usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
-	}
-	return weburl.Names{Name: e.Value, Below: scope == optout.ScopeDomain}, nil
-}
-
 // outputFiles returns the files of an output directory, for an erasure.
 func outputFiles(dir string, known []archive.Format, names weburl.Names) erase.Files {
 	return warcfiles.NewEraser(dir, known, names)
+}
+
+// eraseDirectory erases hosts from the directory of a shard. It is shards.Options.Erase.
+func eraseDirectory(ctx context.Context, d shards.Directory) (n shards.Erased, err error) {
+	o := erase.Options{
+		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
+		Files: outputFiles,
+	}
+	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool") // the one of the node is in use
+	r, err := erase.Resume(ctx, o)
+	if err == nil && d.Names.Name != "" {
+		r, err = erase.Run(ctx, o)
+	}
+	if err != nil || r == nil {
+		return n, err
+	}
+	return shards.Erased{
+		Hosts: uint64(r.Database.Hosts), URLs: uint64(r.Database.URLs), Requests: r.LoggedRequests(),
+		Records: r.Records(),
+	}, nil
 }
 
 func eraseOptions(c *config.Config, step func(string)) (o erase.Options, err error) {

@@ -54,8 +54,8 @@ or settings. 3: another process has the database and no API answers.`,
 	command.Flags().StringVar(&f.format, "format", "", "the `format` of the lines: "+either(formats())+
 		"; default: amble's own")
 	command.MarkFlagsMutuallyExclusive("format", "csv")
-	offer(command, "state", stateNames())
-	offer(command, "format", formats())
+	console.Offer(command, "state", stateNames())
+	console.Offer(command, "format", formats())
 	return command
 }
 

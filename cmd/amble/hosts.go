@@ -51,7 +51,7 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
   amble hosts --sort failures --contains shop
   amble hosts --sort found --limit 0 --jsonl
   amble hosts www.example.com`,
-		Args:              atMostOne("host"),
+		Args:              console.AtMostOne("host"),
 		ValidArgsFunction: completeHostArgument(settings),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if err := f.query.Check(); err != nil {
@@ -75,19 +75,9 @@ has answered: the hosts are those of the others. 2: wrong usage or settings. 3: 
 	flags.StringVar(&f.query.Sort, "sort", inspect.HostSorts()[0], "the sort `order`")
 	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
 	f.ListFlags(command)
-	offer(command, "state", inspect.HostFilters())
-	offer(command, "sort", inspect.HostSorts())
+	console.Offer(command, "state", inspect.HostFilters())
+	console.Offer(command, "sort", inspect.HostSorts())
 	return command
-}
-
-// atMostOne allows at most one argument.
-func atMostOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return console.Usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(args))
-		}
-		return nil
-	}
 }
 
 func (f *hostsFlags) one(command *cobra.Command, i access.Inspector, name string) error {

@@ -85,7 +85,7 @@ wrong usage or settings. 3: another process has the database and no API answers.
 		"their queues")
 	command.Flags().StringVar(&format, "format", "", "the `format` of JSON lines: "+either(formats())+
 		"; default: amble's own")
-	offer(command, "format", formats())
+	console.Offer(command, "format", formats())
 	return command
 }
 

@@ -20,11 +20,13 @@ import (
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/clusterconf"
+	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/node"
 	"github.com/amble-crawler/amble/internal/shards"
+	clustercommand "github.com/amble-crawler/amble/internal/shards/command"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -39,7 +41,12 @@ type member struct {
 // clusterModule is the crawl of several machines together.
 func clusterModule() module {
 	return module{
-		command: newClusterCommand,
+		command: func(settings *settingsFlags) *cobra.Command {
+			return group("cluster", "Show and change a cluster of nodes", clustercommand.Long,
+				clustercommand.New(&clustercommand.Program{
+					Now: time.Now, Load: settings.load, Crawl: crawlOf, Node: nodeOptions, StartServer: startNATS,
+				})...)
+		},
 		run: func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error) {
 			if !k.config.InCluster() {
 				return false, nil
@@ -52,14 +59,6 @@ func clusterModule() module {
 			return true, err
 		},
 	}
-}
-
-// memberOutcome is what a node has done.
-type memberOutcome struct {
-	shards.Progress
-	shards.Summary
-	took time.Duration
-	left bool // its shards were handed over
 }
 
 // Times of a node.
@@ -75,7 +74,7 @@ const (
 
 // run crawls the shards that fall to this node until the crawl is over or a signal arrives. The first one
 // makes it hand them over. Its errors have an exit code.
-func (m *member) run(ctx context.Context) (out memberOutcome, err error) {
+func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error) {
 	options, err := m.options()
 	if err != nil {
 		return out, console.Exit(console.ExitUsage, err)
@@ -152,6 +151,26 @@ func (m *member) options() (shards.Options, error) {
 			m.config.Source("urlfrontier.listen"))
 	}
 	return o, o.Validate()
+}
+
+// nodeOptions returns the options that a node of the settings has.
+func nodeOptions(messages io.Writer, c *config.Config, urls []string) (shards.Options, error) {
+	k := newCrawling(c, nil, messages)
+	seeds, err := readSeeds(c, urls, func(text string) { k.notice("bad seed", text) })
+	if err != nil {
+		return shards.Options{}, err
+	}
+	k.seeds = seeds.good
+	options, err := (&member{crawling: k}).options()
+	if err != nil {
+		return options, console.Exit(console.ExitUsage, err)
+	}
+	return options, nil
+}
+
+// startNATS starts the NATS server of the settings.
+func startNATS(messages io.Writer, c *config.Config) (*natsconn.Server, error) {
+	return (&member{crawling: newCrawling(c, nil, messages)}).startNATS()
 }
 
 // startNATS starts the NATS server inside the process; nil: there is none.
@@ -275,7 +294,7 @@ func (m *member) agree(ctx context.Context) error {
 }
 
 // crawl runs the node until the end of the crawl or a signal has made it leave.
-func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
+func (m *member) crawl(ctx context.Context) (out clustercommand.Outcome, err error) {
 	running, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
 	go func() {
@@ -299,7 +318,7 @@ func (m *member) crawl(ctx context.Context) (out memberOutcome, err error) {
 	err = m.node.Run(running)
 	stopping()
 	unwatch()
-	out.Progress, out.Summary, out.took, out.left = m.node.Progress(), m.node.Summary(), time.Since(started), err == nil
+	out.Progress, out.Summary, out.Took, out.Left = m.node.Progress(), m.node.Summary(), time.Since(started), err == nil
 	switch {
 	case err == nil:
 		return out, nil
@@ -349,15 +368,17 @@ func (m *member) vital(time.Time, time.Duration) console.Vital {
 // show shows how the node gets on.
 func (m *member) show() console.Progress {
 	return console.Progress{
-		Log:  func() { logNode(m.log, m.node.Status(), m.node.Progress()) },
-		Rows: func(width int) []console.Row { return nodeRows(m.node.Status(), m.node.Progress(), width) },
+		Log: func() { clustercommand.LogNode(m.log, m.node.Status(), m.node.Progress()) },
+		Rows: func(width int) []console.Row {
+			return clustercommand.NodeRows(m.node.Status(), m.node.Progress(), width)
+		},
 	}
 }
 
 // print prints what the node has done, and how to go on.
-func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
+func (m *member) print(w io.Writer, out clustercommand.Outcome, badSeeds int) error {
 	var b strings.Builder
-	b.WriteString(m.happened(out))
+	b.WriteString(out.Happened(m.config))
 	switch {
 	case out.MaxPages:
 		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued in the shards of this node.\n",
@@ -373,28 +394,4 @@ func (m *member) print(w io.Writer, out memberOutcome, badSeeds int) error {
 		[][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// happened says what the node did, and why it does not run any more.
-func (m *member) happened(out memberOutcome) string {
-	fetched := fmt.Sprintf("node %s fetched %s (%s received)", m.config.Cluster.NodeName(),
-		console.Plural(out.Pages, "page"),
-		console.Size(out.Bytes))
-	if out.Finished {
-		if !out.Fresh {
-			fetched = fmt.Sprintf("node %s had nothing to fetch", m.config.Cluster.NodeName())
-		}
-		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n",
-			console.Span(out.took),
-			m.config.Cluster.Name, fetched)
-	}
-	fetched = "N" + fetched[1:] + " in " + console.Span(out.took)
-	if out.left {
-		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n",
-			fetched, m.config.Cluster.Name)
-	}
-	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the "+
-		"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n",
-		fetched,
-		m.config.Cluster.Name)
 }

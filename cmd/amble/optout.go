@@ -54,7 +54,7 @@ func keepOptOut(ctx context.Context, settings *settingsFlags, f func(access.OptO
 // offerScopes adds the flag of the scope.
 func offerScopes(command *cobra.Command, scope *string) {
 	command.Flags().StringVar(scope, "scope", string(optout.ScopeHost), "what VALUE is: host, domain, range or prefix")
-	offer(command, "scope", []string{"host", "domain", "range", "prefix"})
+	console.Offer(command, "scope", []string{"host", "domain", "range", "prefix"})
 }
 
 func newOptOutAdd(settings *settingsFlags) *cobra.Command {

@@ -63,8 +63,8 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
 	f.ObjectFlag(command, "print the counts as one JSON object")
-	offer(command, "state", retryStates())
-	offer(command, "reason", inspect.ReasonNames())
+	console.Offer(command, "state", retryStates())
+	console.Offer(command, "reason", inspect.ReasonNames())
 	offerHosts(command, settings)
 	return command
 }
@@ -92,7 +92,7 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 	if err != nil {
 		return err
 	}
-	done, err := r.Retry(ctx, f.query, selection, newRetryProgress(command.ErrOrStderr()))
+	done, err := r.Retry(ctx, f.query, selection, console.RetryProgress(command.ErrOrStderr(), time.Now))
 	return f.ended(command, done, errors.Join(err, r.Close()))
 }
 
@@ -115,16 +115,4 @@ func (f *retryFlags) ended(command *cobra.Command, done sweep.Retried, err error
 			errors.New("interrupted; a running crawl continues, without one repeat the command"))
 	}
 	return printing
-}
-
-// newRetryProgress returns a function that reports the progress at intervals.
-func newRetryProgress(w io.Writer) func(sweep.Retried) error {
-	reported := time.Now()
-	return func(p sweep.Retried) error {
-		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
-			reported = now
-			fmt.Fprintf(w, "%s inspected, %s so far\n", console.Plural(p.Inspected, "URL"), console.Grouped(p.Back))
-		}
-		return nil
-	}
 }

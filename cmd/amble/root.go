@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -161,8 +160,9 @@ func addSettingsFlags(root *cobra.Command) *settingsFlags {
 	flags.StringVarP(&s.file, "config", "c", "", "config `file`; default: ./config.yaml if it exists")
 	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may "+
 		"be repeated")
-	completeFlag(root, "config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
-	completeFlag(root, "set", completeSetting)
+	console.Complete(root, "config",
+		cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
+	console.Complete(root, "set", completeSetting)
 	return s
 }
 
@@ -202,20 +202,9 @@ const (
 	completeTime = 2 * time.Second
 )
 
-// offer completes a flag with fixed values.
-func offer(command *cobra.Command, flag string, values []string) {
-	completeFlag(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func completeFlag(command *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if err := command.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
-	}
-}
-
 // offerHosts completes the flag --host with names of hosts.
 func offerHosts(command *cobra.Command, settings *settingsFlags) {
-	completeFlag(command, "host", completeHost(settings))
+	console.Complete(command, "host", completeHost(settings))
 }
 
 // completeHostArgument completes the first argument of a command with names of hosts.

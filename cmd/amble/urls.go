@@ -49,7 +49,7 @@ usage or settings. 3: another process has the database and no API answers.`,
   amble urls --from 12.340
   amble urls --state denied --limit 0 --jsonl
   amble urls https://www.example.com/page`,
-		Args: atMostOne("URL"),
+		Args: console.AtMostOne("URL"),
 		RunE: func(command *cobra.Command, urls []string) error {
 			if err := f.parse(); err != nil {
 				return console.Usagef("%w", err)
@@ -69,8 +69,8 @@ usage or settings. 3: another process has the database and no API answers.`,
 	flags.StringVar(&f.from, "from", "", "continue from this `position`")
 	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
 	f.ListFlags(command)
-	offer(command, "state", stateNames())
-	offer(command, "reason", inspect.ReasonNames())
+	console.Offer(command, "state", stateNames())
+	console.Offer(command, "reason", inspect.ReasonNames())
 	offerHosts(command, settings)
 	return command
 }

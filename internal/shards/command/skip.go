@@ -1,6 +1,4 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"context"
@@ -23,7 +21,8 @@ func (c *clustering) skip() *cobra.Command {
 	return &cobra.Command{
 		Use:   "skip SHARD SEQUENCE",
 		Short: "Set aside a message that keeps a shard in quarantine",
-		Long: `Take a message with URLs for a shard, which cannot be read, out of its stream, so that the shard is crawled
+		Long: "Take a message with URLs for a shard, which cannot be read, out of its stream, so that the shard " +
+			`is crawled
 again. Amble cluster status names the shard and the sequence of the message. Its bytes are first written to a file
 in this directory, and nothing else is lost. A record of the log is not set aside, because the records behind it
 need it: use an amble that can read it, or restore the NATS servers from a backup.

@@ -1,6 +1,4 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"context"
@@ -66,7 +64,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 	if err := natsconn.ValidateName(f.node); err != nil {
 		return console.Usagef("--node: %w", err)
 	}
-	since, err := console.ParseSince(f.since, time.Now())
+	since, err := console.ParseSince(f.since, f.Now())
 	if err != nil {
 		return console.Usagef("%w", err)
 	}
@@ -90,7 +88,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 // putBack gives the owners of shards the command, through the node of this machine.
 func (f *requeueFlags) putBack(ctx context.Context, command *cobra.Command, c *config.Config,
 	owned map[cluster.Shard][]membership.Span) error {
-	client, err := crawlOf(c).Dial(ctx)
+	client, err := f.Crawl(c).Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +105,7 @@ func (f *requeueFlags) putBack(ctx context.Context, command *cobra.Command, c *c
 				server.FetchedIn{From: s.From.Add(-clockSlack), To: s.To.Add(clockSlack), Shard: &n})
 		}
 	}
-	done, err := client.Retry(ctx, q, newRetryProgress(command.ErrOrStderr()))
+	done, err := client.Retry(ctx, q, console.RetryProgress(command.ErrOrStderr(), f.Now))
 	switch {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted; the shards that have the command go on with it. To be sure of all, repeat it")

@@ -1,6 +1,4 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"context"
@@ -9,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -55,25 +52,25 @@ nodes, or had some.`,
 			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
-				return importCrawl(ctx, command, js, s, args[0], args[1:])
+				return c.importCrawl(ctx, command, js, s, args[0], args[1:])
 			})
 		},
 	}
 }
 
 // importCrawl moves the crawl in a directory into the cluster of the settings.
-func importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetStream, c *config.Config, dir string,
-	urls []string) error {
+func (p *Program) importCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetStream,
+	c *config.Config, dir string, urls []string) error {
 	if err := canMove(dir); err != nil {
 		return err
 	}
-	options, err := memberOptions(command, c, urls)
+	options, err := p.Node(command.ErrOrStderr(), c, urls)
 	if err != nil {
 		return err
 	}
-	reported := time.Now()
+	reported := p.Now()
 	done, err := shards.Import(ctx, js.Conn(), js, options, dir, func(i shards.Imported) {
-		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
+		if now := p.Now(); now.Sub(reported) >= console.LogEvery {
 			reported = now
 			command.PrintErrf("%d of %d shards, %s\n", i.Shards, i.Of, console.Plural(i.Counters.URLs, "URL"))
 		}
@@ -132,7 +129,7 @@ Exit code 0: stopped by a signal. 2: wrong settings, or there is no such server 
 		Example: "  amble cluster serve -c cluster.yaml",
 		Args:    console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			settings, err := c.settings.load()
+			settings, err := c.Load()
 			if err != nil {
 				return err
 			}
@@ -142,7 +139,7 @@ Exit code 0: stopped by a signal. 2: wrong settings, or there is no such server 
 			}
 			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
-			server, err := (&member{crawling: newCrawling(settings, nil, command.ErrOrStderr())}).startNATS()
+			server, err := c.StartServer(command.ErrOrStderr(), settings)
 			if err != nil {
 				return err
 			}

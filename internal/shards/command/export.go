@@ -1,12 +1,9 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -49,22 +46,22 @@ empty, or the disk is full. 2: wrong usage or settings. 5: nodes own shards, or 
 			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
-				return exportCrawl(ctx, command, js, s, args[0], args[1:])
+				return c.exportCrawl(ctx, command, js, s, args[0], args[1:])
 			})
 		},
 	}
 }
 
 // exportCrawl moves the crawl of the cluster of the settings into a directory.
-func exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetStream, c *config.Config, dir string,
-	urls []string) error {
-	options, err := memberOptions(command, c, urls)
+func (p *Program) exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetStream,
+	c *config.Config, dir string, urls []string) error {
+	options, err := p.Node(command.ErrOrStderr(), c, urls)
 	if err != nil {
 		return err
 	}
-	reported := time.Now()
+	reported := p.Now()
 	done, err := shards.Export(ctx, js.Conn(), js, options, dir, func(x shards.Exported) {
-		if now := time.Now(); now.Sub(reported) >= console.LogEvery {
+		if now := p.Now(); now.Sub(reported) >= console.LogEvery {
 			reported = now
 			command.PrintErrf("%d of %d shards\n", x.Shards, x.Of)
 		}
@@ -89,19 +86,4 @@ func exportCrawl(ctx context.Context, command *cobra.Command, js jetstream.JetSt
 		console.Plural(done.Of, "shard"),
 		c.Cluster.Name, dir, dir)
 	return err
-}
-
-// memberOptions returns the options that a node of the settings has.
-func memberOptions(command *cobra.Command, c *config.Config, urls []string) (shards.Options, error) {
-	k := newCrawling(c, nil, command.ErrOrStderr())
-	seeds, err := readSeeds(c, urls, func(text string) { k.notice("bad seed", text) })
-	if err != nil {
-		return shards.Options{}, err
-	}
-	k.seeds = seeds.good
-	options, err := (&member{crawling: k}).options()
-	if err != nil {
-		return options, console.Exit(console.ExitUsage, err)
-	}
-	return options, nil
 }

@@ -1,12 +1,12 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/shards"
@@ -45,8 +45,8 @@ func live(members []membership.MemberStatus) (n int) {
 // isDoubted reports whether a node that is to go on may make no request.
 func isDoubted(s membership.Status) bool { return s.Joined && s.Trust <= 0 && !s.Leaving }
 
-// logNode logs how a node gets on as one line.
-func logNode(log *slog.Logger, s membership.Status, p shards.Progress) {
+// LogNode logs how a node gets on as one line.
+func LogNode(log *slog.Logger, s membership.Status, p shards.Progress) {
 	n := countShards(s)
 	attributes := []any{
 		"pages", p.Pages, "pages_per_second", console.Rounded(p.PagesPerSec), "bytes", p.Bytes, "queued", p.Queued,
@@ -75,8 +75,8 @@ func nodeState(s membership.Status) string {
 	return "running"
 }
 
-// nodeRows returns the block for a screen of a width.
-func nodeRows(s membership.Status, p shards.Progress, width int) []console.Row {
+// NodeRows returns the block for a screen of a width.
+func NodeRows(s membership.Status, p shards.Progress, width int) []console.Row {
 	n := countShards(s)
 	rows := []console.Row{{Text: "amble: node " + s.Node + " of cluster " + s.Cluster + ", " + nodeState(s) +
 		"; Ctrl-C to leave",
@@ -99,4 +99,36 @@ func nodeRows(s membership.Status, p shards.Progress, width int) []console.Row {
 		{"queue", console.Plural(p.Queued, "URL")},
 		{"in flight", console.Plural(p.InFlight, "request")},
 	}, width)...)
+}
+
+// Outcome is what a node has done.
+type Outcome struct {
+	shards.Progress
+	shards.Summary
+	Took time.Duration
+	Left bool // its shards were handed over
+}
+
+// Happened says what the node did, and why it does not run any more.
+func (out *Outcome) Happened(c *config.Config) string {
+	fetched := fmt.Sprintf("node %s fetched %s (%s received)", c.Cluster.NodeName(),
+		console.Plural(out.Pages, "page"),
+		console.Size(out.Bytes))
+	if out.Finished {
+		if !out.Fresh {
+			fetched = fmt.Sprintf("node %s had nothing to fetch", c.Cluster.NodeName())
+		}
+		return fmt.Sprintf("Finished after %s: the crawl is over on all nodes of cluster %s; %s.\n",
+			console.Span(out.Took),
+			c.Cluster.Name, fetched)
+	}
+	fetched = "N" + fetched[1:] + " in " + console.Span(out.Took)
+	if out.Left {
+		return fmt.Sprintf("%s and has left cluster %s. Other nodes take its shards; the same command joins again.\n",
+			fetched, c.Cluster.Name)
+	}
+	return fmt.Sprintf("%s. It could not tell cluster %s that it leaves, because the NATS servers did not answer: the "+
+		"other nodes take its shards when they have not heard from it for a while. The same command joins again.\n",
+		fetched,
+		c.Cluster.Name)
 }

@@ -1,6 +1,4 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"context"
@@ -8,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/shards"
@@ -27,8 +24,8 @@ import (
 
 // clusterErasing is a command to erase hosts from a cluster.
 type clusterErasing struct {
-	eraseFlags
-	noWait bool
+	scope                  string
+	output, noWait, asJSON bool
 }
 
 // erase returns the command that erases hosts from all nodes.
@@ -37,7 +34,8 @@ func (c *clustering) erase() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "erase HOST|DOMAIN",
 		Short: "Remove all that is kept of a host or a domain from all nodes",
-		Long: `Remove all that is kept of a host and of all names below it, or with --scope host of the host alone: from the
+		Long: "Remove all that is kept of a host and of all names below it, or with --scope host of the host " +
+			`alone: from the
 databases, request logs, start ledgers and crash files of all nodes, with --output also from their output files, and
 from the logs, snapshots and URLs on their way that the NATS servers hold. See amble erase.
 
@@ -58,13 +56,13 @@ usage or settings.`,
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			names, err := f.names(args[0])
+			names, err := access.Names(f.scope, args[0])
 			if err != nil {
 				return err
 			}
 			ctx, stop := console.UntilInterrupted(command.Context())
 			defer stop()
-			x := shards.Erasure{Name: names.Name, Below: names.Below, Output: f.output, At: time.Now().UTC()}
+			x := shards.Erasure{Name: names.Name, Below: names.Below, Output: f.output, At: c.Now().UTC()}
 			return c.connect(ctx, func(ctx context.Context, js jetstream.JetStream, s *config.Config) error {
 				return f.erase(ctx, command, js, s, x)
 			})
@@ -76,7 +74,7 @@ usage or settings.`,
 	flags.BoolVar(&f.output, "output", false, "erase from the output files too")
 	flags.BoolVar(&f.noWait, "no-wait", false, "only begin")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	offer(command, "scope", []string{string(optout.ScopeHost), string(optout.ScopeDomain)})
+	console.Offer(command, "scope", []string{string(optout.ScopeHost), string(optout.ScopeDomain)})
 	return command
 }
 
@@ -175,24 +173,4 @@ func printErased(w io.Writer, x *shards.Erasure) error {
 	console.WriteTable(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// eraseDirectory erases hosts from the directory of a shard. It is shards.Options.Erase.
-func eraseDirectory(ctx context.Context, d shards.Directory) (n shards.Erased, err error) {
-	o := erase.Options{
-		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
-		Files: outputFiles,
-	}
-	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool") // the one of the node is in use
-	r, err := erase.Resume(ctx, o)
-	if err == nil && d.Names.Name != "" {
-		r, err = erase.Run(ctx, o)
-	}
-	if err != nil || r == nil {
-		return n, err
-	}
-	return shards.Erased{
-		Hosts: uint64(r.Database.Hosts), URLs: uint64(r.Database.URLs), Requests: r.LoggedRequests(),
-		Records: r.Records(),
-	}, nil
 }

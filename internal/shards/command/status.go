@@ -1,6 +1,5 @@
-//go:build !core
-
-package main
+// Package command has the commands of amble cluster, and what amble run says as a node of one.
+package command
 
 import (
 	"context"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/clusterconf"
 	"github.com/amble-crawler/amble/internal/config"
@@ -24,15 +24,29 @@ import (
 	"github.com/amble-crawler/amble/internal/shards"
 )
 
-const clusterLong = `Show and change a cluster of nodes that crawl together. The commands talk to the NATS servers of the
+// Program is the program that the commands are part of.
+type Program struct {
+	Now   func() time.Time
+	Load  func() (*config.Config, error)
+	Crawl func(*config.Config) *access.Crawl
+	// Node returns the options that a node of the settings has, with these URLs as seeds too.
+	Node func(messages io.Writer, c *config.Config, urls []string) (shards.Options, error)
+	// StartServer starts the NATS server of the settings, which have one.
+	StartServer func(messages io.Writer, c *config.Config) (*natsconn.Server, error)
+}
+
+// Long is the description of amble cluster.
+const Long = `Show and change a cluster of nodes that crawl together. The commands talk to the NATS servers of the
 settings (cluster.urls), or to the server inside the node on this machine (cluster.embed.listen). They need no node
 to run.
 
 Exit code 0: done. 1: there is no such cluster or node, or the servers do not answer. 2: wrong usage or settings.`
 
-func newClusterCommand(settings *settingsFlags) *cobra.Command {
-	c := &clustering{settings: settings}
-	return group("cluster", "Show and change a cluster of nodes", clusterLong, c.status(),
+// New returns the commands below amble cluster.
+func New(p *Program) []*cobra.Command {
+	c := &clustering{p}
+	return []*cobra.Command{
+		c.status(),
 		c.command("drain", "Make a node hand over its shards",
 			"Make a node hand over all of its shards and take no others. "+
 				"It stays a\nmember, for amble cluster undrain. The command waits until the node has none. It holds "+
@@ -41,12 +55,12 @@ func newClusterCommand(settings *settingsFlags) *cobra.Command {
 			"Undo amble cluster drain. Shards that should belong to the node "+
 				"are handed to\nit. A node whose disk has failed is drained too, and takes shards again after this.",
 			false),
-		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.erase(),
-		c.serve())
+		c.importDir(), c.exportDir(), c.requeue(), c.skip(), c.erase(), c.serve(),
+	}
 }
 
 // clustering is a command about a cluster.
-type clustering struct{ settings *settingsFlags }
+type clustering struct{ *Program }
 
 // clusterTimeout bounds the time for the answers of the NATS servers.
 const clusterTimeout = 15 * time.Second
@@ -54,7 +68,7 @@ const clusterTimeout = 15 * time.Second
 // connect calls f with a connection to the servers of the settings.
 func (c *clustering) connect(ctx context.Context,
 	f func(ctx context.Context, js jetstream.JetStream, settings *config.Config) error) error {
-	settings, err := c.settings.load()
+	settings, err := c.Load()
 	if err != nil {
 		return err
 	}
