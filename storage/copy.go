@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/amble-crawler/amble/internal/system"
 )
@@ -54,6 +55,23 @@ func Compact(dir string) (before, after int64, err error) {
 		return before, 0, fmt.Errorf("compact %s: %w", path, errors.Join(err, os.Remove(fresh)))
 	}
 	return before, after, system.SyncDir(dir)
+}
+
+// SnapshotFile is the file beside a database that a snapshot is written to, before RestoreFile puts it in its place.
+const SnapshotFile = FileName + ".snapshot"
+
+// RemoveLeftovers removes what processes that were killed have left beside a database: copies of it, whole or in part.
+// No process may have the database open, or restore it.
+func RemoveLeftovers(dir string) error {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		switch name := f.Name(); {
+		case name == FileName+".compact", name == FileName+".upgrade", name == FileName+".erase", name == SnapshotFile,
+			strings.HasPrefix(name, "snapshot-"): // as earlier versions named the copies for snapshots
+			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+	return err
 }
 
 // upgrade replaces a file of an older version by one of this version, as Compact does. After kill -9 at

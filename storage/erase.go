@@ -71,8 +71,8 @@ func (s *Store) Count(ctx context.Context, e *Erasure) (Erased, error) {
 // Erase writes all rows that stay to a new file without free pages, calls commit, and replaces the
 // file of the database by the new one, which is durable by then. So no page of the old file, in use
 // or free, is left. After an error, and after kill -9 at any moment, the database is as it was or
-// without the hosts. Erase needs room for both files, and removes what an interrupted Erase or
-// Compact has left. The store still has the old file: the caller closes it after Erase, and nothing
+// without the hosts. Erase needs room for both files, and removes what interrupted processes have
+// left. The store still has the old file: the caller closes it after Erase, and nothing
 // may have been committed since NewErasure.
 //
 // An erased host leaves a row without a name and without URLs, so that its id is never another
@@ -83,12 +83,11 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 	}
 	dir := filepath.Dir(s.path)
 	fresh := s.path + ".erase"
-	for _, left := range []string{fresh, s.path + ".compact"} {
-		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("erase from %s: %w", s.path, err)
-		}
+	err := RemoveLeftovers(dir)
+	if err != nil {
+		return fmt.Errorf("erase from %s: %w", s.path, err)
 	}
-	err := writeDatabase(fresh, s.path, func(to *database) error {
+	err = writeDatabase(fresh, s.path, func(to *database) error {
 		return s.db.View(func(tx *txn) error {
 			w := &rowWriter{DB: to}
 			if err := e.copy(ctx, tx, w); err != nil {

@@ -159,7 +159,7 @@ func TestErase(t *testing.T) {
 			{Host: "b.test", Reason: TrapDepth, URL: parse(t, "http://b.test/deep")},
 		},
 	})
-	for _, left := range []string{".erase", ".compact"} {
+	for _, left := range []string{".erase", ".compact", ".upgrade", ".snapshot"} {
 		if err := os.WriteFile(s.Path()+left, []byte("b.test"), 0o600); err != nil {
 			t.Fatal(err)
 		}

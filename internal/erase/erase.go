@@ -200,10 +200,10 @@ func (w *work) backup(context.Context) error {
 
 // leftovers removes files that no process will ever read, because the one that made them has ended.
 func (w *work) leftovers(context.Context) error {
-	for _, name := range []string{
-		storage.FileName + ".compact", storage.FileName + ".erase", starts.FileName + ".new",
-		starts.FileName + ".erase",
-	} {
+	if err := storage.RemoveLeftovers(w.j.dir); err != nil {
+		return err
+	}
+	for _, name := range []string{starts.FileName + ".new", starts.FileName + ".erase"} {
 		if err := os.Remove(filepath.Join(w.j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -108,7 +108,8 @@ func (s *Streams) logBytes(ctx context.Context) (map[int]int64, error) {
 
 // WriteSnapshot copies a database to the object store. at is a position of its log, and incoming one of
 // its URLs from other shards, that the copy has: read before backup is called. backup is
-// [storage.Store.Backup]; dir is where the copy is kept meanwhile. When the snapshot is durable, the
+// [storage.Store.Backup]; dir is where the copy is kept meanwhile, in a file without a name, so that a kill leaves
+// nothing of it. When the snapshot is durable, the
 // log behind it and older snapshots are deleted.
 func (s *Shard) WriteSnapshot(ctx context.Context, dir string, at storage.LogPosition, incoming uint64,
 	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) error {
@@ -131,7 +132,10 @@ func (s *Shard) writeSnapshot(ctx context.Context, dir string, at storage.LogPos
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
 	sum := sha256.New()
 	size, err := backup(func(int64) (io.Writer, error) { return &untilEnd{ctx, io.MultiWriter(f, sum)}, nil })
 	if err != nil && ctx.Err() != nil {
@@ -300,7 +304,7 @@ func (s *Shard) restore(ctx context.Context, dir string, x *Snapshot) (at storag
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return at, err
 	}
-	path := filepath.Join(dir, storage.FileName+".snapshot")
+	path := filepath.Join(dir, storage.SnapshotFile)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
 	if err != nil {
 		return at, err

@@ -320,6 +320,9 @@ func TestSnapshotBrokenOff(t *testing.T) {
 			end()
 			_, err = w.Write([]byte{0})
 		}
+		if files, _ := os.ReadDir(dir); len(files) != 0 {
+			t.Errorf("a kill would leave %v", files)
+		}
 		return 100, err
 	})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, storage.ErrLogDown) || written > 1 {

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -132,7 +133,7 @@ func erasedFrom(dir string) (uint64, error) {
 }
 
 func setErasedFrom(dir string, number uint64) error {
-	return os.WriteFile(filepath.Join(dir, erasedFile), fmt.Appendln(nil, number), 0o640)
+	return system.WriteFile(filepath.Join(dir, erasedFile), fmt.Appendln(nil, number))
 }
 
 // due returns the first erasure that a shard or its directory has not had; nil: none.

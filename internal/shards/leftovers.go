@@ -72,7 +72,13 @@ func (e *engines) removeDatabase(s cluster.Shard) error {
 	defer e.removing.Unlock()
 	dir := e.o.directory(s)
 	database := filepath.Join(dir, storage.FileName)
-	if _, err := os.Stat(database); err != nil || e.isOpen(s) {
+	if e.isOpen(s) {
+		return nil
+	}
+	if err := storage.RemoveLeftovers(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what is left of the database of shard %d: %w", s, err)
+	}
+	if _, err := os.Stat(database); err != nil {
 		return nil
 	}
 	uncommitted, err := crawl.HasUncommitted(dir)

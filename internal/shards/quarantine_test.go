@@ -3,14 +3,17 @@ package shards
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // TestUnreadableMessages: a message that cannot be read costs its shard, and one with scope seeds only these. The
@@ -98,4 +101,28 @@ func TestUnreadableMessages(t *testing.T) {
 		return nil
 	})
 	two.leave()
+}
+
+// TestFaultOf: what would fail on another node too is a fault of the shard. What the disk of this node does, and a shard
+// or servers that are lost, are none.
+func TestFaultOf(t *testing.T) {
+	t.Parallel()
+	message := &storage.MessageError{Kind: "in", Sequence: 7, Err: storage.ErrRecord}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{message, true}, {storage.ErrRecord, true}, {storage.ErrNewer, true}, {crawl.ErrPanic, true},
+		{nil, false}, {storage.ErrCorrupt, false}, {storage.ErrNoSpace, false}, {storage.ErrInDoubt, false},
+		{syscall.EIO, false}, {storage.ErrLost, false}, {storage.ErrLogDown, false},
+	} {
+		err := c.err
+		if err != nil {
+			err = fmt.Errorf("shard 3: %w", err)
+		}
+		f, is := faultOf(err)
+		if is != c.want || is && f.Reason != err.Error() || (f.Sequence == 7) != (c.err == error(message)) {
+			t.Errorf("%v: a fault %t, %+v", c.err, is, f)
+		}
+	}
 }
