@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/amble-crawler/amble/internal/system"
 )
@@ -57,18 +56,14 @@ func Compact(dir string) (before, after int64, err error) {
 	return before, after, system.SyncDir(dir)
 }
 
-// SnapshotFile is the file beside a database that a snapshot is written to, before RestoreFile puts it in its place.
+// SnapshotFile is the file beside a database that becomes it: see RestoreFile.
 const SnapshotFile = FileName + ".snapshot"
 
-// RemoveLeftovers removes what processes that were killed have left beside a database: copies of it, whole or in part.
-// No process may have the database open, or restore it.
-func RemoveLeftovers(dir string) error {
-	files, err := os.ReadDir(dir)
-	for _, f := range files {
-		switch name := f.Name(); {
-		case name == FileName+".compact", name == FileName+".upgrade", name == FileName+".erase", name == SnapshotFile,
-			strings.HasPrefix(name, "snapshot-"): // as earlier versions named the copies for snapshots
-			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+// RemoveLeftovers removes the copies of a database that processes have left that were killed. No process may use it.
+func RemoveLeftovers(dir string) (err error) {
+	for _, name := range []string{FileName + ".compact", FileName + ".upgrade", FileName + ".erase", SnapshotFile} {
+		if cause := os.Remove(filepath.Join(dir, name)); !errors.Is(cause, os.ErrNotExist) {
+			err = errors.Join(err, cause)
 		}
 	}
 	return err
@@ -91,13 +86,8 @@ func (s *Store) upgrade() error {
 // copyTo writes all rows in the order of their keys to a new file of this version, which gets the mode
 // of like.
 func (s *Store) copyTo(path, like string) error {
-	return writeDatabase(path, like, func(to *database) error {
-		w := &rowWriter{DB: to}
-		err := s.db.View(func(tx *txn) error { return copyRows(tx, w) })
-		if err != nil {
-			return errors.Join(err, w.Drop())
-		}
-		return w.End()
+	return writeDatabase(path, like, func(w *rowWriter) error {
+		return s.db.View(func(tx *txn) error { return copyRows(tx, w) })
 	})
 }
 
@@ -125,8 +115,8 @@ func copyRows(tx *txn, w *rowWriter) error {
 	})
 }
 
-// writeDatabase makes a new file durable that fill writes. It gets the mode of like.
-func writeDatabase(path, like string, fill func(to *database) error) error {
+// writeDatabase makes a new file durable whose rows fill writes. It gets the mode of like.
+func writeDatabase(path, like string, fill func(to *rowWriter) error) error {
 	info, err := os.Stat(like)
 	if err != nil {
 		return err
@@ -139,13 +129,17 @@ func writeDatabase(path, like string, fill func(to *database) error) error {
 		return err
 	}
 	err = os.Chmod(path, info.Mode().Perm()) // whatever the umask
+	rows := &rowWriter{DB: to}
 	if err == nil {
-		err = fill(to)
+		err = fill(rows)
+	}
+	if err == nil {
+		err = rows.End()
 	}
 	if err == nil {
 		err = to.Sync()
 	}
-	return errors.Join(err, to.Close())
+	return errors.Join(err, rows.Drop(), to.Close())
 }
 
 func fileSize(path string) (int64, error) {

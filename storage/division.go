@@ -107,7 +107,7 @@ func (d *Division) Write(ctx context.Context, path string, p Part) (Counters, er
 	if p.Log.Number > 0 {
 		marks[markLog] = p.Log.encode()
 	}
-	err := writeDatabase(path, d.store.path, func(to *database) error {
+	err := writeDatabase(path, d.store.path, func(to *rowWriter) error {
 		return writeCopies(to, &d.store.key, marks, c)
 	})
 	if err != nil {
@@ -142,8 +142,7 @@ func copiedMarks(all map[string][]byte) map[string][]byte {
 }
 
 // writeCopies writes copies of hosts of several databases to a new one, bucket by bucket.
-func writeCopies(to *database, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) error {
-	rows := &rowWriter{DB: to}
+func writeCopies(rows *rowWriter, key *[keySize]byte, marks map[string][]byte, all ...*rowCopy) error {
 	for _, c := range all {
 		c.to, c.key = rows, key
 	}
@@ -155,10 +154,7 @@ func writeCopies(to *database, key *[keySize]byte, marks map[string][]byte, all 
 	if err == nil {
 		err = putNewMeta(rows, key, sum)
 	}
-	if err != nil {
-		return errors.Join(err, rows.Drop())
-	}
-	return rows.End()
+	return err
 }
 
 // copyAll copies the rows of all buckets but meta.
@@ -218,7 +214,7 @@ func (u *Union) Write(ctx context.Context, path, like string, marks map[string][
 		}
 		all = append(all, c)
 	}
-	err := writeDatabase(path, like, func(to *database) error {
+	err := writeDatabase(path, like, func(to *rowWriter) error {
 		return writeCopies(to, &u.from[0].store.key, copiedMarks(marks), all...)
 	})
 	if err != nil {

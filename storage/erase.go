@@ -87,14 +87,8 @@ func (s *Store) Erase(ctx context.Context, e *Erasure, commit func(Erased) error
 	if err != nil {
 		return fmt.Errorf("erase from %s: %w", s.path, err)
 	}
-	err = writeDatabase(fresh, s.path, func(to *database) error {
-		return s.db.View(func(tx *txn) error {
-			w := &rowWriter{DB: to}
-			if err := e.copy(ctx, tx, w); err != nil {
-				return errors.Join(err, w.Drop())
-			}
-			return w.End()
-		})
+	err = writeDatabase(fresh, s.path, func(to *rowWriter) error {
+		return s.db.View(func(tx *txn) error { return e.copy(ctx, tx, to) })
 	})
 	if err == nil {
 		err = commit(e.erased)

@@ -119,8 +119,8 @@ func (s *salvage) gather() error {
 	defer f.Close()
 	const leastHost = 64 // bytes of the rows of a host
 	s.most = HostID(min(int64(m.Pages)*m.PageSize/leastHost, 1<<31))
-	return writeDatabase(s.raw, s.like, func(to *database) error {
-		g := gatherer{salvage: s, rows: &rowWriter{DB: to}, summed: hasSums(f, m)}
+	return writeDatabase(s.raw, s.like, func(to *rowWriter) error {
+		g := gatherer{salvage: s, rows: to, summed: hasSums(f, m)}
 		g.walk = boltfile.Walk{Ctx: s.ctx, File: f, Meta: m, Leaves: boltfile.Everything, Report: g.page, Row: g.row}
 		err := g.begin(buckets()...)
 		if err == nil {
@@ -132,10 +132,7 @@ func (s *salvage) gather() error {
 		if err = errors.Join(err, g.err); err == nil {
 			err = g.nameHosts()
 		}
-		if err != nil {
-			return errors.Join(err, g.rows.Drop())
-		}
-		return g.rows.End()
+		return err
 	})
 }
 

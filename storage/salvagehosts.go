@@ -34,12 +34,8 @@ func (s *salvage) build() (err error) {
 		if err := s.examine(from, tx); err != nil {
 			return err
 		}
-		err := writeDatabase(filepath.Join(s.dir, FileName), s.like, func(to *database) error {
-			w := &rowWriter{DB: to}
-			if err := s.write(from, tx, w); err != nil {
-				return errors.Join(err, w.Drop())
-			}
-			return w.End()
+		err := writeDatabase(filepath.Join(s.dir, FileName), s.like, func(to *rowWriter) error {
+			return s.write(from, tx, to)
 		})
 		if err != nil {
 			return err

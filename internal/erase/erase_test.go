@@ -105,7 +105,7 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"amble.db.compact", "amble.db.erase", "amble.db.upgrade", "amble.db.snapshot", "snapshot-1",
+	for _, name := range []string{"amble.db.compact", "amble.db.erase", "amble.db.upgrade", "amble.db.snapshot",
 		"starts.log.new"} {
 		if err := os.WriteFile(filepath.Join(dir, "data", name), []byte("zebra.test"), 0o640); err != nil {
 			t.Fatal(err)

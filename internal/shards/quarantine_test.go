@@ -103,8 +103,8 @@ func TestUnreadableMessages(t *testing.T) {
 	two.leave()
 }
 
-// TestFaultOf: what would fail on another node too is a fault of the shard. What the disk of this node does, and a shard
-// or servers that are lost, are none.
+// TestFaultOf: what would fail on another node too is a fault of the shard. What the disk of this node does, and a lost
+// shard or server, are none.
 func TestFaultOf(t *testing.T) {
 	t.Parallel()
 	message := &storage.MessageError{Kind: "in", Sequence: 7, Err: storage.ErrRecord}
@@ -121,7 +121,8 @@ func TestFaultOf(t *testing.T) {
 			err = fmt.Errorf("shard 3: %w", err)
 		}
 		f, is := faultOf(err)
-		if is != c.want || is && f.Reason != err.Error() || (f.Sequence == 7) != (c.err == error(message)) {
+		isMessage := c.err == error(message)
+		if is != c.want || is && f.Reason != err.Error() || (f.Sequence == 7) != isMessage {
 			t.Errorf("%v: a fault %t, %+v", c.err, is, f)
 		}
 	}
