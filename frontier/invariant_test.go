@@ -18,7 +18,6 @@ func (f *Frontier) hostStates() map[state]int {
 
 // checkInvariants walks the whole frontier and holds it to the package comment.
 func checkInvariants(t tester, f *Frontier) {
-	t.Helper()
 	dormant, ready := 0, 0
 	for l := range lanes {
 		checkHeap(t, "dormant", f.lanes.dormant[l])
@@ -56,7 +55,6 @@ func checkInvariants(t tester, f *Frontier) {
 
 // checkRecrawls compares the heaps of recrawls with the hosts.
 func checkRecrawls(t tester, f *Frontier) {
-	t.Helper()
 	in := 0
 	for n, heap := range []*recrawlHeap{&f.lanes.dormantRecrawls, &f.lanes.activeRecrawls[quick],
 		&f.lanes.activeRecrawls[untried],
@@ -88,7 +86,6 @@ func checkRecrawls(t tester, f *Frontier) {
 
 // checkDomains adds up the budgets of the registrable domains.
 func checkDomains(t tester, f *Frontier) {
-	t.Helper()
 	fetched := make([]uint32, len(f.budgets.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
@@ -123,7 +120,6 @@ func (h *hostHeap) holds(x *host) bool {
 }
 
 func checkHeap(t tester, name string, heap hostHeap) {
-	t.Helper()
 	for i := root; i < len(heap.items); i++ {
 		x := &heap.items[i]
 		if h, at := heap.of.get(x.id), int(heap.of.index[x.id]); at != i || h.readyAt != x.key {
@@ -136,7 +132,6 @@ func checkHeap(t tester, name string, heap hostHeap) {
 }
 
 func (c *census) leases(t tester, f *Frontier) {
-	t.Helper()
 	lookups, guesses, matches := 0, 0, make(map[*host]int)
 	for _, out := range f.leases.out {
 		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
@@ -205,7 +200,6 @@ func (c *census) leases(t tester, f *Frontier) {
 }
 
 func (c *census) host(t tester, f *Frontier, h *host) {
-	t.Helper()
 	a := h.active
 	switch {
 	case h.state == dormant:
@@ -240,7 +234,6 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 }
 
 func (c *census) activeHost(t tester, f *Frontier, h *host) {
-	t.Helper()
 	a := h.active
 	c.active++
 	c.bytes += a.bytes
@@ -317,7 +310,6 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 
 // cursors checks that only leased URLs hold back the cursors of queues without new URLs in memory.
 func (c *census) cursors(t tester, f *Frontier, h *host) {
-	t.Helper()
 	for i := range h.active.queues {
 		q := &h.active.queues[i]
 		if q.Len(queue.New) > 0 {
@@ -338,7 +330,6 @@ func (c *census) cursors(t tester, f *Frontier, h *host) {
 }
 
 func (c *census) limit(t tester, l *limit) {
-	t.Helper()
 	if l.users != c.users[l] || l.queued() != c.waiters[l] {
 		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
 			l.key, l.users, l.queued(), c.users[l], c.waiters[l])
@@ -354,7 +345,6 @@ func (c *census) limit(t tester, l *limit) {
 
 // robotsJobs checks that there is a job for every robots.txt that a queue waits for.
 func (c *census) robotsJobs(t tester, f *Frontier) {
-	t.Helper()
 	answer := func(j RobotsJob) { delete(c.awaited[j.Owner], j.Origin.String()) }
 	for h := range f.hosts.all {
 		if h.active != nil {

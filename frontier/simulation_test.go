@@ -13,11 +13,11 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSimulation crawls 2,500 hosts in virtual time. The servers hold the crawler to what they were
+// TestSimulation crawls 1,500 hosts in virtual time. The servers hold the crawler to what they were
 // promised; TestSoakSimulation does the same with 10,000 hosts, for longer.
 func TestSimulation(t *testing.T) {
 	for _, c := range simulations {
-		c.hosts = 2500
+		c.hosts = 1500
 		t.Run(c.name, func(t *testing.T) { simulate(t, c, 10*c.hosts) })
 	}
 }

@@ -28,6 +28,7 @@ func TestNamingParse(t *testing.T) {
 		{"pages-000001.jsonl.gz", 1, "", true},
 		{"pages-000001.jsonl.zst.open", 1, ".open", true},
 		{"pages-000001.jsonl.bz2", 0, "", false},
+		{"pages-000001.jsonl.zst.gz", 0, "", false},
 		{"warc-000001.jsonl", 0, "", false},
 		{"../pages-000001.jsonl", 0, "", false},
 		{".open", 0, "", false},

@@ -49,9 +49,10 @@ func (c *Collection) Files() ([]File, error) {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	var files []File
-	for _, e := range entries {
-		for _, format := range c.known {
-			serial, name, suffix, ok := format.Naming().Parse(e.Name())
+	for _, format := range c.known {
+		naming := format.Naming()
+		for _, e := range entries {
+			serial, name, suffix, ok := naming.Parse(e.Name())
 			if !ok || archive.IsAside(suffix) {
 				continue
 			}
@@ -63,8 +64,7 @@ func (c *Collection) Files() ([]File, error) {
 				return nil, fmt.Errorf("archive: %w", err)
 			}
 			files = append(files, File{Name: name, Format: format.Name(), Open: suffix == archive.SuffixOpen,
-				Size:   info.Size(),
-				serial: serial})
+				Size: info.Size(), serial: serial})
 		}
 	}
 	order := archive.Names(c.known)
