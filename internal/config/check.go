@@ -1,9 +1,7 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"net/mail"
 	"net/netip"
 	"net/url"
@@ -11,11 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/formats"
-	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // checker checks the values of a Config. It leaves out settings whose value could not be read:
@@ -29,9 +24,17 @@ type checker struct {
 // check reports every invalid value, and every invalid pair of values.
 func (c *Config) check(r *report) {
 	k := &checker{c: c, words: newVocabulary(), r: r}
-	k.numbers()
-	k.choices()
+	k.table()
 	k.scope()
+	k.urls()
+	k.traps()
+	k.extractRules()
+	k.politeness()
+	k.recrawl()
+	k.consent()
+	k.fetchTexts()
+	k.output()
+	k.items()
 	k.network()
 	k.pairs()
 }
@@ -68,78 +71,30 @@ func (k *checker) rejectItem(key string, i int, item, message string) {
 	k.r.problems = append(k.r.problems, Problem{
 		Source:  k.c.origins[key].item(i),
 		Key:     key,
-		Read:    setting{key: key}.show(item),
+		Read:    k.words.byKey[key].show(item),
 		Message: message,
 	})
 }
 
-// between rejects a value outside of least and most.
-func between[T cmp.Ordered](k *checker, key string, value, least, most T) {
-	if value < least || value > most {
-		k.reject(key, "want "+format(least)+" to "+format(most))
+// Choices returns the values that a setting may have, if they are few; otherwise none.
+func Choices(key string) []string {
+	s, known := newVocabulary().byKey[key]
+	switch {
+	case known && s.typ.Kind() == reflect.Bool:
+		return []string{"true", "false"}
+	case key == "fetch.addresses":
+		return []string{"ipv4-first", "ipv6-first", "ipv4", "ipv6"}
+	case key == "recrawl.policy":
+		return policies()
+	case key == "output.format":
+		return formats.Names()
 	}
+	return strings.Fields(s.tag.Get("of"))
 }
 
-// bandwidth rejects an invalid limit of bytes a second.
-func (k *checker) bandwidth(key string, value ByteSize) {
-	if !isBandwidth(value) {
-		k.reject(key, wantBandwidth)
-	}
-}
-
-const wantBandwidth = "want 0, or 1KiB to 1TiB"
-
-func isBandwidth(b ByteSize) bool { return b == 0 || b >= KiB && b <= TiB }
-
-const (
-	week = 7 * 24 * time.Hour
-	year = 365 * 24 * time.Hour
-)
-
-func (k *checker) numbers() {
-	c := k.c
-	between(k, "crawl.workers", c.Crawl.Workers, 0, 4096)
-	if r := c.Crawl.MaxRate; r != 0 && !(r >= 0.001 && r <= 100_000) {
-		k.reject("crawl.max_rate", "want 0, or 0.001 to 100000")
-	}
-	between(k, "crawl.give_up_after", c.Crawl.GiveUpAfter, 0, year)
-	between(k, "crawl.shutdown_grace", c.Crawl.ShutdownGrace, 0, time.Hour)
-	between(k, "crawl.max_pages", c.Crawl.MaxPages, 0, 1e15)
-	between(k, "crawl.max_depth", c.Crawl.MaxDepth, 0, 65535)
-	k.limits()
-	k.audit()
-	k.lists()
-	k.urls()
-	k.politeness()
-	k.recrawl()
-	k.consent()
-	k.fetch()
-	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
-	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
-	k.outputNumbers()
-}
-
-// limits checks the limits of a host and the traps.
-func (k *checker) limits() {
-	l, t, s := k.c.Limits, k.c.Traps, k.c.Storage
-	between(k, "limits.host_urls", l.HostURLs, 0, math.MaxInt32)
-	between(k, "limits.host_pages", l.HostPages, 0, math.MaxInt32)
-	between(k, "limits.domain_pages", l.DomainPages, 0, math.MaxInt32)
-	between(k, "limits.session", l.Session, 0, 1e9)
-	between(k, "traps.path_depth", t.PathDepth, 0, weburl.MaxLength)
-	between(k, "traps.repeated_segments", t.RepeatedSegments, 0, weburl.MaxLength)
-	between(k, "traps.query_parameters", t.QueryParameters, 0, weburl.MaxLength)
-	between(k, "traps.queries_per_path", t.QueriesPerPath, 0, math.MaxInt32)
-	between(k, "traps.same_digest", t.SameDigest, 0, math.MaxInt32)
-	between(k, "traps.domain_hosts", t.DomainHosts, 0, math.MaxInt32)
-	if s.MaxSize != 0 && (s.MaxSize < 16*MiB || s.MaxSize > 1024*TiB) {
-		k.reject("storage.max_size", "want 0, or 16MiB to 1024TiB")
-	}
-	between(k, "storage.min_free", s.MinFree, 0, 1024*TiB)
-	if every := s.BackupEvery; every != 0 && (every < time.Minute || every > 366*24*time.Hour) {
-		k.reject("storage.backup_every", "want 0s, or 1m to 8784h")
-	}
-	for i, name := range t.SessionNames {
+// traps checks the names of session ids.
+func (k *checker) traps() {
+	for i, name := range k.c.Traps.SessionNames {
 		if !isParameter(name) {
 			k.rejectItem("traps.session_names", i, name, "want the name of a parameter of a URL, such as visitid, "+
 				"or a prefix and a star")
@@ -147,50 +102,16 @@ func (k *checker) limits() {
 	}
 }
 
-// choices checks the settings that are one word out of a few.
-func (k *checker) choices() {
-	k.oneOf("scope.mode", k.c.Scope.Mode)
-	between(k, "traps.maze_pages", k.c.Traps.MazePages, 0, 1_000_000)
-	k.oneOf("traps.expensive", k.c.Traps.Expensive)
-	k.oneOf("log.level", k.c.Log.Level)
-	k.oneOf("log.format", k.c.Log.Format)
-	if k.c.DataDir == "" {
-		k.reject("data_dir", "want a directory for the database, such as ./data")
-	}
-	k.outputChoices()
-}
-
-// choices are the values of settings that are one word, or a list of words, out of a few.
-func choices() map[string][]string {
-	return map[string][]string{
-		"scope.mode":           {"host", "domain", "prefix", "any"},
-		"traps.expensive":      {"skip", "last", "crawl"},
-		"fetch.addresses":      {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
-		"recrawl.policy":       policies(),
-		"identity.sign":        {"always", "asked", "never"},
-		"output.format":        formats.Names(),
-		"output.compress":      {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
-		"output.warc_compress": {archive.CompressGzip, archive.CompressZstd},
-		"log.level":            {"debug", "info", "warn", "error"},
-		"log.format":           {"text", "json"},
-	}
-}
-
-// Choices returns the values that a setting may have, if they are few; otherwise none.
-func Choices(key string) []string {
-	if s, known := newVocabulary().byKey[key]; known && s.typ.Kind() == reflect.Bool {
-		return []string{"true", "false"}
-	}
-	return choices()[key]
-}
-
 func (k *checker) oneOf(key, value string) {
-	if allowed := choices()[key]; !slices.Contains(allowed, value) {
+	if allowed := Choices(key); !slices.Contains(allowed, value) {
 		k.reject(key, "want one of "+strings.Join(allowed, ", "))
 	}
 }
 
 func (k *checker) scope() {
+	if k.c.DataDir == "" {
+		k.reject("data_dir", "want a directory for the database, such as ./data")
+	}
 	k.patterns("scope.include", k.c.Scope.Include)
 	k.patterns("scope.exclude", k.c.Scope.Exclude)
 }
@@ -219,7 +140,6 @@ func (k *checker) network() {
 	if len(c.Robots.FallbackTokens) > maxFallbackTokens {
 		k.reject("robots.fallback_tokens", fmt.Sprintf("want at most %d names", maxFallbackTokens))
 	}
-	k.fetchTexts()
 	k.identity()
 	k.server()
 	k.urlfrontier()

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"net"
 	"net/url"
 	"os"
@@ -12,33 +11,25 @@ import (
 // Cluster says which cluster the process is a node of. Without servers it is none, and the rest has no
 // effect.
 type Cluster struct {
-	URLs        []string `mapstructure:"urls"`        // of NATS servers; see Config.InCluster
-	Name        string   `mapstructure:"name"`        // of the cluster
-	Node        string   `mapstructure:"node"`        // of this process; empty: see Cluster.NodeName
-	Shards      int      `mapstructure:"shards"`      // of the whole cluster, fixed when it is made
-	Replicas    int      `mapstructure:"replicas"`    // NATS servers that keep a copy
-	Weight      int      `mapstructure:"weight"`      // the share of the shards that this node takes
-	Credentials string   `mapstructure:"credentials"` // file; see natsconn.ReadCredentials; empty: none
-	// file of the authorities of the servers, PEM; empty: the system's
-	TLSCA   string `mapstructure:"tls_ca"`
-	TLSCert string `mapstructure:"tls_cert"` // file of the certificate chain of this node, PEM; empty: none
-	TLSKey  string `mapstructure:"tls_key"`  // file of its key, PEM
-	Embed   Embed  `mapstructure:"embed"`
+	URLs        []string `mapstructure:"urls"`
+	Name        string   `mapstructure:"name" default:"crawl"`
+	Node        string   `mapstructure:"node"`
+	Shards      int      `mapstructure:"shards" range:"1..65536" default:"64"`
+	Replicas    int      `mapstructure:"replicas" default:"3"`
+	Weight      int      `mapstructure:"weight" range:"1..65535" default:"1"`
+	Credentials string   `mapstructure:"credentials" is:"path"`
+	TLSCA       string   `mapstructure:"tls_ca" is:"path"`
+	TLSCert     string   `mapstructure:"tls_cert" is:"path"`
+	TLSKey      string   `mapstructure:"tls_key" is:"path"`
+	Embed       Embed    `mapstructure:"embed"`
 }
 
 // Embed says whether a NATS server runs inside the process.
 type Embed struct {
-	Listen       string   `mapstructure:"listen"`        // host:port for clients; empty: no server
-	ListenRoutes string   `mapstructure:"listen_routes"` // host:port for the other servers; empty: there are none
-	Routes       []string `mapstructure:"routes"`        // host:port of the servers, the own one may be among them
-	Directory    string   `mapstructure:"directory"`     // of what the server stores; empty: nats/ under data_dir
-}
-
-// defaultCluster is no cluster.
-func defaultCluster() Cluster {
-	return Cluster{
-		URLs: []string{}, Name: "crawl", Shards: 64, Replicas: 3, Weight: 1, Embed: Embed{Routes: []string{}},
-	}
+	Listen       string   `mapstructure:"listen"`
+	ListenRoutes string   `mapstructure:"listen_routes"`
+	Routes       []string `mapstructure:"routes"`
+	Directory    string   `mapstructure:"directory" is:"path"`
 }
 
 // clusterName is what a cluster or a node can be called: a token of a NATS subject.
@@ -81,8 +72,6 @@ func (k *checker) cluster() {
 	if c.Node != "" && !clusterName.MatchString(c.Node) {
 		k.reject("cluster.node", wantName+`; or "" for the name of the machine`)
 	}
-	between(k, "cluster.shards", c.Shards, 1, 1<<16)
-	between(k, "cluster.weight", c.Weight, 1, math.MaxUint16)
 	if c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
 		k.reject("cluster.replicas", "want 1, 3 or 5")
 	}

@@ -18,6 +18,9 @@ import (
 
 const reference = "../../config.yaml"
 
+// ipRate is the default of politeness.ip_rate: the library has no budget, so that its callers decide.
+const ipRate = 5
+
 // TestReferenceEqualsDefaults holds the shipped config.yaml equal to Default, in both directions.
 func TestReferenceEqualsDefaults(t *testing.T) {
 	c, err := Load(reference, nil, nil)
@@ -54,6 +57,34 @@ func TestReferenceHasACommentForEverySetting(t *testing.T) {
 		if line := lines[c.origins[s.key].Line-1]; !commented.MatchString(line) {
 			t.Errorf("%s: want `key: default # comment` on one line, got %q", s.key, line)
 		}
+	}
+}
+
+// A range in the comment of a setting is the one of the table.
+func TestReferenceSaysTheRanges(t *testing.T) {
+	body, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, checked := string(body), 0
+	says := regexp.MustCompile(`: ([0-9.]+[A-Za-z]*) to ([0-9.]+[A-Za-z]*)`)
+	section := ""
+	for line := range strings.Lines(text) {
+		name, comment, _ := strings.Cut(line, "#")
+		key, _, isKey := strings.Cut(strings.TrimSpace(name), ":")
+		if isKey && !strings.HasPrefix(line, " ") {
+			section = key
+		}
+		found := says.FindStringSubmatch(": " + comment)
+		if s, known := newVocabulary().byKey[section+"."+key]; known && found != nil {
+			checked++
+			if want := s.tag.Get("range"); !strings.HasSuffix(want, ".."+found[2]) {
+				t.Errorf("%s is %s to %s in config.yaml, and %q in the table", s.key, found[1], found[2], want)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d ranges are compared", checked)
 	}
 }
 
@@ -250,8 +281,8 @@ func TestFetchOptionsCarryTheListsToo(t *testing.T) {
 		o.CAFile != "testdata/ca.pem":
 		t.Errorf("%+v", o)
 	}
-	if s := c.SpoolOptions(); s.Above != 1<<20 || s.Budget != 64<<20 {
-		t.Errorf("%+v", s)
+	if all, _ := c.options(); all.Spool.Above != 1<<20 || all.Spool.Budget != 64<<20 {
+		t.Errorf("%+v", all.Spool)
 	}
 }
 

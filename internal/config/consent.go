@@ -12,10 +12,9 @@ import (
 
 // Consent says what sites and people do not want to be done.
 type Consent struct {
-	OptOut string `mapstructure:"optout"` // file of opt-outs; empty: none
-	// what is done about pages whose use is refused: category=action; others are recorded
-	Policy []string `mapstructure:"policy"`
-	TDMRep bool     `mapstructure:"tdmrep"` // fetch TDM files also if Policy does not depend on them
+	OptOut string   `mapstructure:"optout" is:"path file"`
+	Policy []string `mapstructure:"policy" is:"live shared"`
+	TDMRep bool     `mapstructure:"tdmrep" is:"shared"`
 }
 
 // consent checks the section.

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -12,12 +11,12 @@ import (
 
 // Extract says what is extracted from a page besides its links to other pages.
 type Extract struct {
-	Media    bool `mapstructure:"media"`     // images, video, sound and embedded objects as links
-	Forms    bool `mapstructure:"forms"`     // actions of forms with method GET as links
-	MaxLinks int  `mapstructure:"max_links"` // links taken of one page
-	MaxDepth int  `mapstructure:"max_depth"` // depth of elements that are searched
+	Media    bool `mapstructure:"media"`
+	Forms    bool `mapstructure:"forms"`
+	MaxLinks int  `mapstructure:"max_links" range:"1..1000000"`
+	MaxDepth int  `mapstructure:"max_depth" range:"1..512"`
 
-	Rules []ExtractRule `mapstructure:"rules"` // for pages with additional fields, or links of their own
+	Rules []ExtractRule `mapstructure:"rules"`
 }
 
 // ExtractRule says what is extracted from some pages. The first rule that matches a page counts.
@@ -35,23 +34,12 @@ const maxExtractRules = 1000
 
 // Sitemaps says which lists of URLs are read, and how far.
 type Sitemaps struct {
-	Follow bool `mapstructure:"follow"` // sitemaps named by a robots.txt, a link or an index, or found as pages
-	Guess  bool `mapstructure:"guess"`  // fetch /sitemap.xml if robots.txt names none
-	Feeds  bool `mapstructure:"feeds"`  // RSS, Atom and JSON feeds
-	// sitemaps of a host, and of an index
-	MaxFiles int      `mapstructure:"max_files"`
-	MaxURLs  int      `mapstructure:"max_urls"` // per file
-	MaxSize  ByteSize `mapstructure:"max_size"` // per file, decompressed
-}
-
-// lists checks what is extracted from pages, sitemaps and feeds.
-func (k *checker) lists() {
-	between(k, "extract.max_links", k.c.Extract.MaxLinks, 1, 1_000_000)
-	between(k, "extract.max_depth", k.c.Extract.MaxDepth, 1, 512)
-	k.extractRules()
-	between(k, "sitemaps.max_files", k.c.Sitemaps.MaxFiles, 0, math.MaxUint16)
-	between(k, "sitemaps.max_urls", k.c.Sitemaps.MaxURLs, 1, 10_000_000)
-	between(k, "sitemaps.max_size", k.c.Sitemaps.MaxSize, 1*KiB, 1*GiB)
+	Follow   bool     `mapstructure:"follow"`
+	Guess    bool     `mapstructure:"guess"`
+	Feeds    bool     `mapstructure:"feeds"`
+	MaxFiles int      `mapstructure:"max_files" range:"0..65535"`
+	MaxURLs  int      `mapstructure:"max_urls" range:"1..10000000"`
+	MaxSize  ByteSize `mapstructure:"max_size" range:"1KiB..1GiB"`
 }
 
 func (k *checker) extractRules() {
@@ -107,9 +95,8 @@ func (item *ExtractRule) compile() (*extract.Rule, error) {
 // ExtractOptions returns the options of internal/extract. It returns no error for a Config from
 // Load.
 func (c *Config) ExtractOptions() (extract.Options, error) {
-	o := extract.DefaultOptions()
-	o.Media, o.Forms = c.Extract.Media, c.Extract.Forms
-	o.MaxLinks, o.MaxDepth = c.Extract.MaxLinks, c.Extract.MaxDepth
+	all, _ := c.options()
+	o := all.Extract
 	for _, item := range c.Extract.Rules {
 		rule, err := item.compile()
 		if err != nil {
@@ -122,9 +109,7 @@ func (c *Config) ExtractOptions() (extract.Options, error) {
 
 // SitemapOptions returns which lists of URLs are read.
 func (c *Config) SitemapOptions() crawl.SitemapOptions {
-	s := c.Sitemaps
-	return crawl.SitemapOptions{
-		Follow: s.Follow, Guess: s.Guess, Feeds: s.Feeds,
-		Lists: extract.ListOptions{MaxItems: s.MaxURLs, MaxBytes: int64(s.MaxSize), Media: c.Extract.Media},
-	}
+	o, _ := c.options()
+	o.Sitemaps.Lists.Media = c.Extract.Media
+	return o.Sitemaps
 }

@@ -12,10 +12,10 @@ import (
 // Group is hosts that share a server, with limits of all of them together.
 type Group struct {
 	Name     string        `mapstructure:"name"`
-	Hosts    []string      `mapstructure:"hosts"`     // names, and patterns such as *.example.com
-	CNAME    []string      `mapstructure:"cname"`     // the same, of names that CNAME records of hosts lead to
-	PerGroup int           `mapstructure:"per_group"` // requests in flight; 0: no limit
-	Delay    time.Duration `mapstructure:"delay"`     // least time between two requests
+	Hosts    []string      `mapstructure:"hosts"`                     // names, and patterns such as *.example.com
+	CNAME    []string      `mapstructure:"cname"`                     // the same, of the targets of CNAME records
+	PerGroup int           `mapstructure:"per_group" range:"0..4096"` // requests in flight; 0: no limit
+	Delay    time.Duration `mapstructure:"delay" range:"0s..168h"`    // least time between two requests
 }
 
 // groups returns the groups of the frontier.
@@ -64,8 +64,6 @@ func (k *checker) groups() {
 		}
 		groupPatterns(reject, g.Hosts, hosts, i+1)
 		groupPatterns(reject, g.CNAME, aliases, i+1)
-		itemBetween(reject, "per_group", &g.PerGroup, 0, 4096)
-		itemBetween(reject, "delay", &g.Delay, 0, week)
 	}
 }
 

@@ -9,27 +9,22 @@ import (
 
 // Identity says who the crawler is, to the operators of the sites that it requests from.
 type Identity struct {
-	URL         string   `mapstructure:"url"`          // origin of the public documents; empty: there are none
-	Listen      string   `mapstructure:"listen"`       // host:port of the listener for them; empty: none
-	TLSCert     string   `mapstructure:"tls_cert"`     // file of the certificate chain, PEM; empty: no TLS
-	TLSKey      string   `mapstructure:"tls_key"`      // file of its key, PEM
-	BehindProxy bool     `mapstructure:"behind_proxy"` // clients come through one, which says who they are
-	Operator    string   `mapstructure:"operator"`     // who runs the crawler
-	Purpose     string   `mapstructure:"purpose"`      // why it crawls
-	Addresses   []string `mapstructure:"addresses"`    // that requests leave from
-	Sign        string   `mapstructure:"sign"`         // always, asked or never
-	Legacy      []string `mapstructure:"legacy"`       // hosts that get Signature-Agent as a bare string
-	LookupDays  int      `mapstructure:"lookup_days"`  // days whose requests the look-up shows; 0: there is none
-}
-
-func defaultIdentity() Identity {
-	return Identity{Addresses: []string{}, Sign: "never", Legacy: []string{}, LookupDays: 30}
+	URL         string   `mapstructure:"url" is:"shared"`
+	Listen      string   `mapstructure:"listen"`
+	TLSCert     string   `mapstructure:"tls_cert" is:"path"`
+	TLSKey      string   `mapstructure:"tls_key" is:"path"`
+	BehindProxy bool     `mapstructure:"behind_proxy"`
+	Operator    string   `mapstructure:"operator"`
+	Purpose     string   `mapstructure:"purpose"`
+	Addresses   []string `mapstructure:"addresses"`
+	Sign        string   `mapstructure:"sign" default:"never" of:"always asked never"`
+	Legacy      []string `mapstructure:"legacy"`
+	LookupDays  int      `mapstructure:"lookup_days" range:"0..3650" default:"30"`
 }
 
 // identity checks the section.
 func (k *checker) identity() {
 	i := k.c.Identity
-	k.oneOf("identity.sign", i.Sign)
 	if i.URL != "" && !isHTTPSOrigin(i.URL) {
 		k.reject("identity.url", "want https and the name of a host, without a path, such as https://bot.example.org")
 	}
@@ -40,9 +35,6 @@ func (k *checker) identity() {
 		if len(text) > 1000 {
 			k.reject(key, "want at most 1000 bytes")
 		}
-	}
-	if i.LookupDays < 0 || i.LookupDays > 3650 {
-		k.reject("identity.lookup_days", "want 0 to 3650")
 	}
 	items(k, "identity.addresses", i.Addresses, fetch.ParseRange, "want an address such as 192.0.2.7, or a range such "+
 		"as 192.0.2.0/24")

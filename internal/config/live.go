@@ -8,43 +8,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LiveKeys returns the settings that take effect while a crawl runs.
-func LiveKeys() []string {
-	return []string{
-		"crawl.workers", "crawl.max_rate", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace",
-		"crawl.max_pages",
-		"scope.include", "scope.exclude",
-		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
-		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
-		"politeness.per_host", "politeness.hours", "politeness.time_zone", "politeness.host_bandwidth",
-		"politeness.per_ip", "politeness.ip_delay", "politeness.ip_rate", "consent.policy", "log.level",
+// LiveKeys returns the settings that take effect while a crawl runs, in the order of the file.
+func LiveKeys() (keys []string) {
+	for _, s := range settings() {
+		if s.is("live") {
+			keys = append(keys, s.key)
+		}
 	}
+	return keys
 }
 
 // Live reports whether a change of a setting takes effect while a crawl runs.
 func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 
-// reloaded reports whether a setting takes effect only when the config file is read again while a
-// crawl runs. These are secrets, which are not sent over the API, and names of files, which clients of
-// the API could have read otherwise.
-func reloaded(key string) bool {
-	return key == "server.token" || key == "server.read_token" || key == "server.fetch_token" ||
-		key == "urlfrontier.token" || key == "consent.optout"
-}
-
-// shared reports whether a setting is one of a whole cluster: how polite its nodes are, who they say they are, and
-// what they may keep.
-func shared(key string) bool {
-	section, _, _ := strings.Cut(key, ".")
-	return section == "politeness" || section == "consent" && key != "consent.optout" ||
-		key == "fetch.user_agent" || key == "fetch.contact" || key == "identity.url"
-}
-
 // Shared returns the settings that all nodes of a cluster have in common, by their keys, as a config file has them.
 func (c *Config) Shared() map[string]any {
 	all := make(map[string]any)
 	for _, s := range settings() {
-		if shared(s.key) {
+		if s.is("shared") {
 			all[s.key] = plain(s, s.value(c))
 		}
 	}
@@ -94,7 +75,7 @@ func (c *Config) Fixed(other *Config) (fixed Errors) {
 	words := newVocabulary()
 	for _, key := range c.Changes(other) {
 		s, source := words.byKey[key], other.origins[key].Source
-		if !Live(key) && !(reloaded(key) && source.rank != rankPatch) {
+		if !s.is("live") && !(s.is("file") && source.rank != rankPatch) {
 			fixed = append(fixed, c.fixed(s, s.value(other), source))
 		}
 	}
@@ -106,7 +87,7 @@ func (c *Config) Fixed(other *Config) (fixed Errors) {
 func (c *Config) FixedIn(patch []byte) (fixed Errors) {
 	d := &document{path: PatchName, rank: rankPatch, words: newVocabulary(), r: newReport()}
 	for _, g := range d.read(patch) {
-		if !Live(g.setting.key) && !reflect.DeepEqual(g.value, g.setting.value(c)) {
+		if !g.setting.is("live") && !reflect.DeepEqual(g.value, g.setting.value(c)) {
 			fixed = append(fixed, c.fixed(g.setting, g.value, g.origin.Source))
 		}
 	}
@@ -117,7 +98,7 @@ func (c *Config) FixedIn(patch []byte) (fixed Errors) {
 func (c *Config) fixed(s setting, value any, source Source) Problem {
 	message := "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) +
 		": change it in the file and start the crawl again"
-	if reloaded(s.key) {
+	if s.is("file") {
 		message = "cannot be changed over the API: change it in the file and send the process SIGHUP, or start the " +
 			"crawl again"
 	}
@@ -138,7 +119,7 @@ func (c *Config) Entries() []Entry {
 	var list []Entry
 	for _, s := range settings() {
 		list = append(list, Entry{Key: s.key, Value: public(s, s.value(c)), Source: c.Source(s.key).String(),
-			Live: Live(s.key)})
+			Live: s.is("live")})
 	}
 	return list
 }
@@ -147,11 +128,11 @@ func (c *Config) Entries() []Entry {
 func public(s setting, value any) any {
 	switch v := value.(type) {
 	case string:
-		if v != "" && s.secret() {
+		if v != "" && s.is("secret") {
 			return notShown
 		}
 	case []string:
-		if len(v) > 0 && s.secret() {
+		if len(v) > 0 && s.is("secret") {
 			return []string{notShown}
 		}
 	}

@@ -141,13 +141,20 @@ func TestTokensChangeWithTheFile(t *testing.T) {
 	}
 }
 
-// Every live setting exists.
-func TestLiveKeys(t *testing.T) {
-	words := newVocabulary()
-	for _, key := range LiveKeys() {
-		if _, known := words.byKey[key]; !known {
-			t.Errorf("%s is no setting", key)
+// Every word of the tags is one that the table knows, and what is live is not for the file alone.
+func TestTags(t *testing.T) {
+	for _, s := range settings() {
+		for _, word := range strings.Fields(s.tag.Get("is")) {
+			if !slices.Contains([]string{"live", "shared", "secret", "file", "path"}, word) {
+				t.Errorf("%s is %q", s.key, word)
+			}
 		}
+		if s.is("live") && (s.is("file") || s.is("secret") || s.is("path")) {
+			t.Errorf("%s is live, and %s", s.key, s.tag.Get("is"))
+		}
+	}
+	if len(LiveKeys()) < 20 {
+		t.Errorf("live are %q", LiveKeys())
 	}
 }
 

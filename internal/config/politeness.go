@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,78 +14,52 @@ import (
 
 // Politeness bounds how fast hosts, addresses and domains are fetched from.
 type Politeness struct {
-	Delay time.Duration `mapstructure:"delay"` // least time between two requests to a host
-	// delay at least this many times the last response time; 0: off. The default is 0 where Delay is 0
-	AdaptiveFactor float64       `mapstructure:"adaptive_factor"`
-	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"` // longest adaptive delay
-	// requests in flight; more than 1 only where no delay is in force
-	PerHost       int           `mapstructure:"per_host"`
-	Hours         []string      `mapstructure:"hours"`          // at which hosts are fetched from; none: all
-	TimeZone      string        `mapstructure:"time_zone"`      // of hours
-	HostBandwidth ByteSize      `mapstructure:"host_bandwidth"` // bytes a second received from a host; 0: no limit
-	PerIP         int           `mapstructure:"per_ip"`         // requests in flight to one IP address
-	IPDelay       time.Duration `mapstructure:"ip_delay"`       // least time between two requests to one IP address
-	// requests a second that an IP address gets at first, more while it serves them well; 0: no budget
-	IPRate float64 `mapstructure:"ip_rate"`
-	// requests in flight to all hosts of a registrable domain; 0: no limit
-	PerDomain   int            `mapstructure:"per_domain"`
-	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
-	Walls       bool           `mapstructure:"walls"`        // hosts that put up a wall are left alone
-	Addresses   []AddressRange `mapstructure:"addresses"`    // ranges with limits of their own
-	Groups      []Group        `mapstructure:"groups"`       // hosts that share a server
-	Overrides   []Override     `mapstructure:"overrides"`    // hosts with settings of their own
+	Delay          time.Duration  `mapstructure:"delay" range:"0s..168h" is:"live shared"`
+	AdaptiveFactor float64        `mapstructure:"adaptive_factor" range:"0..1000" default:"1" is:"live shared"`
+	AdaptiveMax    time.Duration  `mapstructure:"adaptive_max" range:"1ms..168h" is:"live shared"`
+	PerHost        int            `mapstructure:"per_host" range:"1..256" is:"live shared"`
+	Hours          []string       `mapstructure:"hours" is:"live shared"`
+	TimeZone       string         `mapstructure:"time_zone" default:"UTC" is:"live shared"`
+	HostBandwidth  ByteSize       `mapstructure:"host_bandwidth" range:"0|1KiB..1TiB" is:"live shared"`
+	PerIP          int            `mapstructure:"per_ip" range:"1..4096" is:"live shared"`
+	IPDelay        time.Duration  `mapstructure:"ip_delay" range:"0s..168h" is:"live shared"`
+	IPRate         float64        `mapstructure:"ip_rate" range:"0..1000" default:"5" is:"live shared"`
+	PerDomain      int            `mapstructure:"per_domain" range:"0..4096" is:"shared"`
+	DomainDelay    time.Duration  `mapstructure:"domain_delay" range:"0s..168h" is:"shared"`
+	Walls          bool           `mapstructure:"walls" is:"shared"`
+	Addresses      []AddressRange `mapstructure:"addresses" is:"shared"`
+	Groups         []Group        `mapstructure:"groups" is:"shared"`
+	Overrides      []Override     `mapstructure:"overrides" is:"live shared"`
 }
 
 // AddressRange gives a range of IP addresses limits of its own. A nil field is as for all
 // addresses.
 type AddressRange struct {
-	Range   string         `mapstructure:"range"`    // 192.0.2.0/24, or one address
-	PerIP   *int           `mapstructure:"per_ip"`   // requests in flight
-	IPDelay *time.Duration `mapstructure:"ip_delay"` // least time between two requests
-	IPRate  *float64       `mapstructure:"ip_rate"`  // requests a second at first; 0: no budget
-	Shared  bool           `mapstructure:"shared"`   // the whole range counts as one address
+	Range   string         `mapstructure:"range"`                     // 192.0.2.0/24, or one address
+	PerIP   *int           `mapstructure:"per_ip" range:"1..4096"`    // requests in flight
+	IPDelay *time.Duration `mapstructure:"ip_delay" range:"0s..168h"` // least time between two requests
+	IPRate  *float64       `mapstructure:"ip_rate" range:"0..1000"`   // requests a second at first; 0: no budget
+	Shared  bool           `mapstructure:"shared"`                    // the whole range counts as one address
 }
 
 // Override gives hosts settings of their own. A nil field is as for all hosts.
 type Override struct {
 	Hosts          []string       `mapstructure:"hosts"` // names, and patterns such as *.example.com
-	Delay          *time.Duration `mapstructure:"delay"`
-	AdaptiveFactor *float64       `mapstructure:"adaptive_factor"`
-	PerHost        *int           `mapstructure:"per_host"`
-	HostBandwidth  *ByteSize      `mapstructure:"host_bandwidth"`
-	HostPages      *int           `mapstructure:"host_pages"` // limits.host_pages of each of them
-	Hours          []string       `mapstructure:"hours"`      // nil: as for all hosts; empty: at all hours
-	Pause          bool           `mapstructure:"pause"`      // nothing is fetched from them
-}
-
-// ipRate is what an address gets at first by default, in requests a second. Libraries have no budget
-// by default, so that their callers decide.
-const ipRate = 5
-
-func defaultPoliteness(f *frontier.Options) Politeness {
-	p := &f.Politeness
-	return Politeness{
-		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
-		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, IPRate: ipRate,
-		PerDomain: f.Domain.InFlight, DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{},
-		Groups: []Group{}, Overrides: []Override{}, Hours: []string{}, TimeZone: "UTC",
-	}
+	Delay          *time.Duration `mapstructure:"delay" range:"0s..168h"`
+	AdaptiveFactor *float64       `mapstructure:"adaptive_factor" range:"0..1000"`
+	PerHost        *int           `mapstructure:"per_host" range:"1..256"`
+	HostBandwidth  *ByteSize      `mapstructure:"host_bandwidth" range:"0|1KiB..1TiB"`
+	HostPages      *int           `mapstructure:"host_pages" range:"0..2147483647"` // limits.host_pages of each of them
+	Hours          []string       `mapstructure:"hours"`                            // nil: those of all; empty: always
+	Pause          bool           `mapstructure:"pause"`                            // nothing is fetched from them
 }
 
 // PolitenessOptions returns the options of politeness for hosts without an override.
 func (c *Config) PolitenessOptions() politeness.Options {
-	p := c.Politeness
-	return politeness.Options{
-		Delay:          p.Delay,
-		AdaptiveFactor: p.AdaptiveFactor,
-		AdaptiveMax:    p.AdaptiveMax,
-		PerHost:        p.PerHost,
-		Bandwidth:      int64(p.HostBandwidth),
-		PerIP:          p.PerIP,
-		IPDelay:        p.IPDelay,
-		IPRate:         p.IPRate,
-		Hours:          p.hours(),
-	}
+	all, _ := c.options()
+	o := all.Frontier.Politeness
+	o.Hours = c.Politeness.hours()
+	return o
 }
 
 // overrides returns the overrides of the frontier: each with all settings in force for its hosts.
@@ -167,17 +140,6 @@ func addressRange(text string) (netip.Prefix, bool) {
 
 // politeness checks the numbers and the lists of the section.
 func (k *checker) politeness() {
-	p := k.c.Politeness
-	between(k, "politeness.delay", p.Delay, 0, week)
-	between(k, "politeness.adaptive_factor", p.AdaptiveFactor, 0, 1000)
-	between(k, "politeness.adaptive_max", p.AdaptiveMax, time.Millisecond, week)
-	between(k, "politeness.per_host", p.PerHost, 1, 256)
-	between(k, "politeness.per_ip", p.PerIP, 1, 4096)
-	k.bandwidth("politeness.host_bandwidth", p.HostBandwidth)
-	between(k, "politeness.ip_delay", p.IPDelay, 0, week)
-	between(k, "politeness.ip_rate", p.IPRate, 0, politeness.MaxRate)
-	between(k, "politeness.per_domain", p.PerDomain, 0, 4096)
-	between(k, "politeness.domain_delay", p.DomainDelay, 0, week)
 	k.hours()
 	k.overrides()
 	k.addresses()
@@ -206,13 +168,6 @@ func (k *checker) overrides() {
 			}
 			seen[canonical] = i + 1
 		}
-		itemBetween(reject, "delay", o.Delay, 0, week)
-		itemBetween(reject, "adaptive_factor", o.AdaptiveFactor, 0, 1000)
-		itemBetween(reject, "per_host", o.PerHost, 1, 256)
-		if b := orElse(o.HostBandwidth, 0); !isBandwidth(b) {
-			reject("host_bandwidth: "+format(b), wantBandwidth)
-		}
-		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxInt32)
 		checkHours(o.Hours, func(_ int, item, message string) { reject("hours: "+item, message) })
 		delay, factor := orElse(o.Delay, k.c.Politeness.Delay), orElse(o.AdaptiveFactor, k.c.Politeness.AdaptiveFactor)
 		if o.PerHost != nil && *o.PerHost > 1 && (delay > 0 || factor > 0) {
@@ -235,16 +190,5 @@ func (k *checker) addresses() {
 			reject(a.Range, "is in the list twice; keep one")
 		}
 		seen = append(seen, network)
-		itemBetween(reject, "per_ip", a.PerIP, 1, 4096)
-		itemBetween(reject, "ip_delay", a.IPDelay, 0, week)
-		itemBetween(reject, "ip_rate", a.IPRate, 0, politeness.MaxRate)
-	}
-}
-
-// itemBetween rejects a value of an item outside of least and most.
-func itemBetween[T time.Duration | int | float64](reject func(read, message string), name string, value *T, least,
-	most T) {
-	if value != nil && (*value < least || *value > most) {
-		reject(name+": "+format(*value), "want "+format(least)+" to "+format(most))
 	}
 }

@@ -6,23 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // Recrawl says when fetched pages are recrawled, by a crawl that does not end when it is done.
 type Recrawl struct {
-	Policy      string        `mapstructure:"policy"`       // harmonic, fixed, nutch, stormcrawler or never
-	Interval    time.Duration `mapstructure:"interval"`     // of fixed; of nutch and stormcrawler after the first fetch
-	MinInterval time.Duration `mapstructure:"min_interval"` // least time between two fetches of a page
-	MaxInterval time.Duration `mapstructure:"max_interval"` // most time between two fetches of a page
-	Budget      int           `mapstructure:"budget"`       // recrawls a day; 0: no limit
-	// of the page requests that recrawls get if new URLs wait too
-	Share       float64 `mapstructure:"share"`
-	SimilarBits int     `mapstructure:"similar_bits"` // of a simhash that may differ; 0: the bodies must be equal
-	// recrawls in a row that find a page gone before it is given up
-	GoneAfter int           `mapstructure:"gone_after"`
-	Rules     []RecrawlRule `mapstructure:"rules"` // pages with a policy of their own
+	Policy      string        `mapstructure:"policy" default:"harmonic"`
+	Interval    time.Duration `mapstructure:"interval" range:"1s..87600h"`
+	MinInterval time.Duration `mapstructure:"min_interval" range:"1s..87600h"`
+	MaxInterval time.Duration `mapstructure:"max_interval" range:"1s..87600h"`
+	Budget      int           `mapstructure:"budget" range:"0..1000000000"`
+	Share       float64       `mapstructure:"share" range:"0..1" is:"live"`
+	SimilarBits int           `mapstructure:"similar_bits" range:"0..32"`
+	GoneAfter   int           `mapstructure:"gone_after" range:"1..100"`
+	Rules       []RecrawlRule `mapstructure:"rules"`
 }
 
 // RecrawlRule gives pages a policy of their own. A nil or empty field is as for all pages.
@@ -30,18 +27,9 @@ type RecrawlRule struct {
 	Hosts       []string       `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
 	Pattern     string         `mapstructure:"pattern"` // regular expression of path and query
 	Policy      string         `mapstructure:"policy"`
-	Interval    *time.Duration `mapstructure:"interval"`
-	MinInterval *time.Duration `mapstructure:"min_interval"`
-	MaxInterval *time.Duration `mapstructure:"max_interval"`
-}
-
-// defaultRecrawl has the defaults of internal/recrawl.
-func defaultRecrawl(of *crawl.Options) Recrawl {
-	o := recrawl.DefaultOptions()
-	return Recrawl{
-		Policy: o.Policy.String(), Interval: o.Interval, MinInterval: o.Min, MaxInterval: o.Max, Budget: int(o.Budget),
-		Share: of.Frontier.RecrawlShare, SimilarBits: of.SimilarBits, GoneAfter: o.Missing, Rules: []RecrawlRule{},
-	}
+	Interval    *time.Duration `mapstructure:"interval" range:"1s..87600h"`
+	MinInterval *time.Duration `mapstructure:"min_interval" range:"1s..87600h"`
+	MaxInterval *time.Duration `mapstructure:"max_interval" range:"1s..87600h"`
 }
 
 // RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done
@@ -55,10 +43,8 @@ func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 	if c.Crawl.ExitWhenDone || policy == recrawl.Never && len(r.Rules) == 0 {
 		return nil, nil
 	}
-	o := &recrawl.Options{
-		Rule:   recrawl.Rule{Policy: policy, Interval: r.Interval, Min: r.MinInterval, Max: r.MaxInterval},
-		Budget: float64(r.Budget), Missing: r.GoneAfter,
-	}
+	_, o := c.options()
+	o.Policy = policy
 	for _, item := range r.Rules {
 		rule, err := item.rule(o.Rule)
 		if err != nil {
@@ -66,7 +52,7 @@ func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 		}
 		o.Rules = append(o.Rules, rule)
 	}
-	return o, nil
+	return &o, nil
 }
 
 // rule returns an item with the settings for all pages where the item has none.
@@ -92,22 +78,9 @@ func (item *RecrawlRule) rule(rule recrawl.Rule) (recrawl.Rule, error) {
 	return rule, nil
 }
 
-// Bounds of the times between two fetches of a page.
-const (
-	leastInterval = time.Second
-	mostInterval  = 10 * 365 * 24 * time.Hour
-)
-
 func (k *checker) recrawl() {
 	r := k.c.Recrawl
 	k.oneOf("recrawl.policy", r.Policy)
-	between(k, "recrawl.interval", r.Interval, leastInterval, mostInterval)
-	between(k, "recrawl.min_interval", r.MinInterval, leastInterval, mostInterval)
-	between(k, "recrawl.max_interval", r.MaxInterval, leastInterval, mostInterval)
-	between(k, "recrawl.budget", r.Budget, 0, 1_000_000_000)
-	between(k, "recrawl.share", r.Share, 0, 1)
-	between(k, "recrawl.similar_bits", r.SimilarBits, 0, 32)
-	between(k, "recrawl.gone_after", r.GoneAfter, 1, 100)
 	if r.MinInterval > r.MaxInterval && !k.unsure("recrawl.max_interval") {
 		k.conflict("recrawl.min_interval",
 			fmt.Sprintf("is more than recrawl.max_interval, %s; want at most that", format(r.MaxInterval)))
@@ -146,9 +119,6 @@ func (k *checker) recrawlRules() {
 		if _, err := recrawl.ParsePolicy(item.Policy); item.Policy != "" && err != nil {
 			reject(item.Policy, "want one of "+strings.Join(policies(), ", "))
 		}
-		itemBetween(reject, "interval", item.Interval, leastInterval, mostInterval)
-		itemBetween(reject, "min_interval", item.MinInterval, leastInterval, mostInterval)
-		itemBetween(reject, "max_interval", item.MaxInterval, leastInterval, mostInterval)
 		least, most := orElse(item.MinInterval, k.c.Recrawl.MinInterval),
 			orElse(item.MaxInterval, k.c.Recrawl.MaxInterval)
 		if least > most {

@@ -9,7 +9,8 @@ import (
 type setting struct {
 	key   string       // section.name, or name alone at the top
 	typ   reflect.Type // of the field
-	index []int        // of the field in Config
+	tag   reflect.StructTag
+	index []int // of the field in Config
 }
 
 // settings returns every setting in the order of the struct, which is the order of the file.
@@ -31,7 +32,7 @@ func collect(t reflect.Type, prefix string, index []int, list *[]setting) {
 			collect(field.Type, key+".", at, list)
 			continue
 		}
-		*list = append(*list, setting{key: key, typ: field.Type, index: at})
+		*list = append(*list, setting{key: key, typ: field.Type, tag: field.Tag, index: at})
 	}
 }
 
@@ -62,19 +63,12 @@ func (s setting) variable() string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
 
-// secret reports whether the value must not be printed.
-func (s setting) secret() bool {
-	switch s.key {
-	case "server.token", "server.read_token", "server.fetch_token", "urlfrontier.token", "fetch.auth",
-		"fetch.proxy_auth":
-		return true
-	}
-	return false
-}
-
 // value returns the value of the setting in c.
-func (s setting) value(c *Config) any {
-	return reflect.ValueOf(c).Elem().FieldByIndex(s.index).Interface()
+func (s setting) value(c *Config) any { return s.field(c).Interface() }
+
+// field returns the field of the setting in c.
+func (s setting) field(c *Config) reflect.Value {
+	return reflect.ValueOf(c).Elem().FieldByIndex(s.index)
 }
 
 // vocabulary knows all names of settings and sections.

@@ -72,14 +72,14 @@ func (c *Config) shownValue(s setting) (string, error) {
 	value := s.value(c)
 	switch v := value.(type) {
 	case string:
-		if s.secret() && v != "" {
+		if s.is("secret") && v != "" {
 			v = notShown
 		}
 		return flow(v)
 	case []string:
 		v = slices.Clone(v)
 		for i := range v {
-			if s.secret() {
+			if s.is("secret") {
 				v[i] = notShown
 			}
 		}

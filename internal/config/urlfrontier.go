@@ -9,17 +9,14 @@ import (
 
 // URLFrontier configures the service for clients of the URLFrontier protocol.
 type URLFrontier struct {
-	Listen    string        `mapstructure:"listen"`    // host:port; empty: no service
-	Token     string        `mapstructure:"token"`     // of clients; empty: every client may do everything
-	TLSCert   string        `mapstructure:"tls_cert"`  // file of the certificate chain, PEM; empty: no TLS
-	TLSKey    string        `mapstructure:"tls_key"`   // file of its key, PEM
-	Plaintext bool          `mapstructure:"plaintext"` // beyond loopback too without TLS and token
-	Robots    bool          `mapstructure:"robots"`    // false: the clients read robots.txt and keep to it
-	Delay     time.Duration `mapstructure:"delay"`     // between what is handed out of a host, if robots is false
+	Listen    string        `mapstructure:"listen"`
+	Token     string        `mapstructure:"token" is:"secret file"`
+	TLSCert   string        `mapstructure:"tls_cert" is:"path"`
+	TLSKey    string        `mapstructure:"tls_key" is:"path"`
+	Plaintext bool          `mapstructure:"plaintext"`
+	Robots    bool          `mapstructure:"robots" default:"true"`
+	Delay     time.Duration `mapstructure:"delay" range:"0s..168h" default:"1s"`
 }
-
-// defaultURLFrontier is no service, with the default delay of the protocol.
-func defaultURLFrontier() URLFrontier { return URLFrontier{Robots: true, Delay: time.Second} }
 
 // urlfrontier checks the addresses, the token and the delay of the service.
 func (k *checker) urlfrontier() {
@@ -30,7 +27,6 @@ func (k *checker) urlfrontier() {
 	if !isHeaderText(u.Token) || strings.Contains(u.Token, " ") {
 		k.reject("urlfrontier.token", "want at most 256 printable ASCII characters without spaces")
 	}
-	between(k, "urlfrontier.delay", u.Delay, 0, week)
 }
 
 // serviceExposure checks the protection of a service that other machines can reach, and who fetches.

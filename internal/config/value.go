@@ -52,7 +52,7 @@ func (s setting) convert(text string) (any, *mismatch) {
 
 // show quotes a value of s for a message, without revealing a secret.
 func (s setting) show(text string) string {
-	if s.secret() || s.key == "fetch.proxy" && strings.Contains(text, "@") {
+	if s.is("secret") || s.key == "fetch.proxy" && strings.Contains(text, "@") {
 		return "a value of " + strconv.Itoa(len(text)) + " bytes"
 	}
 	return shown(text)
