@@ -83,7 +83,7 @@ func runScripts(t *testing.T, wanted func(name string) bool) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says,
-			"eventually": eventually, "damage": damage,
+			"eventually": eventually, "damage": damage, "publish": publish,
 		},
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
 	bolt "go.etcd.io/bbolt"
 )
@@ -117,6 +119,22 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strconv.Itoa(p.command.ProcessState.ExitCode()); got != args[1] { // -1: killed
 		ts.Fatalf("%s: exit code %s, want %s\n%s%s", args[0], got, args[1], p.stdout.String(), p.stderr.String())
 	}
+}
+
+// publish is the script command `publish SUBJECT`: it publishes what nobody can read to the NATS server. $SEQUENCE is
+// its sequence then.
+func publish(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: publish SUBJECT")
+	}
+	nc, err := nats.Connect(ts.Getenv("NATS"))
+	ts.Check(err)
+	defer nc.Close()
+	m, err := nc.Request(args[0], []byte("nonsense"), time.Minute)
+	ts.Check(err)
+	var ack struct{ Seq uint64 }
+	ts.Check(json.Unmarshal(m.Data, &ack))
+	ts.Setenv("SEQUENCE", strconv.FormatUint(ack.Seq, 10))
 }
 
 // says is the script command `says NAME PATTERN`: it waits until a program that was started has

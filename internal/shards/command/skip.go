@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // skip returns the command that sets aside a message at which the engine of a shard fails.
@@ -69,7 +69,7 @@ func skipMessage(
 	file := ""
 	err = journal.SetAside(ctx, js, clusterconf.Names(c), shard, sequence, func(data []byte) error {
 		file = fmt.Sprintf("%s-in-%d-%d.message", clusterconf.Names(c).Base(), shard, sequence)
-		return writeNew(file, data)
+		return system.ReplaceFile(file, data, 0o600, func() error { return nil }) // it may be there from a try before
 	})
 	if err != nil {
 		return err
@@ -77,21 +77,6 @@ func skipMessage(
 	fmt.Fprintf(command.OutOrStdout(), "message %d for shard %d is set aside, in %s\n", sequence, shard, file)
 	if owner := survey.Shards[shard].Node; owner != "" && owner != membership.UnknownOwner {
 		err = membership.Command(ctx, js.Conn(), clusterconf.Names(c), owner, membership.RetryFaults)
-	}
-	return err
-}
-
-// writeNew writes a file that does not exist yet, durably.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
 	}
 	return err
 }

@@ -96,7 +96,8 @@ func (c *clustering) connect(ctx context.Context,
 		err = cause
 	}
 	var known *console.ExitError
-	if err == nil || errors.As(err, &known) {
+	var usage *console.UsageError
+	if err == nil || errors.As(err, &known) || errors.As(err, &usage) {
 		return err
 	}
 	return console.Exit(console.ExitProblem, err)
