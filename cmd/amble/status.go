@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -89,7 +90,7 @@ func printStatus(w io.Writer, s crawl.Status) error {
 }
 
 // fetcherRows lists the fetchers outside of amble, and what they hold.
-func fetcherRows(list []crawl.Fetcher) (rows [][]string) {
+func fetcherRows(list []remote.Fetcher) (rows [][]string) {
 	for _, f := range list {
 		text := fmt.Sprintf("%s leases, %s reported, %s ran out", console.Grouped(f.Leases),
 			console.Grouped(f.Reported),

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/wall"
@@ -73,7 +73,7 @@ func checkHosts(ctx context.Context, s *storage.Store, found func(what string, e
 
 // checkMarks decodes the marks that a crawl reads when it opens its database or begins to run.
 func checkMarks(s *storage.Store, found func(what string, err error)) {
-	r := &recovery{store: s, lent: leasebook.NewHistory(), started: make(map[uint64]requestlog.Request)}
+	r := &recovery{store: s, lent: remote.NewHistory(), started: make(map[uint64]requestlog.Request)}
 	decode := func(name string, with func(value []byte) error) {
 		value, err := s.Mark(name)
 		if err == nil && len(value) > 0 {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/backup"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -48,7 +48,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	p := permits{
 		exclusions: exclusions{gathering: g}, plan: e.plan, inactive: &e.inactive, keptDelay: e.keptDelay,
 		flights: flights{leases: leases, all: make(map[uint64]*flight)},
-		remote:  remoteLeases{Book: leasebook.New()},
+		remote:  remoteLeases{Book: remote.New()},
 		maxRate: maxRate{share: e.share},
 	}
 	d := &dispatcher{results: results, timer: time.NewTimer(time.Hour), lender: lender{outcomes{

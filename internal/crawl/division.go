@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -55,7 +55,7 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 	if d.marks, err = d.store.Marks(""); err != nil {
 		return err
 	}
-	leases, err := d.store.Marks(leasebook.Mark)
+	leases, err := d.store.Marks(remote.Mark)
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -69,9 +69,9 @@ type Engine struct {
 	keptDelay   *time.Duration // of hosts, set by clients; nil: that of the options. The dispatcher's during a Run
 
 	opened    time.Time
-	heldSince time.Time          // since when every host has a restart hold; zero: none has
-	lent      []leasebook.Record // remote leases of earlier processes that are out
-	suspects  bool               // the database has a mark of URLs that were in flight at deaths
+	heldSince time.Time       // since when every host has a restart hold; zero: none has
+	lent      []remote.Record // remote leases of earlier processes that are out
+	suspects  bool            // the database has a mark of URLs that were in flight at deaths
 }
 
 // commands are what any goroutine may ask of the dispatcher.

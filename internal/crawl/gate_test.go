@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -44,11 +45,11 @@ func TestLeaseAfterOtherCrawl(t *testing.T) {
 		a.discover(held)
 		b.discover(wanted)
 		time.Sleep(time.Minute) // the queues are read
-		one := LeaseRequest{PerHost: 1, Visibility: time.Hour}
+		one := remote.Request{PerHost: 1, Visibility: time.Hour}
 		a.expect(one, held)
 		b.expect(one)
 		wait := &leaseWait{
-			request: LeaseRequest{Fetcher: "client", N: 1, PerHost: 1, Visibility: time.Hour}, host: storage.NoHost,
+			request: remote.Request{Fetcher: "client", N: 1, PerHost: 1, Visibility: time.Hour}, host: storage.NoHost,
 			done: make(chan struct{}),
 		}
 		err := b.mailbox.Load().call(t.Context(), func(d *dispatcher) { // which hears of nothing meanwhile
@@ -72,11 +73,11 @@ func TestOptOutBeforeLease(t *testing.T) {
 		if err := a.AddOptOut(t.Context(), entry); err != nil {
 			t.Fatal(err)
 		}
-		b.expect(LeaseRequest{Visibility: time.Hour}, "http://b.test/1")
+		b.expect(remote.Request{Visibility: time.Hour}, "http://b.test/1")
 		if err := a.RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute) // they come back over a while
-		b.expect(LeaseRequest{Visibility: time.Hour}, "http://a.test/1")
+		b.expect(remote.Request{Visibility: time.Hour}, "http://a.test/1")
 	})
 }

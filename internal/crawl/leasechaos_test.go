@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -100,7 +101,7 @@ func (m *mortal) run(kills int) {
 func (m *mortal) fetch(f *testFetcher, random *rand.Rand) {
 	for !m.over.Load() {
 		l := m.current.Load()
-		leases, err := l.Lease(m.t.Context(), LeaseRequest{
+		leases, err := l.Lease(m.t.Context(), remote.Request{
 			Fetcher: f.name, N: 1 + random.IntN(3), Wait: 10 * time.Second, Visibility: seconds(2 + random.IntN(20)),
 		})
 		if err != nil || len(leases) == 0 || l.killed.Load() { // then they never left the process
@@ -114,11 +115,11 @@ func (m *mortal) fetch(f *testFetcher, random *rand.Rand) {
 }
 
 // treat makes the request of a lease or not, and reports it, until a process takes the report, or not.
-func (m *mortal) treat(f *testFetcher, l *RemoteLease, random *rand.Rand) {
+func (m *mortal) treat(f *testFetcher, l *remote.Lease, random *rand.Rand) {
 	if time.Until(l.Deadline) < time.Second {
 		return // it would not end in time
 	}
-	report := LeaseReport{Fetcher: f.name, ID: l.ID, NotDone: true}
+	report := remote.Report{Fetcher: f.name, ID: l.ID, NotDone: true}
 	how := behavior(random.IntN(int(behaviors)))
 	if how != dies && how != givesBack {
 		report = f.fetch(m.t.Context(), l)
@@ -130,7 +131,7 @@ func (m *mortal) treat(f *testFetcher, l *RemoteLease, random *rand.Rand) {
 		time.Sleep(time.Until(l.Deadline) + time.Second)
 	}
 	for range 3 {
-		_, err := m.current.Load().Report(m.t.Context(), []LeaseReport{report})
+		_, err := m.current.Load().Report(m.t.Context(), []remote.Report{report})
 		if err == nil && how != twice {
 			return
 		}

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // openLeases reads the leases of the processes before that have a mark.
 func (r *recovery) openLeases() error {
-	marks, err := r.store.Marks(leasebook.Mark)
+	marks, err := r.store.Marks(remote.Mark)
 	for name, value := range marks {
 		r.marked = append(r.marked, name)
 		err = errors.Join(err, r.lent.AddMark(name, value))
@@ -64,13 +64,13 @@ func (r *recovery) markLeases(b *storage.Batch) {
 		b.Marks[name] = nil
 	}
 	for i := range r.out {
-		b.Marks[leasebook.Mark+r.out[i].ID] = r.out[i].Encode()
+		b.Marks[remote.Mark+r.out[i].ID] = r.out[i].Encode()
 	}
 }
 
 // adoptLeases gives the frontier the leases that are still out.
-func (ld *lender) adoptLeases(list []leasebook.Record, s store) error {
-	slices.SortFunc(list, func(a, b leasebook.Record) int {
+func (ld *lender) adoptLeases(list []remote.Record, s store) error {
+	slices.SortFunc(list, func(a, b remote.Record) int {
 		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
 	})
 	for _, l := range list {

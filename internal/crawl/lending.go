@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -30,7 +30,7 @@ const markCutOff = "cutoff/"
 
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher owns them.
 type remoteLeases struct {
-	*leasebook.Book
+	*remote.Book
 	waiters []*leaseWait
 	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
 	parked  []*claims // wait until the hosts of adopted leases are loaded
@@ -46,12 +46,12 @@ type lender struct{ outcomes }
 // lentPage is a lease on its way to a fetcher.
 type lentPage struct {
 	lease  frontier.Lease
-	remote *leasebook.Lease
+	remote *remote.Held
 }
 
 // leaseWait is a request for leases.
 type leaseWait struct {
-	request LeaseRequest
+	request remote.Request
 	host    storage.HostID
 	given   []*lentPage   // set before done is closed, as is err
 	err     error         //
@@ -65,7 +65,8 @@ type leaseWait struct {
 // what a disk that hangs can do.
 const loadPatience = 10 * time.Second
 
-// run waits until the request is answered, or waited or ctx end. The error is ErrCutOff, ErrNotRunning or ErrLease.
+// run waits until the request is answered, or waited or ctx end. The error is ErrNotRunning, remote.ErrCutOff or
+// remote.ErrLease.
 func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 	uncancelled := context.WithoutCancel(ctx)
 	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
@@ -96,7 +97,7 @@ func (ld *lender) addWaiter(w *leaseWait) {
 	r := &ld.remote
 	w.err = r.checkFetcher(w.request.Fetcher, ld.o.Now())
 	if w.err == nil && len(r.waiters) >= maxWaiters {
-		w.err = fmt.Errorf("%w: %d requests wait already", ErrLease, maxWaiters)
+		w.err = fmt.Errorf("%w: %d requests wait already", remote.ErrLease, maxWaiters)
 	}
 	if w.err != nil || ld.lend(w) {
 		close(w.done)
@@ -202,11 +203,11 @@ func (ld *lender) serveInside(l frontier.Lease, now time.Time) bool {
 }
 
 // give makes a remote lease of a page lease, and writes it to the start ledger.
-func (ld *lender) give(l frontier.Lease, to *LeaseRequest, now time.Time) (*lentPage, error) {
-	x := &leasebook.Lease{
+func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*lentPage, error) {
+	x := &remote.Held{
 		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
 		Ends: now.Add(to.Visibility),
-		Record: leasebook.Record{
+		Record: remote.Record{
 			ID: rand.Text(), Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0),
 			Deadline: now.Add(to.Visibility).Round(0),
 			Delay:    l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
@@ -242,7 +243,7 @@ func (s startLedger) noteEnd(res *result) error {
 	if x.IsClaimed() {
 		return nil
 	}
-	_, err := s.note(leasebook.NoteEnd, &res.lease, x)
+	_, err := s.note(remote.NoteEnd, &res.lease, x)
 	if errors.Is(err, storage.ErrNoSpace) {
 		return nil
 	}
@@ -256,14 +257,14 @@ func (oc *outcomes) endRemote(res *result) {
 		res.offset = oc.ledger.Offset()
 	}
 	if x.IsMarked() {
-		oc.pending.setMark(leasebook.Mark+x.ID, nil)
+		oc.pending.setMark(remote.Mark+x.ID, nil)
 	}
 	oc.remote.End(x)
 	oc.flights.pages--
 }
 
 // extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
-func (ld *lender) extend(fetcher string, id LeaseID, visibility time.Duration) (time.Time, error) {
+func (ld *lender) extend(fetcher string, id remote.ID, visibility time.Duration) (time.Time, error) {
 	now := ld.o.Now()
 	x, _ := ld.remote.Find(string(id))
 	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
@@ -271,7 +272,7 @@ func (ld *lender) extend(fetcher string, id LeaseID, visibility time.Duration) (
 	}
 	l, _ := ld.f.LeaseOf(x.FrontierID)
 	until := now.Add(visibility)
-	if longest := x.Began.Add(MaxLeaseLife); until.After(longest) {
+	if longest := x.Began.Add(remote.MaxLeaseLife); until.After(longest) {
 		until = longest
 	}
 	before := x.Deadline
@@ -317,7 +318,7 @@ func (pm *permits) loseURL(res *result) {
 
 // broken returns the result of a lease without a result: the host is charged, and the URL is fetched
 // again. How long the request took is not known: the host is not what the fetcher's time was spent on.
-func broken(l *frontier.Lease, x *leasebook.Lease, start, end time.Time) *result {
+func broken(l *frontier.Lease, x *remote.Held, start, end time.Time) *result {
 	res := &result{lease: *l, remote: &remoteResult{lease: x}}
 	res.page.Report = frontier.Report{Sent: true, Broken: true, End: end, Signal: politeness.SignalAborted}
 	res.request = recordOf(&res.lease, start, end)

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -238,7 +238,7 @@ type markEraser struct {
 func (m *markEraser) erase(marks map[string][]byte) {
 	for name, value := range marks {
 		switch {
-		case strings.HasPrefix(name, leasebook.Mark) && m.names.In(value):
+		case strings.HasPrefix(name, remote.Mark) && m.names.In(value):
 			delete(marks, name)
 		case name == storage.MarkUncommitted || name == markDeaths:
 			if kept := m.lines(value); len(kept) < len(value) {

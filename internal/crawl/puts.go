@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -27,7 +27,7 @@ type Put struct {
 	Key string
 	// Metadata are those of a new URL; of a Known one they replace what it has.
 	Metadata storage.Metadata
-	// Fetcher is the client, by a name that isFetcherName allows; empty: it has none. A Known Put ends
+	// Fetcher is the client, by a name that remote.IsFetcherName allows; empty: it has none. A Known Put ends
 	// the remote lease of its URL, whoever holds it, as a report does: the request has ended, and the
 	// delay of its host begins.
 	Fetcher string
@@ -76,8 +76,8 @@ type putGroup struct {
 
 // Put takes in URLs, and returns when they are on disk. There is one result for each, in their
 // order. Of equal discoveries the first is accepted, and the others are known. Puts of several
-// goroutines share a commit. The error is ErrNotRunning, ErrDraining for discoveries, ErrCutOff,
-// ErrLease for a name of a fetcher, that of ctx, or why the commit failed; after it, puts may have
+// goroutines share a commit. The error is ErrNotRunning, ErrDraining for discoveries, remote.ErrCutOff,
+// remote.ErrLease for a name of a fetcher, that of ctx, or why the commit failed; after it, puts may have
 // been accepted. Any goroutine may call it.
 func (l *lendings) Put(ctx context.Context, puts []Put) ([]PutResult, error) {
 	m := l.mailbox.Load()
@@ -132,8 +132,8 @@ func (l *lendings) groupPuts(m *mailbox, puts []Put, results []PutResult) (group
 		if !p.Known && m.draining.Load() {
 			return nil, ErrDraining
 		}
-		if p.Fetcher != "" && !isFetcherName(p.Fetcher) {
-			return nil, fmt.Errorf("%w: the name of the fetcher is %q", ErrLease, p.Fetcher)
+		if p.Fetcher != "" && !remote.IsFetcherName(p.Fetcher) {
+			return nil, fmt.Errorf("%w: the name of the fetcher is %q", remote.ErrLease, p.Fetcher)
 		}
 		u, ok := l.o.URLs.Apply(p.URL)
 		metadata, invalid := p.Metadata.Encode()
@@ -239,7 +239,7 @@ func (ld *lender) takePuts(g *putGroup) {
 // endByPut ends a lease because of a put of its URL, which becomes another state by it. The host is
 // charged as for a request without a known result. The put overrides a report that is being
 // worked on.
-func (ld *lender) endByPut(x *leasebook.Lease, url string, became storage.State, now time.Time) {
+func (ld *lender) endByPut(x *remote.Held, url string, became storage.State, now time.Time) {
 	if x.IsClaimed() {
 		x.Overridden, x.Became = true, became
 		return

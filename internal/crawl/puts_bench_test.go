@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -111,7 +112,7 @@ func BenchmarkLease(b *testing.B) {
 				wg.Go(func() {
 					for left.Load() > 0 {
 						start := time.Now()
-						leases, err := r.Lease(b.Context(), LeaseRequest{
+						leases, err := r.Lease(b.Context(), remote.Request{
 							Fetcher: fmt.Sprint("c", c), N: 100, PerHost: 10, Wait: time.Second, Visibility: time.Hour})
 						if err != nil {
 							b.Error(err)
@@ -154,7 +155,7 @@ func BenchmarkRestartQueues(b *testing.B) {
 	b.ResetTimer()
 	for range b.N {
 		r.remoteRun = startRemote(b, r.o)
-		if leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Minute}); len(leases) != 1 {
+		if leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Minute}); len(leases) != 1 {
 			b.Errorf("%d leases", len(leases))
 		}
 		b.StopTimer()

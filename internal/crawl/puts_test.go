@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -77,7 +78,7 @@ func (r *clientRun) put(puts ...Put) []PutResult {
 }
 
 // get takes leases without waiting, and returns their URLs.
-func (r *clientRun) get(request LeaseRequest) []string {
+func (r *clientRun) get(request remote.Request) []string {
 	r.t.Helper()
 	request.Fetcher = "client"
 	if request.N == 0 {
@@ -98,7 +99,7 @@ func (r *clientRun) get(request LeaseRequest) []string {
 }
 
 // expect checks what is leased now, in its order.
-func (r *clientRun) expect(request LeaseRequest, want ...string) {
+func (r *clientRun) expect(request remote.Request, want ...string) {
 	r.t.Helper()
 	if got := r.get(request); !slices.Equal(got, want) {
 		r.t.Errorf("leased %v, want %v", got, want)
@@ -126,7 +127,7 @@ func TestPutResults(t *testing.T) {
 		if got := r.discover("http://b.test/1", "http://c.test/"); got[0] != PutKnown || got[1] != PutAccepted {
 			t.Errorf("the results are %v, want known and accepted", got)
 		}
-		r.expect(LeaseRequest{Host: "a.test"})
+		r.expect(remote.Request{Host: "a.test"})
 	})
 }
 
@@ -134,26 +135,26 @@ func TestPutResults(t *testing.T) {
 // where nobody says how long the request took, whether the URL is put, given back or runs out.
 func TestHeldURLIsNoSlowHost(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(r *clientRun, l *RemoteLease){
-		"put": func(r *clientRun, l *RemoteLease) { r.known(l.URL.String(), time.Time{}) },
-		"reported": func(r *clientRun, l *RemoteLease) {
-			r.report(LeaseReport{Fetcher: "client", ID: l.ID, Status: 200}, Accepted)
+	for name, end := range map[string]func(r *clientRun, l *remote.Lease){
+		"put": func(r *clientRun, l *remote.Lease) { r.known(l.URL.String(), time.Time{}) },
+		"reported": func(r *clientRun, l *remote.Lease) {
+			r.report(remote.Report{Fetcher: "client", ID: l.ID, Status: 200}, remote.Accepted)
 		},
-		"given back": func(r *clientRun, l *RemoteLease) {
-			r.report(LeaseReport{Fetcher: "client", ID: l.ID, NotDone: true, Sent: true}, Accepted)
+		"given back": func(r *clientRun, l *remote.Lease) {
+			r.report(remote.Report{Fetcher: "client", ID: l.ID, NotDone: true, Sent: true}, remote.Accepted)
 		},
-		"run out": func(r *clientRun, l *RemoteLease) { time.Sleep(time.Until(l.Deadline)) },
+		"run out": func(r *clientRun, l *remote.Lease) { time.Sleep(time.Until(l.Deadline)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withClientOptions(t, func(o *Options) { o.Frontier.Politeness.AdaptiveFactor = 1 },
 				func(t *testing.T, r *clientRun) {
 					r.discover("http://a.test/1", "http://a.test/2")
-					l := r.lease(LeaseRequest{Fetcher: "client", N: 1, Visibility: time.Minute})[0]
+					l := r.lease(remote.Request{Fetcher: "client", N: 1, Visibility: time.Minute})[0]
 					time.Sleep(50 * time.Second)
 					end(r, &l)
 					time.Sleep(1100 * time.Millisecond) // the delay
-					if got := r.get(LeaseRequest{N: 1}); len(got) != 1 {
+					if got := r.get(remote.Request{N: 1}); len(got) != 1 {
 						t.Errorf("%d URLs after the delay of a second, want 1", len(got))
 					}
 				})
@@ -189,58 +190,58 @@ func TestPutKnown(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, r *clientRun){
 		"never again": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
-			r.expect(LeaseRequest{Wait: time.Hour})
+			r.expect(remote.Request{Wait: time.Hour})
 		},
 		"the earlier one first": func(t *testing.T, r *clientRun) {
 			r.known(u, earlier(time.Minute))
 			r.known(v, earlier(time.Hour))
-			r.expect(LeaseRequest{}, v, u)
+			r.expect(remote.Request{}, v, u)
 		},
 		"later": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Now().Add(time.Hour))
-			r.expect(LeaseRequest{Wait: 59 * time.Minute})
-			r.expect(LeaseRequest{Wait: 2 * time.Minute}, u)
+			r.expect(remote.Request{Wait: 59 * time.Minute})
+			r.expect(remote.Request{Wait: 2 * time.Minute}, u)
 		},
 		"a discovery is completed while it is in memory": func(t *testing.T, r *clientRun) {
 			r.discover(u, v, w)
-			r.expect(LeaseRequest{PerHost: 1}, u)
+			r.expect(remote.Request{PerHost: 1}, u)
 			r.known(v, time.Time{})
 			time.Sleep(2 * time.Second)
-			r.expect(LeaseRequest{}, w)
-			r.expect(LeaseRequest{Wait: 50 * time.Second})
+			r.expect(remote.Request{}, w)
+			r.expect(remote.Request{Wait: 50 * time.Second})
 		},
 		"a due one is postponed while it is in memory": func(t *testing.T, r *clientRun) {
 			r.known(u, earlier(3*time.Second))
 			r.known(v, earlier(2*time.Second))
 			r.known(w, earlier(time.Second))
-			r.expect(LeaseRequest{PerHost: 1}, u)
+			r.expect(remote.Request{PerHost: 1}, u)
 			r.known(v, time.Now().Add(20*time.Second))
 			time.Sleep(2 * time.Second)
-			r.expect(LeaseRequest{}, w)
-			r.expect(LeaseRequest{Wait: 15 * time.Second})
-			r.expect(LeaseRequest{Wait: 5 * time.Second}, v)
+			r.expect(remote.Request{}, w)
+			r.expect(remote.Request{Wait: 15 * time.Second})
+			r.expect(remote.Request{Wait: 5 * time.Second}, v)
 		},
 		"one in memory gets another place": func(t *testing.T, r *clientRun) {
 			r.known(u, earlier(3*time.Second))
 			r.known(v, earlier(2*time.Second))
 			r.discover(w)
-			r.expect(LeaseRequest{PerHost: 1, Visibility: time.Hour}, u)
+			r.expect(remote.Request{PerHost: 1, Visibility: time.Hour}, u)
 			r.known(w, earlier(time.Hour))
 			r.known(u, time.Time{})
 			time.Sleep(2 * time.Second)
-			r.expect(LeaseRequest{}, w, v)
+			r.expect(remote.Request{}, w, v)
 		},
 		"completed, and due again": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
 			r.known(u, earlier(time.Second))
-			r.expect(LeaseRequest{}, u)
+			r.expect(remote.Request{}, u)
 		},
 		"a discovery of a completed one": func(t *testing.T, r *clientRun) {
 			r.known(u, time.Time{})
 			if got := r.discover(u); got[0] != PutKnown {
 				t.Errorf("it is %s", got[0])
 			}
-			r.expect(LeaseRequest{Wait: time.Hour})
+			r.expect(remote.Request{Wait: time.Hour})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestPutMetadata(t *testing.T) {
 			{Put{URL: u, Known: true, Due: earlier}, "map[]"},
 		} {
 			r.put(step.put)
-			leases, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "x", N: 1, Wait: 2 * time.Minute})
+			leases, err := r.Lease(t.Context(), remote.Request{Fetcher: "x", N: 1, Wait: 2 * time.Minute})
 			if err != nil || len(leases) != 1 || fmt.Sprint(leases[0].Metadata) != step.want {
 				t.Fatalf("step %d: leased %+v, %v, want metadata %s", i, leases, err, step.want)
 			}
@@ -280,19 +281,19 @@ func TestPutEndsLease(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
 		r.discover("http://a.test/1", "http://a.test/2", "http://a.test/3")
-		request := LeaseRequest{Fetcher: "x", N: 10, PerHost: 1, Visibility: time.Hour}
+		request := remote.Request{Fetcher: "x", N: 10, PerHost: 1, Visibility: time.Hour}
 		first := r.lease(request)
 		if len(first) != 1 {
 			t.Fatalf("%d leases, want 1", len(first))
 		}
-		r.expect(LeaseRequest{PerHost: 1, Wait: time.Minute})
+		r.expect(remote.Request{PerHost: 1, Wait: time.Minute})
 		if got := r.put(Put{URL: first[0].URL, Known: true, Fetcher: "another"}); got[0] != PutAccepted {
 			t.Errorf("the put is %s", got[0])
 		}
 		ended := time.Now()
-		r.report(LeaseReport{Fetcher: "x", ID: first[0].ID, Status: 200}, Late)
-		r.expect(LeaseRequest{PerHost: 1, Wait: 900 * time.Millisecond})
-		r.expect(LeaseRequest{PerHost: 1, Wait: time.Minute}, "http://a.test/2")
+		r.report(remote.Report{Fetcher: "x", ID: first[0].ID, Status: 200}, remote.Late)
+		r.expect(remote.Request{PerHost: 1, Wait: 900 * time.Millisecond})
+		r.expect(remote.Request{PerHost: 1, Wait: time.Minute}, "http://a.test/2")
 		if gap := time.Since(ended); gap != time.Second {
 			t.Errorf("the next lease came %v after the put, want a second", gap)
 		}
@@ -311,19 +312,19 @@ func TestBatches(t *testing.T) {
 		r.discover(urls...)
 		r.discover("http://b.test/0", "http://b.test/1")
 		start := time.Now()
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 2}, urls[:2]...)
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 4})
-		r.expect(LeaseRequest{Hosts: 1, PerHost: 1}, "http://b.test/0")
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 4, Wait: time.Minute}, urls[2:4]...) // four are in flight
+		r.expect(remote.Request{Host: "a.test", PerHost: 2}, urls[:2]...)
+		r.expect(remote.Request{Host: "a.test", PerHost: 4})
+		r.expect(remote.Request{Hosts: 1, PerHost: 1}, "http://b.test/0")
+		r.expect(remote.Request{Host: "a.test", PerHost: 4, Wait: time.Minute}, urls[2:4]...) // four are in flight
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("the second batch came after %v, want a second", d)
 		}
 		time.Sleep(5 * time.Second)
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 4})
+		r.expect(remote.Request{Host: "a.test", PerHost: 4})
 		r.known(urls[0], time.Time{})
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 4})
+		r.expect(remote.Request{Host: "a.test", PerHost: 4})
 		time.Sleep(time.Second)
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 4}, urls[4])
+		r.expect(remote.Request{Host: "a.test", PerHost: 4}, urls[4])
 	})
 }
 
@@ -332,8 +333,8 @@ func TestPutWhileReported(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
 		r.discover("http://a.test/1")
-		l := r.lease(LeaseRequest{Fetcher: "x", N: 1})[0]
-		c := &claims{all: []claim{r.newClaim(&LeaseReport{Fetcher: "x", ID: l.ID, Status: 404})},
+		l := r.lease(remote.Request{Fetcher: "x", N: 1})[0]
+		c := &claims{all: []claim{r.newClaim(&remote.Report{Fetcher: "x", ID: l.ID, Status: 404})},
 			done: make(chan struct{})}
 		if err := r.mailbox.Load().call(t.Context(), func(d *dispatcher) { d.claim(c) }); err != nil {
 			t.Fatal(err)
@@ -345,8 +346,8 @@ func TestPutWhileReported(t *testing.T) {
 		if err := <-c.all[0].committed; err != nil {
 			t.Fatal(err)
 		}
-		r.expect(LeaseRequest{Wait: 59 * time.Minute})
-		r.expect(LeaseRequest{Wait: 2 * time.Minute}, l.URL.String())
+		r.expect(remote.Request{Wait: 59 * time.Minute})
+		r.expect(remote.Request{Wait: 2 * time.Minute}, l.URL.String())
 	})
 }
 
@@ -405,7 +406,7 @@ func TestPutHoldsURL(t *testing.T) {
 		if err != nil || len(groups) != 1 {
 			t.Fatalf("%d groups, %v", len(groups), err)
 		}
-		wait := &leaseWait{request: LeaseRequest{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour},
+		wait := &leaseWait{request: remote.Request{Fetcher: "x", N: 5, PerHost: 5, Visibility: time.Hour},
 			done: make(chan struct{})}
 		err = m.call(t.Context(), func(d *dispatcher) {
 			d.takePuts(groups[0])
@@ -417,7 +418,7 @@ func TestPutHoldsURL(t *testing.T) {
 		if err := <-groups[0].done; err != nil {
 			t.Fatal(err)
 		}
-		r.expect(LeaseRequest{Wait: time.Minute}, u)
+		r.expect(remote.Request{Wait: time.Minute}, u)
 	})
 }
 
@@ -430,7 +431,7 @@ func TestSameSecond(t *testing.T) {
 		if err := r.SetDefaultDelay(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		take := LeaseRequest{PerHost: 3, Visibility: time.Hour}
+		take := remote.Request{PerHost: 3, Visibility: time.Hour}
 		for n := range 3 {
 			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 			second, other := time.Now().Unix(), fmt.Sprintf("http://b.test/%d", n)

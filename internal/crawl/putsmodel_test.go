@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -158,14 +159,14 @@ func (m *putModel) SetAll(rt *rapid.T) {
 
 // Get takes leases, and checks each.
 func (m *putModel) Get(rt *rapid.T) {
-	m.get(rt, LeaseRequest{
+	m.get(rt, remote.Request{
 		Fetcher: "client", N: rapid.IntRange(1, 8).Draw(rt, "n"), PerHost: rapid.IntRange(1, 4).Draw(rt, "per host"),
 		Hosts: rapid.IntRange(0, 2).Draw(rt, "hosts"), Wait: seconds(rapid.IntRange(0, 5).Draw(rt, "wait")),
 		Visibility: seconds(rapid.IntRange(1, 40).Draw(rt, "visibility")),
 	})
 }
 
-func (m *putModel) get(rt *rapid.T, request LeaseRequest) []RemoteLease {
+func (m *putModel) get(rt *rapid.T, request remote.Request) []remote.Lease {
 	leases, err := m.r.Lease(m.t.Context(), request)
 	if err != nil || len(leases) > request.N || len(leases) > 0 && !m.active {
 		rt.Fatalf("%d leases of %d, %v; active: %v", len(leases), request.N, err, m.active)
@@ -274,7 +275,7 @@ func (m *putModel) finish(rt *rapid.T) {
 		if left == 0 {
 			break
 		}
-		for _, l := range m.get(rt, LeaseRequest{Fetcher: "client", N: 5, PerHost: 9, Wait: 5 * time.Minute}) {
+		for _, l := range m.get(rt, remote.Request{Fetcher: "client", N: 5, PerHost: 9, Wait: 5 * time.Minute}) {
 			u := m.urls[l.URL.String()]
 			m.end(u, time.Now())
 			u.completed, u.metadata = true, "map[]"

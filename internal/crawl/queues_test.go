@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -37,8 +38,8 @@ func duration(d time.Duration) *time.Duration { return &d }
 func TestHeavyQueueSettings(t *testing.T) {
 	t.Parallel()
 	urls := []string{"http://a.test/0", "http://a.test/1", "http://a.test/2"}
-	one := LeaseRequest{Host: "a.test", PerHost: 1, Visibility: time.Hour}
-	wait := func(d time.Duration) LeaseRequest { w := one; w.Wait = d; return w }
+	one := remote.Request{Host: "a.test", PerHost: 1, Visibility: time.Hour}
+	wait := func(d time.Duration) remote.Request { w := one; w.Wait = d; return w }
 	between := map[string]func(r *clientRun){
 		"in memory": func(*clientRun) {},
 		"dormant":   func(*clientRun) { time.Sleep(10 * time.Minute) },
@@ -282,7 +283,7 @@ func TestQueueStats(t *testing.T) {
 		}
 		check("", QueueStats{})
 		r.discover("http://a.test/1", "http://a.test/2", "http://b.test/1")
-		r.expect(LeaseRequest{Host: "a.test", PerHost: 1, Visibility: 2 * time.Second}, "http://a.test/1")
+		r.expect(remote.Request{Host: "a.test", PerHost: 1, Visibility: 2 * time.Second}, "http://a.test/1")
 		r.known("http://b.test/1", time.Time{})
 		for range 2 {
 			check("", QueueStats{Queued: 2, InProcess: 1, Completed: 1, Queues: 2, ActiveQueues: 1})
@@ -341,7 +342,7 @@ func TestQueueKeys(t *testing.T) {
 		}
 		keys := make(map[string]string)
 		for len(keys) < 5 {
-			leases := r.lease(LeaseRequest{
+			leases := r.lease(remote.Request{
 				Fetcher: "client", N: 10, PerHost: 10, Visibility: time.Hour, Wait: time.Minute,
 			})
 			for _, l := range leases {

@@ -12,8 +12,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -41,9 +41,9 @@ type recovery struct {
 	started map[uint64]requestlog.Request
 
 	logged map[uint64]bool      // those of started that are in the request log
-	lent   *leasebook.History   // the leases of fetchers
+	lent   *remote.History      // the leases of fetchers
 	marked []string             // the names of their marks
-	out    []leasebook.Record   // those that are still out
+	out    []remote.Record      // those that are still out
 	ended  []requestlog.Request // those of the others that have no outcome
 
 	heldSince time.Time // since when every host has a restart hold; zero: none has
@@ -56,7 +56,7 @@ func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
-		logged: make(map[uint64]bool), lent: leasebook.NewHistory(),
+		logged: make(map[uint64]bool), lent: remote.NewHistory(),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -82,7 +83,7 @@ func (r *remoteRun) end() {
 }
 
 // lease takes leases, and waits for some.
-func (r *remoteRun) lease(request LeaseRequest) []RemoteLease {
+func (r *remoteRun) lease(request remote.Request) []remote.Lease {
 	r.t.Helper()
 	for {
 		if request.Wait == 0 {
@@ -101,9 +102,9 @@ func (r *remoteRun) lease(request LeaseRequest) []RemoteLease {
 }
 
 // report reports one result and checks what becomes of it.
-func (r *remoteRun) report(report LeaseReport, want ReportResult) {
+func (r *remoteRun) report(report remote.Report, want remote.Result) {
 	r.t.Helper()
-	results, err := r.Report(r.t.Context(), []LeaseReport{report})
+	results, err := r.Report(r.t.Context(), []remote.Report{report})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -134,8 +135,8 @@ func newTestFetcher(name string, web *testweb.Web) *testFetcher {
 }
 
 // fetch makes the request of a lease.
-func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
-	report, started := LeaseReport{Fetcher: f.name, ID: l.ID}, time.Now()
+func (f *testFetcher) fetch(ctx context.Context, l *remote.Lease) remote.Report {
+	report, started := remote.Report{Fetcher: f.name, ID: l.ID}, time.Now()
 	target := l.URL.String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -175,7 +176,7 @@ func (f *testFetcher) fetch(ctx context.Context, l *RemoteLease) LeaseReport {
 }
 
 // work leases, fetches and reports until the crawl ends.
-func (f *testFetcher) work(r *remoteRun, request LeaseRequest) {
+func (f *testFetcher) work(r *remoteRun, request remote.Request) {
 	request.Fetcher, request.Wait = f.name, time.Hour
 	for r.t.Context().Err() == nil {
 		leases, err := r.Lease(r.t.Context(), request)
@@ -191,7 +192,7 @@ func (f *testFetcher) work(r *remoteRun, request LeaseRequest) {
 			r.t.Error(err)
 			return
 		}
-		reports := make([]LeaseReport, len(leases))
+		reports := make([]remote.Report, len(leases))
 		var wg sync.WaitGroup
 		for i := range leases {
 			wg.Go(func() { reports[i] = f.fetch(r.t.Context(), &leases[i]) })
@@ -202,7 +203,7 @@ func (f *testFetcher) work(r *remoteRun, request LeaseRequest) {
 			r.t.Error(err)
 		}
 		for i, result := range results {
-			if result != Accepted {
+			if result != remote.Accepted {
 				r.t.Errorf("%s: %s", leases[i].URL, result)
 			}
 		}
@@ -228,7 +229,7 @@ func TestRemoteFetchers(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, f := range []*testFetcher{newTestFetcher("bodies", web), newTestFetcher("links", web)} {
 			f.links = f.name == "links"
-			wg.Go(func() { f.work(r, LeaseRequest{N: 4, PerHost: 4}) })
+			wg.Go(func() { f.work(r, remote.Request{N: 4, PerHost: 4}) })
 		}
 		r.wait()
 		wg.Wait()
@@ -274,39 +275,39 @@ func TestLeaseRunsOut(t *testing.T) {
 		o.Workers, o.ExitWhenDone = 0, false
 		o.Frontier.Politeness.Delay = 5 * time.Second
 		r := startRemote(t, o, web.URL("a.test", "/"))
-		first := r.lease(LeaseRequest{Fetcher: "hangs", N: 3, Visibility: time.Minute})
+		first := r.lease(remote.Request{Fetcher: "hangs", N: 3, Visibility: time.Minute})
 		if len(first) != 1 {
 			t.Fatalf("%d leases, want 1", len(first))
 		}
-		none, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1, Wait: 59 * time.Second})
+		none, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1, Wait: 59 * time.Second})
 		if len(none) > 0 || err != nil {
 			t.Fatalf("leased %v, %v while the host has a request in flight", none, err)
 		}
-		second := r.lease(LeaseRequest{Fetcher: "b", N: 1})[0]
+		second := r.lease(remote.Request{Fetcher: "b", N: 1})[0]
 		if gap := time.Since(first[0].Deadline); second.URL != first[0].URL || gap < 5*time.Second ||
 			gap > 6*time.Second {
 			t.Errorf("%s was leased %v after the deadline of the first lease", second.URL, gap)
 		}
-		late := LeaseReport{Fetcher: "hangs", ID: first[0].ID, Status: 200, HasBody: true}
-		r.report(late, Late)
-		r.report(LeaseReport{Fetcher: "hangs", ID: second.ID, Status: 200}, Foreign)
-		r.report(LeaseReport{Fetcher: "b", ID: "guessed", Status: 200}, Unknown)
-		r.report(LeaseReport{Fetcher: "b", ID: second.ID, Status: 42}, Invalid)
-		deadlines, err := r.Extend(t.Context(), "b", []LeaseID{second.ID, first[0].ID}, time.Hour)
+		late := remote.Report{Fetcher: "hangs", ID: first[0].ID, Status: 200, HasBody: true}
+		r.report(late, remote.Late)
+		r.report(remote.Report{Fetcher: "hangs", ID: second.ID, Status: 200}, remote.Foreign)
+		r.report(remote.Report{Fetcher: "b", ID: "guessed", Status: 200}, remote.Unknown)
+		r.report(remote.Report{Fetcher: "b", ID: second.ID, Status: 42}, remote.Invalid)
+		deadlines, err := r.Extend(t.Context(), "b", []remote.ID{second.ID, first[0].ID}, time.Hour)
 		if err != nil || !deadlines[1].IsZero() || time.Until(deadlines[0]) < 59*time.Minute {
 			t.Errorf("extended to %v, %v", deadlines, err)
 		}
 		time.Sleep(30 * time.Minute)
-		r.report(LeaseReport{Fetcher: "b", ID: second.ID, NotDone: true}, Accepted)
-		r.report(LeaseReport{Fetcher: "b", ID: second.ID, Status: 200}, Late)
-		third := r.lease(LeaseRequest{Fetcher: "b", N: 1, Wait: time.Second})
+		r.report(remote.Report{Fetcher: "b", ID: second.ID, NotDone: true}, remote.Accepted)
+		r.report(remote.Report{Fetcher: "b", ID: second.ID, Status: 200}, remote.Late)
+		third := r.lease(remote.Request{Fetcher: "b", N: 1, Wait: time.Second})
 		if len(third) != 1 || third[0].URL != second.URL {
 			t.Fatalf("leased %v, want the URL that was given back, at once", third)
 		}
 		f := newTestFetcher("b", web)
 		done := f.fetch(t.Context(), &third[0])
-		r.report(done, Accepted)
-		r.report(done, Late)
+		r.report(done, remote.Accepted)
+		r.report(done, remote.Late)
 		fetchers, err := r.Fetchers(t.Context())
 		if err != nil || len(fetchers) != 2 || fetchers[1].RanOut != 1 ||
 			fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
@@ -315,7 +316,7 @@ func TestLeaseRunsOut(t *testing.T) {
 		if err := r.CutOff(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Lease(t.Context(), LeaseRequest{Fetcher: "b", N: 1}); !errors.Is(err, ErrCutOff) {
+		if _, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1}); !errors.Is(err, remote.ErrCutOff) {
 			t.Errorf("a fetcher that is cut off: %v", err)
 		}
 		r.end()
@@ -337,8 +338,8 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 				o.Workers, o.ExitWhenDone = 1, false
 				o.Frontier.Politeness.Delay = time.Second
 				r := startRemote(t, o, web.URL("a.test", "/"))
-				r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Second}) // and runs out
-				reported := r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Hour})[0]
+				r.lease(remote.Request{Fetcher: "x", N: 1, Visibility: time.Second}) // and runs out
+				reported := r.lease(remote.Request{Fetcher: "x", N: 1, Visibility: time.Hour})[0]
 				time.Sleep(out)
 				r.end()
 				f := newTestFetcher("x", web)
@@ -347,8 +348,8 @@ func TestLeaseSurvivesRestart(t *testing.T) {
 				if pages := web.Requests().Host("a.test").Pages(); len(pages) > 0 {
 					t.Fatalf("%s was requested while a fetcher had the lease", pages[0].Path)
 				}
-				r.report(LeaseReport{Fetcher: "y", ID: reported.ID, Status: 200}, Foreign)
-				r.report(f.fetch(t.Context(), &reported), Accepted)
+				r.report(remote.Report{Fetcher: "y", ID: reported.ID, Status: 200}, remote.Foreign)
+				r.report(f.fetch(t.Context(), &reported), remote.Accepted)
 				time.Sleep(time.Minute)
 				r.end()
 				if n := len(web.Requests().Host("a.test").Pages()); n != 4 {
@@ -383,10 +384,10 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 				l.remoteRun = startRemoteWith(t, o, func(e *Engine) {
 					e.store = &mortalStore{e.store, t, l, o.DataDir, dies.Load}
 				}, web.URL("a.test", "/"))
-				first := l.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: 10 * time.Hour})[0]
+				first := l.lease(remote.Request{Fetcher: "x", N: 1, Visibility: 10 * time.Hour})[0]
 				time.Sleep(out)
 				dies.Store(true)
-				_, _ = l.Report(t.Context(), []LeaseReport{{Fetcher: "x", ID: first.ID, NotDone: true}})
+				_, _ = l.Report(t.Context(), []remote.Report{{Fetcher: "x", ID: first.ID, NotDone: true}})
 				<-l.ended
 				l.stop()
 				if err := l.Close(); !l.killed.Load() {
@@ -394,8 +395,8 @@ func TestLeaseEndSurvivesKill(t *testing.T) {
 				}
 				o.DataDir = l.image
 				r := startRemote(t, o)
-				r.report(LeaseReport{Fetcher: "x", ID: first.ID, Status: 404}, Unknown)
-				again := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour})
+				r.report(remote.Report{Fetcher: "x", ID: first.ID, Status: 404}, remote.Unknown)
+				again := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Hour})
 				if len(again) != 1 || again[0].ID == first.ID {
 					t.Errorf("leased %v, want the URL that was given back", again)
 				}
@@ -419,9 +420,9 @@ func TestLeasesWithoutLookups(t *testing.T) {
 		r := startRemote(t, o, "http://no.such.host.test/1", "http://no.such.host.test/2", "http://no.such.host.test/3",
 			"http://no.such.host.test/4", "http://another.test/1")
 		time.Sleep(time.Second)
-		request := LeaseRequest{Fetcher: "x", N: 10, PerHost: 2, Visibility: time.Hour}
+		request := remote.Request{Fetcher: "x", N: 10, PerHost: 2, Visibility: time.Hour}
 		of := make(map[string]int)
-		var leases []RemoteLease
+		var leases []remote.Lease
 		for len(leases) < 3 { // a host that is not in memory yet comes with the next ones
 			leases = append(leases, r.lease(request)...)
 		}
@@ -433,24 +434,24 @@ func TestLeasesWithoutLookups(t *testing.T) {
 		}
 		next, never := time.Now().Add(time.Hour), time.Time{}
 		for i := range leases {
-			report := LeaseReport{Fetcher: "x", ID: leases[i].ID, Status: 200, Next: &never}
+			report := remote.Report{Fetcher: "x", ID: leases[i].ID, Status: 200, Next: &never}
 			if leases[i].Host == "another.test" {
 				report.Next = &next
 			}
-			r.report(report, Accepted)
+			r.report(report, remote.Accepted)
 		}
 		request.PerHost, request.Host = 5, "no.such.host.test"
 		if leases = r.lease(request); len(leases) != 2 {
 			t.Errorf("%d leases of the host, want the 2 that are left", len(leases))
 		}
 		for i := range leases {
-			r.report(LeaseReport{Fetcher: "x", ID: leases[i].ID, Status: 404}, Accepted)
+			r.report(remote.Report{Fetcher: "x", ID: leases[i].ID, Status: 404}, remote.Accepted)
 		}
 		request.Host, request.Wait = "", 59*time.Minute
 		if early := r.lease(request); len(early) > 0 {
 			t.Errorf("%s was leased before it is due", early[0].URL)
 		}
-		if due := r.lease(LeaseRequest{Fetcher: "x", N: 10}); len(due) != 1 || due[0].Host != "another.test" {
+		if due := r.lease(remote.Request{Fetcher: "x", N: 10}); len(due) != 1 || due[0].Host != "another.test" {
 			t.Errorf("leased %v, want the URL that is due again", due)
 		}
 		r.end()

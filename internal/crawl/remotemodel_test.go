@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -42,7 +43,7 @@ type modelURL struct {
 
 // modelLease is a lease of the model.
 type modelLease struct {
-	RemoteLease
+	remote.Lease
 	fetcher string
 }
 
@@ -61,7 +62,7 @@ func (m *leaseModel) expire() {
 
 // Take takes leases: of URLs that nobody has, one of a host at a time.
 func (m *leaseModel) Take(rt *rapid.T) {
-	request := LeaseRequest{
+	request := remote.Request{
 		Fetcher: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "fetcher"), N: rapid.IntRange(1, 5).Draw(rt, "n"),
 		PerHost: rapid.IntRange(1, 3).Draw(rt, "per host"), Wait: seconds(rapid.IntRange(1, 10).Draw(rt, "wait")),
 		Visibility: seconds(rapid.IntRange(1, 60).Draw(rt, "visibility")),
@@ -97,19 +98,19 @@ func (m *leaseModel) Report(rt *rapid.T) {
 	if l == nil {
 		rt.Skip("nothing is out")
 	}
-	r := LeaseReport{
+	r := remote.Report{
 		Fetcher: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "fetcher"), ID: l.ID, Status: 200, HasBody: true,
 		NotDone: rapid.Bool().Draw(rt, "not done"), Took: seconds(rapid.IntRange(-1, 90).Draw(rt, "took")),
 	}
 	if rapid.Bool().Draw(rt, "by url") {
 		r.ID, r.URL = "", l.URL
 	}
-	want := Accepted
+	want := remote.Accepted
 	if r.Fetcher != l.fetcher {
-		want = Foreign
+		want = remote.Foreign
 	}
 	m.run.report(r, want)
-	if want != Accepted {
+	if want != remote.Accepted {
 		return
 	}
 	u.done, u.lease = !r.NotDone, nil
@@ -123,8 +124,8 @@ func (m *leaseModel) ReportAgain(rt *rapid.T) {
 		rt.Skip("no lease has ended")
 	}
 	l := rapid.SampledFrom(m.ended).Draw(rt, "lease")
-	results, err := m.run.Report(m.t.Context(), []LeaseReport{{Fetcher: l.fetcher, ID: l.ID, Status: 404}})
-	if err != nil || results[0] != Late && results[0] != Unknown {
+	results, err := m.run.Report(m.t.Context(), []remote.Report{{Fetcher: l.fetcher, ID: l.ID, Status: 404}})
+	if err != nil || results[0] != remote.Late && results[0] != remote.Unknown {
 		rt.Fatalf("%s was reported again: %v, %v", l.URL, results, err)
 	}
 }
@@ -137,7 +138,7 @@ func (m *leaseModel) Extend(rt *rapid.T) {
 		rt.Skip("nothing is out")
 	}
 	by := seconds(rapid.IntRange(1, 60).Draw(rt, "by"))
-	at, err := m.run.Extend(m.t.Context(), l.fetcher, []LeaseID{l.ID}, by)
+	at, err := m.run.Extend(m.t.Context(), l.fetcher, []remote.ID{l.ID}, by)
 	if err != nil || time.Until(at[0]).Round(time.Millisecond) != by {
 		rt.Fatalf("extended by %v: %v, %v", by, at, err)
 	}
@@ -202,8 +203,8 @@ func (m *leaseModel) finish() {
 		left := false
 		for _, u := range m.urls {
 			if u.lease != nil {
-				m.run.report(LeaseReport{Fetcher: u.lease.fetcher, ID: u.lease.ID, Status: 200, HasBody: true},
-					Accepted)
+				m.run.report(remote.Report{Fetcher: u.lease.fetcher, ID: u.lease.ID, Status: 200, HasBody: true},
+					remote.Accepted)
 				u.lease, u.done = nil, true
 			}
 			left = left || !u.done
@@ -211,7 +212,7 @@ func (m *leaseModel) finish() {
 		if !left {
 			break
 		}
-		for _, l := range m.run.lease(LeaseRequest{Fetcher: "a", N: 10, Wait: 2 * time.Minute}) {
+		for _, l := range m.run.lease(remote.Request{Fetcher: "a", N: 10, Wait: 2 * time.Minute}) {
 			if u := m.urls[l.URL.String()]; u.lease == nil {
 				u.lease = &modelLease{l, "a"}
 			} else {
@@ -344,7 +345,7 @@ func checkFetcherChaos(t *testing.T, hosts, pages int) {
 // chaoticFetcher takes leases and does with them as it likes.
 func chaoticFetcher(r *remoteRun, f *testFetcher, random *rand.Rand) {
 	for {
-		leases, err := r.Lease(r.t.Context(), LeaseRequest{
+		leases, err := r.Lease(r.t.Context(), remote.Request{
 			Fetcher: f.name, N: 1 + random.IntN(4), Wait: time.Minute, Visibility: seconds(1 + random.IntN(20)),
 		})
 		if errors.Is(err, ErrNotRunning) {
@@ -366,8 +367,8 @@ func chaoticFetcher(r *remoteRun, f *testFetcher, random *rand.Rand) {
 }
 
 // behave treats one lease in a random way.
-func behave(r *remoteRun, f *testFetcher, l *RemoteLease, random *rand.Rand) {
-	report := LeaseReport{Fetcher: f.name, ID: l.ID, NotDone: true}
+func behave(r *remoteRun, f *testFetcher, l *remote.Lease, random *rand.Rand) {
+	report := remote.Report{Fetcher: f.name, ID: l.ID, NotDone: true}
 	how := behavior(random.IntN(int(behaviors)))
 	if time.Until(l.Deadline) < time.Second/2 {
 		return // it would not end in time
@@ -390,9 +391,9 @@ func behave(r *remoteRun, f *testFetcher, l *RemoteLease, random *rand.Rand) {
 		times = 2
 	}
 	for range times {
-		if _, err := r.Report(r.t.Context(), []LeaseReport{report}); err != nil && !errors.Is(err, ErrNotRunning) {
+		if _, err := r.Report(r.t.Context(), []remote.Report{report}); err != nil && !errors.Is(err, ErrNotRunning) {
 			r.t.Error(err)
 		}
-		report.ID += LeaseID(strings.Repeat("x", random.IntN(2)))
+		report.ID += remote.ID(strings.Repeat("x", random.IntN(2)))
 	}
 }

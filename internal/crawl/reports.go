@@ -4,37 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // remoteResult is what a result has besides if its request was made by a fetcher.
 type remoteResult struct {
-	lease     *leasebook.Lease
-	report    *LeaseReport // nil: there is none
-	start     time.Time    // of the request, with a report
-	end       time.Time    // when the report came
-	committed chan<- error // told when the result is on disk; nil: nobody waits
+	lease     *remote.Held
+	report    *remote.Report // nil: there is none
+	start     time.Time      // of the request, with a report
+	end       time.Time      // when the report came
+	committed chan<- error   // told when the result is on disk; nil: nobody waits
 }
 
 // lend makes leases of what the dispatcher has given. Pages whose use is refused are not lent.
-func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare bool) ([]RemoteLease, error) {
+func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare bool) ([]remote.Lease, error) {
 	at := make([]storage.Position, len(given))
 	for i, page := range given {
 		at[i] = page.remote.At
@@ -43,7 +37,7 @@ func (w *worker) lend(ctx context.Context, m *mailbox, given []*lentPage, bare b
 	if err != nil {
 		return nil, errors.Join(err, w.putBack(ctx, m, given))
 	}
-	leases := make([]RemoteLease, 0, len(given))
+	leases := make([]remote.Lease, 0, len(given))
 	for i, page := range given {
 		x := page.remote
 		if refusal, refused := w.refusesUse(&page.lease); refused {
@@ -78,15 +72,12 @@ func (w *worker) putBack(ctx context.Context, m *mailbox, given []*lentPage) err
 }
 
 // describe returns what a fetcher is told of a lease.
-func (w *worker) describe(l *frontier.Lease, x *leasebook.Lease, bare bool) RemoteLease {
-	most := w.maxBody(&l.Head)
-	if most == 0 {
-		most = w.o.Fetch.MaxBody
-	}
-	r := RemoteLease{
-		ID: LeaseID(x.ID), URL: l.URL, Host: l.HostName, Key: cmp.Or(x.Key, l.HostName),
+func (w *worker) describe(l *frontier.Lease, x *remote.Held, bare bool) remote.Lease {
+	most := cmp.Or(w.maxBody(&l.Head), w.o.Fetch.MaxBody)
+	r := remote.Lease{
+		ID: remote.ID(x.ID), URL: l.URL, Host: l.HostName, Key: cmp.Or(x.Key, l.HostName),
 		Address: l.Address, Depth: l.Head.Depth, Delay: l.Delay,
-		MaxBody: min(most, MaxReportBody), Given: x.Given, Deadline: x.Deadline,
+		MaxBody: min(most, remote.MaxReportBody), Given: x.Given, Deadline: x.Deadline,
 	}
 	if !bare {
 		r.Header = w.client.PlainHeader(w.validators(l))
@@ -94,32 +85,9 @@ func (w *worker) describe(l *frontier.Lease, x *leasebook.Lease, bare bool) Remo
 	return r
 }
 
-// isValid reports whether a report is within its bounds.
-func (r *LeaseReport) isValid() bool {
-	if !isFetcherName(r.Fetcher) || r.ID == "" && r.URL.IsZero() || len(r.Body) > MaxReportBody ||
-		len(r.Links) > MaxReportLinks {
-		return false
-	}
-	size := 0
-	for name, values := range r.Header {
-		for _, value := range values {
-			if size += len(name) + len(value) + 4; size > MaxReportHeader {
-				return false
-			}
-		}
-	}
-	switch {
-	case r.NotDone:
-		return true
-	case r.Status != 0:
-		return r.Status >= 200 && r.Status <= 599 // an informational status is no response
-	}
-	return r.Failure.IsKnown()
-}
-
 // serveReport does the work of a report: that of a page lease behind its request. Whatever is in it
 // costs its own URL at most.
-func (w *worker) serveReport(res *result, r *LeaseReport) {
+func (w *worker) serveReport(res *result, r *remote.Report) {
 	defer res.end(nil)
 	defer res.closeResponse()
 	defer func() {
@@ -127,7 +95,8 @@ func (w *worker) serveReport(res *result, r *LeaseReport) {
 			w.crashed(res.ctx, res, cause, debug.Stack())
 		}
 	}()
-	resp, err := w.responseOf(res, r)
+	most := cmp.Or(w.maxBody(&res.lease.Head), w.o.Fetch.MaxBody)
+	resp, err := r.Response(&res.lease, res.remote.start, res.remote.end, most, w.o.Fetch.CheckType)
 	resp, failure, report := w.ended(res, res.lease.URL, resp, err)
 	if failure != nil && report.Broken {
 		report.Broken = false // the fetcher has made its request, and says what came of it
@@ -155,57 +124,6 @@ func (ar *archiving) outputLost(res *result) {
 		return
 	}
 	res.item = item
-}
-
-// responseOf makes a response of a report, or the failure that there was instead.
-func (w *worker) responseOf(res *result, r *LeaseReport) (*fetch.Response, error) {
-	l, start, end := &res.lease, res.remote.start, res.remote.end
-	failure := &fetch.Error{
-		Kind: r.Failure, Op: "request", URL: l.URL.String(), Sent: true, Start: start, End: end,
-		Header: reportedHeader(r.Header, end), Err: errors.New("reported by the fetcher"),
-	}
-	last := &l.Head.Last
-	switch {
-	case r.Status == 0:
-		return nil, failure
-	case r.Status == http.StatusNotModified && last.ETag == "" && last.Modified == "":
-		failure.Kind = fetch.KindBadResponse
-		return nil, failure
-	}
-	if err := w.o.Fetch.CheckType(r.Status, failure.Header); err != nil && !l.Head.Sitemap {
-		failure.Kind, failure.Err = fetch.KindTypeNotWanted, err
-		return nil, failure
-	}
-	most := w.maxBody(&l.Head)
-	if most == 0 {
-		most = w.o.Fetch.MaxBody
-	}
-	body := r.Body[:min(int64(len(r.Body)), most)]
-	return &fetch.Response{
-		Status: r.Status, Header: failure.Header, Body: spool.Of(body), Truncated: len(body) < len(r.Body),
-		Start: start, Connected: start, FirstByte: start, End: end, WireBytes: int64(len(r.Body)),
-	}, nil
-}
-
-// reportedHeader returns the fields of a reported header that a server can have sent. The body comes
-// without encodings.
-func reportedHeader(reported http.Header, end time.Time) http.Header {
-	header := make(http.Header, len(reported))
-	for name, values := range reported {
-		name = http.CanonicalHeaderKey(name)
-		switch {
-		case !httpguts.ValidHeaderFieldName(name):
-		case slices.Contains([]string{"Content-Encoding", "Content-Length", "Transfer-Encoding", "Set-Cookie"}, name):
-		default:
-			for _, value := range values {
-				if httpguts.ValidHeaderFieldValue(value) {
-					header[name] = append(header[name], strings.TrimSpace(value))
-				}
-			}
-		}
-	}
-	httpfield.Settle(header, end)
-	return header
 }
 
 // digestOf returns the digest of a body. Of a page whose body was not reported, the fetcher says it.
@@ -249,10 +167,10 @@ type claims struct {
 
 // claim is one report.
 type claim struct {
-	report    *LeaseReport
+	report    *remote.Report
 	at        storage.Position // of its URL, if it names no lease
 	open      bool             // the dispatcher has not decided about it
-	result    ReportResult
+	result    remote.Result
 	res       *result    // whose work is left to do; nil: there is none
 	committed chan error // holds one; nil: nothing is committed
 }
@@ -276,7 +194,7 @@ func (ld *lender) claim(c *claims) {
 }
 
 // find returns the lease that a report is for; nil: none is out.
-func (r *remoteLeases) find(c *claim) (x *leasebook.Lease, wasOut bool) {
+func (r *remoteLeases) find(c *claim) (x *remote.Held, wasOut bool) {
 	switch {
 	case !c.open:
 		return nil, false
@@ -291,20 +209,10 @@ func (ld *lender) claimOne(c *claim, now time.Time) {
 	r := &ld.remote
 	f := r.Fetcher(c.report.Fetcher, now)
 	x, wasOut := r.find(c)
-	switch {
-	case !c.open:
-	case f.CutOff:
-		c.result = Foreign
-	case x == nil && wasOut, x != nil && x.IsClaimed():
-		c.result = Late
-	case x == nil:
-		c.result = Unknown
-	case x.Fetcher != c.report.Fetcher:
-		c.result = Foreign
-	default:
-		c.result = Accepted
+	if c.open {
+		c.result = f.Judge(c.report, x, wasOut)
 	}
-	if c.open = false; c.result != Accepted {
+	if c.open = false; c.result != remote.Accepted {
 		f.Refused++
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -41,12 +41,12 @@ func TestLeaseRunsOutAgainAndAgain(t *testing.T) {
 	got, lines := withFetcher(t, func(o *Options) { o.Frontier.MaxAttempts = 3 }, func(r *remoteRun) {
 		for i := range 3 {
 			began := time.Now()
-			leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Minute, Visibility: 10 * time.Second})
+			leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Minute, Visibility: 10 * time.Second})
 			if len(leases) != 1 || time.Since(began) > 12*time.Second {
 				t.Errorf("lease %d: %v after %v", i, leases, time.Since(began))
 			}
 		}
-		if leases := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Hour}); len(leases) > 0 {
+		if leases := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Hour}); len(leases) > 0 {
 			t.Errorf("%s was leased after 3 attempts", leases[0].URL)
 		}
 	})
@@ -67,11 +67,11 @@ func TestReportTypes(t *testing.T) {
 		"Video/MP4; codecs=x": storage.Failed,
 	} {
 		got, _ := withFetcher(t, func(o *Options) { o.Fetch.ContentTypes = []string{"text/*"} }, func(r *remoteRun) {
-			l := r.lease(LeaseRequest{Fetcher: "x", N: 1})[0]
-			r.report(LeaseReport{
+			l := r.lease(remote.Request{Fetcher: "x", N: 1})[0]
+			r.report(remote.Report{
 				Fetcher: "x", ID: l.ID, Status: 200, Header: http.Header{"Content-Type": {contentType}}, HasBody: true,
 				Body: []byte("x"),
-			}, Accepted)
+			}, remote.Accepted)
 		})
 		if got.State != want || want == storage.Failed && got.Reason != reasonOf(fetch.KindTypeNotWanted) {
 			t.Errorf("%q: %+v, want %s", contentType, got, want)
@@ -93,7 +93,7 @@ func TestDeathsByReports(t *testing.T) {
 		if s := stored(t, o.DataDir)[u].State; s == storage.Failed {
 			t.Fatalf("it is %s after %d deaths", s, i)
 		}
-		die(t, o.DataDir, boot.ID(), false, out(leasebook.NoteLease), out(leasebook.NoteReport))
+		die(t, o.DataDir, boot.ID(), false, out(remote.NoteLease), out(remote.NoteReport))
 		reopen(t, o)
 	}
 	if got := stored(t, o.DataDir)[u]; got.State != storage.Failed || got.Reason != storage.ReasonCrash {
@@ -108,7 +108,7 @@ func TestDeathsDuringLeases(t *testing.T) {
 	o := known(t, u)
 	for range fatalDeaths + 1 {
 		start := pageOut(t, u)
-		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", leasebook.NoteLease, time.Now().Add(time.Hour).UnixMilli(), u)
+		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", remote.NoteLease, time.Now().Add(time.Hour).UnixMilli(), u)
 		die(t, o.DataDir, boot.ID(), false, start)
 		reopen(t, o)
 	}
@@ -119,15 +119,15 @@ func TestDeathsDuringLeases(t *testing.T) {
 
 // falseReports are those of fetchers that lie, and what becomes of them.
 func falseReports() map[string]struct {
-	change func(*LeaseReport)
-	want   ReportResult
+	change func(*remote.Report)
+	want   remote.Result
 } {
 	type lie = struct {
-		change func(*LeaseReport)
-		want   ReportResult
+		change func(*remote.Report)
+		want   remote.Result
 	}
-	header := func(name string, values ...string) func(*LeaseReport) {
-		return func(r *LeaseReport) { r.Header[name] = values }
+	header := func(name string, values ...string) func(*remote.Report) {
+		return func(r *remote.Report) { r.Header[name] = values }
 	}
 	many := func(n int, text string) []string {
 		list := make([]string, n)
@@ -136,51 +136,51 @@ func falseReports() map[string]struct {
 		}
 		return list
 	}
-	next := func(at time.Time) func(*LeaseReport) { return func(r *LeaseReport) { r.Next = &at } }
+	next := func(at time.Time) func(*remote.Report) { return func(r *remote.Report) { r.Next = &at } }
 	return map[string]lie{
-		"a time before the request": {func(r *LeaseReport) { r.Took = math.MinInt64 }, Accepted},
-		"a time without end":        {func(r *LeaseReport) { r.Took = math.MaxInt64 }, Accepted},
-		"no status":                 {func(r *LeaseReport) { r.Status = 0 }, Accepted}, // a failure of no known kind
-		"status 103":                {func(r *LeaseReport) { r.Status = 103 }, Invalid},
-		"status -200":               {func(r *LeaseReport) { r.Status = -200 }, Invalid},
-		"status 600":                {func(r *LeaseReport) { r.Status = 600 }, Invalid},
-		"not modified since never":  {func(r *LeaseReport) { r.Status = 304 }, Accepted},
-		"an unknown failure":        {func(r *LeaseReport) { r.Status, r.Failure = 0, math.MaxUint8 }, Invalid},
-		"a huge body":               {func(r *LeaseReport) { r.Body = make([]byte, MaxReportBody+1) }, Invalid},
-		"a body beyond the page's":  {func(r *LeaseReport) { r.Body = make([]byte, 1<<20) }, Accepted},
-		"a megabyte of fields":      {header("X-A", strings.Repeat("x", 1<<20)), Invalid},
-		"many fields":               {header("X-A", many(20_000, "")...), Invalid},
-		"no names of fields":        {header("\x00 a\r\nb:", "x\r\nSet-Cookie: a=b", "\x00"), Accepted},
-		"a length":                  {header("Content-Length", "-1"), Accepted},
-		"an encoding":               {header("Content-Encoding", "gzip"), Accepted},
-		"a page to wait for": {func(r *LeaseReport) {
+		"a time before the request": {func(r *remote.Report) { r.Took = math.MinInt64 }, remote.Accepted},
+		"a time without end":        {func(r *remote.Report) { r.Took = math.MaxInt64 }, remote.Accepted},
+		"no status":                 {func(r *remote.Report) { r.Status = 0 }, remote.Accepted}, // of no known kind
+		"status 103":                {func(r *remote.Report) { r.Status = 103 }, remote.Invalid},
+		"status -200":               {func(r *remote.Report) { r.Status = -200 }, remote.Invalid},
+		"status 600":                {func(r *remote.Report) { r.Status = 600 }, remote.Invalid},
+		"not modified since never":  {func(r *remote.Report) { r.Status = 304 }, remote.Accepted},
+		"an unknown failure":        {func(r *remote.Report) { r.Status, r.Failure = 0, 255 }, remote.Invalid},
+		"a huge body":               {func(r *remote.Report) { r.Body = make([]byte, 64<<20+1) }, remote.Invalid},
+		"a body beyond the page's":  {func(r *remote.Report) { r.Body = make([]byte, 1<<20) }, remote.Accepted},
+		"a megabyte of fields":      {header("X-A", strings.Repeat("x", 1<<20)), remote.Invalid},
+		"many fields":               {header("X-A", many(20_000, "")...), remote.Invalid},
+		"no names of fields":        {header("\x00 a\r\nb:", "x\r\nSet-Cookie: a=b", "\x00"), remote.Accepted},
+		"a length":                  {header("Content-Length", "-1"), remote.Accepted},
+		"an encoding":               {header("Content-Encoding", "gzip"), remote.Accepted},
+		"a page to wait for": {func(r *remote.Report) {
 			r.Status, r.Header["Retry-After"] = 503,
 				[]string{"-5", "99999999999999999999", "Thu, 01 Jan 1970 00:00:00 GMT"}
-		}, Accepted},
-		"a redirect to a file": {func(r *LeaseReport) {
+		}, remote.Accepted},
+		"a redirect to a file": {func(r *remote.Report) {
 			r.Status, r.Header["Location"] = 302, []string{"file:///etc/passwd", "http://127.0.0.1/"}
-		}, Accepted},
-		"too many links": {func(r *LeaseReport) {
+		}, remote.Accepted},
+		"too many links": {func(r *remote.Report) {
 			r.HasBody, r.Body, r.Links = false, nil,
-				many(MaxReportLinks+1, "/0")
-		}, Invalid},
-		"odd links": {func(r *LeaseReport) {
+				many(remote.MaxReportLinks+1, "/0")
+		}, remote.Invalid},
+		"odd links": {func(r *remote.Report) {
 			r.HasBody, r.Body = false, nil
 			r.Links = []string{"javascript:alert(1)", "http://\x00/", "//", "http://other.test/",
 				"http://u:p@a.test/0", "\xff",
 				strings.Repeat("/x", 1<<19), "http://[::1", "http://169.254.169.254/", "http://a.test:99999/"}
-		}, Accepted},
-		"a title of a megabyte": {func(r *LeaseReport) {
+		}, remote.Accepted},
+		"a title of a megabyte": {func(r *remote.Report) {
 			r.HasBody, r.Body, r.Title = false, nil,
 				strings.Repeat("\xff\xc3", 1<<19)
-		}, Accepted},
-		"due in the past":      {next(time.Unix(math.MinInt32, 0)), Accepted},
-		"due at no time":       {next(time.Unix(math.MaxInt64, 0)), Accepted},
-		"no name":              {func(r *LeaseReport) { r.Fetcher = "../x" }, Invalid},
-		"another's name":       {func(r *LeaseReport) { r.Fetcher = "y" }, Foreign},
-		"no lease":             {func(r *LeaseReport) { r.ID = "../x" }, Unknown},
-		"a lease of no length": {func(r *LeaseReport) { r.ID = LeaseID(strings.Repeat("A", 1<<20)) }, Unknown},
-		"a lease of nothing":   {func(r *LeaseReport) { r.ID = "" }, Invalid},
+		}, remote.Accepted},
+		"due in the past":      {next(time.Unix(math.MinInt32, 0)), remote.Accepted},
+		"due at no time":       {next(time.Unix(math.MaxInt64, 0)), remote.Accepted},
+		"no name":              {func(r *remote.Report) { r.Fetcher = "../x" }, remote.Invalid},
+		"another's name":       {func(r *remote.Report) { r.Fetcher = "y" }, remote.Foreign},
+		"no lease":             {func(r *remote.Report) { r.ID = "../x" }, remote.Unknown},
+		"a lease of no length": {func(r *remote.Report) { r.ID = remote.ID(make([]byte, 1<<20)) }, remote.Unknown},
+		"a lease of nothing":   {func(r *remote.Report) { r.ID = "" }, remote.Invalid},
 	}
 }
 
@@ -201,24 +201,24 @@ func TestLies(t *testing.T) {
 		r := startRemote(t, o, seeds...)
 		ended := time.Time{}
 		for name, lie := range all {
-			l := r.lease(LeaseRequest{Fetcher: "x", N: 1, Visibility: time.Hour})
+			l := r.lease(remote.Request{Fetcher: "x", N: 1, Visibility: time.Hour})
 			if len(l) != 1 || time.Since(ended) < delay {
 				t.Fatalf("before %s: %d leases %v after the last report", name, len(l), time.Since(ended))
 			}
-			truth := func() LeaseReport {
-				return LeaseReport{Fetcher: "x", ID: l[0].ID, Status: 200,
+			truth := func() remote.Report {
+				return remote.Report{Fetcher: "x", ID: l[0].ID, Status: 200,
 					Header:  http.Header{"Content-Type": {"text/html"}},
 					HasBody: true, Body: []byte("<title>x</title>")}
 			}
 			report := truth()
 			lie.change(&report)
 			t.Log(name)
-			if r.report(report, lie.want); lie.want != Accepted {
+			if r.report(report, lie.want); lie.want != remote.Accepted {
 				time.Sleep(delay * 2)
-				if more := r.lease(LeaseRequest{Fetcher: "x", N: 1, Wait: time.Second}); len(more) > 0 {
+				if more := r.lease(remote.Request{Fetcher: "x", N: 1, Wait: time.Second}); len(more) > 0 {
 					t.Errorf("%s: %s is leased, and a request is in flight", name, more[0].URL)
 				}
-				r.report(truth(), Accepted)
+				r.report(truth(), remote.Accepted)
 			}
 			ended = time.Now()
 		}

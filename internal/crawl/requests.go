@@ -13,7 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/crawl/internal/leasebook"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -110,19 +110,19 @@ func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64) {
 }
 
 // lend writes a lease into the start ledger, and returns its offset.
-func (s startLedger) lend(l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
+func (s startLedger) lend(l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
 	if x.Again {
-		return s.note(leasebook.NoteAgain, l, x)
+		return s.note(remote.NoteAgain, l, x)
 	}
-	return s.note(leasebook.NoteLease, l, x)
+	return s.note(remote.NoteLease, l, x)
 }
 
 // claim writes that the report of a lease is worked on, as lend does.
-func (s startLedger) claim(l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
-	return s.note(leasebook.NoteReport, l, x)
+func (s startLedger) claim(l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
+	return s.note(remote.NoteReport, l, x)
 }
 
-func (s startLedger) note(kind string, l *frontier.Lease, x *leasebook.Lease) (offset uint64, err error) {
+func (s startLedger) note(kind string, l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
 	return s.Append(starts.Start{
 		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind),
 	})

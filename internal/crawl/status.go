@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -43,7 +44,7 @@ type Status struct {
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
-	Fetchers []Fetcher `json:"fetchers,omitempty"` // remote ones, by name
+	Fetchers []remote.Fetcher `json:"fetchers,omitempty"` // remote ones, by name
 
 	Pace        tally.Pace `json:"pace"`
 	Limits      Limits     `json:"limits"`

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -64,7 +65,7 @@ func (c *clients) get(id string, most int) {
 	c.settle()
 	visibility := time.Duration(2+c.r.IntN(5)) * time.Second
 	leases, err := e.Lease(c.t.Context(),
-		crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility})
+		remote.Request{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -262,7 +263,7 @@ func (c *clients) handOut() []string {
 	c.t.Helper()
 	e, release := c.n.use(c.t, Default, false)
 	defer release()
-	leases, err := e.Lease(c.t.Context(), crawl.LeaseRequest{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
+	leases, err := e.Lease(c.t.Context(), remote.Request{Fetcher: "c", N: 100, PerHost: 1, Visibility: time.Second})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -384,7 +385,7 @@ func TestOptOutOfClosedCrawl(t *testing.T) {
 			defer release()
 			time.Sleep(30 * time.Second) // what changes the URLs is through
 			leases, err := e.Lease(t.Context(),
-				crawl.LeaseRequest{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
+				remote.Request{Fetcher: "c", N: 9, PerHost: 9, Visibility: time.Second})
 			if err != nil || len(leases) != want {
 				t.Errorf("%d URLs are handed out, %v, want %d", len(leases), err, want)
 			}
@@ -440,7 +441,7 @@ func browse(t *testing.T, n running, web *testweb.Web, id string, next map[strin
 	e, release := n.use(t, id, false)
 	defer release()
 	for time.Now().Before(end) {
-		leases, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: id, N: 10, PerHost: 3, Visibility: time.Minute})
+		leases, err := e.Lease(t.Context(), remote.Request{Fetcher: id, N: 10, PerHost: 3, Visibility: time.Minute})
 		if err != nil {
 			t.Error(err)
 			return

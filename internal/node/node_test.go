@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -248,7 +249,7 @@ func TestIdle(t *testing.T) {
 		}
 		e, release = n.use(t, "a", false)
 		leases, err := e.Lease(t.Context(),
-			crawl.LeaseRequest{Fetcher: "f", N: 1, Wait: time.Minute, Visibility: time.Hour})
+			remote.Request{Fetcher: "f", N: 1, Wait: time.Minute, Visibility: time.Hour})
 		if err != nil || len(leases) != 1 {
 			t.Fatalf("%v, %v", leases, err)
 		}
@@ -294,7 +295,7 @@ func TestDelete(t *testing.T) {
 	e, release := n.use(t, "a", false)
 	leased := make(chan error)
 	go func() {
-		_, err := e.Lease(t.Context(), crawl.LeaseRequest{Fetcher: "f", N: 1, Wait: time.Hour, Host: "a.test"})
+		_, err := e.Lease(t.Context(), remote.Request{Fetcher: "f", N: 1, Wait: time.Hour, Host: "a.test"})
 		leased <- err
 		release()
 	}()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -189,9 +190,9 @@ func asProblem(err error) huma.StatusError {
 func statusOf(err error) int {
 	var query errQuery
 	switch {
-	case errors.Is(err, crawl.ErrCutOff):
+	case errors.Is(err, remote.ErrCutOff):
 		return http.StatusForbidden
-	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery), errors.Is(err, crawl.ErrLease):
+	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery), errors.Is(err, remote.ErrLease):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, inspect.ErrUnknown):
 		return http.StatusNotFound

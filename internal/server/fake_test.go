@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -90,19 +91,21 @@ func (fixedCrawl) Delete(context.Context, crawl.Deletion) (uint64, error) {
 	return 0, crawl.ErrNotRunning
 }
 
-func (fixedCrawl) Lease(context.Context, crawl.LeaseRequest) ([]crawl.RemoteLease, error) {
+func (fixedCrawl) Lease(context.Context, remote.Request) ([]remote.Lease, error) {
 	return nil, crawl.ErrNotRunning
 }
 
-func (fixedCrawl) Extend(context.Context, string, []crawl.LeaseID, time.Duration) ([]time.Time, error) {
+func (fixedCrawl) Extend(context.Context, string, []remote.ID, time.Duration) ([]time.Time, error) {
 	return nil, crawl.ErrNotRunning
 }
 
-func (fixedCrawl) Report(context.Context, []crawl.LeaseReport) ([]crawl.ReportResult, error) {
+func (fixedCrawl) Report(context.Context, []remote.Report) ([]remote.Result, error) {
 	return nil, crawl.ErrNotRunning
 }
 
-func (fixedCrawl) Fetchers(context.Context) ([]crawl.Fetcher, error) { return nil, crawl.ErrNotRunning }
+func (fixedCrawl) Fetchers(context.Context) ([]remote.Fetcher, error) {
+	return nil, crawl.ErrNotRunning
+}
 
 func (fixedCrawl) CutOff(context.Context, string) error { return crawl.ErrNotRunning }
 

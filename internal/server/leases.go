@@ -11,15 +11,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // Leases is what fetchers outside of this process need of a crawl; see crawl.Engine.
 type Leases interface {
-	Lease(context.Context, crawl.LeaseRequest) ([]crawl.RemoteLease, error)
-	Extend(ctx context.Context, fetcher string, ids []crawl.LeaseID, visibility time.Duration) ([]time.Time, error)
-	Report(context.Context, []crawl.LeaseReport) ([]crawl.ReportResult, error)
-	Fetchers(context.Context) ([]crawl.Fetcher, error)
+	Lease(context.Context, remote.Request) ([]remote.Lease, error)
+	Extend(ctx context.Context, fetcher string, ids []remote.ID, visibility time.Duration) ([]time.Time, error)
+	Report(context.Context, []remote.Report) ([]remote.Result, error)
+	Fetchers(context.Context) ([]remote.Fetcher, error)
 	CutOff(ctx context.Context, fetcher string) error
 	Admit(ctx context.Context, fetcher string) error
 	Check(ctx context.Context, urls []weburl.URL, take bool) ([]crawl.URLCheck, error)
@@ -40,7 +41,7 @@ type leaseRequest struct {
 
 // Lease is the permission for one request. It is one line of the response.
 type Lease struct {
-	ID       crawl.LeaseID     `json:"id"`
+	ID       remote.ID         `json:"id"`
 	URL      string            `json:"url"`
 	Host     string            `json:"host"`
 	Address  string            `json:"address,omitempty"` // the only one to dial, if the fetcher can choose
@@ -52,7 +53,7 @@ type Lease struct {
 	Seconds  float64           `json:"seconds"` // until the deadline
 }
 
-func newLease(l *crawl.RemoteLease, now time.Time) Lease {
+func newLease(l *remote.Lease, now time.Time) Lease {
 	lease := Lease{
 		ID: l.ID, URL: l.URL.String(), Host: l.Host, Headers: make(map[string]string, len(l.Header)),
 		Depth: int(l.Depth), Delay: l.Delay.Seconds(), MaxBytes: l.MaxBody, Deadline: l.Deadline.UTC(),
@@ -70,15 +71,15 @@ func newLease(l *crawl.RemoteLease, now time.Time) Lease {
 // leaseExtension is the request for longer leases.
 type leaseExtension struct {
 	Body struct {
-		Fetcher string          `json:"fetcher" maxLength:"64" pattern:"^[A-Za-z0-9._-]+$"`
-		IDs     []crawl.LeaseID `json:"ids" minItems:"1" maxItems:"1000" nullable:"false"`
-		Seconds float64         `json:"seconds,omitempty" minimum:"1" maximum:"86400" default:"60" doc:"from now until the deadline"`
+		Fetcher string      `json:"fetcher" maxLength:"64" pattern:"^[A-Za-z0-9._-]+$"`
+		IDs     []remote.ID `json:"ids" minItems:"1" maxItems:"1000" nullable:"false"`
+		Seconds float64     `json:"seconds,omitempty" minimum:"1" maximum:"86400" default:"60" doc:"from now until the deadline"`
 	}
 }
 
 // oneExtension is the request for a longer lease.
 type oneExtension struct {
-	ID   crawl.LeaseID `path:"id" maxLength:"64"`
+	ID   remote.ID `path:"id" maxLength:"64"`
 	Body struct {
 		Fetcher string  `json:"fetcher" maxLength:"64" pattern:"^[A-Za-z0-9._-]+$"`
 		Seconds float64 `json:"seconds,omitempty" minimum:"1" maximum:"86400" default:"60" doc:"from now until the deadline"`
@@ -87,8 +88,8 @@ type oneExtension struct {
 
 // extended is the new deadline of a lease.
 type extended struct {
-	ID       crawl.LeaseID `json:"id"`
-	Deadline time.Time     `json:"deadline,omitzero" doc:"absent: the lease is not out, or not this fetcher's"`
+	ID       remote.ID `json:"id"`
+	Deadline time.Time `json:"deadline,omitzero" doc:"absent: the lease is not out, or not this fetcher's"`
 }
 
 // extensions are the new deadlines.
@@ -98,7 +99,7 @@ type extensions struct {
 
 // fetcherList is all fetchers.
 type fetcherList struct {
-	Fetchers []crawl.Fetcher `json:"fetchers"`
+	Fetchers []remote.Fetcher `json:"fetchers"`
 }
 
 // FetcherPath names a fetcher. It is exported because huma reads only fields of exported types.
@@ -154,7 +155,7 @@ func (l *lending) register(api huma.API) {
 	})
 	extend := l.operation("PATCH", "/leases/{id}", "leases-extend", "Extend a lease", append(bodyErrors(), 404)...)
 	Handle(api, extend, func(ctx context.Context, in *oneExtension) (*Object[extended], error) {
-		at, err := l.s.crawl(ctx).Extend(ctx, in.Body.Fetcher, []crawl.LeaseID{in.ID}, seconds(in.Body.Seconds))
+		at, err := l.s.crawl(ctx).Extend(ctx, in.Body.Fetcher, []remote.ID{in.ID}, seconds(in.Body.Seconds))
 		if err == nil && at[0].IsZero() {
 			err = huma.Error404NotFound("the lease is not out, or not this fetcher's")
 		}
@@ -200,7 +201,7 @@ func (l *lending) register(api huma.API) {
 // lend writes the leases that a fetcher gets. What cannot be written is given back.
 func (l *lending) lend(t *Stream, in *leaseRequest) error {
 	b := &in.Body
-	leases, err := l.s.crawl(t.r.Context()).Lease(t.r.Context(), crawl.LeaseRequest{
+	leases, err := l.s.crawl(t.r.Context()).Lease(t.r.Context(), remote.Request{
 		Fetcher: b.Fetcher, N: b.N, Wait: seconds(b.Wait), Visibility: seconds(b.Seconds), Host: b.Host,
 		PerHost: b.PerHost, Hosts: b.Hosts,
 	})
@@ -214,9 +215,9 @@ func (l *lending) lend(t *Stream, in *leaseRequest) error {
 	if err = errors.Join(err, t.flush()); err == nil {
 		return nil
 	}
-	back := make([]crawl.LeaseReport, len(leases))
+	back := make([]remote.Report, len(leases))
 	for i := range leases {
-		back[i] = crawl.LeaseReport{Fetcher: b.Fetcher, ID: leases[i].ID, NotDone: true}
+		back[i] = remote.Report{Fetcher: b.Fetcher, ID: leases[i].ID, NotDone: true}
 	}
 	_, again := l.s.crawl(t.r.Context()).Report(context.WithoutCancel(t.r.Context()), back)
 	return errors.Join(err, again)
@@ -243,7 +244,7 @@ func (l *lending) fetchersAPI(api huma.API) {
 }
 
 // Fetchers is [crawl.Engine.Fetchers] of the running crawl.
-func (c *Client) Fetchers(ctx context.Context) ([]crawl.Fetcher, error) {
+func (c *Client) Fetchers(ctx context.Context) ([]remote.Fetcher, error) {
 	var list fetcherList
 	err := c.Command(ctx, http.MethodGet, "/fetchers", nil, &list)
 	return list.Fetchers, err

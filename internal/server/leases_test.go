@@ -19,7 +19,7 @@ import (
 )
 
 // remote is a fetcher that works over the API.
-type remote struct {
+type farm struct {
 	t    *testing.T
 	s    *Server
 	name string
@@ -27,7 +27,7 @@ type remote struct {
 }
 
 // call sends a request with the token of fetchers.
-func (f *remote) call(method, path string, body any) (status int, text string) {
+func (f *farm) call(method, path string, body any) (status int, text string) {
 	f.t.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *remote) call(method, path string, body any) (status int, text string) {
 }
 
 // lease takes leases.
-func (f *remote) lease(n int) (leases []Lease) {
+func (f *farm) lease(n int) (leases []Lease) {
 	f.t.Helper()
 	status, text := 503, ""
 	for deadline := time.Now().Add(time.Minute); status == 503 && time.Now().Before(deadline); {
@@ -62,7 +62,7 @@ func (f *remote) lease(n int) (leases []Lease) {
 }
 
 // fetch makes the request of a lease, and returns its report.
-func (f *remote) fetch(l *Lease) Report {
+func (f *farm) fetch(l *Lease) Report {
 	f.t.Helper()
 	request, err := http.NewRequest("GET", l.URL, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *remote) fetch(l *Lease) Report {
 // opens nothing else.
 func TestFetchersOverTheAPI(t *testing.T) {
 	r := startCrawl(t, func(o *crawl.Options) { o.Workers = 0 })
-	f := &remote{t: t, s: r.server, name: "farm-1", web: r.web}
+	f := &farm{t: t, s: r.server, name: "farm-1", web: r.web}
 	fetched, single := 0, true
 	for deadline := time.Now().Add(2 * time.Minute); fetched < 4 && time.Now().Before(deadline); single = !single {
 		var reports []Report
@@ -162,7 +162,7 @@ func TestFetchersOverTheAPI(t *testing.T) {
 }
 
 // check returns which of the URLs may be requested now, as host and path, and takes them.
-func (f *remote) check(urls ...string) (may []string, text string) {
+func (f *farm) check(urls ...string) (may []string, text string) {
 	f.t.Helper()
 	status, text := f.call("POST", "/check", map[string]any{"take": true, "urls": urls})
 	var checks checkList
@@ -182,7 +182,7 @@ func (f *remote) check(urls ...string) (may []string, text string) {
 }
 
 // reportAll reports a list.
-func (f *remote) reportAll(reports []Report) {
+func (f *farm) reportAll(reports []Report) {
 	f.t.Helper()
 	var list bytes.Buffer
 	for i := range reports {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/storage"
@@ -287,8 +288,8 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 }
 
 // collectFetchers collects the numbers of all fetchers together.
-func (s *statusCollector) collectFetchers(to chan<- prometheus.Metric, list []crawl.Fetcher) {
-	var all crawl.Fetcher
+func (s *statusCollector) collectFetchers(to chan<- prometheus.Metric, list []remote.Fetcher) {
+	var all remote.Fetcher
 	for _, f := range list {
 		all.Leases += f.Leases
 		all.Reported, all.RanOut, all.NotDone = all.Reported+f.Reported, all.RanOut+f.RanOut, all.NotDone+f.NotDone

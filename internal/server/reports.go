@@ -15,8 +15,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/remote"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 
 // Report is the result of a lease.
 type Report struct {
-	ID      crawl.LeaseID `json:"id,omitempty" maxLength:"64" doc:"of the lease; in the path of the request, or on each line"`
-	Fetcher string        `json:"fetcher" maxLength:"64" pattern:"^[A-Za-z0-9._-]+$"`
+	ID      remote.ID `json:"id,omitempty" maxLength:"64" doc:"of the lease; in the path of the request, or on each line"`
+	Fetcher string    `json:"fetcher" maxLength:"64" pattern:"^[A-Za-z0-9._-]+$"`
 
 	NotDone bool    `json:"not_done,omitempty" doc:"gives the lease back: its URL goes to the head of its queue"`
 	Sent    bool    `json:"sent,omitempty" doc:"of not_done: the request may have reached the server, so the host is charged"`
@@ -48,8 +48,8 @@ type Report struct {
 }
 
 // report makes a report of the API one of the crawl.
-func (r *Report) report() (c crawl.LeaseReport, err error) {
-	c = crawl.LeaseReport{
+func (r *Report) report() (c remote.Report, err error) {
+	c = remote.Report{
 		ID: r.ID, Fetcher: r.Fetcher, NotDone: r.NotDone, Sent: r.Sent, Status: r.Status,
 		Header: make(http.Header, len(r.Headers)), Links: r.Links, Title: r.Title,
 		Took: seconds(r.Took),
@@ -97,9 +97,9 @@ type oneReport struct {
 
 // ReportResult says what became of a report. It is one line of the response to a list.
 type ReportResult struct {
-	ID     crawl.LeaseID `json:"id"`
-	Result string        `json:"result" enum:"accepted,late,foreign,unknown,invalid"`
-	Reason string        `json:"reason,omitempty"`
+	ID     remote.ID `json:"id"`
+	Result string    `json:"result" enum:"accepted,late,foreign,unknown,invalid"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // limitReporting bounds the requests with reports that are read at a time.
@@ -119,12 +119,12 @@ func (l *lending) reportsAPI(api huma.API) {
 		"another fetcher's lease changes nothing, and is an error. With body or body_base64, amble extracts the links."
 	one.MaxBodyBytes, one.Middlewares = maxReport, append(one.Middlewares, l.limitReporting)
 	Handle(api, one, func(ctx context.Context, in *oneReport) (*Object[ReportResult], error) {
-		in.Body.ID = crawl.LeaseID(in.ID)
+		in.Body.ID = remote.ID(in.ID)
 		r, err := in.Body.report()
 		if err != nil {
 			return nil, err
 		}
-		results, err := l.s.crawl(ctx).Report(ctx, []crawl.LeaseReport{r})
+		results, err := l.s.crawl(ctx).Report(ctx, []remote.Report{r})
 		if err == nil {
 			err = reportProblem(results[0])
 		}
@@ -149,15 +149,15 @@ func (l *lending) reportsAPI(api huma.API) {
 }
 
 // reportProblem is the error of a report that changed nothing; nil: it was accepted.
-func reportProblem(r crawl.ReportResult) error {
+func reportProblem(r remote.Result) error {
 	switch r {
-	case crawl.Late:
+	case remote.Late:
 		return huma.Error409Conflict("the lease has run out, or was reported before")
-	case crawl.Foreign:
+	case remote.Foreign:
 		return huma.Error403Forbidden("the lease is another fetcher's, or this fetcher is cut off")
-	case crawl.Unknown:
+	case remote.Unknown:
 		return huma.Error404NotFound("there is no such lease")
-	case crawl.Invalid:
+	case remote.Invalid:
 		return huma.Error422UnprocessableEntity("the report is out of bounds")
 	}
 	return nil
@@ -194,7 +194,7 @@ type reportGroup struct {
 	server  *Server
 	stream  *Stream
 	results []ReportResult
-	reports []crawl.LeaseReport
+	reports []remote.Report
 	of      []int // index in results of each report
 	size    int   // bytes
 }
@@ -207,11 +207,11 @@ func (g *reportGroup) add(line []byte) error {
 	g.size += len(line)
 	var in Report
 	err := json.Unmarshal(line, &in)
-	var r crawl.LeaseReport
+	var r remote.Report
 	if err == nil {
 		r, err = in.report()
 	}
-	g.results = append(g.results, ReportResult{ID: in.ID, Result: crawl.Invalid.String()})
+	g.results = append(g.results, ReportResult{ID: in.ID, Result: remote.Invalid.String()})
 	if err != nil {
 		g.results[len(g.results)-1].Reason = err.Error()
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/urlfrontier"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -33,8 +34,8 @@ type Crawls interface {
 // Crawl is what the service needs of a crawl. *crawl.Engine has these methods and documents them.
 type Crawl interface {
 	Put(ctx context.Context, puts []crawl.Put) ([]crawl.PutResult, error)
-	Lease(ctx context.Context, r crawl.LeaseRequest) ([]crawl.RemoteLease, error)
-	Report(ctx context.Context, reports []crawl.LeaseReport) ([]crawl.ReportResult, error)
+	Lease(ctx context.Context, r remote.Request) ([]remote.Lease, error)
+	Report(ctx context.Context, reports []remote.Report) ([]remote.Result, error)
 	Delete(ctx context.Context, d crawl.Deletion) (urls uint64, err error)
 
 	SetQueue(ctx context.Context, host string, change func(*crawl.QueueSettings)) error
@@ -77,7 +78,7 @@ func rpcError(err error) error {
 		return connect.NewError(connect.CodeNotFound, err)
 	case errors.Is(err, ErrCrawlID):
 		return connect.NewError(connect.CodeInvalidArgument, err)
-	case errors.Is(err, crawl.ErrCutOff):
+	case errors.Is(err, remote.ErrCutOff):
 		return connect.NewError(connect.CodePermissionDenied, err)
 	case errors.Is(err, crawl.ErrNotRunning):
 		return connect.NewError(connect.CodeUnavailable, err)

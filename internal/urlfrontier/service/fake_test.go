@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -96,7 +97,7 @@ type fakeCrawl struct {
 	queues   map[string]*fakeQueue
 	keys     map[string]string // of hosts, if not their names
 	active   bool
-	requests []crawl.LeaseRequest
+	requests []remote.Request
 	back     int
 	failing  error // of Put
 	gate     chan struct{}
@@ -180,7 +181,7 @@ func (f *fakeCrawl) stats(host string, now time.Time) (q crawl.QueueStats) {
 }
 
 // Lease implements Crawl.
-func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.RemoteLease, error) {
+func (f *fakeCrawl) Lease(_ context.Context, r remote.Request) ([]remote.Lease, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
@@ -191,7 +192,7 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 	if r.Host != "" && f.queues[r.Host] == nil {
 		return nil, fmt.Errorf("host %s: %w", r.Host, inspect.ErrUnknown)
 	}
-	var leases []crawl.RemoteLease
+	var leases []remote.Lease
 	hosts := 0
 	for _, host := range slices.Sorted(maps.Keys(f.queues)) {
 		q := f.queues[host]
@@ -215,8 +216,8 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 			}
 			n++
 			x.until, q.last = now.Add(r.Visibility), now
-			leases = append(leases, crawl.RemoteLease{
-				ID: crawl.LeaseID(x.u.String()), URL: x.u, Host: host, Key: f.key(host), Metadata: x.metadata,
+			leases = append(leases, remote.Lease{
+				ID: remote.ID(x.u.String()), URL: x.u, Host: host, Key: f.key(host), Metadata: x.metadata,
 				Given: now, Deadline: x.until,
 			})
 		}
@@ -228,7 +229,7 @@ func (f *fakeCrawl) Lease(_ context.Context, r crawl.LeaseRequest) ([]crawl.Remo
 }
 
 // Report implements Crawl.
-func (f *fakeCrawl) Report(_ context.Context, reports []crawl.LeaseReport) ([]crawl.ReportResult, error) {
+func (f *fakeCrawl) Report(_ context.Context, reports []remote.Report) ([]remote.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range reports {
@@ -239,7 +240,7 @@ func (f *fakeCrawl) Report(_ context.Context, reports []crawl.LeaseReport) ([]cr
 			}
 		}
 	}
-	return make([]crawl.ReportResult, len(reports)), nil
+	return make([]remote.Result, len(reports)), nil
 }
 
 // Delete implements Crawl.

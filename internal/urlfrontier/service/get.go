@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/urlfrontier"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 	"github.com/amble-crawler/amble/storage"
@@ -55,7 +56,7 @@ type handout struct {
 	call    *call
 	send    func(*urlfrontierpb.URLInfo) error
 	crawls  []string // to look at, in order
-	request crawl.LeaseRequest
+	request remote.Request
 	key     string          // of the only queue; empty: any
 	queues  int             // most; 0: any number
 	seen    map[string]bool // queues, by crawl and key
@@ -75,9 +76,9 @@ func (s *Service) newHandout(ctx context.Context, r *urlfrontierpb.GetParams,
 	}
 	visibility := defaultVisibility
 	if seconds := r.GetDelayRequestable(); seconds > 0 {
-		visibility = min(time.Duration(seconds)*time.Second, crawl.MaxVisibility)
+		visibility = min(time.Duration(seconds)*time.Second, remote.MaxVisibility)
 	}
-	h.request = crawl.LeaseRequest{
+	h.request = remote.Request{
 		Fetcher: h.call.fetcher, Visibility: visibility, PerHost: min(perQueue, s.o.Limits.Lease), Bare: true,
 	}
 	if err := checkKey(h.key); err != nil {
@@ -128,10 +129,10 @@ func (h *handout) from(ctx context.Context, id string, c Crawl) error {
 }
 
 // lease hands out what a crawl has for a request.
-func (h *handout) lease(ctx context.Context, id string, c Crawl, request crawl.LeaseRequest) error {
+func (h *handout) lease(ctx context.Context, id string, c Crawl, request remote.Request) error {
 	for !h.isFull() {
 		r := request
-		r.N = min(crawl.MaxLeaseCount, h.s.o.Limits.Lease-h.sent)
+		r.N = min(remote.MaxLeaseCount, h.s.o.Limits.Lease-h.sent)
 		if h.queues > 0 && h.key == "" {
 			r.Hosts = h.queues - len(h.seen)
 			r.N = int(min(int64(r.N), int64(r.Hosts)*int64(r.PerHost)))
@@ -155,7 +156,7 @@ const sentTogether = 64
 
 // deliver sends leases to the client. What cannot be sent is given back, except for what was written
 // just before an error: it may have reached the client, and is held until its deadline.
-func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []crawl.RemoteLease) error {
+func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []remote.Lease) error {
 	for len(leases) > 0 {
 		n := min(len(leases), sentTogether)
 		h.call.mustWrite(h.s.o.Limits.Send)
@@ -182,10 +183,10 @@ func (h *handout) deliver(ctx context.Context, id string, c Crawl, leases []craw
 }
 
 // putBack ends leases that never reached the client.
-func (h *handout) putBack(ctx context.Context, c Crawl, leases []crawl.RemoteLease) error {
-	back := make([]crawl.LeaseReport, len(leases))
+func (h *handout) putBack(ctx context.Context, c Crawl, leases []remote.Lease) error {
+	back := make([]remote.Report, len(leases))
 	for i := range leases {
-		back[i] = crawl.LeaseReport{Fetcher: h.request.Fetcher, ID: leases[i].ID, NotDone: true}
+		back[i] = remote.Report{Fetcher: h.request.Fetcher, ID: leases[i].ID, NotDone: true}
 	}
 	_, err := c.Report(ctx, back)
 	return err

@@ -13,8 +13,8 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/time/rate"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/listen"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/urlfrontier/health"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
@@ -260,7 +260,7 @@ func fetcherName(peer string) string {
 		}
 		return '-'
 	}, strings.Trim(listen.HostOf(peer), "[]"))
-	return name[:min(len(name), crawl.MaxFetcherName)]
+	return name[:min(len(name), remote.MaxFetcherName)]
 }
 
 // skipLog logs why items are skipped, at a bounded rate.

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/urlfrontier/health"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
@@ -50,15 +50,15 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 func TestLeaseRequests(t *testing.T) {
 	for _, x := range []struct {
 		r    *urlfrontierpb.GetParams
-		want crawl.LeaseRequest
+		want remote.Request
 	}{
-		{&urlfrontierpb.GetParams{}, crawl.LeaseRequest{N: 1000, PerHost: 10_000, Visibility: 30 * time.Second}},
+		{&urlfrontierpb.GetParams{}, remote.Request{N: 1000, PerHost: 10_000, Visibility: 30 * time.Second}},
 		{&urlfrontierpb.GetParams{MaxQueues: 10, MaxUrlsPerQueue: 5, DelayRequestable: 7},
-			crawl.LeaseRequest{N: 50, Hosts: 10, PerHost: 5, Visibility: 7 * time.Second}},
+			remote.Request{N: 50, Hosts: 10, PerHost: 5, Visibility: 7 * time.Second}},
 		{&urlfrontierpb.GetParams{MaxQueues: 1 << 31, MaxUrlsPerQueue: 1 << 31, DelayRequestable: 1 << 31},
-			crawl.LeaseRequest{N: 1000, Hosts: 1 << 31, PerHost: 10_000, Visibility: crawl.MaxVisibility}},
+			remote.Request{N: 1000, Hosts: 1 << 31, PerHost: 10_000, Visibility: remote.MaxVisibility}},
 		{&urlfrontierpb.GetParams{Key: "One.test:80"},
-			crawl.LeaseRequest{N: 1000, PerHost: 10_000, Visibility: 30 * time.Second, Host: "one.test"}},
+			remote.Request{N: 1000, PerHost: 10_000, Visibility: 30 * time.Second, Host: "one.test"}},
 	} {
 		f := newFakeCrawls()
 		s := start(t, Options{}, f)

@@ -1,6 +1,7 @@
-// Package leasebook keeps the page leases that fetchers outside of the process have: which are out, until
-// when, who has them, and what is stored of them over a restart.
-package leasebook
+// Package remote has the page leases of fetchers outside of the process: what a fetcher requests and reports, which
+// leases are out, until when and who has them, and what is stored of them over a restart. The engine gives them
+// (internal/crawl), the API and the service of URLFrontier pass them on.
+package remote
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package leasebook
+package remote
 
 import (
 	"testing"

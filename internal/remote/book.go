@@ -1,4 +1,4 @@
-package leasebook
+package remote
 
 import (
 	"container/heap"
@@ -23,8 +23,8 @@ const (
 	saveAfter = 2 * time.Second
 )
 
-// Lease is a lease that a fetcher has.
-type Lease struct {
+// Held is a lease while a fetcher has it.
+type Held struct {
 	Record
 	FrontierID uint64
 	At         storage.Position
@@ -43,14 +43,14 @@ type Lease struct {
 }
 
 // IsClaimed reports whether its report is being worked on.
-func (l *Lease) IsClaimed() bool { return l.claimed }
+func (l *Held) IsClaimed() bool { return l.claimed }
 
 // IsMarked reports whether it has a mark, in the database or on the way there.
-func (l *Lease) IsMarked() bool { return l.marked }
+func (l *Held) IsMarked() bool { return l.marked }
 
 // Describe adds to the record of a request what the lease says of it. An adopted lease was allowed by
 // the robots.txt of its time.
-func (l *Lease) Describe(q *requestlog.Request) {
+func (l *Held) Describe(q *requestlog.Request) {
 	q.Fetcher, q.Lease = l.Fetcher, l.ID
 	if !l.Adopted {
 		return
@@ -63,31 +63,31 @@ func (l *Lease) Describe(q *requestlog.Request) {
 
 // Book are the leases that are out. It belongs to one goroutine.
 type Book struct {
-	out       map[string]*Lease
-	byURL     map[storage.Position]*Lease
-	byHost    map[storage.HostID][]*Lease
-	byText    map[string]*Lease // by the text of the URL
+	out       map[string]*Held
+	byURL     map[storage.Position]*Held
+	byHost    map[storage.HostID][]*Held
+	byText    map[string]*Held // by the text of the URL
 	deadlines deadlines
 	unsaved   []savedLater // in the order of their offsets
 	ended     map[string]bool
 	endedList []string // a ring
 	endedNext int
 	fetchers  map[string]*Fetcher
-	reported  map[*Lease]bool // whose reports are worked on, with a line in the start ledger
-	working   int             // claimed leases
+	reported  map[*Held]bool // whose reports are worked on, with a line in the start ledger
+	working   int            // claimed leases
 }
 
 // savedLater is a line of the start ledger whose lease may need a mark later.
 type savedLater struct {
-	lease  *Lease
+	lease  *Held
 	offset uint64
 }
 
 // New returns a book without leases.
 func New() *Book {
 	return &Book{
-		out: make(map[string]*Lease), byURL: make(map[storage.Position]*Lease),
-		byHost: make(map[storage.HostID][]*Lease), byText: make(map[string]*Lease), reported: make(map[*Lease]bool),
+		out: make(map[string]*Held), byURL: make(map[storage.Position]*Held),
+		byHost: make(map[storage.HostID][]*Held), byText: make(map[string]*Held), reported: make(map[*Held]bool),
 		ended: make(map[string]bool), fetchers: make(map[string]*Fetcher),
 	}
 }
@@ -99,25 +99,25 @@ func (b *Book) Len() int { return len(b.out) }
 func (b *Book) Working() int { return b.working }
 
 // All are the leases that are out, in no order.
-func (b *Book) All() iter.Seq[*Lease] { return maps.Values(b.out) }
+func (b *Book) All() iter.Seq[*Held] { return maps.Values(b.out) }
 
 // IsOut reports whether a lease is out.
-func (b *Book) IsOut(l *Lease) bool { return b.out[l.ID] == l }
+func (b *Book) IsOut(l *Held) bool { return b.out[l.ID] == l }
 
 // Find returns the lease with an id; nil: it is not out. wasOut reports whether it was, not long ago.
-func (b *Book) Find(id string) (l *Lease, wasOut bool) { return b.out[id], b.ended[id] }
+func (b *Book) Find(id string) (l *Held, wasOut bool) { return b.out[id], b.ended[id] }
 
 // OfURL returns the lease of a URL; nil: none is out.
-func (b *Book) OfURL(at storage.Position) *Lease { return b.byURL[at] }
+func (b *Book) OfURL(at storage.Position) *Held { return b.byURL[at] }
 
 // OfText is OfURL by the text of the URL.
-func (b *Book) OfText(url string) *Lease { return b.byText[url] }
+func (b *Book) OfText(url string) *Held { return b.byText[url] }
 
 // OfHost returns the leases of a host. The slice is the caller's.
-func (b *Book) OfHost(id storage.HostID) []*Lease { return slices.Clone(b.byHost[id]) }
+func (b *Book) OfHost(id storage.HostID) []*Held { return slices.Clone(b.byHost[id]) }
 
 // Enter takes note of a lease that is out, whose line in the start ledger is at offset.
-func (b *Book) Enter(l *Lease, offset uint64) {
+func (b *Book) Enter(l *Held, offset uint64) {
 	l.Offset = offset
 	b.add(l, l.Began)
 	b.unsaved = append(b.unsaved, savedLater{l, offset})
@@ -125,7 +125,7 @@ func (b *Book) Enter(l *Lease, offset uint64) {
 
 // Adopt takes over a lease of an earlier process, which has a mark.
 func (b *Book) Adopt(r Record, frontierID uint64, at storage.Position, now time.Time) {
-	l := &Lease{
+	l := &Held{
 		Record: r, FrontierID: frontierID, At: at, Began: now.Add(-max(now.Sub(r.Given), 0)),
 		Ends: now.Add(r.Left(now)), marked: true, saved: true, Adopted: true,
 	}
@@ -133,7 +133,7 @@ func (b *Book) Adopt(r Record, frontierID uint64, at storage.Position, now time.
 }
 
 // add adds a lease of a fetcher that was seen last at an instant.
-func (b *Book) add(l *Lease, seen time.Time) {
+func (b *Book) add(l *Held, seen time.Time) {
 	b.out[l.ID], b.byURL[l.At], b.byText[l.URL] = l, l, l
 	l.ofHost = len(b.byHost[l.At.Host])
 	b.byHost[l.At.Host] = append(b.byHost[l.At.Host], l)
@@ -142,24 +142,24 @@ func (b *Book) add(l *Lease, seen time.Time) {
 }
 
 // Claim has the report of a lease worked on: it does not run out any more.
-func (b *Book) Claim(l *Lease) {
+func (b *Book) Claim(l *Held) {
 	l.claimed = true
 	b.working++
 	heap.Remove(&b.deadlines, l.index)
 }
 
 // Reported takes note of the line in the start ledger for the work on a report.
-func (b *Book) Reported(l *Lease, offset uint64) { l.EndLine, b.reported[l] = offset, true }
+func (b *Book) Reported(l *Held, offset uint64) { l.EndLine, b.reported[l] = offset, true }
 
 // Extend moves the deadline of a lease, which has another line in the start ledger for it.
-func (b *Book) Extend(l *Lease, until time.Time, offset uint64) {
+func (b *Book) Extend(l *Held, until time.Time, offset uint64) {
 	l.Deadline, l.Ends, l.Offset, l.saved = until.Round(0), until, offset, false
 	heap.Fix(&b.deadlines, l.index)
 	b.unsaved = append(b.unsaved, savedLater{l, offset})
 }
 
 // Over returns the lease whose deadline passed first; nil: none has passed.
-func (b *Book) Over(now time.Time) *Lease {
+func (b *Book) Over(now time.Time) *Held {
 	if len(b.deadlines) == 0 || now.Before(b.deadlines[0].Ends) {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (b *Book) Over(now time.Time) *Lease {
 }
 
 // Postpone puts the end of a lease off that is over, but cannot end yet.
-func (b *Book) Postpone(l *Lease, until time.Time) {
+func (b *Book) Postpone(l *Held, until time.Time) {
 	l.Ends = until
 	heap.Fix(&b.deadlines, l.index)
 }
@@ -181,7 +181,7 @@ func (b *Book) NextDeadline() time.Time {
 }
 
 // End takes a lease back that has ended.
-func (b *Book) End(l *Lease) {
+func (b *Book) End(l *Held) {
 	delete(b.out, l.ID)
 	delete(b.byURL, l.At)
 	b.removeFromHost(l)
@@ -206,7 +206,7 @@ func (b *Book) End(l *Lease) {
 	b.ended[l.ID] = true
 }
 
-func (b *Book) removeFromHost(l *Lease) {
+func (b *Book) removeFromHost(l *Held) {
 	list := b.byHost[l.At.Host]
 	last := list[len(list)-1]
 	list[l.ofHost], last.ofHost = last, l.ofHost
@@ -247,7 +247,7 @@ func (b *Book) OffsetBefore(others uint64) uint64 {
 }
 
 // deadlines is a heap of leases by their deadline.
-type deadlines []*Lease
+type deadlines []*Held
 
 // Len is part of heap.Interface.
 func (h deadlines) Len() int { return len(h) }
@@ -263,7 +263,7 @@ func (h deadlines) Swap(i, j int) {
 
 // Push is part of heap.Interface.
 func (h *deadlines) Push(x any) {
-	l := x.(*Lease)
+	l := x.(*Held)
 	l.index = len(*h)
 	*h = append(*h, l)
 }
