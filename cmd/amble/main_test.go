@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // besideRun are the scripts in which something else happens while a crawl runs: commands, signals,
 // imports, a cluster. They need the race detector.
-var besideRun = []string{"cluster_run", "control", "daemon", "import_running", "run_signals"}
+var besideRun = []string{"cluster_run", "daemon", "import_running", "run_signals"}
 
 // TestScripts runs amble as a user would, with what happens while a crawl runs.
 func TestScripts(t *testing.T) {

@@ -76,9 +76,9 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDeletionGoesOn: deletions that an earlier process began are ended by the next, before anything
+// TestHeavyDeletionGoesOn: deletions that an earlier process began are ended by the next, before anything
 // of them is requested.
-func TestDeletionGoesOn(t *testing.T) {
+func TestHeavyDeletionGoesOn(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		const all, gone, below = 26_000, 9_000, 25_900

@@ -93,3 +93,6 @@ func compare(t *testing.T, name string, others int, alone, together *outing, las
 		t.Errorf("%s: %d gaps were too short", name, n)
 	}
 }
+
+// TestSoakAddressBudgetCost logs the times of docs/POLITENESS.md.
+func TestSoakAddressBudgetCost(t *testing.T) { addressBudgetCost(t, 1000) }

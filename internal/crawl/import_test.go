@@ -200,7 +200,7 @@ func TestImportsAtOnce(t *testing.T) {
 	lists := make([][]Addition, 5)
 	var want Added
 	for i := range lists {
-		lists[i] = randomList(4_000, uint64(i/2)) // some are the same
+		lists[i] = randomList(1_500, uint64(i/2)) // some are the same
 		for n := range lists[i] {
 			want.Count(model.add(&lists[i][n]))
 		}

@@ -146,9 +146,9 @@ func TestWildcardDomain(t *testing.T) {
 	})
 }
 
-// TestMazes: each maze gets at most 200 requests, at its servers and over two restarts, and the pages of the site in
-// front of it are all fetched. Forgetting the host, or another setting, puts back what was refused.
-func TestMazes(t *testing.T) {
+// TestHeavyMazes: each maze gets at most 200 requests, at its servers and over two restarts, and the pages of the site
+// in front of it are all fetched. Forgetting the host, or another setting, puts back what was refused.
+func TestHeavyMazes(t *testing.T) {
 	t.Parallel()
 	for _, m := range zoo.Mazes() {
 		t.Run(m.Name, func(t *testing.T) {

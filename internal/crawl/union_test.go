@@ -27,8 +27,8 @@ import (
 // heldHost has a Retry-After that was not committed.
 const heldHost = "h0.test"
 
-// TestUnion divides random databases among shards, joins these again, and compares what is known.
-func TestUnion(t *testing.T) {
+// TestHeavyUnion divides random databases among shards, joins these again, and compares what is known.
+func TestHeavyUnion(t *testing.T) {
 	tmp := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(tmp, "")

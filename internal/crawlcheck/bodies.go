@@ -18,6 +18,15 @@ const (
 	mostEndless = 32 << 20
 )
 
+// bomb returns what is decoded to a body of bombBytes.
+var bomb = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // a level that there is
+	_, _ = io.CopyN(w, zeros{}, bombBytes)
+	_ = w.Close()
+	return b.Bytes()
+})
+
 // bodyStations judge whether the crawler survives what a server sends.
 func bodyStations() []Station {
 	station := func(name, what string, hostile func(h *host) http.Handler) Station {
@@ -35,17 +44,10 @@ func bodyStations() []Station {
 	}
 	return []Station{
 		station("bomb", "a response that is 1,000 times as large when it is decoded", func(*host) http.Handler {
-			packed := sync.OnceValue(func() []byte {
-				var b bytes.Buffer
-				w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // a level that there is
-				_, _ = io.CopyN(w, zeros{}, bombBytes)
-				_ = w.Close()
-				return b.Bytes()
-			})
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				w.Header().Set("Content-Type", "text/html")
-				_, _ = w.Write(packed())
+				_, _ = w.Write(bomb())
 			})
 		}),
 		station("endless", "a response without end", func(*host) http.Handler {

@@ -489,10 +489,22 @@ func (s *site) fetchRobots(u *url.URL) {
 }
 
 var (
-	anchors    = regexp.MustCompile(`(?i)<(a|form) [^>]*>`)
 	attributes = regexp.MustCompile(`(href|rel|action)="([^"]*)"`)
-	metas      = regexp.MustCompile(`(?i)<meta name="([^"]*)" content="([^"]*)">`)
+	metas      = regexp.MustCompile(`(?i)^meta name="([^"]*)" content="([^"]*)"$`)
 )
+
+// tags returns what stands between < and > in the elements that the client reads. An expression would take long for a
+// long text.
+func tags(text string) (all []string) {
+	for _, tag := range strings.Split(text, "<")[1:] {
+		tag, _, ends := strings.Cut(tag, ">")
+		name, _, _ := strings.Cut(tag, " ")
+		if ends && slices.Contains([]string{"a", "form", "meta"}, strings.ToLower(name)) {
+			all = append(all, tag)
+		}
+	}
+	return all
+}
 
 // links adds the links of a page.
 func (s *site) links(on string, a answer) {
@@ -509,7 +521,12 @@ func (s *site) links(on string, a answer) {
 		!is && fault != "directives-header-nofollow" && nofollow(tag) {
 		return
 	}
-	for _, m := range metas.FindAllStringSubmatch(a.text, -1) {
+	all := tags(a.text)
+	for _, tag := range all {
+		m := metas.FindStringSubmatch(tag)
+		if m == nil {
+			continue
+		}
 		name := strings.ToLower(m[1])
 		skip := fault == "directives-meta-nofollow" && strings.ToLower(m[2]) == "nofollow" ||
 			fault == "directives-meta-agent" && name == "refbot"
@@ -517,7 +534,7 @@ func (s *site) links(on string, a answer) {
 			return
 		}
 	}
-	for _, tag := range anchors.FindAllString(a.text, -1) {
+	for _, tag := range all {
 		values := make(map[string]string)
 		for _, m := range attributes.FindAllStringSubmatch(tag, -1) {
 			values[m[1]] = m[2]

@@ -274,11 +274,11 @@ func (c *clients) handOut() []string {
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-// TestOnePolitenessOfClients: crawls whose fetchers decide everything keep the longest delay that was
+// TestHeavyPolitenessOfClients: crawls whose fetchers decide everything keep the longest delay that was
 // set for a host in any of them, and else the default, from any batch of a host and from the end of any of
 // its requests, hold what any of them blocks, and have as many URLs of a host in process together as one may
 // have. All of them get on.
-func TestOnePolitenessOfClients(t *testing.T) {
+func TestHeavyPolitenessOfClients(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
 		synctest.Test(t, func(t *testing.T) {

@@ -146,10 +146,10 @@ func TestMaxRateOfAll(t *testing.T) {
 	})
 }
 
-// TestKilledTogether: a process with several crawls that dies at any moment, and another one that goes
+// TestHeavyKilledTogether: a process with several crawls that dies at any moment, and another one that goes
 // on, make no request too early either. The death is one of kill -9: the files are as they are at a
 // moment, and what is in flight reaches the servers.
-func TestKilledTogether(t *testing.T) {
+func TestHeavyKilledTogether(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
 		inVirtualTime(t, func(t *testing.T, web *testweb.Web) {

@@ -32,9 +32,9 @@ func relay(turns int) (sites []testweb.Site) {
 	}})
 }
 
-// TestEnd: with exit_when_done all nodes leave when the crawl is over on all of them, and not before: also
+// TestHeavyEnd: with exit_when_done all nodes leave when the crawl is over on all of them, and not before: also
 // if a node is killed in the middle. Hosts that could not be fetched are reported as on one machine.
-func TestEnd(t *testing.T) {
+func TestHeavyEnd(t *testing.T) {
 	t.Parallel()
 	const turns = 60
 	web := serve(t, relay(turns))

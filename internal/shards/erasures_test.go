@@ -196,9 +196,9 @@ func TestErasureUndone(t *testing.T) {
 	}
 }
 
-// TestErasureOfUnread: URLs of the host that were published for its shard, and that nobody has read when the host is
-// erased, do not bring it back.
-func TestErasureOfUnread(t *testing.T) {
+// TestHeavyErasureOfUnread: URLs of the host that were published for its shard, and that nobody has read when the host
+// is erased, do not bring it back.
+func TestHeavyErasureOfUnread(t *testing.T) {
 	t.Parallel()
 	gone := host(6)
 	w := newWorld(t, 5*time.Millisecond, shortTTL)

@@ -25,9 +25,11 @@ type recrawlNode struct {
 
 // TestRecrawlBudget: whatever the servers answer, whoever dies and however the weights change, the parts in
 // use are never more than the budget. When nothing changes any more they are what the weights say.
-func TestRecrawlBudget(t *testing.T) {
+func TestRecrawlBudget(t *testing.T) { checkRecrawlBudget(t, 60) }
+
+func checkRecrawlBudget(t *testing.T, seeds uint64) {
 	synctest.Test(t, func(t *testing.T) {
-		for seed := range uint64(300) {
+		for seed := range seeds {
 			testRecrawlBudget(t, seed)
 		}
 	})
