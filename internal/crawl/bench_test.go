@@ -4,6 +4,7 @@ package crawl
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -17,8 +18,10 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/identity"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/testweb/todayweb"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/warc/warcfiles"
 )
@@ -84,6 +87,48 @@ func BenchmarkCrawl(b *testing.B) {
 func BenchmarkToday(b *testing.B) {
 	benchmarkCrawlers(b, startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
 }
+
+// BenchmarkSigned crawls the web of today with signed requests, in turn with none, and makes bare signatures of Ed25519.
+func BenchmarkSigned(b *testing.B) {
+	web := startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8})
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("bare", func(b *testing.B) {
+		text := make([]byte, 250)
+		for b.Loop() {
+			ed25519.Sign(private, text)
+		}
+	})
+	now := time.Now()
+	keys, err := identity.OpenKeyring(filepath.Join(b.TempDir(), identity.KeysDir), now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, err := identity.NewKey(private.Seed(), now)
+	if err == nil {
+		_, err = keys.Add(k)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	crawlers := []crawler{
+		{"unsigned", func(b *testing.B) int { return crawlWebWith(b, web, withoutOutput) }},
+		{"signed", func(b *testing.B) int {
+			return crawlWebWith(b, web, func(o *Options) {
+				withoutOutput(o)
+				o.Fetch.Signer = identity.NewSigner(identity.SignerOptions{
+					URL: "https://bot.test", Sign: identity.SignAlways, Now: time.Now, Marks: wall.NewMarks(),
+					Counts: identity.NewCounts(),
+				}, keys)
+			})
+		}},
+	}
+	b.Run("pairs/"+web.name, func(b *testing.B) { crawlInTurns(b, web, crawlers) })
+}
+
+func withoutOutput(o *Options) { o.Archive.Formats = []string{archive.FormatNone} }
 
 // BenchmarkPageSize crawls pages of one size each over TLS: how many a core can do at most.
 func BenchmarkPageSize(b *testing.B) {
@@ -273,8 +318,16 @@ func crawlPeer(b *testing.B, web benchWeb, program string) int {
 
 // crawlWeb crawls a web from its roots. records is the compression of WARC records.
 func crawlWeb(b *testing.B, web benchWeb, format, records string) int {
+	return crawlWebWith(b, web, func(o *Options) {
+		o.Archive.Formats, o.Archive.Records.Format = []string{format}, records
+	})
+}
+
+// crawlWebWith crawls a web from its roots.
+func crawlWebWith(b *testing.B, web benchWeb, amend func(*Options)) int {
 	o := meshOptions(b, web.Web)
-	o.Archive.Formats, o.Archive.Records.Format, o.Workers = []string{format}, records, web.workers
+	o.Workers = web.workers
+	amend(&o)
 	o.Fetch.CAFile = authoritiesFile(b, web.Web)
 	e, err := Open(o, testLog(b))
 	if err != nil {

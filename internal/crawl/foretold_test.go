@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -22,7 +23,9 @@ func TestForetoldVisits(t *testing.T) {
 				"/ac": testweb.Flaky(1, testweb.RetryAfter(429, "300"), testweb.Page("c")),
 				"/ag": testweb.Flaky(2, testweb.RetryAfter(503, "40"), testweb.Page("g")),
 			}),
-			site("fails.test", "", pages, testweb.Routes{"/ad": testweb.Flaky(3, testweb.Status(500), testweb.Page("d"))}),
+			site("fails.test", "", pages, testweb.Routes{
+				"/ad": testweb.Flaky(3, testweb.Status(http.StatusInternalServerError), testweb.Page("d")),
+			}),
 			site("slow.test", "", pages, testweb.Routes{"/ab": testweb.Slow(20*time.Second, testweb.Page("b"))}),
 		}
 		web := serve(sites...)
