@@ -27,7 +27,8 @@ of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`,
 			k.signs, err = p.Amend(k.config, o)
 			return err
 		},
-		collector: p.Collector,
+		collector:  p.Collector,
+		operations: p.Register,
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
 			stop, err := p.Serve(ctx, k.config, k.log)
 			return ctx, stop, err

@@ -22,18 +22,40 @@ func NewCounts() Counts {
 	}, []string{"signed", "refused", "wall"})}
 }
 
-// add counts a response.
-func (c Counts) add(signed bool, status int, header http.Header, marks *wall.Marks) {
-	if c.CounterVec == nil {
-		return
-	}
-	name := ""
+// add counts a response, and returns the maker of the wall that refused it.
+func (c Counts) add(signed bool, status int, header http.Header, marks *wall.Marks) (name string) {
 	if isRefusal(status) {
 		if mark := marks.Find(header, nil); mark.Tier == wall.TierHeader {
 			name = marks.Name(mark.Wall)
 		}
 	}
-	c.WithLabelValues(strconv.FormatBool(signed), strconv.FormatBool(isRefusal(status)), name).Inc()
+	if c.CounterVec != nil {
+		c.WithLabelValues(strconv.FormatBool(signed), strconv.FormatBool(isRefusal(status)), name).Inc()
+	}
+	return name
+}
+
+// Answers are the responses of an origin to requests of one kind.
+type Answers struct {
+	Served  uint64 `json:"served"`
+	Refused uint64 `json:"refused"` // status 401, 403, 429 or 503
+}
+
+func (a *Answers) add(status int) {
+	if isRefusal(status) {
+		a.Refused++
+	} else {
+		a.Served++
+	}
+}
+
+// OriginAnswers says what signing changed at an origin.
+type OriginAnswers struct {
+	Origin   string  `json:"origin"`
+	Asked    bool    `json:"asked"` // it asked for signatures, or showed the mark of a wall
+	Unsigned Answers `json:"unsigned"`
+	Signed   Answers `json:"signed"`
+	Wall     string  `json:"wall,omitempty"` // maker of the last wall that refused, as far as the header showed it
 }
 
 // isRefusal reports whether a status says that a server does not answer whoever asks.

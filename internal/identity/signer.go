@@ -3,6 +3,7 @@ package identity
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,6 +55,7 @@ type origin struct {
 	label  string    // of the signature that it asked for; empty: any
 	nonce  string    // for the next request alone; empty: none
 	fields []fetch.Header
+	counts OriginAnswers
 	until  time.Time // when another signature is made
 }
 
@@ -145,7 +147,7 @@ func (s *Signer) fields(u weburl.URL, o *origin, now time.Time) ([]fetch.Header,
 // Answered implements fetch.Signer.
 func (s *Signer) Answered(u weburl.URL, signed bool, status int, header http.Header) (again bool) {
 	if u.Scheme() == "https" {
-		s.o.Counts.add(signed, status, header, s.o.Marks)
+		s.count(u, signed, status, s.o.Counts.add(signed, status, header, s.o.Marks))
 	}
 	asks := header["Accept-Signature"]
 	if len(asks) == 0 && (signed || status < 400 || s.o.Sign != SignAsked) {
@@ -175,6 +177,38 @@ func (s *Signer) Answered(u weburl.URL, signed bool, status int, header http.Hea
 	}
 	o.again = now
 	return true
+}
+
+// count counts a response of an origin; name is the maker of the wall that refused it.
+func (s *Signer) count(u weburl.URL, signed bool, status int, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.of(u).counts
+	if name != "" {
+		c.Wall = name
+	}
+	if signed {
+		c.Signed.add(status)
+	} else {
+		c.Unsigned.add(status)
+	}
+}
+
+// Origins returns what signing changed at each origin that refused something or asked for signatures, of the origins
+// that were requested last, by name. Any goroutine may call it.
+func (s *Signer) Origins() (all []OriginAnswers) {
+	s.mu.Lock()
+	for _, known := range []map[weburl.Origin]*origin{s.recent, s.older} {
+		for name, o := range known {
+			if c := o.counts; o.asked || c.Signed.Refused+c.Unsigned.Refused > 0 {
+				c.Origin, c.Asked = name.String(), o.asked
+				all = append(all, c)
+			}
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b OriginAnswers) int { return strings.Compare(a.Origin, b.Origin) })
+	return slices.CompactFunc(all, func(a, b OriginAnswers) bool { return a.Origin == b.Origin })
 }
 
 // Bounds of what a server may ask for.

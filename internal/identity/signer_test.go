@@ -376,4 +376,10 @@ func TestCounts(t *testing.T) {
 	if want := []string{"1 false true ", "1 true false Cloudflare", "1 true true "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	s.Answered(testkit.Parse(t, "https://served.test/"), true, 200, nil)
+	origins := s.Origins()
+	if want := (OriginAnswers{Origin: "https://a.test", Unsigned: Answers{Refused: 1}, Signed: Answers{1, 1},
+		Wall: "Cloudflare"}); len(origins) != 1 || origins[0] != want {
+		t.Errorf("%+v, want %+v alone", origins, want)
+	}
 }

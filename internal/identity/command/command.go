@@ -29,7 +29,8 @@ type commands struct {
 // Commands returns the commands of the identity. load loads the settings.
 func (p Program) Commands(load func() (*config.Config, error)) []*cobra.Command {
 	c := &commands{Program: p, load: load}
-	return []*cobra.Command{c.newCommand(), c.checkCommand(), c.exportCommand(), c.serveCommand(), c.emitCommand()}
+	return []*cobra.Command{c.newCommand(), c.checkCommand(), c.exportCommand(), c.serveCommand(), c.emitCommand(),
+		c.originsCommand()}
 }
 
 // defaultLead is how long a new key is published before it is used: caches keep the key directory for a day.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,11 +30,13 @@ type Program struct {
 	// Receipts returns the signed heads of the request log in a directory; nil: there are none.
 	Receipts func(dir string) ([]byte, error)
 	counts   identity.Counts
+	signer   *atomic.Pointer[identity.Signer] // of the crawl of this process
 }
 
 // NewProgram returns what the commands need. receipts may return nil: there are none.
 func NewProgram(version string, now func() time.Time, receipts func(dir string) ([]byte, error)) Program {
-	return Program{Version: version, Now: now, Receipts: receipts, counts: identity.NewCounts()}
+	return Program{Version: version, Now: now, Receipts: receipts, counts: identity.NewCounts(),
+		signer: new(atomic.Pointer[identity.Signer])}
 }
 
 // Collector has the metrics of signed requests; nil: none is signed.
@@ -94,10 +97,12 @@ func (p Program) Amend(c *config.Config, o *crawl.Options) (
 		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: identity.sign is %s, and %w: amble identity new "+
 			"makes one", c.Source("identity.sign"), c.Identity.Sign, err))
 	}
-	o.Fetch.Signer = identity.NewSigner(identity.SignerOptions{
+	s := identity.NewSigner(identity.SignerOptions{
 		URL: c.Identity.URL, Sign: c.Identity.Sign, Legacy: c.Identity.LegacyHosts(), Now: p.Now,
 		Marks: wall.NewMarks(), Counts: p.counts,
 	}, keys)
+	p.signer.Store(s)
+	o.Fetch.Signer = s
 	return sign, nil
 }
 

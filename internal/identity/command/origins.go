@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/identity"
+	"github.com/amble-crawler/amble/internal/server"
+)
+
+// Register registers the operation of the API that says what signing changed. In a cluster each node answers for its
+// own requests.
+func (p Program) Register(s *server.Server, api huma.API) {
+	op := server.Operation("GET", "/identity/origins", "identity-origins", "What signed requests changed, by origin")
+	op.Description = "Origins over https that refused a request or asked for signatures, of the last 8,192 or more that " +
+		"were requested since the process began: responses before and after requests were signed. Nothing is listed " +
+		"while identity.sign is never. " + server.TrailerIncomplete + " lists the nodes of a cluster that have not answered."
+	server.HandleOfNodes[identity.OriginAnswers](s, api, op, func(_ context.Context, _ *struct{}, t *server.Stream) error {
+		t.Begin()
+		if signer := p.signer.Load(); signer != nil {
+			for _, o := range signer.Origins() {
+				if err := t.Lines.Write(&o); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (c *commands) originsCommand() *cobra.Command {
+	asJSON := false
+	command := &cobra.Command{
+		Use:   "origins",
+		Short: "Show what signed requests changed, by origin",
+		Long: `Show the origins that refused requests or asked for signatures, as the running crawl has seen them since
+it began: how many unsigned and signed requests each of them served and refused, and which wall it has.
+
+Exit code 0: done. 1: no crawl runs, or it does not answer. 2: wrong usage or settings.`,
+		Args: console.NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return c.origins(command.Context(), command.OutOrStdout(), asJSON)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return command
+}
+
+func (c *commands) origins(ctx context.Context, w io.Writer, asJSON bool) error {
+	settings, err := c.load()
+	if err != nil {
+		return err
+	}
+	client, err := server.Dial(ctx, settings.DataDir, settings.Server.Token)
+	if err != nil {
+		return console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
+	}
+	defer client.Close()
+	rows := [][]string{{"ORIGIN", "UNSIGNED: SERVED", "REFUSED", "SIGNED: SERVED", "REFUSED", "ASKED", "WALL"}}
+	lines := json.NewEncoder(w)
+	trailer, err := server.EachLine(ctx, client, server.BasePath+"/identity/origins", nil,
+		func(o *identity.OriginAnswers) error {
+			if asJSON {
+				return lines.Encode(o)
+			}
+			n := func(n uint64) string { return console.Grouped(int(n)) }
+			rows = append(rows, []string{o.Origin, n(o.Unsigned.Served), n(o.Unsigned.Refused), n(o.Signed.Served),
+				n(o.Signed.Refused), map[bool]string{true: "yes"}[o.Asked], o.Wall})
+			return nil
+		})
+	if err != nil {
+		return console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
+	}
+	var b strings.Builder
+	switch {
+	case asJSON:
+	case len(rows) == 1:
+		b.WriteString("No origin has refused a request over https or asked for signatures.\n")
+	default:
+		console.WriteTable(&b, rows)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	if lacking := trailer.Get(server.TrailerIncomplete); lacking != "" {
+		return console.Exit(console.ExitProblem, fmt.Errorf("nodes that have not answered: %s", lacking))
+	}
+	return nil
+}
