@@ -19,20 +19,25 @@ import (
 // own requests.
 func (p Program) Register(s *server.Server, api huma.API) {
 	op := server.Operation("GET", "/identity/origins", "identity-origins", "What signed requests changed, by origin")
-	op.Description = "Origins over https that refused a request or asked for signatures, of the last 8,192 or more that " +
-		"were requested since the process began: responses before and after requests were signed. Nothing is listed " +
-		"while identity.sign is never. " + server.TrailerIncomplete + " lists the nodes of a cluster that have not answered."
-	server.HandleOfNodes[identity.OriginAnswers](s, api, op, func(_ context.Context, _ *struct{}, t *server.Stream) error {
-		t.Begin()
-		if signer := p.signer.Load(); signer != nil {
-			for _, o := range signer.Origins() {
-				if err := t.Lines.Write(&o); err != nil {
-					return err
-				}
-			}
-		}
+	op.Description = "Origins over https that refused a request or asked for signatures, of the last 8,192 or more " +
+		"that were requested since the process began: responses before and after requests were signed. Nothing is " +
+		"listed while identity.sign is never. " + server.TrailerIncomplete + " lists the nodes of a cluster that have " +
+		"not answered."
+	server.HandleOfNodes[identity.OriginAnswers](s, api, op, p.writeOrigins)
+}
+
+func (p Program) writeOrigins(_ context.Context, _ *struct{}, t *server.Stream) error {
+	t.Begin()
+	signer := p.signer.Load()
+	if signer == nil {
 		return nil
-	})
+	}
+	for _, o := range signer.Origins() {
+		if err := t.Lines.Write(&o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *commands) originsCommand() *cobra.Command {

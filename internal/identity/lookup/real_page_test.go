@@ -13,7 +13,8 @@ import (
 func TestRealPages(t *testing.T) {
 	b := newBench(t)
 	gap := 2.0
-	b.crawl.visits = []Visit{{At: b.now, Method: "GET", URL: "https://site.test/a", Kind: "page", Status: 200, Gap: &gap}}
+	b.crawl.visits = []Visit{{At: b.now, Method: "GET", URL: "https://site.test/a", Kind: "page", Status: 200,
+		Gap: &gap}}
 	pages := make(map[string][]byte)
 	ask := func(name, method string, values ...string) {
 		_, page := b.ask(method, values...)
