@@ -88,7 +88,8 @@ func BenchmarkToday(b *testing.B) {
 	benchmarkCrawlers(b, startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
 }
 
-// BenchmarkSigned crawls the web of today with signed requests, in turn with none, and makes bare signatures of Ed25519.
+// BenchmarkSigned crawls the web of today with signed requests, in turn with none, and makes bare signatures of
+// Ed25519.
 func BenchmarkSigned(b *testing.B) {
 	web := startToday(b, todayweb.Web{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8})
 	_, private, err := ed25519.GenerateKey(nil)

@@ -45,8 +45,8 @@ func (c *commands) originsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "origins",
 		Short: "Show what signed requests changed, by origin",
-		Long: `Show the origins that refused requests or asked for signatures, as the running crawl has seen them since
-it began: how many unsigned and signed requests each of them served and refused, and which wall it has.
+		Long: `Show the origins that refused requests or asked for signatures, as the running crawl has seen them
+since it began: how many unsigned and signed requests each of them served and refused, and which wall it has.
 
 Exit code 0: done. 1: no crawl runs, or it does not answer. 2: wrong usage or settings.`,
 		Args: console.NoArguments,
