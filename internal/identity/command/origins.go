@@ -21,8 +21,8 @@ func (p Program) Register(s *server.Server, api huma.API) {
 	op := server.Operation("GET", "/identity/origins", "identity-origins", "What signed requests changed, by origin")
 	op.Description = "Origins over https that refused a request or asked for signatures, of the last 8,192 or more " +
 		"that were requested since the process began: responses before and after requests were signed. Nothing is " +
-		"listed while identity.sign is never. " + server.TrailerIncomplete + " lists the nodes of a cluster that have " +
-		"not answered."
+		"listed while identity.sign is never. " + server.TrailerIncomplete + " lists the nodes of a " +
+		"cluster that have not answered."
 	server.HandleOfNodes[identity.OriginAnswers](s, api, op, p.writeOrigins)
 }
 
