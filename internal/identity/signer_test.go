@@ -349,6 +349,35 @@ func TestCrawlSignsAsked(t *testing.T) {
 	}
 }
 
+// TestCrawlSignsRobots: a robots.txt behind a server that asks who is there is requested again with a signature, and is
+// obeyed: the answer that asks is no permission.
+func TestCrawlSignsRobots(t *testing.T) {
+	s, k := newTestSigner(t, SignAsked, time.Now)
+	w := startSignedWeb(t, k, true, []testweb.Site{{Host: "a.test"}})
+	w.unsigned = true
+	routes := testweb.Routes{
+		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"),
+		"/":           testweb.Page("start", "/private", "/open"),
+		"/private":    testweb.Page("private"),
+		"/open":       testweb.Page("open"),
+	}
+	w.SetHandler("a.test", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Signature") == "" {
+			rw.Header().Set("Accept-Signature", `sig1=("@authority" "signature-agent");tag="web-bot-auth"`)
+			rw.WriteHeader(http.StatusForbidden)
+			return
+		}
+		routes.ServeHTTP(rw, r)
+	}))
+	sum := runSigned(t, w, s, true)
+	for _, wrong := range w.wrong {
+		t.Error(wrong)
+	}
+	if n := w.seen["HTTP/2.0 /private"]; n > 0 || sum.Status.URLs["fetched"] != 2 || sum.Status.URLs["denied"] != 1 {
+		t.Errorf("a disallowed page was requested %d times; %v, %v", n, sum.Status.URLs, w.seen)
+	}
+}
+
 // TestCounts: responses are counted by signature, refusal and wall, those without TLS not.
 func TestCounts(t *testing.T) {
 	s, _ := newTestSigner(t, SignAlways, time.Now)

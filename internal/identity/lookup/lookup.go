@@ -194,10 +194,18 @@ func (l *Lookup) meet(ctx context.Context, v *visitor) (err error) {
 	return err
 }
 
-// origins returns the origins of the host.
-func (v *visitor) origins() (all []string) {
+// origins returns the origins of the host whose files prove that it is theirs: those at the usual ports, if there are
+// any. Anybody with an account on a machine can serve another port.
+func (v *visitor) origins() []string {
+	var all, usual []string
 	for _, o := range v.story.Origins {
 		all = append(all, o.Origin)
+		if _, host, _ := strings.Cut(o.Origin, "://"); host == v.host {
+			usual = append(usual, o.Origin)
+		}
+	}
+	if usual != nil {
+		return usual
 	}
 	return all
 }

@@ -49,7 +49,8 @@ func (c *fakeCrawl) Host(_ context.Context, name string) (s inspect.HostStory, e
 	if c.delay > 0 {
 		s.Politeness.Delay, s.Politeness.DelayReason = c.delay.Seconds(), politeness.ReasonSetDelay.String()
 	}
-	s.Origins = []inspect.Origin{{Origin: "https://" + site, Next: []string{"https://" + site + "/next"}}}
+	s.Origins = []inspect.Origin{{Origin: "https://" + site + ":8443"},
+		{Origin: "https://" + site, Next: []string{"https://" + site + "/next"}}}
 	if c.optOut != nil {
 		s.OptOut = "by " + c.optOut.By
 	}
@@ -240,6 +241,13 @@ func TestProofByFile(t *testing.T) {
 			t.Errorf("digest %q: want proven %v\n%s", c.digest, c.proven, page)
 		}
 	}
+	for name := range b.crawl.urls { // the same at another port
+		b.crawl.urls = map[string]inspect.URLStory{strings.Replace(name, site, site+":8443", 1): story}
+	}
+	if _, page := b.ask("GET", "host", site, "key", key); strings.Contains(page, "Proven") {
+		t.Error("a file at another port proves")
+	}
+	b.crawl.urls = map[string]inspect.URLStory{file: story}
 	b.now = b.now.Add(fileLife)
 	if _, page := b.ask("GET", "host", site, "key", key); strings.Contains(page, "Proven") {
 		t.Error("a file proves for ever")
