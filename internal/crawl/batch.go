@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -76,7 +77,7 @@ func (b *batch) add(r *result) {
 		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
 	}
 	if r.tdm != nil {
-		b.setMark(markTDM+r.tdm.origin.String(), r.tdm.file)
+		b.setMark(marks.TDM+r.tdm.origin.String(), r.tdm.file)
 	}
 	if r.mazes != "" {
 		b.setMark(maze.Mark+r.lease.HostName, []byte(r.mazes))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -83,8 +84,8 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 	}
 	decode(storage.MarkOutput, func(v []byte) error { _, err := archive.DecodeMarks(v); return err })
 	decode(storage.MarkLedger, func(v []byte) error { _, err := storage.DecodeOffset(v); return err })
-	decode(markHeld, func(v []byte) error { return r.heldSince.UnmarshalBinary(v) })
-	decode(MarkPlan, func(v []byte) error {
+	decode(marks.Held, func(v []byte) error { return r.heldSince.UnmarshalBinary(v) })
+	decode(marks.Plan, func(v []byte) error {
 		_, err := recrawl.Without(v, func(func(recrawl.History, recrawl.Importance)) error { return nil })
 		return err
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -186,8 +187,6 @@ func keptOfPage(last *storage.Outcome) []consent.Statement {
 // back into the queue when that is fetched again later. A mark keeps what it says.
 
 const (
-	// markTDM is the prefix of the marks of TDM files. The rest of the name is the origin.
-	markTDM = "tdm/"
 	// tdmPriority puts the TDM file of an origin before its sitemaps.
 	tdmPriority = sitemapPriority + 1
 	// tdmLifetime is the age from which on a TDM file is fetched again with the robots.txt. It is less
@@ -266,7 +265,7 @@ func (j *judging) tdmFile(of weburl.Origin) consent.TDMFile {
 	if file, known := j.tdmFiles.find(of); known {
 		return file
 	}
-	encoded, err := j.store.Mark(markTDM + of.String())
+	encoded, err := j.store.Mark(marks.TDM + of.String())
 	var file consent.TDMFile
 	if err == nil && encoded != nil {
 		file, err = consent.ParseTDMFile(encoded)

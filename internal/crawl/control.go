@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -141,9 +142,6 @@ func (b *batch) answerAddition() {
 
 // ErrDraining says that a crawl takes no more URLs because it is to end when it is done.
 var ErrDraining = errors.New("the crawl is draining: it takes no more URLs")
-
-// markPaused is the name of the mark that says since when the whole crawl is paused.
-const markPaused = "paused"
 
 // Control applies a command to one host, and returns when that is on disk. A request in flight when
 // a pause begins is not broken off. The error is inspect.ErrUnknown if the host is not known,
@@ -315,7 +313,7 @@ func (p *phase) restorePause(mark []byte) error {
 		return nil
 	}
 	if err := p.pausedSince.UnmarshalBinary(mark); err != nil {
-		return fmt.Errorf("mark %s: %w", markPaused, err)
+		return fmt.Errorf("mark %s: %w", marks.Paused, err)
 	}
 	return nil
 }
@@ -335,7 +333,7 @@ func (g *gathering) endsWhenDone() bool { return g.draining || g.live.Load().Exi
 
 // setPaused pauses the whole crawl, or ends that.
 func (oc *outcomes) setPaused(paused bool) {
-	oc.pending.setMark(markPaused, oc.pause(paused, oc.o.Now()))
+	oc.pending.setMark(marks.Paused, oc.pause(paused, oc.o.Now()))
 	oc.log.Info("the operator pauses or resumes the crawl", "paused", paused)
 	oc.report("running")
 }

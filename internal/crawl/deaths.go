@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -45,7 +46,7 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 	case err != nil:
 		return nil, err
 	case r.ledger.Ended && r.suspects:
-		b.Marks[markDeaths], r.suspects = nil, false
+		b.Marks[marks.Deaths], r.suspects = nil, false
 		return nil, nil
 	case !r.ledger.Died: // the end of the machine says nothing about a URL
 		return nil, nil
@@ -72,11 +73,11 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 		case n == fatalDeaths-1:
 			suspects = append(suspects, *q)
 		}
-		if len(counts) < maxDeathBytes {
+		if len(counts) < marks.MaxDeaths {
 			counts = fmt.Appendf(counts, "%d %s\n", n, deathKey(q))
 		}
 	}
-	b.Marks[markDeaths], r.suspects = counts, len(counts) > 0
+	b.Marks[marks.Deaths], r.suspects = counts, len(counts) > 0
 	r.log.Warn("the previous process died with requests in flight", "requests", len(open),
 		"also_at_the_death_before", len(suspects))
 	return items, r.separate(b, suspects)
@@ -84,7 +85,7 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 
 // openDeaths reads the mark.
 func (r *recovery) openDeaths() (map[string]int, error) {
-	text, err := r.store.Mark(markDeaths)
+	text, err := r.store.Mark(marks.Deaths)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (r *recovery) openDeaths() (map[string]int, error) {
 		n, key, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		count, err := strconv.Atoi(n)
 		if !found || err != nil {
-			return nil, fmt.Errorf("mark %s: %w", markDeaths, storage.ErrCorrupt)
+			return nil, fmt.Errorf("mark %s: %w", marks.Deaths, storage.ErrCorrupt)
 		}
 		counts[key] = count
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
@@ -196,7 +197,7 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
+			if marks, err := s.Marks(marks.Deaths); err != nil || len(marks) != want {
 				t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
 			}
 		}

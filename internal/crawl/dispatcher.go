@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -350,12 +351,12 @@ func (pm *permits) restore() error {
 	if err := pm.restoreCutOffs(); err != nil {
 		return err
 	}
-	mark, err := pm.store.Mark(markPaused)
+	mark, err := pm.store.Mark(marks.Paused)
 	if err == nil {
 		err = pm.restorePause(mark)
 	}
 	if p := pm.o.Paused; err == nil && p != nil && *p == pm.pausedSince.IsZero() {
-		pm.pending.setMark(markPaused, pm.pause(*p, pm.o.Now()))
+		pm.pending.setMark(marks.Paused, pm.pause(*p, pm.o.Now()))
 	}
 	if err == nil && !pm.pausedSince.IsZero() {
 		pm.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", pm.pausedSince)
@@ -367,7 +368,7 @@ func (pm *permits) restore() error {
 // or uncommitted, and in the last commit if a death before had requests in flight.
 func (oc *outcomes) enterEnd() {
 	if oc.suspects {
-		oc.pending.setMark(markDeaths, nil)
+		oc.pending.setMark(marks.Deaths, nil)
 	}
 	if oc.flights.busy == 0 && oc.pending.isEmpty() {
 		return

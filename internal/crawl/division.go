@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
@@ -81,7 +82,7 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 func (d *Division) Close() error { return d.store.Close() }
 
 // Paused reports whether the operator has paused the crawl.
-func (d *Division) Paused() bool { return len(d.marks[markPaused]) > 0 }
+func (d *Division) Paused() bool { return len(d.marks[marks.Paused]) > 0 }
 
 // OptOuts returns the opt-outs that commands have recorded, in the order of their marks.
 func (d *Division) OptOuts() (all []optout.Entry, err error) {
@@ -134,23 +135,23 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 	if host, ok := sweep.HostOfMark(name); ok {
 		return ofHost(host, func(id storage.HostID) string { return sweep.MarkOfHost(name, id) })
 	}
-	if host, ok := hostOfLimit(name); ok {
-		return ofHost(host, limitMark)
+	if host, ok := marks.HostOfLimit(name); ok {
+		return ofHost(host, marks.OfLimit)
 	}
 	var err error
 	switch {
-	case name == markIncoming || name == markHeld, // of another log; and all hosts of a shard have a restart hold
-		strings.HasPrefix(name, markOptOut): // a cluster has one list: see OptOuts
+	case name == marks.Incoming || name == marks.Held, // of another log; and all hosts of a shard have a restart hold
+		strings.HasPrefix(name, marks.OptOuts): // a cluster has one list: see OptOuts
 		return "", nil, nil
 	case strings.HasPrefix(name, maze.Mark):
 		if d.division.Of(strings.TrimPrefix(name, maze.Mark)) != part {
 			return "", nil, nil
 		}
-	case strings.HasPrefix(name, markTDM):
-		if d.partOf(strings.TrimPrefix(name, markTDM)) != part {
+	case strings.HasPrefix(name, marks.TDM):
+		if d.partOf(strings.TrimPrefix(name, marks.TDM)) != part {
 			return "", nil, nil
 		}
-	case name == markDeaths:
+	case name == marks.Deaths:
 		if value = d.deathsOf(part, value); len(value) == 0 {
 			return "", nil, nil
 		}
@@ -165,7 +166,7 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 		})
 	case strings.HasPrefix(name, sweep.MarkRetry):
 		value, err = remark(value, func(c *sweep.Command) bool { return d.retryOf(part, c) })
-	case name == MarkPlan:
+	case name == marks.Plan:
 		value, err = recrawl.Of(value, func(add func(recrawl.History, recrawl.Importance)) error {
 			return d.division.Hosts(part, func(id storage.HostID) error { return addPlanned(d.store, id, add) })
 		})
@@ -215,11 +216,14 @@ func (d *Division) deathsOf(part int, value []byte) (kept []byte) {
 	return kept
 }
 
+// planPage is how many URLs are read in one transaction.
+const planPage = 1000
+
 // addPlanned calls add for the pages of a host that have a recrawl planned.
 func addPlanned(s *storage.Store, host storage.HostID, add func(recrawl.History, recrawl.Importance)) error {
 	h, err := s.HostByID(host)
 	for at := h.First; err == nil && at < h.Tail; {
-		at, err = s.URLs(host, at, erasePage, func(u storage.Head) {
+		at, err = s.URLs(host, at, planPage, func(u storage.Head) {
 			if u.Last.State != storage.Retrying && !u.Last.Due.IsZero() {
 				add(u.Last.History, recrawl.ImportanceOf(u.Priority, u.Depth))
 			}

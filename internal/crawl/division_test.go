@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -29,7 +30,7 @@ func TestDivisionMarks(t *testing.T) {
 			"retry/2":            []byte(`{"selection":{"host":"a.test"},"host":1,"ordinal":3}`),
 			"delete-all/7":       []byte(`{"before":7,"host":2}`), "optout/host x.test": []byte("{}"),
 			"delay":  []byte("7"),
-			"output": {1}, "in": storage.EncodeOffset(9), markHeld: {1}, "ledger": storage.EncodeOffset(0),
+			"output": {1}, "in": storage.EncodeOffset(9), marks.Held: {1}, "ledger": storage.EncodeOffset(0),
 			"other": {3},
 		}})
 	held, err := starts.Open(dir, boot.ID(), 0)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -30,10 +31,6 @@ type Journal interface {
 	// until the context ends or take fails.
 	Incoming(ctx context.Context, after uint64, take func(sequence uint64, urls []storage.Discovery) error) error
 }
-
-// markIncoming is the name of the mark with the sequence up to which the database has the URLs that
-// other shards have published.
-const markIncoming = "in"
 
 // loggedView is what the engine needs of a store that follows a log.
 type loggedView interface {
@@ -238,13 +235,13 @@ func (e *Engine) Snapshot(write func(at storage.LogPosition, incoming uint64,
 		return ErrCopying
 	}
 	defer e.copying.Unlock()
-	encoded, err := e.store.Mark(markIncoming)
+	encoded, err := e.store.Mark(marks.Incoming)
 	if err != nil {
 		return err
 	}
 	incoming, err := storage.DecodeOffset(encoded)
 	if err != nil {
-		return fmt.Errorf("mark %s: %w", markIncoming, err)
+		return fmt.Errorf("mark %s: %w", marks.Incoming, err)
 	}
 	at, err := logged.LogPosition()
 	if err != nil {
@@ -299,7 +296,7 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 	if err := in.refresh(ctx); err != nil {
 		return err
 	}
-	a := &addition{marks: map[string][]byte{markIncoming: storage.EncodeOffset(sequence)}}
+	a := &addition{marks: map[string][]byte{marks.Incoming: storage.EncodeOffset(sequence)}}
 	for i := range urls {
 		if !in.journal.Owns(urls[i].Found.URL.Host()) {
 			continue
@@ -334,13 +331,13 @@ func (e *Engine) newIncoming(m *mailbox) (*incoming, error) {
 	if e.o.Journal == nil {
 		return nil, nil
 	}
-	encoded, err := e.store.Mark(markIncoming)
+	encoded, err := e.store.Mark(marks.Incoming)
 	if err != nil {
 		return nil, err
 	}
 	after, err := storage.DecodeOffset(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("mark %s: %w", markIncoming, err)
+		return nil, fmt.Errorf("mark %s: %w", marks.Incoming, err)
 	}
 	return &incoming{
 		o: &e.o, log: e.log, journal: e.o.Journal, after: after, url: e.store, add: m.add,

@@ -25,9 +25,6 @@ const (
 	maxWaiters = 1024
 )
 
-// markCutOff begins the names of the marks of fetchers that are cut off.
-const markCutOff = "cutoff/"
-
 // remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher owns them.
 type remoteLeases struct {
 	*remote.Book

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -21,14 +22,6 @@ import (
 // force are part of the scope, which every decision checks. A sweep excludes the URLs that wait, so
 // that they are counted as excluded; that none of them is fetched does not depend on it.
 
-// markOptOut is the prefix of the marks of commanded opt-outs. The rest of the name is the scope, a
-// blank and the value; the mark holds the entry as JSON.
-const markOptOut = "optout/"
-
-func optOutMark(scope optout.Scope, value string) string {
-	return markOptOut + string(scope) + " " + value
-}
-
 // markReader reads marks.
 type markReader interface {
 	Marks(prefix string) (map[string][]byte, error)
@@ -36,12 +29,12 @@ type markReader interface {
 
 // commandedOptOuts reads the opt-outs that commands recorded, by mark.
 func commandedOptOuts(s markReader) (map[string]optout.Entry, error) {
-	marks, err := s.Marks(markOptOut)
+	found, err := s.Marks(marks.OptOuts)
 	if err != nil {
 		return nil, err
 	}
-	entries := make(map[string]optout.Entry, len(marks))
-	for name, value := range marks {
+	entries := make(map[string]optout.Entry, len(found))
+	for name, value := range found {
 		var e optout.Entry
 		if err := json.Unmarshal(value, &e); err != nil {
 			return nil, fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
@@ -82,7 +75,7 @@ func (s *Shared) shareOptOuts(commanded map[string]optout.Entry) {
 func (s *Shared) SetOptOuts(entries []optout.Entry) {
 	list := make(map[string]optout.Entry, len(entries))
 	for _, e := range entries {
-		list[optOutMark(e.Scope, e.Value)] = e
+		list[marks.OptOut(e.Scope, e.Value)] = e
 	}
 	s.optOuts.Store(&list)
 }
@@ -140,7 +133,7 @@ func (x *exclusions) endOptOuts(now time.Time) {
 
 // changeOptOut records an opt-out, or with remove removes it.
 func (x *exclusions) changeOptOut(e optout.Entry, remove bool) error {
-	name := optOutMark(e.Scope, e.Value)
+	name := marks.OptOut(e.Scope, e.Value)
 	if _, known := x.optOuts.commanded[name]; remove && !known {
 		return errNoOptOut(e)
 	}
@@ -232,7 +225,7 @@ func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optou
 	list := []OptOut{}
 	for _, e := range listOptOuts(configured, commanded).All() {
 		source := "consent.optout"
-		if _, is := commanded[optOutMark(e.Scope, e.Value)]; is {
+		if _, is := commanded[marks.OptOut(e.Scope, e.Value)]; is {
 			source = "command"
 		}
 		list = append(list, OptOut{Entry: e, InForce: e.InForce(now), Source: source})
@@ -255,7 +248,7 @@ func OpenOptOuts(o Options) (*OptOutKeeper, error) {
 
 // AddOptOut is Engine.AddOptOut.
 func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
-	b := storage.Batch{Marks: map[string][]byte{optOutMark(e.Scope, e.Value): encodeOptOut(e)}}
+	b := storage.Batch{Marks: map[string][]byte{marks.OptOut(e.Scope, e.Value): encodeOptOut(e)}}
 	if _, err := k.commit(&b); err != nil {
 		return fmt.Errorf("record the opt-out: %w", err)
 	}
@@ -264,7 +257,7 @@ func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
 
 // RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
 func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value string) error {
-	name := optOutMark(scope, value)
+	name := marks.OptOut(scope, value)
 	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
 		return errors.Join(err, errNoOptOut(optout.Entry{Scope: scope, Value: value}))
 	}

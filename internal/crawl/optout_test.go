@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -210,7 +211,7 @@ func TestOptOutMark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, value := optOutMark(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
+		if name, value := marks.OptOut(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
 			value != test.value {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,17 +18,6 @@ import (
 // has put URLs of hosts with: then it stands for all of these hosts. A host is in one queue, that of its last key.
 // Marks keep the keys: for each host that has one its key, and for each key and host one without a value. So
 // there are at most as many keys as hosts, none of them is in memory, and the log of a shard has them.
-
-const (
-	// markQueueKey begins the names of the marks with keys. The rest is the name of the host.
-	markQueueKey = "queue/"
-	// markQueueHost begins the names of the marks of the hosts of keys; the key, escaped as in a query, and
-	// the host follow, with a slash between them.
-	markQueueHost = "queuehost/"
-)
-
-// queueHostMark returns the name of the mark of a host of a key, or what these begin with.
-func queueHostMark(key, host string) string { return markQueueHost + url.QueryEscape(key) + "/" + host }
 
 // keyIndex are the keys of the queues of hosts as they are on disk. It is safe for concurrent use.
 type keyIndex struct {
@@ -72,7 +62,7 @@ func (q *queueKeys) of(host string) (string, error) {
 	if key, is := q.changed[host]; is {
 		return key, nil
 	}
-	key, err := q.store.Mark(markQueueKey + host)
+	key, err := q.store.Mark(marks.QueueKey + host)
 	return string(key), err
 }
 
@@ -87,15 +77,15 @@ func (q *queueKeys) set(k queueKey, b *batch) (changed bool, err error) {
 		return false, err
 	}
 	if before != "" {
-		b.setMark(queueHostMark(before, k.host), nil)
+		b.setMark(marks.OfQueueHost(before, k.host), nil)
 	}
 	var value []byte
 	if k.key != "" {
 		value = []byte(k.key)
-		b.setMark(queueHostMark(k.key, k.host), []byte{1})
+		b.setMark(marks.OfQueueHost(k.key, k.host), []byte{1})
 		q.any.Store(true)
 	}
-	b.setMark(markQueueKey+k.host, value)
+	b.setMark(marks.QueueKey+k.host, value)
 	q.changed[k.host] = k.key
 	return true, nil
 }
@@ -103,7 +93,7 @@ func (q *queueKeys) set(k queueKey, b *batch) (changed bool, err error) {
 // committed takes note that a batch is on disk. What changed since is in the pending one.
 func (q *queueKeys) committed(b, pending *batch) {
 	for name := range b.rows.Marks {
-		if host, is := strings.CutPrefix(name, markQueueKey); is {
+		if host, is := strings.CutPrefix(name, marks.QueueKey); is {
 			if _, again := pending.rows.Marks[name]; !again {
 				delete(q.changed, host)
 			}
@@ -198,7 +188,7 @@ func (q *QueueSettings) tighten(other *QueueSettings) {
 
 // hostsOfQueue returns names of the hosts that clients have put into the queue of a key, those after a name.
 func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
-	prefix := queueHostMark(key, "")
+	prefix := marks.OfQueueHost(key, "")
 	names, err := s.MarkNames(prefix, prefix+after, most)
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], prefix)
@@ -217,7 +207,7 @@ func (i *keyIndex) keyOf(host string) (string, error) {
 	if !i.any.Load() {
 		return host, nil
 	}
-	key, err := i.database.Mark(markQueueKey + host)
+	key, err := i.database.Mark(marks.QueueKey + host)
 	if err != nil || len(key) == 0 {
 		return host, err
 	}
@@ -226,7 +216,7 @@ func (i *keyIndex) keyOf(host string) (string, error) {
 
 // restore finds out whether a host has a key.
 func (i *keyIndex) restore() error {
-	names, err := i.database.MarkNames(markQueueKey, "", 1)
+	names, err := i.database.MarkNames(marks.QueueKey, "", 1)
 	i.any.Store(len(names) > 0)
 	return err
 }
@@ -297,13 +287,13 @@ func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string,
 // keyed adds the queues whose keys are not the names of their hosts.
 func (l *queueList) keyed(ctx context.Context) error {
 	last := ""
-	for after := markQueueHost; !l.isFull(); {
-		names, err := l.store.MarkNames(markQueueHost, after, queuesPage)
+	for after := marks.QueueHost; !l.isFull(); {
+		names, err := l.store.MarkNames(marks.QueueHost, after, queuesPage)
 		if err = errors.Join(err, ctx.Err()); err != nil || len(names) == 0 {
 			return err
 		}
 		for _, name := range names {
-			escaped, host, _ := strings.Cut(strings.TrimPrefix(name, markQueueHost), "/")
+			escaped, host, _ := strings.Cut(strings.TrimPrefix(name, marks.QueueHost), "/")
 			if escaped == last || l.isFull() {
 				continue
 			}
@@ -327,21 +317,10 @@ func (l *queueList) keyed(ctx context.Context) error {
 
 // isAlone reports whether a host is in the queue of its name, and no other host is.
 func (l *queueList) isAlone(host string) (bool, error) {
-	key, err := l.store.Mark(markQueueKey + host)
+	key, err := l.store.Mark(marks.QueueKey + host)
 	if err != nil || len(key) > 0 {
 		return false, err
 	}
 	others, err := hostsOfQueue(l.store, host, "", 1)
 	return len(others) == 0, err
-}
-
-// isQueueMark reports whether a mark is about the queue of a host that is erased, or of a key that names one.
-func (m *markEraser) isQueueMark(name string, value []byte) bool {
-	if host, is := strings.CutPrefix(name, markQueueKey); is {
-		return m.names.Has(host) || m.names.In(value)
-	}
-	rest, is := strings.CutPrefix(name, markQueueHost)
-	escaped, host, _ := strings.Cut(rest, "/")
-	key, err := url.QueryUnescape(escaped)
-	return is && (err != nil || m.names.Has(host) || m.names.In([]byte(key)))
 }

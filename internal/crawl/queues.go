@@ -5,21 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
-)
-
-const (
-	// markLimit begins the names of the marks with the limits of hosts. The rest is the id of the host.
-	markLimit = "limit/"
-	// markDelay is the name of the mark with the delay of hosts that clients have set, in nanoseconds,
-	// and markInactive that of the mark that says that nothing is leased.
-	markDelay, markInactive = "delay", "inactive"
 )
 
 // QueueSettings are what a client sets for one host. They hold until they are changed, also over
@@ -75,7 +67,7 @@ func queueSettings(s queueStore, h *storage.Host, now time.Time) (q QueueSetting
 	} else if d > 0 {
 		q.Delay = &d
 	}
-	mark, err := s.Mark(limitMark(h.ID))
+	mark, err := s.Mark(marks.OfLimit(h.ID))
 	if err == nil && len(mark) > 0 {
 		q.Limit, err = decodeLimit(h.ID, mark)
 	}
@@ -92,12 +84,10 @@ func blockedUntil(s *politeness.State, now time.Time) time.Time {
 	return time.Time{}
 }
 
-func limitMark(host storage.HostID) string { return fmt.Sprintf("%s%d", markLimit, host) }
-
 func decodeLimit(host storage.HostID, mark []byte) (uint64, error) {
 	limit, err := strconv.ParseUint(string(mark), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("mark %s: %w", limitMark(host), storage.ErrCorrupt)
+		return 0, fmt.Errorf("mark %s: %w", marks.OfLimit(host), storage.ErrCorrupt)
 	}
 	return limit, nil
 }
@@ -134,7 +124,7 @@ func (g *gathering) setHost(host *storage.Host, change func(*QueueSettings), now
 		if after.Limit > 0 {
 			mark = strconv.AppendUint(nil, after.Limit, 10)
 		}
-		g.pending.setMark(limitMark(host.ID), mark)
+		g.pending.setMark(marks.OfLimit(host.ID), mark)
 		g.f.SetLimit(host.ID, after.Limit, host.Completed(), now)
 	}
 	g.collect()
@@ -166,21 +156,14 @@ func commandsFor(before, after *QueueSettings, now time.Time) (list []frontier.C
 	return list
 }
 
-// hostOfLimit returns the host in the name of a mark with a limit; false: it is another mark.
-func hostOfLimit(name string) (storage.HostID, bool) {
-	rest, ok := strings.CutPrefix(name, markLimit)
-	id, err := strconv.ParseUint(rest, 10, 32)
-	return storage.HostID(id), ok && err == nil
-}
-
 // restoreLimits takes over the limits of hosts.
 func (g *gathering) restoreLimits(s store) error {
-	marks, err := s.Marks(markLimit)
+	limits, err := s.Marks(marks.Limit)
 	if err != nil {
 		return err
 	}
-	for name, mark := range marks {
-		id, ok := hostOfLimit(name)
+	for name, mark := range limits {
+		id, ok := marks.HostOfLimit(name)
 		if !ok {
 			return fmt.Errorf("mark %s: %w", name, storage.ErrCorrupt)
 		}
@@ -220,7 +203,7 @@ func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error
 		d.change(d.live.Load().Live, overridden)
 		if d.o.Shared == nil {
 			d.share.of.keptDelay.Store(&delay)
-			d.pending.setMark(markDelay, strconv.AppendInt(nil, int64(delay), 10))
+			d.pending.setMark(marks.Delay, strconv.AppendInt(nil, int64(delay), 10))
 		}
 		return nil
 	})
@@ -235,7 +218,7 @@ func (l *lendings) SetActive(ctx context.Context, on bool) error {
 			mark = nil
 		}
 		d.inactive.Store(!on)
-		d.pending.setMark(markInactive, mark)
+		d.pending.setMark(marks.Inactive, mark)
 		return nil
 	})
 }
@@ -245,7 +228,7 @@ func (l *lendings) Active() bool { return !l.inactive.Load() }
 
 // restoreSettings takes over what clients have set for all hosts.
 func (e *Engine) restoreSettings() error {
-	inactive, err := e.store.Mark(markInactive)
+	inactive, err := e.store.Mark(marks.Inactive)
 	if err != nil {
 		return err
 	}
@@ -267,13 +250,13 @@ func (e *Engine) restoreSettings() error {
 
 // storedDelay returns the delay that clients have set for all hosts; nil: none.
 func storedDelay(s store) (*time.Duration, error) {
-	mark, err := s.Mark(markDelay)
+	mark, err := s.Mark(marks.Delay)
 	if err != nil || len(mark) == 0 {
 		return nil, err
 	}
 	delay, err := strconv.ParseInt(string(mark), 10, 64)
 	if err != nil || delay < 0 {
-		return nil, fmt.Errorf("mark %s: %w", markDelay, storage.ErrCorrupt)
+		return nil, fmt.Errorf("mark %s: %w", marks.Delay, storage.ErrCorrupt)
 	}
 	return new(time.Duration(delay)), nil
 }

@@ -13,15 +13,13 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
 )
-
-// markHeld is the name of the mark with the time since when every host has a restart hold.
-const markHeld = "owed"
 
 // recovery settles what the process before this one left. It is used before a run, and owns what
 // the committer owns later.
@@ -116,12 +114,12 @@ func (r *recovery) addStarted(offset uint64, s starts.Start) {
 
 // commit stores the restart holds and who has them, and what the process before died of.
 func (r *recovery) commit(uncommitted uncommitted) error {
-	held, err := r.store.Mark(markHeld)
+	held, err := r.store.Mark(marks.Held)
 	if err != nil {
 		return err
 	}
 	if err := r.heldSince.UnmarshalBinary(held); len(held) > 0 && err != nil {
-		return fmt.Errorf("mark %s: %w", markHeld, err)
+		return fmt.Errorf("mark %s: %w", marks.Held, err)
 	}
 	if r.heldSince.After(r.opened) { // a clock that was set back does not prolong a hold
 		r.heldSince = r.opened
@@ -133,7 +131,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 	r.markLeases(&b)
 	if r.ledger.Everyone || r.o.Taken && r.store.Counters().URLs > 0 {
 		r.heldSince = r.opened
-		if b.Marks[markHeld], err = r.opened.MarshalBinary(); err != nil {
+		if b.Marks[marks.Held], err = r.opened.MarshalBinary(); err != nil {
 			return err
 		}
 	}
@@ -237,9 +235,6 @@ func (r *restartHolds) apply(host string, encoded []byte) ([]byte, error) {
 // them when it opens the ledger, in the transaction that settles it.
 
 const (
-	// markDeaths is the name of the mark with the URLs that were in flight at the last death, each
-	// with the number of consecutive deaths.
-	markDeaths = "deaths"
 	// fatalDeaths is the number of consecutive deaths after which a URL is set aside.
 	fatalDeaths = 3
 	// A URL that was in flight at fatalDeaths-1 deaths is a suspect. The first suspect waits for
@@ -247,6 +242,3 @@ const (
 	// suspect in flight, and one soon after the start finds none. maxSuspense bounds these waits.
 	suspectAfter, suspectEvery, maxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
 )
-
-// maxDeathBytes bounds the mark.
-const maxDeathBytes = 1 << 20

@@ -11,12 +11,10 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/digest"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
-
-// MarkPlan is the name of the store's mark with what the recrawl plan has learned.
-const MarkPlan = "plan"
 
 // newPlan makes the recrawl plan and has the store consult it about news of known URLs.
 func newPlan(o *Options) error {
@@ -52,12 +50,12 @@ func (e *Engine) restorePlan() error {
 	if e.plan == nil {
 		return nil
 	}
-	encoded, err := e.store.Mark(MarkPlan)
+	encoded, err := e.store.Mark(marks.Plan)
 	if err != nil {
 		return err
 	}
 	if err := e.plan.Restore(encoded); err != nil {
-		return fmt.Errorf("mark %s: %w", MarkPlan, err)
+		return fmt.Errorf("mark %s: %w", marks.Plan, err)
 	}
 	return nil
 }
@@ -88,7 +86,7 @@ func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay
 func (pm *permits) markPlan(b *batch) {
 	if pm.plan != nil {
 		encoded, _ := pm.plan.AppendBinary(nil) // its error is always nil
-		b.setMark(MarkPlan, encoded)
+		b.setMark(marks.Plan, encoded)
 	}
 }
 

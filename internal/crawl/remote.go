@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/remote"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -191,7 +192,7 @@ func (ld *lender) setCutOff(name string, on bool) error {
 			}
 		}
 	}
-	ld.pending.setMark(markCutOff+name, mark)
+	ld.pending.setMark(marks.CutOff+name, mark)
 	ld.log.Info("the operator cuts a fetcher off or admits it", "fetcher", name, "cut_off", on)
 	ld.report("running")
 	return nil
@@ -199,9 +200,9 @@ func (ld *lender) setCutOff(name string, on bool) error {
 
 // restoreCutOffs takes over which fetchers are cut off.
 func (pm *permits) restoreCutOffs() error {
-	marks, err := pm.store.Marks(markCutOff)
-	for name := range marks {
-		pm.remote.Fetcher(strings.TrimPrefix(name, markCutOff), time.Time{}).CutOff = true
+	found, err := pm.store.Marks(marks.CutOff)
+	for name := range found {
+		pm.remote.Fetcher(strings.TrimPrefix(name, marks.CutOff), time.Time{}).CutOff = true
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -166,7 +167,7 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mark, err := s.Mark(markTDM + parse(t, u).Origin().String())
+		mark, err := s.Mark(marks.TDM + parse(t, u).Origin().String())
 		if err != nil || (mark != nil) != test.kept {
 			t.Errorf("after %d the mark is %s, %v", test.status, mark, err)
 		}

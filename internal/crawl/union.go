@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -49,7 +50,7 @@ func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host s
 		return 0, err
 	}
 	u.divisions = append(u.divisions, d)
-	encoded, err := s.Mark(markIncoming)
+	encoded, err := s.Mark(marks.Incoming)
 	if err == nil {
 		incoming, err = storage.DecodeOffset(encoded)
 	}
@@ -80,25 +81,25 @@ var ErrSweeping = errors.New("a deletion of URLs is under way in some shards: st
 func (u *Union) Write(ctx context.Context, o Options, c Commands) error {
 	o.fill()
 	u.union = storage.NewUnion(u.divisions)
-	marks, err := u.marks()
+	joined, err := u.marks()
 	if err != nil {
 		return fmt.Errorf("join the marks of shards: %w", err)
 	}
 	now := o.Now()
-	if marks[markHeld], err = now.MarshalBinary(); err != nil {
+	if joined[marks.Held], err = now.MarshalBinary(); err != nil {
 		return err
 	}
-	if delete(marks, markPaused); c.Paused {
-		marks[markPaused] = marks[markHeld]
+	if delete(joined, marks.Paused); c.Paused {
+		joined[marks.Paused] = joined[marks.Held]
 	}
 	for i := range c.OptOuts {
 		e := &c.OptOuts[i]
-		if marks[optOutMark(e.Scope, e.Value)], err = json.Marshal(e); err != nil {
+		if joined[marks.OptOut(e.Scope, e.Value)], err = json.Marshal(e); err != nil {
 			return err
 		}
-		marks[sweep.MarkExclude] = []byte(storage.Position{}.String())
+		joined[sweep.MarkExclude] = []byte(storage.Position{}.String())
 	}
-	_, err = u.union.Write(ctx, filepath.Join(o.DataDir, storage.FileName), u.stores[0].Path(), marks)
+	_, err = u.union.Write(ctx, filepath.Join(o.DataDir, storage.FileName), u.stores[0].Path(), joined)
 	return err
 }
 
@@ -107,14 +108,14 @@ func (u *Union) marks() (map[string][]byte, error) {
 	all := make(map[string][]byte)
 	var retries []sweep.Command
 	for n, s := range u.stores {
-		marks, err := s.Marks("")
+		found, err := s.Marks("")
 		if err != nil {
 			return nil, err
 		}
-		if value := marks[markDeaths]; len(all[markDeaths])+len(value) <= maxDeathBytes && value != nil {
-			all[markDeaths] = append(all[markDeaths], value...)
+		if value := found[marks.Deaths]; len(all[marks.Deaths])+len(value) <= marks.MaxDeaths && value != nil {
+			all[marks.Deaths] = append(all[marks.Deaths], value...)
 		}
-		for name, value := range marks {
+		for name, value := range found {
 			if strings.HasPrefix(name, sweep.MarkRetry) {
 				var c sweep.Command
 				if err := json.Unmarshal(value, &c); err != nil {
@@ -146,14 +147,14 @@ func (u *Union) mark(n int, name string, value []byte) (string, []byte, error) {
 		}
 		return sweep.MarkOfHost(name, host), value, nil
 	}
-	if host, ok := hostOfLimit(name); ok {
+	if host, ok := marks.HostOfLimit(name); ok {
 		if host, ok = u.union.Host(n, host); !ok {
 			return "", nil, nil
 		}
-		return limitMark(host), value, nil
+		return marks.OfLimit(host), value, nil
 	}
 	switch {
-	case name == markIncoming, name == markHeld, name == markDeaths:
+	case name == marks.Incoming, name == marks.Held, name == marks.Deaths:
 		return "", nil, nil
 	case name == sweep.MarkExclude:
 		return name, []byte(storage.Position{}.String()), nil
@@ -183,11 +184,11 @@ func (u *Union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Co
 }
 
 // mergePlan makes the recrawl plan of the whole of its pages, if the shards have one.
-func (u *Union) mergePlan(marks map[string][]byte) (err error) {
-	if len(marks[MarkPlan]) == 0 {
+func (u *Union) mergePlan(joined map[string][]byte) (err error) {
+	if len(joined[marks.Plan]) == 0 {
 		return nil
 	}
-	marks[MarkPlan], err = recrawl.Of(marks[MarkPlan], func(add func(recrawl.History, recrawl.Importance)) error {
+	joined[marks.Plan], err = recrawl.Of(joined[marks.Plan], func(add func(recrawl.History, recrawl.Importance)) error {
 		for n, d := range u.divisions {
 			if err := d.Hosts(0,
 				func(id storage.HostID) error { return addPlanned(u.stores[n], id, add) }); err != nil {

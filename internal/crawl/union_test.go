@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
@@ -105,14 +106,14 @@ func drawDatabase(t *rapid.T, dir string) {
 	hosts := storage.HostID(s.Counters().Hosts)
 	b = storage.Batch{Marks: map[string][]byte{
 		"delay": []byte("7"), sweep.MarkSettings: []byte("{}"), "tdm/http://h1.test": []byte("[]"),
-		markDeaths: []byte("1 page http://h0.test/1\n2 robots.txt http://h5.test\n"),
+		marks.Deaths: []byte("1 page http://h0.test/1\n2 robots.txt http://h5.test\n"),
 	}}
 	if rapid.Bool().Draw(t, "paused") {
-		b.Marks[markPaused], _ = now.MarshalBinary()
+		b.Marks[marks.Paused], _ = now.MarshalBinary()
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "opt-outs") {
 		e := fmt.Sprintf(`{"scope":"host","value":"out%d.test","at":"2026-01-02T03:04:05Z"}`, i)
-		b.Marks[optOutMark(optout.ScopeHost, fmt.Sprintf("out%d.test", i))] = []byte(e)
+		b.Marks[marks.OptOut(optout.ScopeHost, fmt.Sprintf("out%d.test", i))] = []byte(e)
 	}
 	for id := storage.HostID(1); id <= hosts; id++ {
 		h, err := s.HostByID(id)
@@ -124,7 +125,7 @@ func drawDatabase(t *rapid.T, dir string) {
 		}
 		if rapid.Bool().Draw(t, "marks") {
 			b.Marks[fmt.Sprintf("drop/%d", id)], b.Marks[sweep.CrashMark(id)] = []byte{1}, []byte("v")
-			b.Marks[limitMark(id)], b.Marks[fmt.Sprintf("recheck/%d/7", id)] = []byte("5"), []byte{2}
+			b.Marks[marks.OfLimit(id)], b.Marks[fmt.Sprintf("recheck/%d/7", id)] = []byte("5"), []byte{2}
 		}
 	}
 	commit(t, s, &b)
@@ -142,7 +143,8 @@ func drawDatabase(t *rapid.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, &storage.Batch{Marks: map[string][]byte{MarkPlan: plan, storage.MarkLedger: storage.EncodeOffset(0)}})
+	b = storage.Batch{Marks: map[string][]byte{marks.Plan: plan, storage.MarkLedger: storage.EncodeOffset(0)}}
+	commit(t, s, &b)
 	ledger, err := starts.Open(dir, boot.ID(), 0)
 	if err == nil {
 		err = ledger.AppendWait(starts.Wait{Host: heldHost, At: time.Now(), Wait: time.Hour})
@@ -197,24 +199,24 @@ func dumpCrawl(t *rapid.T, o Options) string {
 		add("host %+v", h)
 	}
 	seeds, err := s.Seeds()
-	marks, err2 := s.Marks("")
+	stored, err2 := s.Marks("")
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	add("scope %v counters %+v", seeds, s.Counters())
-	for name, value := range marks {
+	for name, value := range stored {
 		id, ok := sweep.HostOfMark(name)
 		if !ok {
-			id, ok = hostOfLimit(name)
+			id, ok = marks.HostOfLimit(name)
 		}
 		switch name {
-		case "log", markHeld, storage.MarkLedger, sweep.MarkExclude:
+		case "log", marks.Held, storage.MarkLedger, sweep.MarkExclude:
 			continue
-		case markDeaths:
+		case marks.Deaths:
 			deaths := bytes.SplitAfter(value, []byte("\n"))
 			slices.SortFunc(deaths, bytes.Compare)
 			value = bytes.Join(deaths, nil)
-		case markPaused: // since when is not kept
+		case marks.Paused: // since when is not kept
 			value = nil
 		}
 		if ok {
@@ -234,17 +236,17 @@ func checkRestart(t *rapid.T, o Options) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	marks, err := s.Marks("")
+	stored, err := s.Marks("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var held time.Time
-	if err := held.UnmarshalBinary(marks[markHeld]); err != nil || time.Since(held) > time.Minute {
+	if err := held.UnmarshalBinary(stored[marks.Held]); err != nil || time.Since(held) > time.Minute {
 		t.Errorf("hosts have a restart hold since %v, %v", held, err)
 	}
 	commanded, err := commandedOptOuts(s)
-	if sweeps := string(marks[sweep.MarkExclude]) == "0.0"; err != nil || sweeps != (len(commanded) > 0) {
-		t.Errorf("%d opt-outs, and a sweep from %q, %v", len(commanded), marks[sweep.MarkExclude], err)
+	if sweeps := string(stored[sweep.MarkExclude]) == "0.0"; err != nil || sweeps != (len(commanded) > 0) {
+		t.Errorf("%d opt-outs, and a sweep from %q, %v", len(commanded), stored[sweep.MarkExclude], err)
 	}
 	h, err := s.HostByName(heldHost)
 	if err != nil {
@@ -279,11 +281,11 @@ func emptyPlan() ([]byte, error) {
 func TestUnionMarks(t *testing.T) {
 	u := &Union{}
 	defer u.Close()
-	add := func(host string, marks map[string][]byte) {
+	add := func(host string, stored map[string][]byte) {
 		t.Helper()
 		dir := t.TempDir()
 		s := openTestStore(t, dir)
-		commitBatch(t, s, storage.Batch{Ensure: []string{"elsewhere.test", host}, Marks: marks})
+		commitBatch(t, s, storage.Batch{Ensure: []string{"elsewhere.test", host}, Marks: stored})
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -307,17 +309,17 @@ func TestUnionMarks(t *testing.T) {
 		"in": storage.EncodeOffset(3),
 	})
 	add("b.test", map[string][]byte{
-		"retry/7": []byte(`{"selection":{"states":4},"host":1,"back":3}`), "drop/2": {3}, markPaused: {1},
+		"retry/7": []byte(`{"selection":{"states":4},"host":1,"back":3}`), "drop/2": {3}, marks.Paused: {1},
 		"retry/8": []byte(`{"selection":{"host":"b.test"},"host":2,"ordinal":3}`),
 	})
-	marks, err := write()
+	stored, err := write()
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(marks, markHeld)
+	delete(stored, marks.Held)
 	var got []string
-	for _, name := range slices.Sorted(maps.Keys(marks)) {
-		got = append(got, name+"="+string(marks[name]))
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		got = append(got, name+"="+string(stored[name]))
 	}
 	want := []string{
 		"drop/1=\x02", "drop/2=\x03", `retry/1={"selection":{"states":4}}`,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -75,7 +76,7 @@ func TestYield(t *testing.T) {
 		if got := known.Yield(); err != nil || got != all {
 			t.Errorf("the host has %+v (%v), want %+v", got, err, all)
 		}
-		encoded, err := s.Mark(MarkPlan)
+		encoded, err := s.Mark(marks.Plan)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -216,7 +216,7 @@ func (w *work) finishOutput(context.Context) error {
 	if w.j.Output == "" || w.store == nil { // nobody has a file open
 		return nil
 	}
-	return crawl.FinishOutput(w.o.Crawl, w.store)
+	return finishOutput(w.o.Crawl, w.store)
 }
 
 func (w *work) requests(context.Context) error {
@@ -309,7 +309,7 @@ func (w *work) database(ctx context.Context) error {
 	}
 	w.o.Step("erasing from the database")
 	r := &w.j.Report
-	e, err := crawl.NewErasure(w.store, w.j.names(), w.o.Now())
+	e, err := newErasure(w.store, w.j.names(), w.o.Now())
 	if err != nil {
 		return err
 	}

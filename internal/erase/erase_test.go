@@ -253,7 +253,7 @@ func finish(t testing.TB, dir string, web *testweb.Web) {
 	t.Helper()
 	s, err := storage.Open(filepath.Join(dir, "data"), storage.Options{})
 	if err == nil {
-		err = errors.Join(crawl.FinishOutput(options(dir, web.ResolverAddr()), s), s.Close())
+		err = errors.Join(finishOutput(options(dir, web.ResolverAddr()), s), s.Close())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package crawl
+package erase
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -33,7 +34,10 @@ func TestNewErasure(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var b storage.Batch
 	for _, text := range []string{"http://a.test/", "http://b.test/", "http://b.test/2"} {
-		u := parse(t, text)
+		u, err := weburl.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: at})
 	}
 	commit := func(b *storage.Batch) {
@@ -82,24 +86,25 @@ func TestNewErasure(t *testing.T) {
 		return text
 	}
 	b.Marks = map[string][]byte{
-		MarkPlan: encoded, markPaused: []byte("x"),
-		markQueueKey + "www.b.test": []byte("k"), queueHostMark("k", "www.b.test"): {1},
-		markQueueKey + "a.test":           []byte("b.test"),
-		queueHostMark("b.test", "a.test"): {1}, markQueueKey + "c.test": []byte("k"), queueHostMark("k", "c.test"): {1},
-		storage.MarkUncommitted:   []byte("1 http://a.test/\n2 http://b.test/\n"),
-		markDeaths:                []byte("2 page http://www.b.test/\n"),
-		sweep.RetryMark(1):        selection(sweep.Selection{Host: "B.test"}),
-		sweep.RetryMark(2):        selection(sweep.Selection{Host: "a.test"}),
-		sweep.MarkRecheck + "2/0": []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"),
+		marks.Plan: encoded, marks.Paused: []byte("x"),
+		marks.QueueKey + "www.b.test": []byte("k"), marks.OfQueueHost("k", "www.b.test"): {1},
+		marks.QueueKey + "a.test":             []byte("b.test"),
+		marks.OfQueueHost("b.test", "a.test"): {1}, marks.QueueKey + "c.test": []byte("k"),
+		marks.OfQueueHost("k", "c.test"): {1},
+		storage.MarkUncommitted:          []byte("1 http://a.test/\n2 http://b.test/\n"),
+		marks.Deaths:                     []byte("2 page http://www.b.test/\n"),
+		sweep.RetryMark(1):               selection(sweep.Selection{Host: "B.test"}),
+		sweep.RetryMark(2):               selection(sweep.Selection{Host: "a.test"}),
+		sweep.MarkRecheck + "2/0":        []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"),
 		sweep.MarkDrop + "2": []byte("1"),
 		sweep.CrashMark(2):   []byte("1"),
 		sweep.CrashMark(1):   []byte("1"), sweep.MarkOffer + "2": []byte("1"), sweep.MarkDelete + "2": []byte("1"),
-		markTDM + "http://b.test": []byte("[]"), markTDM + "http://a.test": []byte("[]"),
-		markTDM + "http://a.test:81": []byte(`[{"location":"http://b.test/","tdm-reservation":1}]`),
+		marks.TDM + "http://b.test": []byte("[]"), marks.TDM + "http://a.test": []byte("[]"),
+		marks.TDM + "http://a.test:81": []byte(`[{"location":"http://b.test/","tdm-reservation":1}]`),
 	}
 	commit(&b)
 	now := at.Add(time.Hour)
-	e, err := NewErasure(s, names, now)
+	e, err := newErasure(s, names, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,26 +118,26 @@ func TestNewErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	marks, err := s.Marks("")
+	left, err := s.Marks("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{sweep.CrashMark(1), markDeaths, markHeld, markPaused, MarkPlan,
-		markQueueKey + "c.test", queueHostMark("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
-		markTDM + "http://a.test", storage.MarkUncommitted}
-	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
+	want := []string{sweep.CrashMark(1), marks.Deaths, marks.Held, marks.Paused, marks.Plan,
+		marks.QueueKey + "c.test", marks.OfQueueHost("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
+		marks.TDM + "http://a.test", storage.MarkUncommitted}
+	if got := slices.Sorted(maps.Keys(left)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}
-	if got := fmt.Sprintf("%s|%s", marks[storage.MarkUncommitted], marks[markDeaths]); got != "1 http://a.test/\n|" {
+	if got := fmt.Sprintf("%s|%s", left[storage.MarkUncommitted], left[marks.Deaths]); got != "1 http://a.test/\n|" {
 		t.Errorf("uncommitted requests and deaths are %q", got)
 	}
 	var held time.Time
-	if err := held.UnmarshalBinary(marks[markHeld]); err != nil || !held.Equal(now) {
+	if err := held.UnmarshalBinary(left[marks.Held]); err != nil || !held.Equal(now) {
 		t.Errorf("all hosts are held since %v: %v", held, err)
 	}
 	after, err := recrawl.New(recrawl.DefaultOptions())
 	if err == nil {
-		err = after.Restore(marks[MarkPlan])
+		err = after.Restore(left[marks.Plan])
 	}
 	if err != nil || after.Pages() != 1 {
 		t.Errorf("%d pages are planned: %v", after.Pages(), err)
