@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage/starts"
 )
@@ -76,11 +77,7 @@ func TestAuditAfterKill(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); p.pagesInFlight() < len(sites); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the pages are not fetched")
-		}
-	}
+	testkit.Until(t, "both pages", func() bool { return p.pagesInFlight() == len(sites) })
 	if err := run.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -80,7 +81,7 @@ func checkDashboard(t *testing.T, daemon *exec.Cmd, data string) {
 			t.Errorf("%v\n%s", err, out.String())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for ctx.Err() == nil {
 		_, running, err := server.FetchStatus(ctx, data, "")

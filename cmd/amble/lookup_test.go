@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -44,7 +44,7 @@ func TestSiteLooksUp(t *testing.T) {
 	u := url.Values{"host": {"site.test"}}
 	key := regexp.MustCompile(`key=([A-Z2-7]{26})"`)
 	token.Store("")
-	p.until("the host is known", func() bool {
+	testkit.Until(p.t, "the host is known", func() bool {
 		m := key.FindStringSubmatch(visit(u))
 		if m != nil {
 			u.Set("key", m[1])
@@ -52,10 +52,10 @@ func TestSiteLooksUp(t *testing.T) {
 		return m != nil
 	})
 	token.Store(regexp.MustCompile(`text <code>([a-z2-7]{32})<`).FindStringSubmatch(visit(u))[1])
-	p.until("all pages are fetched", func() bool { return len(p.web.Requests().Pages()) >= len(routes) })
+	testkit.Until(p.t, "all pages are fetched", func() bool { return len(p.web.Requests().Pages()) >= len(routes) })
 	p.look(base, url.Values{"host": u["host"], "key": u["key"], "action": {"check"}})
 	line := regexp.MustCompile(`(?s)GET http://site\.test:\d+/page</td>.*?<td>found on http://site\.test:\d+/list</td>`)
-	p.until("the cause of a line is shown", func() bool { return line.MatchString(visit(u)) })
+	testkit.Until(p.t, "the cause of a line is shown", func() bool { return line.MatchString(visit(u)) })
 	done := p.look(base, url.Values{"host": u["host"], "key": u["key"], "action": {"stop"}})
 	if !strings.Contains(done, "Nothing is requested of this host any more") {
 		t.Fatal(done)
@@ -63,22 +63,12 @@ func TestSiteLooksUp(t *testing.T) {
 	kill()
 	base, kill = p.public()
 	defer kill()
-	p.until("it is stopped after a kill", func() bool {
+	testkit.Until(p.t, "it is stopped after a kill", func() bool {
 		page := visit(u)
 		return strings.Contains(page, "never: ") && strings.Contains(page, "Take that back")
 	})
 	if out, _ := p.exits(0, "optout", "list"); !strings.Contains(out, "asked for by the site") {
 		t.Errorf("the operator of the crawler does not see it:\n%s", out)
-	}
-}
-
-// until waits until something holds.
-func (p *program) until(what string, holds func() bool) {
-	p.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatal("waited for two minutes until " + what)
-		}
 	}
 }
 
@@ -116,7 +106,7 @@ func (p *program) public() (base string, kill func()) {
 // look sends what a browser does: a form with an action is posted. Too many requests are sent again later.
 func (p *program) look(base string, form url.Values) (page string) {
 	p.t.Helper()
-	p.until("the look-up answers", func() bool {
+	testkit.Until(p.t, "the look-up answers", func() bool {
 		r, err := http.Get(base + "?" + form.Encode())
 		if form.Has("action") {
 			r, err = http.PostForm(base, form)

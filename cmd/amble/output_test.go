@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -75,12 +75,14 @@ func (p *program) checkPages(files map[string]string, host string, n int) {
 	}
 }
 
-// TestOlderDatabase: an older copy of the database that is put back costs no complete file. What it
+// TestHeavyOlderDatabase: an older copy of the database that is put back costs no complete file. What it
 // does not know of is set aside and messages.
-func TestOlderDatabase(t *testing.T) {
+func TestHeavyOlderDatabase(t *testing.T) {
 	t.Parallel()
 	const pages = 300
-	p := newProgram(t, []testweb.Site{chain("a.test", pages)}, map[string]map[string]any{
+	site, leave := chain("a.test", pages), make(chan struct{})
+	site.Handler.(testweb.Routes)[fmt.Sprint("/", pages*2/3)] = waitFor(leave) // it is killed before
+	p := newProgram(t, []testweb.Site{site}, map[string]map[string]any{
 		"output": {"format": []string{"jsonl", "warc"}, "max_file": "64KiB"},
 	})
 	killed := p.amble("run")
@@ -91,15 +93,12 @@ func TestOlderDatabase(t *testing.T) {
 		files, err := filepath.Glob(p.path("data", "output", "pages-*.jsonl.open"))
 		return err == nil && len(files) > 0 && p.web.Served() > pages/3
 	}
-	for deadline := time.Now().Add(time.Minute); !marked(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the crawl does not get on")
-		}
-	}
+	testkit.Until(t, "a commit", marked)
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = killed.Wait()
+	close(leave)
 	database := p.path("data", storage.FileName)
 	older, err := os.ReadFile(database)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -37,15 +38,11 @@ func TestModes(t *testing.T) {
 			if err := run.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			testkit.Until(t, "the files with the address and of the output", func() bool {
 				_, err := os.Stat(p.path("data", server.AddressFile))
-				if open, _ := filepath.Glob(p.path("data", "output", "*.open")); err == nil && len(open) > 4 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("no file with the address, or none of the output: %v", err)
-				}
-			}
+				open, _ := filepath.Glob(p.path("data", "output", "*.open"))
+				return err == nil && len(open) > 4
+			})
 			p.checkModes("data", masked)
 			close(leave)
 			if err := run.Wait(); err != nil {

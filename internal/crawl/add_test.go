@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/boot"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -54,17 +55,8 @@ func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 		return sum
 	}
 	t.Cleanup(func() { stop() })
-	eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
+	testkit.Until(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
 	return stop
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not so: %s", patience, what)
-		}
-	}
 }
 
 // beats waits until the dispatcher has reported its status n more times, which it does each second:
@@ -73,7 +65,7 @@ func beats(t *testing.T, e *Engine, n int) {
 	t.Helper()
 	for range n {
 		at := e.Status().At
-		eventually(t, "the dispatcher reports", func() bool { return e.Status().At.After(at) })
+		testkit.Until(t, "the dispatcher reports", func() bool { return e.Status().At.After(at) })
 	}
 }
 
@@ -141,7 +133,7 @@ func TestAddToARunningCrawl(t *testing.T) {
 				t.Errorf("%+v, %v", u, err)
 			}
 		}
-		eventually(t, "both are allDone", func() bool {
+		testkit.Until(t, "both are allDone", func() bool {
 			u, err := e.View().URL(context.Background(), given[0].URL)
 			v, err2 := e.View().URL(context.Background(), given[1].URL)
 			return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
@@ -172,7 +164,7 @@ func TestAddAgain(t *testing.T) {
 			c := e.store.Counters()
 			return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
 		}
-		eventually(t, "all is allDone", allDone)
+		testkit.Until(t, "all is allDone", allDone)
 		list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"),
 			web.URL("a.test", "/gone"), web.URL("b.test", "/"))
 		for i := range list {
@@ -183,7 +175,7 @@ func TestAddAgain(t *testing.T) {
 			sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
 			t.Errorf("%+v, %v: %+v", sum, err, list)
 		}
-		eventually(t, "the page is requested again",
+		testkit.Until(t, "the page is requested again",
 			func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 		stop()
 		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
@@ -239,7 +231,7 @@ func TestManyAddAtOnce(t *testing.T) {
 		if want := (Added{Added: different, Known: adders*each - different}); all != want {
 			t.Errorf("%+v, want %+v", all, want)
 		}
-		eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
+		testkit.Until(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
 		stop()
 		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
 		if err != nil {
@@ -289,7 +281,7 @@ func TestAddWhileItStops(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "some are added", func() bool { return e.store.Counters().URLs > 50 })
+	testkit.Until(t, "some are added", func() bool { return e.store.Counters().URLs > 50 })
 	stop()
 	wg.Wait()
 	total := 1
@@ -330,7 +322,7 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 		e, stop := daemon(t, testOptions(t, web), web.URL("a.test", "/"), web.URL("b.test", "/"))
 		view := e.View()
 		var a, b inspect.HostStory
-		eventually(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
+		testkit.Until(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
 			var err, err2 error
 			a, err = view.Host(context.Background(), "a.test")
 			b, err2 = view.Host(context.Background(), "b.test")
@@ -363,7 +355,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 		o := testOptions(t, web)
 		o.ShutdownGrace = 0
 		e, _ := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "the page is requested", func() bool { return web.Served() == 2 })
+		testkit.Until(t, "the page is requested", func() bool { return web.Served() == 2 })
 		if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil ||
 			sum.Added != 1 {
 			t.Fatalf("%+v, %v", sum, err)

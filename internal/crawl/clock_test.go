@@ -41,17 +41,17 @@ func TestClockIsSet(t *testing.T) {
 			o.Now = clock.Now
 			seeds := []string{web.URL("steady.test", "/"), web.URL("tired.test", "/")}
 			e, stop := daemon(t, o, seeds...)
-			eventually(t, "tired.test has had enough", func() bool { return len(web.Requests().Path("/aa")) > 0 })
+			testkit.Until(t, "tired.test has had enough", func() bool { return len(web.Requests().Path("/aa")) > 0 })
 			beats(t, e, 1) // most likely the crawler knows by now; it does not matter if not
 			clock.Set(c.step)
 			if c.restart {
 				n := len(web.Requests().Host("steady.test"))
-				eventually(t, "steady.test is requested by the new time",
+				testkit.Until(t, "steady.test is requested by the new time",
 					func() bool { return len(web.Requests().Host("steady.test")) >= n+2 })
 				stop()
 				_, stop = daemon(t, o, seeds...)
 			}
-			eventually(t, "all that is due is requested",
+			testkit.Until(t, "all that is due is requested",
 				func() bool { return len(web.Requests().Pages()) >= c.requested })
 			stop()
 			log := web.Requests()

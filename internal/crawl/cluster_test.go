@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -106,7 +107,7 @@ func TestScopeOfAllShards(t *testing.T) {
 		}
 		o.Journal, o.Cluster = j, c
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == targets+1 })
+		testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == targets+1 })
 		stop()
 		if !slices.Contains(published, "b.test") || len(j.sent) != 1 {
 			t.Errorf("published: scope seeds of %v, %d URLs", published, len(j.sent))
@@ -132,7 +133,7 @@ func TestRest(t *testing.T) {
 			last = r
 			return err == nil && r.Done
 		}
-		eventually(t, "it rests", rests)
+		testkit.Until(t, "it rests", rests)
 		if n := len(pagesOf(web, "a.test")); n != 4 {
 			t.Errorf("it rests after %d pages", n)
 		}

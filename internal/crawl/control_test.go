@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -71,11 +72,7 @@ func (r *running) robots(host string) (n int) {
 // until waits for something to come true.
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.Status())
-		}
-	}
+	testkit.Until(r.t, what, ok)
 }
 
 // must gives an order to a host.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -39,7 +40,9 @@ func TestDelete(t *testing.T) {
 		if _, err := e.Delete(ctx, Deletion{Host: "c.test"}); !errors.Is(err, inspect.ErrUnknown) {
 			t.Errorf("deletion of an unknown host: %v", err)
 		}
-		eventually(t, "some pages are fetched", func() bool { return len(web.Requests().Host("a.test").Pages()) > 10 })
+		testkit.Until(t, "some pages are fetched", func() bool {
+			return len(web.Requests().Host("a.test").Pages()) > 10
+		})
 		deleted, err := e.Delete(ctx, Deletion{Host: "a.test"})
 		if err != nil || deleted != 201 {
 			t.Fatalf("%d URLs are deleted, want 201: %v", deleted, err)
@@ -51,7 +54,7 @@ func TestDelete(t *testing.T) {
 		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/aa"), web.URL("a.test", "/hh"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a.test and b.test are done",
+		testkit.Until(t, "a.test and b.test are done",
 			func() bool { return waits(t, e, "a.test")+waits(t, e, "b.test") == 0 })
 		// some were under way
 		if after := len(web.Requests().Host("a.test").Pages()); after < before+2 || after > before+4 {

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -99,20 +100,20 @@ func TestLedgerMark(t *testing.T) {
 				t.Errorf("the mark is %d, the end %d", mark, u.End)
 			}
 		}
-		eventually(t, "all of b.test", fetched(21))
+		testkit.Until(t, "all of b.test", fetched(21))
 		check("", 0)
 		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the request", func() bool { return e.Status().InFlight == 1 })
+		testkit.Until(t, "the request", func() bool { return e.Status().InFlight == 1 })
 		if _, err := e.Add(t.Context(),
 			additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the others", func() bool { return e.store.Counters().Of(storage.Failed) == 2 })
+		testkit.Until(t, "the others", func() bool { return e.store.Counters().Of(storage.Failed) == 2 })
 		check("a.test", 3)
 		close(release)
-		eventually(t, "the first", fetched(22))
+		testkit.Until(t, "the first", fetched(22))
 		check("", 0)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -24,18 +25,20 @@ func TestDropQueue(t *testing.T) {
 		if _, err := e.DropQueue(ctx, "c.test"); !errors.Is(err, inspect.ErrUnknown) {
 			t.Errorf("drop of an unknown host: %v", err)
 		}
-		eventually(t, "some pages are fetched", func() bool { return len(web.Requests().Host("a.test").Pages()) > 10 })
+		testkit.Until(t, "some pages are fetched", func() bool {
+			return len(web.Requests().Host("a.test").Pages()) > 10
+		})
 		waiting, err := e.DropQueue(ctx, "a.test")
 		if err != nil || waiting < 100 {
 			t.Fatalf("drop of %d URLs: %v", waiting, err)
 		}
 		before := len(web.Requests().Host("a.test").Pages())
-		eventually(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
+		testkit.Until(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
 		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/later"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
-		eventually(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
+		testkit.Until(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
+		testkit.Until(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
 		stop()
 		if _, err := e.DropQueue(ctx, "a.test"); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("drop after the end: %v", err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -91,7 +92,7 @@ func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
 	d := new(disk)
 	e.store = &fullStore{e.store, d}
 	runDaemon(t, e, web.URL("a.test", "/"))
-	eventually(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+	testkit.Until(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
 	return e, d
 }
 
@@ -359,18 +360,18 @@ func TestSecondCopy(t *testing.T) {
 	o.BackupEvery = time.Hour
 	_, stop := daemon(t, o, web.URL("a.test", "/"))
 	path := filepath.Join(o.DataDir, BackupDir, storage.FileName)
-	eventually(t, "there is a copy", func() bool {
+	testkit.Until(t, "there is a copy", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})
-	eventually(t, "all pages are requested", func() bool { return len(web.Requests().Pages()) >= 5 })
+	testkit.Until(t, "all pages are requested", func() bool { return len(web.Requests().Pages()) >= 5 })
 	stop()
 	old := time.Now().Add(-2 * time.Hour)
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
 	}
 	_, stop = daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "there is a newer copy", func() bool {
+	testkit.Until(t, "there is a newer copy", func() bool {
 		info, err := os.Stat(path)
 		return err == nil && info.ModTime().After(old)
 	})

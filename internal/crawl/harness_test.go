@@ -122,9 +122,8 @@ func paths(folder string, n int) (all []string) {
 	return all
 }
 
-// patience is how long a test waits for what has to come. Nothing is late before: the machine may
-// be busy.
-const patience = 5 * time.Minute
+// patience is how long a test waits for what has to come.
+const patience = testkit.Patience
 
 // crawlFor runs a crawl in o.DataDir until it is done, or stops it after a while.
 func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Summary, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/journal/records"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -182,7 +183,7 @@ func TestJournalDown(t *testing.T) {
 		j := &memoryJournal{taken: 9}
 		o.Journal = j
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "it stalls", func() bool {
+		testkit.Until(t, "it stalls", func() bool {
 			s := e.Status()
 			return s.State == "stalled" && s.InFlight == 0 && strings.Contains(s.Reason, "the log cannot be reached")
 		})
@@ -192,7 +193,7 @@ func TestJournalDown(t *testing.T) {
 			t.Errorf("%d requests while nothing could be committed", n-before)
 		}
 		j.set(-1, false)
-		eventually(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 31 })
+		testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 31 })
 		stop()
 		checkOutput(t, o)
 		for path, n := range pagesOf(web, "a.test") {
@@ -261,7 +262,10 @@ func TestForeignURLs(t *testing.T) {
 		if err != nil || sum.Added != 3 || results[0] != InsertAdded || results[1] != InsertAdded {
 			t.Errorf("%+v, %v, %v", sum, results, err)
 		}
-		eventually(t, "all is done", func() bool { u := e.Status().URLs; return u["fetched"] == 3 && u["failed"] == 1 })
+		testkit.Until(t, "all is done", func() bool {
+			u := e.Status().URLs
+			return u["fetched"] == 3 && u["failed"] == 1
+		})
 		stop()
 		got := make(map[string]string)
 		for _, d := range j.sent {

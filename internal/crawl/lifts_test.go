@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -94,11 +95,11 @@ func TestScopeOffersAgainLive(t *testing.T) {
 		if err := errors.Join(e.Change(ctx, narrow), e.Resume(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "they are excluded", func() bool { return e.store.Counters().Of(storage.Excluded) == 2 })
+		testkit.Until(t, "they are excluded", func() bool { return e.store.Counters().Of(storage.Excluded) == 2 })
 		if err := e.Change(ctx, e.o.Live()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "they are fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 })
+		testkit.Until(t, "they are fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 })
 		stop()
 		for path, n := range pagesOf(web, "a.test") {
 			if n != 1 {

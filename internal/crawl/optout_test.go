@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -241,12 +242,12 @@ func TestOptOutSurvivesKill(t *testing.T) {
 		Formats: allFormats, Compress: archive.CompressNone, OptsOut: "out.test",
 	})
 	child, done := startChild(t, dir)
-	deadline, tell := time.Now().Add(patience), filepath.Join(dir, optOutFile)
-	waitFor(t, deadline, func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
+	tell := filepath.Join(dir, optOutFile)
+	testkit.Until(t, "what has to come", func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
 	if err := os.WriteFile(tell, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, deadline, func() bool { return !exists(tell) || len(done) > 0 })
+	testkit.Until(t, "what has to come", func() bool { return !exists(tell) || len(done) > 0 })
 	if err := child.Process.Kill(); err != nil && len(done) == 0 {
 		t.Fatal(err)
 	}

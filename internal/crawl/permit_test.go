@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -98,7 +99,7 @@ func TestPermits(t *testing.T) {
 			t.Fatalf("%d requests without a permit, and %d were tried", web.Served(), refused)
 		}
 		permits.give()
-		eventually(t, "the slow page is requested", func() bool { return len(web.Requests().Path("/p/ac")) == 1 })
+		testkit.Until(t, "the slow page is requested", func() bool { return len(web.Requests().Path("/p/ac")) == 1 })
 		permits.end()
 		served := web.Served()
 		time.Sleep(time.Second)
@@ -111,7 +112,7 @@ func TestPermits(t *testing.T) {
 		}
 		web.SetHandler("a.test", site("a.test", "", paths("/p/", 30), nil).Handler)
 		permits.give()
-		eventually(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 31 })
+		testkit.Until(t, "all is fetched", func() bool { return e.Status().URLs["fetched"] == 31 })
 		stop()
 		checkOutput(t, o)
 		log := web.Requests()

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -46,7 +47,7 @@ func killRecrawls(t *testing.T, kills int) {
 		began, served := time.Now(), web.Served()
 		child, done := startChild(t, dir)
 		if kill%2 == 1 { // its life begins with its first request, however slow its start is
-			eventually(t, "the daemon makes a request", func() bool { return web.Served() > served })
+			testkit.Until(t, "the daemon makes a request", func() bool { return web.Served() > served })
 		}
 		select {
 		case err := <-done:

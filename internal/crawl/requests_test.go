@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -164,11 +165,11 @@ func TestRequestLogAfterKill(t *testing.T) {
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
 	before, now := uint64(0), uint64(0)
-	eventually(t, "/first is in the output", func() bool {
+	testkit.Until(t, "/first is in the output", func() bool {
 		before, now = now, lastCommit(t, o.DataDir)
 		return len(outputLines(t, o.Archive.Dir)[web.URL("a.test", "/first")]) > 0
 	})
-	eventually(t, "/first is committed", func() bool { return lastCommit(t, o.DataDir) > before })
+	testkit.Until(t, "/first is committed", func() bool { return lastCommit(t, o.DataDir) > before })
 	<-requested
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestRequestLogAfterKill(t *testing.T) {
 	<-done
 	before = lastCommit(t, o.DataDir)
 	child, done = startChild(t, dir) // and the next one before its first request
-	eventually(t, "the request without an end is in the log", func() bool {
+	testkit.Until(t, "the request without an end is in the log", func() bool {
 		return len(logged(t, o.DataDir)) >= 4 && lastCommit(t, o.DataDir) > before
 	})
 	if err := child.Process.Kill(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -39,7 +40,7 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 			site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
 		o := testOptions(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
-		eventually(t, "all is settled",
+		testkit.Until(t, "all is settled",
 			func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
 		later := testweb.Routes{}
 		for path, h := range routes {
@@ -66,7 +67,7 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 		if err != nil || done != counted {
 			t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
 		}
-		eventually(t, "they are fetched",
+		testkit.Until(t, "they are fetched",
 			func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
 		stop()
 		requested := pagesOf(web, "a.test")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -37,7 +38,7 @@ func TestSeedsNeedRoom(t *testing.T) {
 			_, err := e.Run(context.Background(), seeds)
 			ended <- err
 		}()
-		eventually(t, "the crawl stands still", func() bool {
+		testkit.Until(t, "the crawl stands still", func() bool {
 			s := e.Status()
 			return s.State == "stalled" && strings.Contains(s.Reason, "storage.min_free")
 		})
@@ -90,7 +91,7 @@ func TestHeavyMaxSize(t *testing.T) {
 			_, err := e.Run(running, []Seed{seed(t, web.URL("a.test", "/"))})
 			ended <- err
 		}()
-		eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
+		testkit.Until(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		acknowledged := make(chan int, 1)
@@ -109,7 +110,7 @@ func TestHeavyMaxSize(t *testing.T) {
 				}
 			}
 		}()
-		eventually(t, "the crawl stands still", func() bool {
+		testkit.Until(t, "the crawl stands still", func() bool {
 			s := e.Status()
 			return s.State == "stalled" && strings.Contains(s.Reason, "storage.max_size") && s.InFlight == 0
 		})
@@ -139,7 +140,7 @@ func TestHeavyMaxSize(t *testing.T) {
 		}
 		o.Storage.MaxBytes = 0
 		e, end := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "it goes on", func() bool { return web.Served() > served && e.Status().State == "running" })
+		testkit.Until(t, "it goes on", func() bool { return web.Served() > served && e.Status().State == "running" })
 		end()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -104,13 +105,13 @@ func TestCrawlWithoutSeeds(t *testing.T) {
 		}
 		o.Mode = 3 // any
 		e, stop := daemon(t, o)
-		eventually(t, "it waits",
+		testkit.Until(t, "it waits",
 			func() bool { s := e.Status(); return s.State == "running" && s.Reason == waitsForURLs })
 		if sum, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil || sum.Added != 1 {
 			t.Fatal(sum, err)
 		}
-		eventually(t, "the page is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
-		eventually(t, "it waits again", func() bool { return e.Status().Reason == waitsForURLs })
+		testkit.Until(t, "the page is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
+		testkit.Until(t, "it waits again", func() bool { return e.Status().Reason == waitsForURLs })
 		if sum := stop(); sum.Seeds.Failed {
 			t.Errorf("%+v", sum.Seeds)
 		}
@@ -123,21 +124,21 @@ func TestStallHasABegin(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, nil))
 		e, d := fillable(t, web)
-		eventually(t, "it is reported to run", func() bool { return e.Status().State == "running" })
+		testkit.Until(t, "it is reported to run", func() bool { return e.Status().State == "running" })
 		before := time.Now()
 		d.full.Store(true)
 		go func() { _, _ = e.Add(t.Context(), additions(t, web.URL("a.test", "/1"))) }()
-		eventually(t, "it stands still", func() bool { return e.Status().State == "stalled" })
+		testkit.Until(t, "it stands still", func() bool { return e.Status().State == "stalled" })
 		first := e.Status()
 		if first.Since.Before(before) || !first.Since.After(first.Started) {
 			t.Errorf("started %v, full %v, stalled since %v", first.Started, before, first.Since)
 		}
-		eventually(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
+		testkit.Until(t, "it is reported again", func() bool { return e.Status().At.After(first.At) })
 		if s := e.Status(); !s.Since.Equal(first.Since) {
 			t.Errorf("stalled since %v, a moment later since %v", first.Since, s.Since)
 		}
 		d.full.Store(false)
-		eventually(t, "it runs again",
+		testkit.Until(t, "it runs again",
 			func() bool { s := e.Status(); return s.State == "running" && s.Since.After(first.Since) })
 	})
 }
@@ -168,7 +169,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 		o.Fetch.Resolver = hang.LocalAddr().String()
 		o.ShutdownGrace = 0
 		e, _ := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "the name is looked up", func() bool {
+		testkit.Until(t, "the name is looked up", func() bool {
 			h, err := e.View().Host(t.Context(), "a.test")
 			return err == nil && h.State == inspect.HostBusy && h.Reason == "lookup"
 		})
@@ -178,8 +179,8 @@ func TestWhyAHostIsBusy(t *testing.T) {
 			h, err := v.Host(t.Context(), "nowhere.invalid")
 			return err == nil && h.LastFailure == "dns_not_found" && !h.FailingSince.IsZero()
 		}
-		eventually(t, "the lookup failed", func() bool { return failing(e.View()) })
-		eventually(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
+		testkit.Until(t, "the lookup failed", func() bool { return failing(e.View()) })
+		testkit.Until(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
 		stop()
 		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
 		if err != nil {
@@ -202,7 +203,7 @@ func TestRecrawlsAreCounted(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 3), nil))
 		o := recrawling(t, web)
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
-		eventually(t, "pages are requested again", func() bool { return e.tally.Recrawls.Load() >= 4 })
+		testkit.Until(t, "pages are requested again", func() bool { return e.tally.Recrawls.Load() >= 4 })
 		sum := stop()
 		pages := web.Requests().Pages()
 		first := slices.Compact(slices.Sorted(func(yield func(string) bool) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -20,7 +21,7 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay = 10 * time.Millisecond
 		e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/"))
-		eventually(t, "two hosts are left", func() bool {
+		testkit.Until(t, "two hosts are left", func() bool {
 			s := e.Status()
 			return len(s.Slowest) == 2 && s.Slowest[0].Host == "a.test" && s.Slowest[1].Host == "b.test" &&
 				s.Slowest[0].URLs >= 18 && s.Slowest[0].Finish >= 17*6 && s.Slowest[0].Finish <= 21*6 &&

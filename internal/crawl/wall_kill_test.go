@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
@@ -47,11 +48,11 @@ func TestHeavyWallSurvivesKill(t *testing.T) {
 	walled := &walling{pages: site("walled.test", "", paths("/", 60), nil).Handler, open: 15}
 	web := startWeb(t, testweb.Site{Host: "walled.test", Handler: walled}, site("good.test", "", paths("/", 500), nil))
 	dir, o := newChild(t, web, 10*time.Millisecond)
-	for deadline := time.Now().Add(patience); ; {
+	for {
 		child, done := startChild(t, dir)
-		waitFor(t, deadline, func() bool { return walled.refused.Load() >= 8 })
+		testkit.Until(t, "what has to come", func() bool { return walled.refused.Load() >= 8 })
 		seen := lastCommit(t, o.DataDir)
-		waitFor(t, deadline, func() bool { return lastCommit(t, o.DataDir) >= seen+5 || len(done) > 0 })
+		testkit.Until(t, "what has to come", func() bool { return lastCommit(t, o.DataDir) >= seen+5 || len(done) > 0 })
 		if err := child.Process.Kill(); err != nil && len(done) == 0 {
 			t.Fatal(err)
 		}
@@ -78,17 +79,6 @@ func TestHeavyWallSurvivesKill(t *testing.T) {
 	}
 }
 
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, deadline time.Time, holds func() bool) {
-	t.Helper()
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatal("what has to come does not come")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // TestHeavyHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill
 // -9: their servers see no request of the next process, which crawls the others. In real time: a
 // process is killed.
@@ -99,14 +89,13 @@ func TestHeavyHoldsSurviveKill(t *testing.T) {
 	web := startWeb(t, tired, parked, site("good.test", "", paths("/", 300), nil))
 	dir, o := newChild(t, web, 10*time.Millisecond)
 	child, done := startChild(t, dir)
-	deadline := time.Now().Add(patience)
-	waitFor(t, deadline, func() bool {
+	testkit.Until(t, "what has to come", func() bool {
 		log := web.Requests()
 		return len(log.Host("tired.test").Path("/ac")) > 0 && len(log.Host("parked.test").Path("/ac")) > 0
 	})
 	answered(t, web)
 	seen := lastCommit(t, o.DataDir)
-	waitFor(t, deadline, func() bool { return lastCommit(t, o.DataDir) >= seen+3 || len(done) > 0 })
+	testkit.Until(t, "what has to come", func() bool { return lastCommit(t, o.DataDir) >= seen+3 || len(done) > 0 })
 	if err := child.Process.Kill(); err != nil && len(done) == 0 {
 		t.Fatal(err)
 	}

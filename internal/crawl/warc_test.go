@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/formats"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/warc/warcfiles"
@@ -491,12 +492,12 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 			}
 			return len(open) == 0
 		}
-		eventually(t, "all is fetched and no file is open",
+		testkit.Until(t, "all is fetched and no file is open",
 			func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
 		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "one page more, and no file is open",
+		testkit.Until(t, "one page more, and no file is open",
 			func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
 		stop()
 		if n := len(outputLines(t, o.Archive.Dir)); n != 5 {

@@ -259,7 +259,7 @@ func runSigned(t *testing.T, w *signedWeb, s *Signer, http2 bool) crawl.Summary 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	sum, err := e.Run(ctx, []crawl.Seed{{URL: seed}})
 	if err != nil {

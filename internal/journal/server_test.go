@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what has to come. It decides no verdict but "it never came".
-const patience = 60 * time.Second
+const patience = testkit.Patience
 
 // startServer starts a NATS server in this process, which keeps its streams in dir.
 func startServer(t testing.TB, dir string, change func(*server.Options)) *server.Server {

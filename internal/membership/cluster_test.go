@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // longOptions are options for three servers, whose elections take up to 10 s.
@@ -50,7 +51,7 @@ func TestClusterServers(t *testing.T) {
 
 	w.servers.Stop(0)
 	w.servers.Stop(1)
-	eventually(t, "nobody goes on with one server", func() error {
+	testkit.Eventually(t, "nobody goes on with one server", func() error {
 		for _, p := range nodes {
 			if p.node.Trust().Left() > 0 || len(p.engines.owned()) > 0 {
 				return errNotYet
@@ -84,7 +85,7 @@ func TestClusterServers(t *testing.T) {
 // leader returns the number of the server that leads the stream of the registers.
 func (w *world) leader(p *process) (leader int) {
 	w.t.Helper()
-	eventually(w.t, "a server leads", func() error {
+	testkit.Eventually(w.t, "a server leads", func() error {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 		defer cancel()
 		list, err := p.node.Replicas(ctx)
@@ -103,7 +104,7 @@ func (w *world) renewed(what string, nodes []*process) {
 	w.t.Helper()
 	start := uptime()
 	for _, p := range nodes {
-		eventually(w.t, what+": heartbeats of "+p.name, func() error {
+		testkit.Eventually(w.t, what+": heartbeats of "+p.name, func() error {
 			if r := p.node.Status().Renewed; r < 0 || uptime()-r < start {
 				return errNotYet
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // limited are engines that make requests under shared limits.
@@ -125,7 +126,7 @@ func TestGrants(t *testing.T) {
 		s.mu.Lock()
 		s.served = make(map[string]map[cluster.Shard]int)
 		s.mu.Unlock()
-		eventually(t, "each shard has its turns", func() error {
+		testkit.Eventually(t, "each shard has its turns", func() error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for key := range testLimits {

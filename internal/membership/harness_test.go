@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 var names = natsconn.Names{Cluster: "web"}
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = 2 * time.Minute
+const patience = testkit.Patience
 
 // shortOptions are options with a TTL of 2 s.
 func shortOptions(node string) cluster.Options {
@@ -355,22 +356,10 @@ func (w *world) processes() (list []*process) {
 	return list
 }
 
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err = holds(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s: %v", what, err)
-}
-
 // served waits until each shard belongs to one of some nodes, and each of these has one.
 func (w *world) served(what string, nodes ...*process) {
 	w.t.Helper()
-	eventually(w.t, what, func() error {
+	testkit.Eventually(w.t, what, func() error {
 		owners := make(map[cluster.Shard]int)
 		for _, p := range nodes {
 			shards := p.engines.owned()

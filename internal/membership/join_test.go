@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // TestRefusals: a process that cannot be a node of the cluster is told why.
@@ -154,7 +155,7 @@ func TestRestart(t *testing.T) {
 	w.alter = func(o *Options) { o.StateFile, o.Cluster.TTL, o.Cluster.Margin = state, 3*patience, patience }
 	a := w.start("a")
 	w.served("after the start", a)
-	eventually(t, "the membership is noted", func() error {
+	testkit.Eventually(t, "the membership is noted", func() error {
 		if b, err := os.ReadFile(state); err != nil || len(b) == 0 {
 			return errNotYet
 		}

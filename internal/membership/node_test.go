@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // TestOwners: whatever happens to nodes, to the network and to the server, no shard has two owners,
@@ -30,7 +31,7 @@ func TestOwners(t *testing.T) {
 	// Without a server nobody may go on, and nobody loses anything.
 	epochs := w.epochs(a, b)
 	w.servers.Stop(0)
-	eventually(t, "trust ends without a server", func() error {
+	testkit.Eventually(t, "trust ends without a server", func() error {
 		if len(a.engines.owned())+len(b.engines.owned()) > 0 || a.node.Trust().Left() > 0 || b.node.Trust().Left() > 0 {
 			return errNotYet
 		}

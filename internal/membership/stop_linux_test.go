@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // webLog is what a server has seen of a child.
@@ -93,7 +94,7 @@ func stopProcess(t *testing.T, rounds int) {
 	}
 	for range rounds {
 		before, _ := web.seen()
-		eventually(t, "the child crawls its shards", func() error {
+		testkit.Eventually(t, "the child crawls its shards", func() error {
 			requests, shards := web.seen()
 			if requests < before+50 || shards < 5 || len(other.engines.owned()) == 24 {
 				return errNotYet
@@ -109,7 +110,7 @@ func stopProcess(t *testing.T, rounds int) {
 		}
 		web.mu.Unlock()
 		signal(unix.SIGCONT)
-		eventually(t, "the child claims its shards again", func() error {
+		testkit.Eventually(t, "the child claims its shards again", func() error {
 			web.mu.Lock()
 			defer web.mu.Unlock()
 			for shard, epoch := range web.latest {

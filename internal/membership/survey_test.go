@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/natsconn"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // TestSurvey: who reads the registers sees the nodes and who owns what; a command drains a node and makes
@@ -72,7 +73,7 @@ func (s *Survey) agrees() bool {
 // surveyed waits until the registers say something.
 func (w *world) surveyed(js jetstream.JetStream, what string, holds func(s *Survey) bool) {
 	w.t.Helper()
-	eventually(w.t, what, func() error {
+	testkit.Eventually(w.t, what, func() error {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 		defer cancel()
 		s, err := ReadSurvey(ctx, js, names)
@@ -149,7 +150,7 @@ func TestUnreadable(t *testing.T) {
 	w.surveyed(js, "a is unreadable", func(s *Survey) bool {
 		return len(s.Members) == 2 && s.Members[0].State == Unreadable && s.Members[1].State == Trusted
 	})
-	eventually(t, "a has nothing", func() error {
+	testkit.Eventually(t, "a has nothing", func() error {
 		if owned := a.engines.owned(); len(owned) > 0 {
 			return fmt.Errorf("it has %v", owned)
 		}

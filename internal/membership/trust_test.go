@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // manual are engines that a test drives itself.
@@ -74,7 +76,7 @@ func TestSleep(t *testing.T) {
 		t.Error("the engine was broken off, but nobody else can have the shard")
 	}
 	p.mend()
-	eventually(t, "trust comes back", func() error { return h.Check() })
+	testkit.Eventually(t, "trust comes back", func() error { return h.Check() })
 }
 
 // TestOneMachine: without a cluster there is no holding, and everything is allowed.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // TestClusterOfServers: three servers inside of processes find each other, and go on after one of them
@@ -47,15 +48,9 @@ func TestClusterOfServers(t *testing.T) {
 // eventually tries for as long as a busy machine may need.
 func eventually(t *testing.T, do func(ctx context.Context) error) {
 	t.Helper()
-	var err error
-	for range 60 {
+	testkit.Eventually(t, "an answer", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		err = do(ctx)
-		cancel()
-		if err == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal(err)
+		defer cancel()
+		return do(ctx)
+	})
 }

@@ -19,12 +19,13 @@ import (
 
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = time.Minute
+const patience = testkit.Patience
 
 var names = natsconn.Names{Cluster: "web"}
 

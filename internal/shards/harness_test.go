@@ -27,6 +27,7 @@ import (
 	"github.com/amble-crawler/amble/internal/natsconn"
 	"github.com/amble-crawler/amble/internal/natstest"
 	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long something may take that has to happen. Only a failure takes as long.
-const patience = 2 * time.Minute
+const patience = testkit.Patience
 
 // shards is how many the clusters of the tests have.
 const shards = 4
@@ -353,23 +354,10 @@ func (p *process) takes(count int) {
 	})
 }
 
-// eventually waits until something holds. It has patience again whenever the error is another one: that is
-// how far it has come.
+// eventually waits until something holds.
 func (w *world) eventually(what string, holds func() error) {
 	w.t.Helper()
-	last := ""
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		err := holds()
-		if err == nil {
-			return
-		}
-		if err.Error() != last {
-			last, end = err.Error(), time.Now().Add(patience)
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("%s: %v", what, err)
-		}
-	}
+	testkit.Eventually(w.t, what, holds)
 }
 
 var errNotYet = errors.New("not yet")

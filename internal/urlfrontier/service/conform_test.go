@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
 
@@ -72,7 +73,7 @@ var conformance = map[string]func(*testing.T, *client){
 		if urls := c.get(ofQueue("key1.com", 1, 2)); len(urls) != 0 {
 			t.Errorf("one in process is handed out again: %q", urls)
 		}
-		eventually(t, func() bool {
+		testkit.Until(t, "the condition", func() bool {
 			s := do[pbStats](c, "GetStats", queue)
 			return s.GetNumberOfQueues() == 1 && s.GetInProcess() == 0
 		})
@@ -482,16 +483,6 @@ func (c *client) deleteAll() {
 // keyed returns what a client says of a URL with a key.
 func keyed(url, key string) *urlfrontierpb.URLInfo { return &urlfrontierpb.URLInfo{Url: url, Key: key} }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, is func() bool) {
-	t.Helper()
-	for begin := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			t.Fatal("it does not come true within a minute")
-		}
-	}
-}
-
 // checkKeys puts URLs with keys that are domains, addresses and any text, as StormCrawler does with byDomain and byIP:
 // each is acknowledged, handed out with its key, and belongs to its queue in all RPCs.
 func checkKeys(t *testing.T, c *client) {
@@ -569,7 +560,7 @@ func checkQueueRPCs(t *testing.T, c *client, keys map[string]string) {
 	}
 	limit(0)
 	got := make(map[string]string)
-	eventually(t, func() bool { // a host that is not in memory yet comes with the next ones
+	testkit.Until(t, "the condition", func() bool { // a host that is not in memory yet comes with the next ones
 		for _, r := range []*urlfrontierpb.GetParams{ofQueue(domain, 10, 600), {MaxQueues: 10, DelayRequestable: 600}} {
 			for _, i := range list[urlfrontierpb.URLInfo](c, "GetURLs", r) {
 				if got[i.GetUrl()] = i.GetKey(); r.GetKey() != "" && i.GetKey() != r.GetKey() {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/amble-crawler/amble/internal/testkit"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
 )
 
@@ -150,7 +151,7 @@ func TestOddNumbers(t *testing.T) {
 	stop()
 	crawls, _ = startNode(t, dir, nil)
 	c = dial(t, start(t, Options{}, crawls).Address())
-	eventually(t, func() bool { return do[pbStats](c, "GetStats", &pbQueue{}).GetSize() > 0 })
+	testkit.Until(t, "the condition", func() bool { return do[pbStats](c, "GetStats", &pbQueue{}).GetSize() > 0 })
 	check(c)
 }
 
@@ -228,7 +229,7 @@ func TestDeletionsUnderLoad(t *testing.T) {
 		if ack := c.put(discovered(i)); ack[0].GetStatus() != urlfrontierpb.AckMessage_OK {
 			t.Errorf("%q: %v", id, ack)
 		}
-		eventually(t, func() bool {
+		testkit.Until(t, "the condition", func() bool {
 			return len(c.get(&urlfrontierpb.GetParams{Item: &urlfrontierpb.GetParams_CrawlID{CrawlID: id}})) == 1
 		})
 		if s := do[pbStats](c, "GetStats", &pbQueue{CrawlID: id}); s.GetSize() != 1 || s.GetInProcess() != 1 {

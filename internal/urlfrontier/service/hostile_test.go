@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/urlfrontier/health"
 	"google.golang.org/protobuf/proto"
 
@@ -283,7 +284,7 @@ func TestEndlessStream(t *testing.T) {
 			if rpc == "PutDiscovered" {
 				most = int64(l.Batches)
 			}
-			eventually(t, func() bool { return s.memory.held() > 0 && taken.Load() > 0 })
+			testkit.Until(t, "the condition", func() bool { return s.memory.held() > 0 && taken.Load() > 0 })
 			for range 20 {
 				time.Sleep(5 * time.Millisecond) // gives it the chance to read too much
 				if held := s.memory.held(); held > most*1000 {
@@ -338,7 +339,7 @@ func TestHeldBytes(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, func() bool { return s.memory.held() > l.Held/2 })
+	testkit.Until(t, "the condition", func() bool { return s.memory.held() > l.Held/2 })
 	for range 20 {
 		time.Sleep(5 * time.Millisecond)
 		if held := s.memory.held(); held > l.Held {
@@ -346,7 +347,7 @@ func TestHeldBytes(t *testing.T) {
 		}
 	}
 	close(gate)
-	eventually(t, func() bool { return s.memory.held() == 0 })
+	testkit.Until(t, "the condition", func() bool { return s.memory.held() == 0 })
 }
 
 // A client that never reads its acknowledgements, or the URLs that it gets, is cut off; URLs that it
@@ -371,7 +372,7 @@ func TestSlowReaders(t *testing.T) {
 	if sent == 1_000_000 {
 		t.Error("a million items without a single acknowledgement read")
 	}
-	eventually(t, func() bool { return s.streams.Load() == 0 && s.memory.held() == 0 })
+	testkit.Until(t, "the condition", func() bool { return s.streams.Load() == 0 && s.memory.held() == 0 })
 
 	other := dial(t, start(t, Options{Limits: DefaultLimits()}, f).Address()) // this one may take its time
 	do[pbEmpty](other, "SetDelay", &urlfrontierpb.QueueDelayParams{})
@@ -386,7 +387,7 @@ func TestSlowReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake := f.crawls["DEFAULT"]
-	eventually(t, func() bool {
+	testkit.Until(t, "the condition", func() bool {
 		fake.mu.Lock()
 		defer fake.mu.Unlock()
 		return fake.back > 0 && s.streams.Load() == 0
@@ -410,7 +411,7 @@ func TestIdle(t *testing.T) {
 	if errors.Is(err, io.EOF) {
 		t.Errorf("the silent stream ends with %v", err)
 	}
-	eventually(t, func() bool { return s.gate.Connections() == 0 })
+	testkit.Until(t, "the condition", func() bool { return s.gate.Connections() == 0 })
 }
 
 // RPCs and connections beyond the bounds are refused; the others go on.
@@ -535,7 +536,7 @@ func TestClose(t *testing.T) {
 	if next() != health.HealthCheckResponse_SERVING {
 		t.Error("it is not serving")
 	}
-	eventually(t, func() bool { return s.memory.held() >= 10*int64(len("http://one.test/1")) })
+	testkit.Until(t, "the condition", func() bool { return s.memory.held() >= 10*int64(len("http://one.test/1")) })
 	closed := make(chan error)
 	go func() { closed <- s.Close(context.Background()) }()
 	if next() != health.HealthCheckResponse_NOT_SERVING {
@@ -557,7 +558,7 @@ func TestClose(t *testing.T) {
 	if f.uses != 0 {
 		t.Errorf("%d crawls are still in use", f.uses)
 	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Until(t, "the condition", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // What cannot be committed is a FAIL, and the stream goes on.
@@ -591,7 +592,7 @@ func TestGrouping(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() bool { return s.memory.held() == bytes })
+	testkit.Until(t, "the condition", func() bool { return s.memory.held() == bytes })
 	close(gate)
 	for i := range n {
 		var ack urlfrontierpb.AckMessage
@@ -665,7 +666,7 @@ func TestHeavyHeldMemory(t *testing.T) {
 		}
 		served.Go(func() { sendFrames(t, s.Address(), of, messages, ended) })
 	}
-	eventually(t, func() bool { return s.memory.held() > l.Held/2 })
+	testkit.Until(t, "the condition", func() bool { return s.memory.held() > l.Held/2 })
 	most := int64(0)
 	for range 20 {
 		time.Sleep(20 * time.Millisecond)
@@ -677,7 +678,7 @@ func TestHeavyHeldMemory(t *testing.T) {
 	}
 	t.Logf("%d KiB", most>>10)
 	close(gate)
-	eventually(t, func() bool {
+	testkit.Until(t, "the condition", func() bool {
 		n, err := f.crawls["DEFAULT"].CountURLs(t.Context(), crawl.URLQuery{})
 		return err == nil && n == 300 && s.memory.held() == 0 && s.streams.Load() == streams
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/testkit"
 )
 
 // nodeCrawls are the crawls of a node, with real engines.
@@ -142,9 +143,11 @@ func TestRestart(t *testing.T) {
 
 	crawls, _ = startNode(t, dir, nil)
 	c = dial(t, start(t, Options{}, crawls).Address())
-	eventually(t, func() bool { return !do[urlfrontierpb.Boolean](c, "GetActive", &urlfrontierpb.Local{}).GetState() })
+	testkit.Until(t, "the condition", func() bool {
+		return !do[urlfrontierpb.Boolean](c, "GetActive", &urlfrontierpb.Local{}).GetState()
+	})
 	do[pbEmpty](c, "SetActive", &urlfrontierpb.Active{State: true})
-	eventually(t, func() bool { return len(c.get(ofQueue("free.test", 1, 60))) == 1 })
+	testkit.Until(t, "the condition", func() bool { return len(c.get(ofQueue("free.test", 1, 60))) == 1 })
 	for _, host := range []string{"blocked.test", "slow.test", "held.test", "limited.test"} {
 		if urls := c.get(ofQueue(host, 1, 60)); len(urls) != 0 {
 			t.Errorf("after the restart %s hands out %q", host, urls)
@@ -207,7 +210,9 @@ func TestPurge(t *testing.T) {
 	stop()
 	crawls, _ = startNode(t, dir, nil)
 	c = dial(t, start(t, Options{}, crawls).Address())
-	eventually(t, func() bool { return do[pbStats](c, "GetStats", &pbQueue{}).GetNumberOfQueues() > 0 })
+	testkit.Until(t, "the condition", func() bool {
+		return do[pbStats](c, "GetStats", &pbQueue{}).GetNumberOfQueues() > 0
+	})
 	check(c)
 	if acks := c.put(discovered(info("http://one.test/done"))); acks[0].GetStatus() != urlfrontierpb.AckMessage_OK {
 		t.Errorf("what was purged is found again: %v", acks)
