@@ -90,7 +90,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 		return err
 	})
 	decode(sweep.MarkSettings, func(v []byte) error { return new(keptSettings).kept.Restore(v) })
-	_, err := commandedOptOuts(s)
+	_, err := CommandedOptOuts(s)
 	found("opt-outs", err)
 	_, err = r.openDeaths()
 	found("deaths", err)

@@ -182,7 +182,7 @@ func (e *Engine) openShared() (err error) {
 			return err
 		}
 		e.shared.keptDelay.Store(e.keptDelay)
-		commanded, err := commandedOptOuts(e.store)
+		commanded, err := CommandedOptOuts(e.store)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // offline is the store of a crawl that does not run.
@@ -109,6 +110,23 @@ func (r *Retrier) Retry(
 		}
 	}
 	return w.Progress(), err
+}
+
+// Replay brings the database of a shard up to the end of its log.
+func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
+
+// RestartHolds returns what gives a host, by its encoded politeness, the restart hold of requests that no commit knows
+// of. The ledger has them.
+func RestartHolds(o Options, ledger starts.Uncommitted) func(host string, encoded []byte) ([]byte, error) {
+	o.fill()
+	held := restartHolds{ledger, newInForce(&o, o.Live()).politeness, o.Now()}
+	return held.apply
+}
+
+// Time returns the time by the clock of the options.
+func (o Options) Time() time.Time {
+	o.fill()
+	return o.Now()
 }
 
 // ErasureFile is the name of the file under the data directory that exists while hosts are erased.

@@ -27,8 +27,8 @@ type markReader interface {
 	Marks(prefix string) (map[string][]byte, error)
 }
 
-// commandedOptOuts reads the opt-outs that commands recorded, by mark.
-func commandedOptOuts(s markReader) (map[string]optout.Entry, error) {
+// CommandedOptOuts reads the opt-outs that commands recorded, by mark.
+func CommandedOptOuts(s markReader) (map[string]optout.Entry, error) {
 	found, err := s.Marks(marks.OptOuts)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ type optOuts struct {
 
 // restoreOptOuts takes over what an earlier process kept. They are in force in the initial scope.
 func (x *exclusions) restoreOptOuts() (err error) {
-	if x.optOuts.commanded, err = commandedOptOuts(x.store); err != nil {
+	if x.optOuts.commanded, err = CommandedOptOuts(x.store); err != nil {
 		return err
 	}
 	x.optOuts.nextEnd = x.f.Scope().OptOuts().NextEnd(x.o.Now())
@@ -217,7 +217,7 @@ func ListOptOuts(all []OptOut) *optout.List {
 func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) (
 	[]OptOut, error,
 ) {
-	commanded, err := commandedOptOuts(s)
+	commanded, err := CommandedOptOuts(s)
 	if err != nil {
 		return nil, err
 	}

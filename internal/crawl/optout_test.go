@@ -216,12 +216,12 @@ func TestOptOutMark(t *testing.T) {
 			value != test.value {
 			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
 		}
-		read, err := commandedOptOuts(markMap{test.name: []byte(test.value)})
+		read, err := CommandedOptOuts(markMap{test.name: []byte(test.value)})
 		if err != nil || len(read) != 1 || read[test.name] != e {
 			t.Errorf("%s is read as %+v, %v", test.value, read, err)
 		}
 	}
-	if _, err := commandedOptOuts(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
+	if _, err := CommandedOptOuts(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
 		t.Errorf("a mark that cannot be read: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.S
 	}
 	// The nodes of a cluster agree on the seeds of the settings.
 	b := seedbook.Begin(o.Mode, recorded, given, shared, o.KeepSeeds || o.Journal != nil)
-	commanded, err := commandedOptOuts(s)
+	commanded, err := CommandedOptOuts(s)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ var (
 // What it has made is in a directory next to it until all of it is there and durable. The cluster stays as it
 // is. The options and seeds are those of the nodes. report is called after each shard.
 //
-// The errors are ErrOwned, ErrNotEmpty, crawl.ErrSweeping, those of membership.ReserveExport, or of reading and
+// The errors are ErrOwned, ErrNotEmpty, ErrSweeping, those of membership.ReserveExport, or of reading and
 // writing.
 func Export(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, to string,
 	report func(Exported)) (done Exported, err error) {
@@ -87,7 +87,7 @@ type exporting struct {
 	reservation *membership.Reservation
 	streams     *journal.Streams
 	done        Exported
-	union       crawl.Union
+	union       union
 	incoming    []uint64 // by shard: up to which its database has the URLs of others
 }
 
@@ -195,7 +195,7 @@ func (x *exporting) desired(ctx context.Context) (d Desired, sequence uint64, er
 // merge makes the database of the whole of those of the shards.
 func (x *exporting) merge(ctx context.Context, s *membership.Survey, d Desired, report func(Exported)) (err error) {
 	x.done.Of = len(s.Shards)
-	defer func() { err = errors.Join(err, x.union.Close()) }()
+	defer func() { err = errors.Join(err, x.union.close()) }()
 	for n, owner := range s.Shards {
 		if err := x.shard(ctx, n, owner.Epoch); err != nil {
 			return fmt.Errorf("export shard %d: %w", n, err)
@@ -203,7 +203,7 @@ func (x *exporting) merge(ctx context.Context, s *membership.Survey, d Desired, 
 		x.done.Shards++
 		report(x.done)
 	}
-	return x.union.Write(ctx, x.options(), crawl.Commands{Paused: d.Paused, OptOuts: d.OptOuts})
+	return x.union.write(ctx, x.options(), d.Paused, d.OptOuts)
 }
 
 // options are those of the crawl of one machine.
@@ -234,7 +234,7 @@ func (x *exporting) shard(ctx context.Context, n int, epoch uint64) error {
 		log = shard
 	}
 	owns := func(host string) bool { return int(cluster.ShardOf(host, x.o.Cluster.Shards)) == n }
-	incoming, err := x.union.Add(ctx, dir, log, owns)
+	incoming, err := x.union.add(ctx, dir, log, owns)
 	x.incoming = append(x.incoming, incoming)
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/journal"
 	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/storage"
@@ -30,7 +29,7 @@ type Imported struct {
 // interrupted is done again from the beginning. report is called after each shard.
 //
 // A part is written to a file in Options.Crawl.DataDir first: only one at a time. The errors are those of
-// membership.Reserve and crawl.OpenDivision, or of writing.
+// membership.Reserve and of opening the database, or of writing.
 func Import(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options, from string,
 	report func(Imported)) (done Imported, err error) {
 	if err := o.Validate(); err != nil {
@@ -39,11 +38,11 @@ func Import(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	source := o.Crawl
 	source.DataDir = from
 	of := func(host string) int { return int(cluster.ShardOf(host, o.Cluster.Shards)) }
-	division, err := crawl.OpenDivision(ctx, source, o.Cluster.Shards, of)
+	divided, err := openDivision(ctx, source, o.Cluster.Shards, of)
 	if err != nil {
 		return done, err
 	}
-	defer func() { err = errors.Join(err, division.Close()) }()
+	defer func() { err = errors.Join(err, divided.close()) }()
 	if err := os.MkdirAll(o.Crawl.DataDir, 0o750); err != nil {
 		return done, err
 	}
@@ -59,7 +58,7 @@ func Import(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	if err != nil {
 		return done, err
 	}
-	i := importing{o: &o, division: division, reservation: reservation, streams: streams}
+	i := importing{o: &o, division: divided, reservation: reservation, streams: streams}
 	return i.run(ctx, report)
 }
 
@@ -69,7 +68,7 @@ const openPatience = 6
 // importing is an import under way.
 type importing struct {
 	o           *Options
-	division    *crawl.Division
+	division    *division
 	reservation *membership.Reservation
 	streams     *journal.Streams
 	done        Imported
@@ -109,7 +108,7 @@ const partFile = "import.partial"
 // shard imports one shard.
 func (i *importing) shard(ctx context.Context, n int) (err error) {
 	path := filepath.Join(i.o.Crawl.DataDir, partFile)
-	counters, err := i.division.Write(ctx, path, n, journal.FirstPosition())
+	counters, err := i.division.write(ctx, path, n, journal.FirstPosition())
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func (i *importing) shard(ctx context.Context, n int) (err error) {
 
 // publishScope makes the seeds known to all shards, and where their redirects have led.
 func (i *importing) publishScope(ctx context.Context) error {
-	seeds, err := i.division.Seeds()
+	seeds, err := i.division.seeds()
 	if err == nil {
 		_, err = i.streams.PublishSeeds(ctx, seeds)
 	}
@@ -144,11 +143,11 @@ func (i *importing) publishScope(ctx context.Context) error {
 // writeRegisters writes what is known of the whole crawl: whether it is paused, and how many of its pages
 // are fetched.
 func (i *importing) writeRegisters(ctx context.Context) error {
-	optOuts, err := i.division.OptOuts()
+	optOuts, err := i.division.optOuts()
 	if err != nil {
 		return err
 	}
-	desired := Desired{Version: desiredVersion, Paused: i.division.Paused(), OptOuts: optOuts}
+	desired := Desired{Version: desiredVersion, Paused: i.division.paused(), OptOuts: optOuts}
 	if len(desired.encode()) > maxDesired {
 		return fmt.Errorf(
 			"%d opt-outs that commands have recorded are too many for a cluster: move them to consent.optout",

@@ -1,4 +1,4 @@
-package crawl
+package shards
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
@@ -37,34 +38,34 @@ func TestHeavyUnion(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		o := DefaultOptions()
+		o := crawl.DefaultOptions()
 		o.DataDir, o.MinFree, o.Storage.NoSync, o.Storage.MapBytes = filepath.Join(dir, "before"), 0, true, 1<<20
 		o.Archive.Dir = filepath.Join(dir, "output")
 		drawDatabase(t, o.DataDir)
 		want := dumpCrawl(t, o)
 		parts := rapid.IntRange(1, 4).Draw(t, "parts")
 		of := func(host string) int { return int(host[1]) % parts }
-		d, err := OpenDivision(t.Context(), o, parts, of)
+		d, err := openDivision(t.Context(), o, parts, of)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer d.Close()
-		u, whole := &Union{}, o
-		defer u.Close()
+		defer d.close()
+		u, whole := &union{}, o
+		defer u.close()
 		for part := range parts {
 			at := filepath.Join(dir, fmt.Sprint(part))
 			if err := os.Mkdir(at, 0o750); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(at, storage.FileName)
-			if _, err := d.Write(t.Context(), file, part, storage.LogPosition{Number: 1}); err != nil {
+			if _, err := d.write(t.Context(), file, part, storage.LogPosition{Number: 1}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := u.Add(t.Context(), at, nil, func(host string) bool { return of(host) == part }); err != nil {
+			if _, err := u.add(t.Context(), at, nil, func(host string) bool { return of(host) == part }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		optOuts, err := d.OptOuts()
+		optOuts, err := d.optOuts()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestHeavyUnion(t *testing.T) {
 		if err := os.Mkdir(whole.DataDir, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := u.Write(t.Context(), whole, Commands{Paused: d.Paused(), OptOuts: optOuts}); err != nil {
+		if err := u.write(t.Context(), whole, d.paused(), optOuts); err != nil {
 			t.Fatal(err)
 		}
 		if got := dumpCrawl(t, whole); got != want {
@@ -175,7 +176,7 @@ func drawOutcome(t *rapid.T, host storage.HostID, n uint32, now time.Time) []sto
 }
 
 // dumpCrawl returns all that the database of a crawl knows of hosts and the crawl, without ids of hosts.
-func dumpCrawl(t *rapid.T, o Options) string {
+func dumpCrawl(t *rapid.T, o crawl.Options) string {
 	s, err := storage.Open(o.DataDir, storage.Options{NoSync: true, MapBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func dumpCrawl(t *rapid.T, o Options) string {
 
 // checkRestart checks that all hosts have a restart hold, and one what it has demanded; and that opt-outs are
 // looked for in the queues.
-func checkRestart(t *rapid.T, o Options) {
+func checkRestart(t *rapid.T, o crawl.Options) {
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true, MapBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func checkRestart(t *rapid.T, o Options) {
 	if err := held.UnmarshalBinary(stored[marks.Held]); err != nil || time.Since(held) > time.Minute {
 		t.Errorf("hosts have a restart hold since %v, %v", held, err)
 	}
-	commanded, err := commandedOptOuts(s)
+	commanded, err := crawl.CommandedOptOuts(s)
 	if sweeps := string(stored[sweep.MarkExclude]) == "0.0"; err != nil || sweeps != (len(commanded) > 0) {
 		t.Errorf("%d opt-outs, and a sweep from %q, %v", len(commanded), stored[sweep.MarkExclude], err)
 	}
@@ -279,8 +280,8 @@ func emptyPlan() ([]byte, error) {
 // TestUnionMarks: retries of the whole crawl that shards have in common are one that begins again, those of a
 // host go on; a deletion that is under way is refused.
 func TestUnionMarks(t *testing.T) {
-	u := &Union{}
-	defer u.Close()
+	u := &union{}
+	defer u.close()
 	add := func(host string, stored map[string][]byte) {
 		t.Helper()
 		dir := t.TempDir()
@@ -289,14 +290,14 @@ func TestUnionMarks(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := u.Add(t.Context(), dir, nil, func(h string) bool { return h == host }); err != nil {
+		if _, err := u.add(t.Context(), dir, nil, func(h string) bool { return h == host }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write := func() (map[string][]byte, error) {
-		o := DefaultOptions()
+		o := crawl.DefaultOptions()
 		o.DataDir = t.TempDir()
-		err := u.Write(t.Context(), o, Commands{})
+		err := u.write(t.Context(), o, false, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package crawl
+package shards
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
 	"github.com/amble-crawler/amble/internal/optout"
@@ -22,30 +23,30 @@ import (
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
-// Division divides the database of a crawl of one machine into those of the shards of a cluster. It
-// reads only. A Division must not be used concurrently.
-type Division struct {
-	store    *storage.Store
-	division *storage.Division
-	marks    map[string][]byte
-	holds    restartHolds
+// division divides the database of a crawl of one machine into those of the shards of a cluster. It
+// reads only. A division must not be used concurrently.
+type division struct {
+	store *storage.Store
+	parts *storage.Division
+	marks map[string][]byte
+	hold  func(host string, politeness []byte) ([]byte, error) // see crawl.RestartHolds
 }
 
-// OpenDivision opens the database in o.DataDir, which no process may have open, and divides its hosts
+// openDivision opens the database in o.DataDir, which no process may have open, and divides its hosts
 // among so many parts. The errors of storage.Open come through.
-func OpenDivision(ctx context.Context, o Options, parts int, of func(host string) int) (*Division, error) {
+func openDivision(ctx context.Context, o crawl.Options, parts int, of func(host string) int) (*division, error) {
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true, MapBytes: o.Storage.MapBytes})
 	if err != nil {
 		return nil, err
 	}
-	d := &Division{store: s}
+	d := &division{store: s}
 	if err := d.open(ctx, o, parts, of); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return d, nil
 }
 
-func (d *Division) open(ctx context.Context, o Options, parts int, of func(string) int) error {
+func (d *division) open(ctx context.Context, o crawl.Options, parts int, of func(string) int) error {
 	at, err := d.store.LogPosition()
 	if err != nil {
 		return err
@@ -69,48 +70,48 @@ func (d *Division) open(ctx context.Context, o Options, parts int, of func(strin
 	if err != nil {
 		return err
 	}
-	o.fill()
-	d.holds.limits, d.holds.now = newInForce(&o, o.Live()).politeness, o.Now()
-	if d.holds.ledger, err = starts.Read(o.DataDir, committed, boot.ID(), nil); err != nil {
+	ledger, err := starts.Read(o.DataDir, committed, boot.ID(), nil)
+	if err != nil {
 		return err
 	}
-	d.division, err = d.store.Divide(ctx, parts, of)
+	d.hold = crawl.RestartHolds(o, ledger)
+	d.parts, err = d.store.Divide(ctx, parts, of)
 	return err
 }
 
-// Close closes the database.
-func (d *Division) Close() error { return d.store.Close() }
+// close closes the database.
+func (d *division) close() error { return d.store.Close() }
 
-// Paused reports whether the operator has paused the crawl.
-func (d *Division) Paused() bool { return len(d.marks[marks.Paused]) > 0 }
+// paused reports whether the operator has paused the crawl.
+func (d *division) paused() bool { return len(d.marks[marks.Paused]) > 0 }
 
-// OptOuts returns the opt-outs that commands have recorded, in the order of their marks.
-func (d *Division) OptOuts() (all []optout.Entry, err error) {
-	commanded, err := commandedOptOuts(d.store)
+// optOuts returns the opt-outs that commands have recorded, in the order of their marks.
+func (d *division) optOuts() (all []optout.Entry, err error) {
+	commanded, err := crawl.CommandedOptOuts(d.store)
 	for _, name := range slices.Sorted(maps.Keys(commanded)) {
 		all = append(all, commanded[name])
 	}
 	return all, err
 }
 
-// Seeds returns the seeds, and where their redirects led, as the database has them.
-func (d *Division) Seeds() ([]storage.SeedRow, error) { return d.store.Seeds() }
+// seeds returns the seeds, and where their redirects led, as the database has them.
+func (d *division) seeds() ([]storage.SeedRow, error) { return d.store.Seeds() }
 
-// Write writes the database of a part to a file. at is the position in its log that it has. It returns
+// write writes the database of a part to a file. at is the position in its log that it has. It returns
 // the counters of the part.
-func (d *Division) Write(ctx context.Context, path string, part int, at storage.LogPosition) (storage.Counters, error) {
+func (d *division) write(ctx context.Context, path string, part int, at storage.LogPosition) (storage.Counters, error) {
 	marks, err := d.partMarks(part)
 	if err != nil {
 		return storage.Counters{}, fmt.Errorf("divide %s: %w", d.store.Path(), err)
 	}
-	return d.division.Write(ctx, path, storage.Part{
-		Number: part, Log: at, Marks: marks, Politeness: d.holds.apply,
+	return d.parts.Write(ctx, path, storage.Part{
+		Number: part, Log: at, Marks: marks, Politeness: d.hold,
 	})
 }
 
 // partMarks returns the marks of a part: what is about a host goes to the part of the host, the walks of
 // sweeps go on in all parts, and what is about the whole crawl is in all of them.
-func (d *Division) partMarks(part int) (map[string][]byte, error) {
+func (d *division) partMarks(part int) (map[string][]byte, error) {
 	marks := make(map[string][]byte, len(d.marks))
 	for name, value := range d.marks {
 		name, value, err := d.partMark(part, name, value)
@@ -125,9 +126,9 @@ func (d *Division) partMarks(part int) (map[string][]byte, error) {
 }
 
 // partMark returns a mark as it is in a part; without a name it is not there.
-func (d *Division) partMark(part int, name string, value []byte) (string, []byte, error) {
+func (d *division) partMark(part int, name string, value []byte) (string, []byte, error) {
 	ofHost := func(host storage.HostID, rename func(storage.HostID) string) (string, []byte, error) {
-		if p, id, ok := d.division.Locate(host); ok && p == part {
+		if p, id, ok := d.parts.Locate(host); ok && p == part {
 			return rename(id), value, nil
 		}
 		return "", nil, nil
@@ -144,7 +145,7 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 		strings.HasPrefix(name, marks.OptOuts): // a cluster has one list: see OptOuts
 		return "", nil, nil
 	case strings.HasPrefix(name, maze.Mark):
-		if d.division.Of(strings.TrimPrefix(name, maze.Mark)) != part {
+		if d.parts.Of(strings.TrimPrefix(name, maze.Mark)) != part {
 			return "", nil, nil
 		}
 	case strings.HasPrefix(name, marks.TDM):
@@ -158,17 +159,17 @@ func (d *Division) partMark(part int, name string, value []byte) (string, []byte
 	case name == sweep.MarkExclude:
 		var at storage.Position
 		at, err = storage.ParsePosition(string(value))
-		value = []byte(d.division.Position(part, at).String())
+		value = []byte(d.parts.Position(part, at).String())
 	case strings.HasPrefix(name, sweep.MarkDeleteAll):
 		value, err = remark(value, func(a *sweep.Deletion) bool {
-			a.Host = d.division.Position(part, storage.Position{Host: a.Host}).Host
+			a.Host = d.parts.Position(part, storage.Position{Host: a.Host}).Host
 			return true
 		})
 	case strings.HasPrefix(name, sweep.MarkRetry):
 		value, err = remark(value, func(c *sweep.Command) bool { return d.retryOf(part, c) })
 	case name == marks.Plan:
 		value, err = recrawl.Of(value, func(add func(recrawl.History, recrawl.Importance)) error {
-			return d.division.Hosts(part, func(id storage.HostID) error { return addPlanned(d.store, id, add) })
+			return d.parts.Hosts(part, func(id storage.HostID) error { return addPlanned(d.store, id, add) })
 		})
 	}
 	if value == nil {
@@ -190,23 +191,23 @@ func remark[T any](value []byte, change func(*T) bool) ([]byte, error) {
 }
 
 // retryOf makes a retry that of a part; false: it has no URLs there.
-func (d *Division) retryOf(part int, c *sweep.Command) bool {
-	at := d.division.Position(part, storage.Position{Host: c.Host, Ordinal: c.Ordinal})
+func (d *division) retryOf(part int, c *sweep.Command) bool {
+	at := d.parts.Position(part, storage.Position{Host: c.Host, Ordinal: c.Ordinal})
 	c.Host, c.Ordinal = at.Host, at.Ordinal
-	return c.Selection == nil || c.Selection.Host == "" || d.division.Of(c.Selection.Host) == part
+	return c.Selection == nil || c.Selection.Host == "" || d.parts.Of(c.Selection.Host) == part
 }
 
 // partOf returns the part of a URL or an origin; -1: it is none.
-func (d *Division) partOf(url string) int {
+func (d *division) partOf(url string) int {
 	u, err := weburl.Parse(url)
 	if err != nil {
 		return -1
 	}
-	return d.division.Of(u.Host())
+	return d.parts.Of(u.Host())
 }
 
 // deathsOf returns the lines of the mark of deaths that are about URLs of a part.
-func (d *Division) deathsOf(part int, value []byte) (kept []byte) {
+func (d *division) deathsOf(part int, value []byte) (kept []byte) {
 	for line := range bytes.Lines(value) {
 		text := strings.TrimSpace(string(line))
 		if d.partOf(text[strings.LastIndexByte(text, ' ')+1:]) == part {

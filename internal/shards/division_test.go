@@ -1,4 +1,4 @@
-package crawl
+package shards
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/boot"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -47,13 +48,13 @@ func TestDivisionMarks(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o := DefaultOptions()
+	o := crawl.DefaultOptions()
 	o.DataDir = dir
-	d, err := OpenDivision(t.Context(), o, 2, func(host string) int { return int(host[0] - 'a') })
+	d, err := openDivision(t.Context(), o, 2, func(host string) int { return int(host[0] - 'a') })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	defer d.close()
 	all := []string{"delay=7", "other=\x03"}
 	for part, want := range [][]string{
 		{
@@ -69,7 +70,7 @@ func TestDivisionMarks(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(t.TempDir(), storage.FileName)
-		if _, err := d.Write(t.Context(), path, part, storage.LogPosition{Number: 1}); err != nil {
+		if _, err := d.write(t.Context(), path, part, storage.LogPosition{Number: 1}); err != nil {
 			t.Fatal(err)
 		}
 		of := openTestStore(t, filepath.Dir(path))

@@ -1,4 +1,4 @@
-package crawl
+package shards
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
@@ -17,18 +17,18 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Union joins the databases of the shards of a cluster to that of a crawl of one machine. It must not be used
+// union joins the databases of the shards of a cluster to that of a crawl of one machine. It must not be used
 // concurrently.
-type Union struct {
+type union struct {
 	stores    []*storage.Store
 	divisions []*storage.Division
-	union     *storage.Union
+	whole     *storage.Union
 }
 
-// Add opens the database of a shard in a directory, and brings it up to the end of its log, unless j is nil:
+// add opens the database of a shard in a directory, and brings it up to the end of its log, unless j is nil:
 // then nobody has ever owned the shard. Hosts that owns does not name are left out. It returns the sequence up
 // to which the database has the URLs of other shards.
-func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host string) bool) (incoming uint64,
+func (u *union) add(ctx context.Context, dir string, j crawl.Journal, owns func(host string) bool) (incoming uint64,
 	err error) {
 	s, err := storage.Open(dir, storage.Options{NoSync: true})
 	if err != nil {
@@ -36,7 +36,7 @@ func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host s
 	}
 	u.stores = append(u.stores, s)
 	if j != nil {
-		if err := replay(s, j); err != nil {
+		if err := crawl.Replay(s, j); err != nil {
 			return 0, fmt.Errorf("bring the database up to its log: %w", err)
 		}
 	}
@@ -57,8 +57,8 @@ func (u *Union) Add(ctx context.Context, dir string, j Journal, owns func(host s
 	return incoming, err
 }
 
-// Close closes the databases of the shards.
-func (u *Union) Close() (err error) {
+// close closes the databases of the shards.
+func (u *union) close() (err error) {
 	for _, s := range u.stores {
 		err = errors.Join(err, s.Close())
 	}
@@ -66,45 +66,38 @@ func (u *Union) Close() (err error) {
 	return err
 }
 
-// Commands is what commands for a whole cluster have recorded. No database of a shard has it.
-type Commands struct {
-	Paused  bool
-	OptOuts []optout.Entry
-}
-
 // ErrSweeping says that the databases of the shards cannot be joined now.
 var ErrSweeping = errors.New("a deletion of URLs is under way in some shards: start the nodes, which carry it out, " +
 	"and stop them again")
 
-// Write writes the database of the whole into the directory o.DataDir, which has none. Any host may have had a
+// write writes the database of the whole into the directory o.DataDir, which has none. Any host may have had a
 // request just before, so all of them have a restart hold. The error may be ErrSweeping.
-func (u *Union) Write(ctx context.Context, o Options, c Commands) error {
-	o.fill()
-	u.union = storage.NewUnion(u.divisions)
+func (u *union) write(ctx context.Context, o crawl.Options, paused bool, optOuts []optout.Entry) error {
+	u.whole = storage.NewUnion(u.divisions)
 	joined, err := u.marks()
 	if err != nil {
 		return fmt.Errorf("join the marks of shards: %w", err)
 	}
-	now := o.Now()
+	now := o.Time()
 	if joined[marks.Held], err = now.MarshalBinary(); err != nil {
 		return err
 	}
-	if delete(joined, marks.Paused); c.Paused {
+	if delete(joined, marks.Paused); paused {
 		joined[marks.Paused] = joined[marks.Held]
 	}
-	for i := range c.OptOuts {
-		e := &c.OptOuts[i]
+	for i := range optOuts {
+		e := &optOuts[i]
 		if joined[marks.OptOut(e.Scope, e.Value)], err = json.Marshal(e); err != nil {
 			return err
 		}
 		joined[sweep.MarkExclude] = []byte(storage.Position{}.String())
 	}
-	_, err = u.union.Write(ctx, filepath.Join(o.DataDir, storage.FileName), u.stores[0].Path(), joined)
+	_, err = u.whole.Write(ctx, filepath.Join(o.DataDir, storage.FileName), u.stores[0].Path(), joined)
 	return err
 }
 
 // marks joins the marks of all.
-func (u *Union) marks() (map[string][]byte, error) {
+func (u *union) marks() (map[string][]byte, error) {
 	all := make(map[string][]byte)
 	var retries []sweep.Command
 	for n, s := range u.stores {
@@ -140,15 +133,15 @@ func (u *Union) marks() (map[string][]byte, error) {
 
 // mark returns a mark of a shard as it is in the whole; without a name it is not there, or is joined
 // elsewhere. Sweeps over all hosts begin again: they have come further in some shards than in others.
-func (u *Union) mark(n int, name string, value []byte) (string, []byte, error) {
+func (u *union) mark(n int, name string, value []byte) (string, []byte, error) {
 	if host, ok := sweep.HostOfMark(name); ok {
-		if host, ok = u.union.Host(n, host); !ok {
+		if host, ok = u.whole.Host(n, host); !ok {
 			return "", nil, nil
 		}
 		return sweep.MarkOfHost(name, host), value, nil
 	}
 	if host, ok := marks.HostOfLimit(name); ok {
-		if host, ok = u.union.Host(n, host); !ok {
+		if host, ok = u.whole.Host(n, host); !ok {
 			return "", nil, nil
 		}
 		return marks.OfLimit(host), value, nil
@@ -166,9 +159,9 @@ func (u *Union) mark(n int, name string, value []byte) (string, []byte, error) {
 
 // addRetry adds a retry of a shard. Those of all shards that have the same cause become one, which begins
 // again: what it puts back twice is tried once more.
-func (u *Union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Command {
+func (u *union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Command {
 	if c.Selection != nil && c.Selection.Host != "" {
-		id, ok := u.union.Host(n, c.Host)
+		id, ok := u.whole.Host(n, c.Host)
 		if c.Host = id; !ok {
 			c.Host, c.Ordinal = storage.NoHost, 0
 		}
@@ -184,7 +177,7 @@ func (u *Union) addRetry(all []sweep.Command, n int, c sweep.Command) []sweep.Co
 }
 
 // mergePlan makes the recrawl plan of the whole of its pages, if the shards have one.
-func (u *Union) mergePlan(joined map[string][]byte) (err error) {
+func (u *union) mergePlan(joined map[string][]byte) (err error) {
 	if len(joined[marks.Plan]) == 0 {
 		return nil
 	}
@@ -197,55 +190,5 @@ func (u *Union) mergePlan(joined map[string][]byte) (err error) {
 		}
 		return nil
 	})
-	return err
-}
-
-// Merged is the database of a Union, to which it adds what no shard had yet. It must not be used concurrently.
-type Merged struct {
-	*offline
-	o     *Options
-	scope *frontier.Scope
-}
-
-// OpenMerged opens the database in o.DataDir. The seeds given are those of the settings of the cluster. changes are
-// those that were published, which the database records.
-func OpenMerged(o Options, given []Seed, changes []storage.SeedRow) (*Merged, error) {
-	if o.IgnoreRobots { // as in Open
-		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
-	}
-	f, err := openOffline(&o)
-	if err != nil {
-		return nil, err
-	}
-	j := &Merged{offline: f, o: &o}
-	if b := (storage.Batch{Seeds: changes}); !b.Empty() {
-		_, err = j.commit(&b)
-	}
-	var initial *initialScope
-	if err == nil {
-		initial, err = newInitialScope(f.store, &o, given)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	j.scope = initial.scope
-	return j, nil
-}
-
-// Counters returns the counters of the database.
-func (j *Merged) Counters() storage.Counters { return j.store.Counters() }
-
-// Add adds URLs that were on their way to their shard, judged as the engine of the shard would.
-func (j *Merged) Add(urls []storage.Discovery) error {
-	var b storage.Batch
-	for i := range urls {
-		if f, ok := j.o.admitIncoming(j.scope, j.store, &urls[i]); ok {
-			b.Found = append(b.Found, f)
-		}
-	}
-	if b.Empty() {
-		return nil
-	}
-	_, err := j.commit(&b)
 	return err
 }
