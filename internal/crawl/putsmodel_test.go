@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +39,7 @@ type putURL struct {
 // putHost is what the model knows of a host.
 type putHost struct {
 	QueueSettings
+	key             string    // of its queue; empty: its name
 	produced, ended time.Time // when its last batch was given out, and when its last lease ended
 }
 
@@ -73,13 +75,23 @@ func (m *putModel) draw(rt *rapid.T) (url, host string) {
 	return fmt.Sprintf("http://%s/%d", host, rapid.IntRange(0, 5).Draw(rt, "path")), host
 }
 
+// key draws the key of a put: the client does not say, the host, or one that is no host. It is that of the queue of the
+// host from then on.
+func (m *putModel) key(rt *rapid.T, host string) string {
+	key := rapid.SampledFrom([]string{"", host, "queue of " + host}).Draw(rt, "key")
+	if key != "" {
+		m.hosts[host].key = key
+	}
+	return key
+}
+
 // Discover puts discoveries in one batch.
 func (m *putModel) Discover(rt *rapid.T) {
 	n := rapid.IntRange(1, 4).Draw(rt, "n")
 	puts, want := make([]Put, n), make([]PutResult, n)
 	for i := range puts {
 		url, host := m.draw(rt)
-		puts[i] = Put{URL: parse(m.t, url), Metadata: storage.Metadata{"found": {url}}}
+		puts[i] = Put{URL: parse(m.t, url), Key: m.key(rt, host), Metadata: storage.Metadata{"found": {url}}}
 		if m.urls[url] != nil {
 			want[i] = PutKnown
 			continue
@@ -94,7 +106,7 @@ func (m *putModel) Discover(rt *rapid.T) {
 // Known puts a known URL: completed, due or due later.
 func (m *putModel) Known(rt *rapid.T) {
 	url, host := m.draw(rt)
-	p := Put{URL: parse(m.t, url), Known: true, Fetcher: "another"}
+	p := Put{URL: parse(m.t, url), Key: m.key(rt, host), Known: true, Fetcher: "another"}
 	if rapid.IntRange(0, 2).Draw(rt, "due") > 0 {
 		p.Due = time.Now().Add(seconds(rapid.IntRange(-100, 100).Draw(rt, "in")))
 		p.Metadata = storage.Metadata{"due": {p.Due.String()}}
@@ -183,6 +195,8 @@ func (m *putModel) get(rt *rapid.T, request remote.Request) []remote.Lease {
 			rt.Fatalf("%s was leased, which is leased until %v", l.URL, u.until)
 		case fmt.Sprint(l.Metadata) != u.metadata:
 			rt.Fatalf("%s has metadata %v, want %s", l.URL, l.Metadata, u.metadata)
+		case l.Key != cmp.Or(m.hosts[u.host].key, u.host):
+			rt.Fatalf("%s is in the queue %q, want %q", l.URL, l.Key, m.hosts[u.host].key)
 		}
 		if got[u.host]++; got[u.host] == 1 {
 			m.checkHost(rt, u.host, l.Given)
@@ -249,9 +263,14 @@ func (r *clientRun) kill() {
 	time.Sleep(time.Millisecond)
 }
 
-// finish ends all that holds URLs, completes them, and compares what the crawl knows.
+// longestHeld bounds when the last URL is due, or its lease ends.
+const longestHeld = 150 * time.Second
+
+// finish ends all that holds URLs, completes them, and compares what the crawl knows. For how long clients have held
+// URLs makes no host slow.
 func (m *putModel) finish(rt *rapid.T) {
 	m.active, m.delay = true, 0
+	start := time.Now()
 	if err := m.r.SetActive(m.t.Context(), true); err != nil {
 		rt.Fatal(err)
 	}
@@ -282,6 +301,9 @@ func (m *putModel) finish(rt *rapid.T) {
 			m.r.put(Put{URL: l.URL, Known: true})
 		}
 	}
+	if took := time.Since(start); took > longestHeld {
+		rt.Errorf("the rest took %v", took)
+	}
 	for url, u := range m.urls {
 		stats.Completed++
 		s, err := m.r.URLStatus(m.t.Context(), parse(m.t, url))
@@ -303,7 +325,7 @@ func checkPutModel(t *testing.T, n int) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
 		checkTimes(t, n, func(rt *rapid.T) {
 			o := clientOptions(t, web)
-			o.Frontier.Politeness.Delay = modelDelay
+			o.Frontier.Politeness.Delay, o.Frontier.Politeness.AdaptiveFactor = modelDelay, 1
 			m := &putModel{
 				t: t, r: &clientRun{o: o, remoteRun: startRemote(t, o)}, urls: make(map[string]*putURL),
 				hosts: map[string]*putHost{"a.test": {}, "b.test": {}, "c.test": {}}, delay: modelDelay, active: true,

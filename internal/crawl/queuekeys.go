@@ -45,11 +45,12 @@ type putKey struct {
 // addKey adds the key of a put to its group. Most hosts have theirs.
 func (i *keyIndex) addKey(g *putGroup, host, key string) {
 	switch known, is := g.keys[host]; {
-	case key == "" || key == host && !i.any.Load() || is && known.key == key:
+	case key == "" || key == host && !is && !i.any.Load() || is && known.key == key:
 		return
 	case g.keys == nil:
 		g.keys = make(map[string]putKey)
 	}
+	i.any.Store(true) // for the next group too, before this one is on its way
 	stored, err := i.keyOf(host)
 	g.keys[host] = putKey{key, err == nil && stored == key}
 }
@@ -83,7 +84,6 @@ func (q *queueKeys) set(k queueKey, b *batch) (changed bool, err error) {
 	if k.key != "" {
 		value = []byte(k.key)
 		b.setMark(marks.OfQueueHost(k.key, k.host), []byte{1})
-		q.any.Store(true)
 	}
 	b.setMark(marks.QueueKey+k.host, value)
 	q.changed[k.host] = k.key

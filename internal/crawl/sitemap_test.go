@@ -249,6 +249,23 @@ func TestIndexesWithoutEnd(t *testing.T) {
 	})
 }
 
+// TestSitemapsOfAnIndex: of the sitemaps that one index names only so many are taken.
+func TestSitemapsOfAnIndex(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(testweb.Site{Host: "maps.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /index"), "/": testweb.Page("home"),
+			"/index": indexOf("/1", "/2", "/3", "/4", "/5"),
+		}})
+		o := testOptions(t, web)
+		o.Frontier.MaxSitemaps = 3
+		crawl(t, o, web.URL("maps.test", "/"))
+		if n := len(entries(t, o.DataDir)); n != 2+3 {
+			t.Errorf("%d URLs are known, want 2 and 3 sitemaps", n)
+		}
+	})
+}
+
 // manyURLs is a sitemap with n URLs of a folder that robots.txt forbids, so that they cost no requests.
 func manyURLs(n int) string {
 	var b strings.Builder
