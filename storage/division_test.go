@@ -179,17 +179,19 @@ func dumpHost(t tester, tx *txn, rd *reader, names []string, part func(string) i
 }
 
 // TestUnionOfStrangers: databases that were made apart have different secrets. In their union all URLs are
-// found again, and the queries of a path are counted on.
+// found again, and the queries of a path are counted on, if some are left.
 func TestUnionOfStrangers(t *testing.T) {
 	var all []*Division
 	for n, host := range []string{"a.test", "b.test", "elsewhere.test"} {
 		s := mustOpen(t, t.TempDir(), Options{MaxQueries: 100})
 		defer mustClose(t, s)
-		texts := numbered(host, 0, 300)
+		texts := append([]string{fmt.Sprintf("http://%s/gone?1", host)}, numbered(host, 0, 300)...)
+		texts = append(texts, fmt.Sprintf("http://%s/gone", host))
 		for q := range 60 {
 			texts = append(texts, fmt.Sprintf("http://%s/list?page=%d", host, q))
 		}
 		mustCommit(t, s, &Batch{Found: found(t, s, texts...)})
+		mustCommit(t, s, &Batch{Purges: []Purge{{Host: 1, Below: 1}}})
 		d, err := s.Divide(t.Context(), 2, func(host string) int { return min(1, len(host)/10) })
 		if err != nil || n > 2 {
 			t.Fatal(err)
@@ -199,7 +201,7 @@ func TestUnionOfStrangers(t *testing.T) {
 	dir := t.TempDir()
 	u := NewUnion(all)
 	counters, err := u.Write(t.Context(), filepath.Join(dir, FileName), all[0].store.path, nil)
-	if err != nil || counters.Hosts != 2 || counters.URLs != 720 {
+	if err != nil || counters.Hosts != 2 || counters.URLs != 722 {
 		t.Fatalf("%+v, %v", counters, err)
 	}
 	if id, ok := u.Host(1, 1); id != 2 || !ok {
@@ -211,6 +213,11 @@ func TestUnionOfStrangers(t *testing.T) {
 	s := mustOpen(t, dir, Options{MaxQueries: 61})
 	defer mustClose(t, s)
 	checkClean(t, s)
+	var r hostRow
+	err = s.db.View(func(tx *txn) error { return getRow(tx, 2, &r) }) // it has the secret of the other
+	if err != nil || len(r.queries) != 1 || r.queries[0].count != 60 {
+		t.Errorf("the queries are %v, %v; want those of one path, the other has none any more", r.queries, err)
+	}
 	for _, host := range []string{"a.test", "b.test"} {
 		again := found(t, s, append(numbered(host, 0, 300), fmt.Sprintf("http://%s/list?page=x", host),
 			fmt.Sprintf("http://%s/list?page=y", host))...)

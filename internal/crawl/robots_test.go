@@ -322,8 +322,10 @@ func TestHeavyRobotsBomb(t *testing.T) {
 	for range 32 {
 		pieces = append(pieces, line)
 	}
+	hollow := append(gzipped([]byte(closePrivate)), bytes.Repeat(gzipped(nil), 100_000)...) // it brings nothing more
 	web := startWeb(t,
 		robotsSite("bomb.test", encodedRobots("gzip", gzipped(pieces...))),
+		robotsSite("hollow.test", encodedRobots("gzip", hollow)),
 		robotsSite("nested.test", encodedRobots("gzip, deflate", deflated(gzipped(pieces...)))))
 	o := testOptions(t, web)
 	var before, after runtime.MemStats

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/clusterapi"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/membership"
 	"github.com/amble-crawler/amble/internal/server"
 )
 
@@ -502,6 +503,20 @@ func TestSharedPoliteness(t *testing.T) {
 			t.Errorf("node %d follows in %q: %v", i, followed, err)
 		}
 	}
+	js := w.erases().js
+	w.eventually("the nodes say so", func() error {
+		s, err := membership.ReadSurvey(t.Context(), js, names)
+		if err != nil {
+			return err
+		}
+		for i, m := range s.Members {
+			says := slices.ContainsFunc(m.Notes, func(n string) bool { return strings.Contains(n, "politeness.delay") })
+			if says != (i > 0) {
+				return fmt.Errorf("%s says %q", m.Node, m.Notes)
+			}
+		}
+		return nil
+	})
 	w.leaveRest()
 	w.check(want) // the delay of each host
 }
