@@ -1,6 +1,6 @@
 // Package frontier decides which URL is fetched next. It is pure: it does no I/O, starts no
 // goroutine, takes no lock and reads no clock. One goroutine owns a Frontier and calls it with the
-// time as an argument.
+// time as an argument. The example of the package is a whole crawler.
 //
 // # Hosts and their states
 //
