@@ -91,7 +91,7 @@ func (x *exclusions) followSeeds() {
 	changes, more := x.o.Cluster.Seeds(x.sharedScope.known)
 	x.sharedScope.known, x.sharedScope.more = x.sharedScope.known+len(changes), more
 	if len(changes) > 0 {
-		x.applySeeds(changes)
+		x.applySeeds(newSeedChange(x.f.Scope().Seeds(), changes))
 	}
 }
 

@@ -222,6 +222,7 @@ type line struct {
 	Reason           string   `json:"reason"`
 	Note             string   `json:"note"`
 	Redirect         string   `json:"redirect"`
+	Tags             []string `json:"tags"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated"`
 	Extracted        string   `json:"extracted"`

@@ -315,6 +315,7 @@ func (oc *outcomes) complete(res *result) {
 	switch l.Kind {
 	case frontier.Robots:
 		oc.requestEnded(res, &res.robots.Report)
+		oc.addScopeSeeds(res)
 		err = oc.f.CompleteRobots(l.ID, res.robots)
 		oc.pending.add(res)
 	case frontier.Page:
@@ -354,7 +355,7 @@ func (oc *outcomes) completePage(res *result) error {
 	if !res.requestEnded {
 		oc.requestEnded(res, &res.page.Report)
 	}
-	oc.addScopeSeed(res)
+	oc.addScopeSeeds(res)
 	if res.page.Outcome.Reason == storage.ReasonCrash {
 		oc.markCrash(l.Host)
 	}
@@ -367,18 +368,24 @@ func (oc *outcomes) completePage(res *result) error {
 	return err
 }
 
-// addScopeSeed widens the scope by where a seed's redirect led.
-func (g *gathering) addScopeSeed(res *result) {
-	if res.scopeSeed.IsZero() {
+// addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.
+func (g *gathering) addScopeSeeds(res *result) {
+	if len(res.scopeSeeds) == 0 {
 		return
 	}
-	s := Seed{URL: res.scopeSeed, Of: res.lease.URL}
-	if res.seed != nil {
-		s.Of = res.seed.Root
+	before := g.f.Scope().Seeds()
+	after := before.With(res.scopeSeeds)
+	if after.Sum() == before.Sum() {
+		return
 	}
-	g.setScope(g.f.Scope().WithSeeds(g.f.Scope().Seeds().With([]Seed{s})))
-	g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(&s))
-	g.log.Info("a seed redirects; its target is in scope now", "seed", res.lease.URL.String(), "target", s.URL.String())
+	g.setScope(g.f.Scope().WithSeeds(after))
+	for i := range res.scopeSeeds {
+		s := &res.scopeSeeds[i]
+		if m := after.Get(s.URL); m != nil && m.Root == s.Of {
+			g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(s))
+			g.log.Info("a seed leads elsewhere, which is in scope now", "seed", s.Of.String(), "target", s.URL.String())
+		}
+	}
 }
 
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.

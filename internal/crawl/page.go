@@ -13,7 +13,6 @@ import (
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/spool"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -57,7 +56,6 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 	}
 	if failure != nil {
 		res.page.Outcome = failed(failure)
-		w.tryPlain(res, failure)
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
@@ -75,30 +73,6 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		w.tally.Pages.Add(1)
 	}
 	w.output(ctx, res, &page, resp, failure)
-}
-
-// tryPlain makes a discovery of the http form of a seed that was given as a host, if https cannot be reached.
-func (rd *reading) tryPlain(res *result, failure *fetch.Error) {
-	l := &res.lease
-	m := res.seed
-	plain := m != nil && m.Bare && m.URL == l.URL && l.URL.Scheme() == "https" && l.URL.Port() == 443
-	switch failure.Kind {
-	case fetch.KindRefused, fetch.KindConnectTimeout, fetch.KindUnreachable, fetch.KindTLS, fetch.KindTLSTimeout,
-		fetch.KindReset, fetch.KindClosed:
-	default:
-		plain = false
-	}
-	if !plain || l.Head.Last.Attempts > 0 {
-		return
-	}
-	u := weburl.Origin{Scheme: "http", Host: l.URL.Host(), Port: 80}.URL(l.URL.RequestURI())
-	scope := rd.scope()
-	if scope.Check(u, seeds.Ref{}) == frontier.OutOfSeeds {
-		res.scopeSeed = u
-	}
-	f := rd.discovery(res, u, seeds.Ref{}, 0)
-	f.Seed = true
-	res.found = append(res.found, f)
 }
 
 // closePartial gives back what a failed request has left.
@@ -207,8 +181,10 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	scope := rd.scope()
 	from := rd.reached(scope, res, target)
 	verdict := scope.CheckHead(target, &storage.Entry{Sitemap: l.Head.Sitemap, From: storage.SeedRef(from)})
-	if verdict == frontier.OutOfSeeds && l.Head.Seed {
-		res.scopeSeed, verdict = target, frontier.InScope
+	if l.Head.Seed && (verdict == frontier.OutOfSeeds || verdict == frontier.InScope && from == seeds.Ref{}) &&
+		scope.Seeds().Widens(res.seed, target) {
+		res.scopeSeeds = []Seed{{URL: target, Of: res.seed.Root}}
+		verdict = frontier.InScope
 		from = seeds.Ref{} // it is in scope then
 	}
 	if verdict != frontier.InScope {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -28,6 +29,7 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	if w.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return
 	}
+	w.tryPlain(res, failure)
 	out := w.robotsOutcome(res, resp, failure)
 	out.Body = bytes.Clone(out.Body)
 	if job.IsQuery() {
@@ -35,6 +37,36 @@ func (w *worker) fetchRobots(ctx context.Context, res *result) {
 		return
 	}
 	w.judgeRobots(res, out)
+}
+
+// tryPlain makes discoveries of the http forms of seeds that were given as hosts, if https was never reached there and
+// cannot be.
+func (j *judging) tryPlain(res *result, failure *fetch.Error) {
+	job := res.lease.Robots
+	if failure == nil || job.IsQuery() || job.Hops > 0 || job.Previous.Copy != robots.ClassNone {
+		return
+	}
+	switch failure.Kind {
+	case fetch.KindRefused, fetch.KindConnectTimeout, fetch.KindUnreachable, fetch.KindTLS, fetch.KindTLSTimeout,
+		fetch.KindReset, fetch.KindClosed:
+	default:
+		return
+	}
+	scope := j.scope()
+	for _, bare := range scope.Seeds().BareOf(job.Origin) {
+		u, is := bare.Plain()
+		if !is {
+			continue
+		}
+		m := scope.Seeds().Get(bare.URL)
+		if scope.Seeds().Widens(m, u) {
+			res.scopeSeeds = append(res.scopeSeeds, Seed{URL: u, Of: m.Root})
+		}
+		res.found = append(res.found, storage.Found{
+			URL: u, Fingerprint: j.store.Fingerprint(u), Seed: true, Priority: m.Priority, At: res.robots.End,
+			From: storage.SeedRef(scope.Seeds().Link(m, seeds.Ref{}, u)),
+		})
+	}
 }
 
 // robotsValidators returns the validators of the copy of a robots.txt. An archive is to have each version

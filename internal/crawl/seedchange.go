@@ -28,18 +28,15 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 	}
 	e.seedChanges.Lock()
 	defer e.seedChanges.Unlock()
-	all, err := e.Seeds()
-	if err != nil {
-		return SeedCounts{}, err
-	}
-	c, err := planSeeds(all, &w)
+	before := e.scope.Load().Seeds()
+	c, err := planSeeds(before, &w)
 	if err != nil || len(c.Add)+len(c.Remove) == 0 {
 		return c.Counts, err
 	}
+	ready := newSeedChange(before, c.Rows(before))
 	err = e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
-		rows := c.Rows(d.f.Scope().Seeds())
-		d.pending.rows.Seeds = append(d.pending.rows.Seeds, rows...)
-		d.applySeeds(rows)
+		d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.rows...)
+		d.applySeeds(ready)
 		return nil
 	})
 	if err != nil {
@@ -50,8 +47,8 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 }
 
 // planSeeds is seedbook.Plan with an error for seeds that there are not.
-func planSeeds(all []Seed, w *SeedWish) (c seedbook.Change, err error) {
-	if c = seedbook.Plan(all, w); len(c.Unknown) > 0 {
+func planSeeds(set *seeds.Set, w *SeedWish) (c seedbook.Change, err error) {
+	if c = seedbook.Plan(set, w); len(c.Unknown) > 0 {
 		return c, fmt.Errorf("seed %s: %w", c.Unknown[0], inspect.ErrUnknown)
 	}
 	return c, nil
@@ -76,13 +73,29 @@ func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
 	return order.commitAll(ctx, storage.Found{At: e.o.Now()}, func(*hostBatch) {})
 }
 
+// seedChange is changes of seeds, and what they make of the seeds that were in force. For thousands of seeds that takes
+// longer than the dispatcher may wait.
+type seedChange struct {
+	rows          []storage.SeedRow
+	before, after *seeds.Set
+	removes       bool
+}
+
+func newSeedChange(before *seeds.Set, rows []storage.SeedRow) *seedChange {
+	c := &seedChange{rows: rows, before: before}
+	c.after, c.removes = seedbook.Apply(before, rows)
+	return c
+}
+
 // applySeeds puts changes of seeds in force.
-func (x *exclusions) applySeeds(changes []storage.SeedRow) {
+func (x *exclusions) applySeeds(c *seedChange) {
 	scope := x.f.Scope()
-	set, narrow := seedbook.Apply(scope.Seeds(), changes)
-	x.setScope(scope.WithSeeds(set))
+	if scope.Seeds() != c.before { // others have changed them meanwhile
+		c = newSeedChange(scope.Seeds(), c.rows)
+	}
+	x.setScope(scope.WithSeeds(c.after))
 	x.reconsider()
-	if narrow {
+	if c.removes {
 		x.sweeps.exclude(x.pending)
 	}
 	x.collect()
@@ -90,12 +103,10 @@ func (x *exclusions) applySeeds(changes []storage.SeedRow) {
 
 // Seeds returns all seeds, and where their redirects led, in the order of their URLs. Any goroutine may call it.
 func (v *views) Seeds() ([]Seed, error) {
-	all, err := seedbook.Read(v.store)
-	if err == nil && v.o.Cluster != nil {
-		changes, _ := v.o.Cluster.Seeds(0)
-		all = seedbook.Merge(all, changes)
+	if scope := v.scope.Load(); scope != nil {
+		return seedbook.List(scope.Seeds()), nil
 	}
-	return all, err
+	return seedbook.Read(v.store) // the crawl has not begun
 }
 
 // SeedKeeper changes the seeds of a crawl that does not run.
@@ -116,8 +127,9 @@ func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, err
 	if err != nil {
 		return SeedCounts{}, err
 	}
-	c, err := planSeeds(all, &w)
-	b := storage.Batch{Seeds: c.Rows(seeds.NewSet(0).With(all))}
+	set := seeds.NewSet(0).With(all)
+	c, err := planSeeds(set, &w)
+	b := storage.Batch{Seeds: c.Rows(set)}
 	if err != nil || b.Empty() {
 		return c.Counts, err
 	}

@@ -27,7 +27,18 @@ type sweepQueue struct {
 	isActive bool           // the sweeper has one
 	retries  uint64         // the number of the last retry
 	later    []*sweep.Sweep // retries that begin when the step that the sweeper has is on disk
+	excludes exclusionState
 }
+
+// exclusionState is how far the exclusion of URLs is. Only one goes on at a time: what begins meanwhile follows it, so
+// that many changes, one after the other, do not have it begin again and again.
+type exclusionState uint8
+
+const (
+	notExcluding exclusionState = iota
+	isExcluding
+	excludesAgain
+)
 
 // isEmpty reports whether there are no sweeps, other than adoptions that have not begun.
 func (q *sweepQueue) isEmpty() bool { return !q.isActive && len(q.waiting) == 0 }
@@ -54,10 +65,16 @@ func (q *sweepQueue) addRetry(r *sweep.Retry, to *batch) {
 // addRecheck begins a recheck, on disk too.
 func (q *sweepQueue) addRecheck(r frontier.Recheck, to *batch) { q.add(q.source.Recheck(r), to) }
 
-// exclude begins an exclusion, on disk too. One that waits begins again.
+// exclude begins an exclusion, on disk too; while one goes on, another one follows. After a restart it begins again.
 func (q *sweepQueue) exclude(to *batch) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(s *sweep.Sweep) bool { return s.Mark() == sweep.MarkExclude })
-	q.add(q.source.Exclusion(), to)
+	x := q.source.Exclusion()
+	if q.excludes != notExcluding {
+		q.excludes = excludesAgain
+		to.setMark(x.Mark(), x.Encode())
+		return
+	}
+	q.excludes = isExcluding
+	q.add(x, to)
 }
 
 // next returns the channel and the sweep to offer to the sweeper.
@@ -97,6 +114,16 @@ func (q *sweepQueue) take(p *sweep.Step, to *batch) error {
 	} else {
 		q.waiting = append(q.waiting, s)
 	}
+	if s.Mark() == sweep.MarkExclude {
+		again := q.excludes == excludesAgain
+		if p.End {
+			q.excludes = notExcluding
+		}
+		if p.End && again {
+			q.exclude(to)
+		}
+		isLast = !again // its mark is that of the one that follows
+	}
 	switch {
 	case isLast && p.End:
 		to.setMark(s.Mark(), nil)
@@ -114,6 +141,9 @@ const purgeSize = 500
 func (q *sweepQueue) restore(lifts []sweep.Lift) (sweeps []*sweep.Sweep, err error) {
 	if q.waiting, err = q.source.Unfinished(lifts); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(q.waiting, func(s *sweep.Sweep) bool { return s.Mark() == sweep.MarkExclude }) {
+		q.excludes = isExcluding
 	}
 	q.retries, err = sweep.LastRetry(q.source.Store)
 	return q.waiting, err

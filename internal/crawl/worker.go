@@ -42,22 +42,22 @@ type result struct {
 
 // findings are what the work of a lease brings, unless it panics.
 type findings struct {
-	robots    frontier.RobotsReport
-	page      frontier.PageReport
-	match     frontier.MatchReport
-	simhash   uint64             // of the text of a page; 0: none
-	stamp     uint32             // of what was read out of a page; 0: none
-	products  expensive.Products // that made the page
-	found     []storage.Found
-	refused   []storage.Refused
-	mazes     string            // of the host of a page that has shown one; empty: none
-	seed      *seeds.Member     // of a page; nil: it has none
-	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
-	visit     archive.Visit     // on its way into item
-	usage     consent.Effective // what all sources say about the use of a page
-	keptUsage string            // the same, for the store
-	item      *archive.Item     // of the output; nil: none
-	body      digest.Digest     // of the decoded body; zero: not computed
+	robots     frontier.RobotsReport
+	page       frontier.PageReport
+	match      frontier.MatchReport
+	simhash    uint64             // of the text of a page; 0: none
+	stamp      uint32             // of what was read out of a page; 0: none
+	products   expensive.Products // that made the page
+	found      []storage.Found
+	refused    []storage.Refused
+	mazes      string            // of the host of a page that has shown one; empty: none
+	seed       *seeds.Member     // of a page; nil: it has none
+	scopeSeeds []Seed            // where a seed led that is a part of it
+	visit      archive.Visit     // on its way into item
+	usage      consent.Effective // what all sources say about the use of a page
+	keptUsage  string            // the same, for the store
+	item       *archive.Item     // of the output; nil: none
+	body       digest.Digest     // of the decoded body; zero: not computed
 	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
 	behindWall bool
 	payload    *storage.Payload // that the item brings; nil: none

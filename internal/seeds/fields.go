@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"time"
@@ -74,6 +75,14 @@ type Seed struct {
 	Fields
 }
 
+// Plain returns the http form of a seed that was given as a host; false: it was not, or names a port.
+func (s *Seed) Plain() (weburl.URL, bool) {
+	if !s.Bare || s.URL.Scheme() != "https" || s.URL.Port() != 443 {
+		return weburl.URL{}, false
+	}
+	return weburl.Origin{Scheme: "http", Host: s.URL.Host(), Port: 80}.URL(s.URL.RequestURI()), true
+}
+
 // ID identifies a seed: the first bytes of the SHA-256 of its URL. The zero value is none.
 type ID = [5]byte
 
@@ -89,6 +98,7 @@ const (
 	maxTags        = 32
 	maxTag         = 64 // bytes
 	maxExpression  = 1000
+	maxProgram     = 15_000 // of an expression, in units of about 4 bytes
 	leastPriority  = -100
 	mostPriority   = 100
 )
@@ -112,6 +122,7 @@ type Spec struct {
 	Recrawl          time.Duration // 0: by the rules of the crawl; negative: never
 	NoStore          bool
 	Bare             bool
+	text             string // what is said, encoded; Specs that say the same have the same
 	*Fields
 }
 
@@ -158,14 +169,38 @@ func expressions(field string, texts []string) (list []*regexp.Regexp, err error
 		return nil, &Problem{field, fmt.Sprintf("want at most %d expressions", maxExpressions)}
 	}
 	for _, text := range texts {
+		if text == "" || len(text) > maxExpression {
+			return nil, &Problem{field, fmt.Sprintf("%.80q has %d bytes; want 1 to %d", text, len(text), maxExpression)}
+		}
 		e, err := regexp.Compile(text)
-		if err != nil || len(text) > maxExpression || text == "" {
-			return nil, &Problem{field,
-				fmt.Sprintf("%.80q is no regular expression (RE2) of at most %d bytes", text, maxExpression)}
+		if err != nil {
+			return nil, &Problem{field, fmt.Sprintf("%.80q is no regular expression (RE2)", text)}
+		}
+		if !isSmall(text) {
+			return nil, &Problem{field, fmt.Sprintf("%.80q is too large: want fewer or smaller repetitions and classes",
+				text)}
 		}
 		list = append(list, e)
 	}
 	return list, nil
+}
+
+// isSmall reports whether a valid expression compiles to a small program. Repetitions and classes can make one of
+// megabytes out of a short text, and its time for a URL grows with it.
+func isSmall(text string) bool {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return false
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return false
+	}
+	size := 0
+	for i := range program.Inst {
+		size += 10 + len(program.Inst[i].Rune)
+	}
+	return size <= maxProgram
 }
 
 func isTag(s string) bool {
@@ -233,10 +268,8 @@ func (f *Fields) SetAll(texts []string) error {
 
 // IsZero reports whether nothing but the priority is said of a seed.
 func (f *Fields) IsZero() bool {
-	other := *f
-	other.Priority = 0
-	text, _ := json.Marshal(&other) // texts and numbers can be encoded
-	return string(text) == "{}"
+	return f.Scope == "" && len(f.Include)+len(f.Exclude)+len(f.Tags) == 0 && f.MaxDepth == 0 && f.Hops == 0 &&
+		f.Links == "" && f.Recrawl == "" && f.Store == nil
 }
 
 // stored is a seed as a database and a log have it, behind its URL.

@@ -1,6 +1,7 @@
 package seeds
 
 import (
+	"iter"
 	"math"
 	"regexp"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // Get returns the seed with a URL; nil: there is none.
 func (s *Set) Get(u weburl.URL) *Member {
-	p := s.hosts[u.Host()]
+	p := s.hosts.get(u.Host())
 	if p == nil {
 		return nil
 	}
@@ -25,20 +26,19 @@ func (s *Set) Get(u weburl.URL) *Member {
 // the longest common folder, then another one of the host, then of the domain; of equal ones the first by URL. Nil: it
 // is in the scope of none.
 func (s *Set) Home(u weburl.URL) *Member {
-	if p := s.hosts[u.Host()]; p != nil {
+	if p := s.hosts.get(u.Host()); p != nil {
 		if m := p.home(u); m != nil {
 			return m
 		}
 	}
-	if len(s.domains) == 0 {
+	if s.domains.isEmpty() {
 		return nil
 	}
-	if p := s.domains[weburl.RegistrableDomain(u.Host())]; p != nil {
-		for _, m := range p.all {
-			if m.accepts(u) {
-				return m
-			}
+	if p := s.domains.get(weburl.RegistrableDomain(u.Host())); p != nil {
+		if p.folders != nil {
+			return first(p.wide, u)
 		}
+		return first(p.all, u)
 	}
 	return nil
 }
@@ -63,16 +63,17 @@ func (p *place) home(u weburl.URL) *Member {
 		if path[end-1] != '/' {
 			continue
 		}
-		for _, m := range p.folders[path[:end]] {
-			if m.accepts(u) {
-				return m
-			}
-		}
-	}
-	for _, m := range p.all {
-		if m.Mode != ModePrefix && m.accepts(u) {
+		if m := first(p.folders[path[:end]], u); m != nil {
 			return m
 		}
+	}
+	return first(p.wide, u)
+}
+
+// first returns the first seed that accepts a URL.
+func first(of []*Member, u weburl.URL) *Member {
+	if i := slices.IndexFunc(of, func(m *Member) bool { return m.accepts(u) }); i >= 0 {
+		return of[i]
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (s *Set) Of(u weburl.URL, ref Ref) *Member {
 	if m := s.Home(u); m != nil {
 		return m
 	}
-	return s.far[ref.ID]
+	return s.far.get(ref.ID)
 }
 
 // Has reports whether a URL that was reached by ref is in the scope of a seed.
@@ -141,15 +142,15 @@ func (s *Set) Has(u weburl.URL, ref Ref) bool {
 	if ref.ID == (ID{}) {
 		return s.mode == ModeAny
 	}
-	m := s.far[ref.ID]
+	m := s.far.get(ref.ID)
 	return m != nil && (m.Mode == ModeAny || ref.Outside <= m.Hops) && m.accepts(u)
 }
 
 // IsFar reports whether links may lead out of the scope of a seed.
-func (s *Set) IsFar() bool { return s.mode == ModeAny || len(s.far) > 0 }
+func (s *Set) IsFar() bool { return s.mode == ModeAny || !s.far.isEmpty() }
 
 // HasOrigin reports whether a seed with ModePrefix is of an origin.
-func (s *Set) HasOrigin(origin string) bool { return s.origins[origin] > 0 }
+func (s *Set) HasOrigin(origin string) bool { return s.origins.get(origin) > 0 }
 
 // Link returns by which seed a URL is reached that was found on a page. from is the seed of that page, which may be
 // nil, and ref how the page was reached itself.
@@ -173,14 +174,50 @@ func (s *Set) Link(from *Member, ref Ref, u weburl.URL) Ref {
 	return Ref{from.ID, ref.Outside + 1}
 }
 
-// Targets returns where redirects of a seed led.
-func (s *Set) Targets(of weburl.URL) []Seed { return s.targets[IDOf(of)] }
+// Widens reports whether where a redirect of a seed led is part of that seed, and not known as such: it is in the scope
+// of no seed, but for where other redirects led.
+func (s *Set) Widens(of *Member, target weburl.URL) bool {
+	if of == nil {
+		return false
+	}
+	if m := s.Home(target); m != nil && m.Root == m.URL {
+		return false
+	}
+	m := s.Get(target)
+	return m == nil || of.Root.String() < m.Root.String()
+}
 
-// Each calls f for each seed, in no order.
-func (s *Set) Each(f func(*Member)) {
-	for _, p := range s.hosts {
+// Targets returns where redirects of a seed led, and no seed before it by URL.
+func (s *Set) Targets(of weburl.URL) (all []weburl.URL) {
+	for _, t := range s.targets.get(IDOf(of)) {
+		if m := s.Get(t.URL); m != nil && m.Root == of && m.URL != of {
+			all = append(all, t.URL)
+		}
+	}
+	return all
+}
+
+// BareOf returns the seeds of an origin that were given as hosts.
+func (s *Set) BareOf(origin weburl.Origin) (all []Seed) {
+	if p := s.hosts.get(origin.Host); p != nil {
 		for _, m := range p.all {
-			f(m)
+			if m.Bare && m.Root == m.URL && m.URL.Origin() == origin {
+				all = append(all, m.Seed())
+			}
+		}
+	}
+	return all
+}
+
+// All returns all seeds, in no order.
+func (s *Set) All() iter.Seq[*Member] {
+	return func(yield func(*Member) bool) {
+		for p := range s.hosts.values() {
+			for _, m := range p.all {
+				if !yield(m) {
+					return
+				}
+			}
 		}
 	}
 }

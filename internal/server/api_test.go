@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/csv"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // running is a real crawl of two small sites, with its API. It stays up until the test ends, or
@@ -301,5 +306,80 @@ func TestHostFilters(t *testing.T) {
 		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+sort, nil); response.StatusCode != http.StatusOK {
 			t.Errorf("sorted by %s: %s", sort, body)
 		}
+	}
+}
+
+// TestListsAsCSV: a list has the same rows as CSV as it has as JSON lines, in a file that a browser saves.
+func TestListsAsCSV(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	for path, name := range map[string]string{"/api/v1/export?": "urls.csv", "/api/v1/export/hosts?": "hosts.csv"} {
+		_, lines := r.read(t, "GET", path, nil)
+		response := r.send(t, "GET", path+"format=csv", nil)
+		rows, err := csv.NewReader(response.Body).ReadAll()
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if kind := response.Header.Get("Content-Type"); kind != "text/csv; charset=utf-8" ||
+			!strings.Contains(response.Header.Get("Content-Disposition"), name) {
+			t.Errorf("%s: %v", path, response.Header)
+		}
+		var all []map[string]any
+		for line := range strings.Lines(lines) {
+			var values map[string]any
+			if err := json.Unmarshal([]byte(line), &values); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, values)
+		}
+		if len(rows) != len(all)+1 {
+			t.Fatalf("%s: %d rows, want a head and %d", path, len(rows), len(all))
+		}
+		for i, values := range all {
+			for j, column := range rows[0] {
+				if text, is := values[column].(string); is && rows[i+1][j] != text {
+					t.Errorf("%s: row %d has the %s %q, want %q", path, i+1, column, rows[i+1][j], text)
+				}
+			}
+		}
+	}
+	if response, _ := r.read(t, "GET", "/api/v1/export?format=xml", nil); response.StatusCode != 422 {
+		t.Errorf("xml: %d", response.StatusCode)
+	}
+}
+
+// TestSeedsOverTheAPI adds seeds with the client, and removes them, many at a time.
+func TestSeedsOverTheAPI(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	before, err := r.client.Seeds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w crawl.SeedWish
+	for i := range 250 {
+		s := crawl.Seed{URL: testkit.Parse(t, fmt.Sprintf("http://a.test/%d/%s", i, strings.Repeat("x", i)))}
+		s.Tags = []string{"many"}
+		w.Add = append(w.Add, s)
+	}
+	if done, err := r.client.ChangeSeeds(t.Context(), w); err != nil || done.Added != 250 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	var remove crawl.SeedWish
+	for i := range w.Add {
+		remove.Remove = append(remove.Remove, w.Add[i].URL)
+	}
+	unknown := crawl.SeedWish{Remove: []weburl.URL{w.Add[0].URL, testkit.Parse(t, "http://none.test/")}}
+	if _, err := r.client.ChangeSeeds(t.Context(), unknown); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("the error is %v", err)
+	}
+	if all, err := r.client.Seeds(t.Context()); err != nil || len(all) != len(before)+250 {
+		t.Errorf("%d seeds, want %d: %v", len(all), len(before)+250, err)
+	}
+	if done, err := r.client.ChangeSeeds(t.Context(), remove); err != nil || done.Removed != 250 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if all, err := r.client.Seeds(t.Context()); err != nil || !reflect.DeepEqual(all, before) {
+		t.Errorf("%+v, want %+v: %v", all, before, err)
 	}
 }

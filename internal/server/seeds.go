@@ -38,10 +38,17 @@ type seedList struct {
 	RawBody []byte `contentType:"application/jsonl"`
 }
 
-// seedName names a seed.
-type seedName struct {
-	URL string `query:"url" required:"true" minLength:"1" maxLength:"2048"`
+// seedNames names seeds.
+type seedNames struct {
+	URLs []string `query:"url,explode" required:"true" minItems:"1" maxItems:"100" maxLength:"2048" doc:"may be given more than once"`
 }
+
+// A request removes so many seeds, and has so many bytes of their URLs: a header of the nodes of a cluster has to hold
+// them, escaped.
+const (
+	mostRemoved   = 100
+	mostSeedNames = 8 << 10
+)
 
 // maxSeedList bounds the bytes of a list of seeds. All of it is one commit.
 const maxSeedList = 1 << 20
@@ -65,24 +72,30 @@ func seedsAPI(s *Server, api huma.API) {
 	Handle(api, add, func(ctx context.Context, in *seedList) (*Object[crawl.SeedCounts], error) {
 		return answer(addSeeds(ctx, s, in.RawBody))
 	})
-	remove := Operation("DELETE", "/seeds", "seeds-remove", "Remove a seed", http.StatusNotFound, http.StatusConflict)
-	remove.Description = "URLs that wait and are of no other seed are excluded in the background. What was fetched " +
-		"stays."
-	Handle(api, remove, ofOwner(s, hostOfURL(func(in *seedName) string { return in.URL }),
-		func(ctx context.Context, in *seedName) (*Object[crawl.SeedCounts], error) {
-			u, err := weburl.Parse(in.URL)
-			if err != nil {
-				return nil, errQuery{err}
-			}
-			return answer(s.crawl(ctx).ChangeSeeds(ctx, crawl.SeedWish{Remove: []weburl.URL{u}}))
-		}))
+	remove := Operation("DELETE", "/seeds", "seeds-remove", "Remove seeds", http.StatusNotFound, http.StatusConflict)
+	remove.Description = "If one of them is no seed, none is removed. URLs that wait and are of no other seed are " +
+		"excluded in the background. What was fetched stays."
+	Handle(api, remove, func(ctx context.Context, in *seedNames) (*Object[crawl.SeedCounts], error) {
+		return answer(removeSeeds(ctx, s, in.URLs))
+	})
 }
 
-// writeSeeds writes the seeds. All shards of a division have them.
-func writeSeeds(ctx context.Context, s *Server, t *Stream) error {
+// writeSeeds writes the seeds. All shards of a division have them: the first one, which changes them, answers, or the
+// next one while it does not.
+func writeSeeds(ctx context.Context, s *Server, t *Stream) (err error) {
 	if d := s.divided(ctx); d != nil {
-		_, _, err := exportShard(ctx, d, 0, make(map[string]string),
-			func(r *http.Response) (int, http.Header, error) { return relay(t, r) })
+		var response *http.Response
+		for shard := range d.Shards() {
+			asking, cancel := context.WithTimeout(ctx, AnswerTimeout)
+			defer cancel()
+			if response, err = AskShard(asking, d, shard, asked(ctx)); err == nil {
+				_, _, err = relay(t, response)
+				return OfShard(shard, err)
+			}
+			if IsWrong(err) || ctx.Err() != nil {
+				break
+			}
+		}
 		return err
 	}
 	all, err := s.crawl(ctx).Seeds()
@@ -92,21 +105,40 @@ func writeSeeds(ctx context.Context, s *Server, t *Stream) error {
 	return err
 }
 
-// addSeeds adds seeds. In a division the shard of the first one does, and makes them known to the others.
+// addSeeds adds seeds.
 func addSeeds(ctx context.Context, s *Server, list []byte) (done crawl.SeedCounts, err error) {
 	add, err := readSeeds(list)
 	if err != nil {
 		return done, errQuery{err}
 	}
+	return changeSeeds(ctx, s, crawl.SeedWish{Add: add}, list)
+}
+
+// removeSeeds removes seeds.
+func removeSeeds(ctx context.Context, s *Server, names []string) (done crawl.SeedCounts, err error) {
+	var w crawl.SeedWish
+	for _, text := range names {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return done, errQuery{fmt.Errorf("%.80q: %w", text, err)}
+		}
+		w.Remove = append(w.Remove, u)
+	}
+	return changeSeeds(ctx, s, w, nil)
+}
+
+// changeSeeds changes seeds. In a division the first shard does, for all of them and one change after the other, and
+// makes it known to the others. body is that of the request.
+func changeSeeds(ctx context.Context, s *Server, w crawl.SeedWish, body []byte) (done crawl.SeedCounts, err error) {
 	d := s.divided(ctx)
 	if d == nil {
-		return s.crawl(ctx).ChangeSeeds(ctx, crawl.SeedWish{Add: add})
+		return s.crawl(ctx).ChangeSeeds(ctx, w)
 	}
 	r := *asked(ctx)
-	r.Body = list
+	r.Body = body
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	return decode[crawl.SeedCounts](AskShard(ctx, d, d.ShardOf(add[0].URL.Host()), &r))
+	return decode[crawl.SeedCounts](AskShard(ctx, d, 0, &r))
 }
 
 // readSeeds reads a list of seeds, one or more.
@@ -134,8 +166,8 @@ func readSeeds(text []byte) (all []crawl.Seed, err error) {
 	}
 }
 
-// ChangeSeeds is [crawl.Engine.ChangeSeeds] of the running crawl, one request for all to add, and one for each to
-// remove.
+// ChangeSeeds is [crawl.Engine.ChangeSeeds] of the running crawl, with one request for all to add, and as few as can be
+// for those to remove.
 func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (sum crawl.SeedCounts, err error) {
 	var list bytes.Buffer
 	for i := range w.Add {
@@ -162,8 +194,14 @@ func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (sum crawl.S
 	if len(w.Add) > 0 {
 		err = change(http.MethodPost, nil, &list)
 	}
-	for i := 0; i < len(w.Remove) && err == nil; i++ {
-		err = change(http.MethodDelete, url.Values{"url": {w.Remove[i].String()}}, nil)
+	var names []string
+	for i, size := 0, 0; i < len(w.Remove) && err == nil; i++ {
+		names = append(names, w.Remove[i].String())
+		size += len(url.QueryEscape(names[len(names)-1]))
+		if len(names) == mostRemoved || size > mostSeedNames || i == len(w.Remove)-1 {
+			err = change(http.MethodDelete, url.Values{"url": names}, nil)
+			names, size = nil, 0
+		}
 	}
 	if err != nil {
 		return sum, fmt.Errorf("change seeds: %w", err)

@@ -18,7 +18,6 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // Long is the description of amble seed.
@@ -97,21 +96,33 @@ include, exclude, max_depth, hops, links, priority, recrawl, tags and store. Of 
 
 func (o opener) newRemove() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm URL", Aliases: []string{"remove"}, Short: "Remove a seed",
-		Long: `Remove a seed. Its pages that wait, and are of no other seed, are excluded in the background, or when
+		Use: "rm URL ...", Aliases: []string{"remove"}, Short: "Remove seeds",
+		Long: `Remove seeds. Their pages that wait, and are of no other seed, are excluded in the background, or when
 the crawl runs again. What was fetched stays.`,
-		Example: "  amble seed rm https://example.com/news/",
-		Args:    console.Exactly(1, "URL"),
+		Example: "  amble seed rm https://example.com/news/\n" +
+			"  amble seed rm https://example.com/ https://example.org/",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
-			u, _, err := seeds.ParseURL(args[0])
-			if err != nil {
-				return console.Usagef("%w", err)
+			if len(args) == 0 {
+				return console.Usagef("%q takes URL ..., and nothing was given", command.CommandPath())
 			}
-			if _, err = o.change(command.Context(), crawl.SeedWish{Remove: []weburl.URL{u}}); err != nil {
+			var w crawl.SeedWish
+			for _, text := range args {
+				u, _, err := seeds.ParseURL(text)
+				if err != nil {
+					return console.Usagef("%.80q %w", text, err)
+				}
+				w.Remove = append(w.Remove, u)
+			}
+			if _, err := o.change(command.Context(), w); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "removed: %s\n", u)
-			return err
+			for _, u := range w.Remove {
+				if _, err := fmt.Fprintf(command.OutOrStdout(), "removed: %s\n", u); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

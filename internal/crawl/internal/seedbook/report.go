@@ -38,21 +38,18 @@ type Lookup interface {
 func NewReport(
 	s Lookup, given []seeds.Seed, postponed func(host string) (string, bool),
 ) (report Report, err error) {
-	urls := make([]weburl.URL, 0, len(given))
-	for i := range given {
-		urls = append(urls, given[i].URL)
-	}
-	if len(urls) == 0 {
-		recorded, err := Read(s)
-		if err != nil {
+	if len(given) == 0 {
+		if given, err = Read(s); err != nil {
 			return report, err
 		}
-		for i := range recorded {
-			urls = append(urls, recorded[i].URL)
-		}
 	}
-	for _, u := range urls {
-		one, failed, err := resultOf(s, u, postponed)
+	for i := range given {
+		one, failed, err := resultOf(s, given[i].URL, postponed)
+		if plain, bare := given[i].Plain(); failed && bare && err == nil {
+			if other, alsoFailed, wrong := resultOf(s, plain, postponed); other.State != inspect.StateUnknown {
+				one, failed, err = other, alsoFailed, wrong
+			}
+		}
 		if err != nil || !failed {
 			return Report{}, err
 		}

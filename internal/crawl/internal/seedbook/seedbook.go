@@ -3,7 +3,6 @@ package seedbook
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strings"
 
@@ -44,20 +43,14 @@ func Apply(set *seeds.Set, rows []storage.SeedRow) (_ *seeds.Set, removes bool) 
 	return set.With(add, remove...), len(remove) > 0
 }
 
-// Merge returns the seeds with the changes of rows, in the order of their URLs.
-func Merge(all []seeds.Seed, rows []storage.SeedRow) []seeds.Seed {
-	add, remove := last(rows)
-	merged := make(map[weburl.URL]seeds.Seed, len(all)+len(add))
-	for _, list := range [][]seeds.Seed{all, add} {
-		for i := range list {
-			merged[list[i].URL] = list[i]
-		}
+// List returns the seeds of a set, in the order of their URLs.
+func List(set *seeds.Set) []seeds.Seed {
+	all := make([]seeds.Seed, 0, set.Len())
+	for m := range set.All() {
+		all = append(all, m.Seed())
 	}
-	for _, u := range remove {
-		delete(merged, u)
-	}
-	return slices.SortedFunc(maps.Values(merged),
-		func(a, b seeds.Seed) int { return strings.Compare(a.URL.String(), b.URL.String()) })
+	slices.SortFunc(all, func(a, b seeds.Seed) int { return strings.Compare(a.URL.String(), b.URL.String()) })
+	return all
 }
 
 // last returns what the last row of each URL says.
@@ -109,26 +102,26 @@ type Change struct {
 }
 
 // Plan compares a Wish with the seeds that there are.
-func Plan(all []seeds.Seed, w *Wish) (c Change) {
-	known := make(map[weburl.URL]*seeds.Seed, len(all))
-	for i := range all {
-		known[all[i].URL] = &all[i]
-	}
+func Plan(set *seeds.Set, w *Wish) (c Change) {
 	named := make(map[weburl.URL]bool, len(w.Add))
 	for i := range w.Add {
 		s := w.Add[i]
-		before := known[s.URL]
+		var before seeds.Seed
+		m := set.Get(s.URL)
 		if named[s.URL] { // the first one counts
 			continue
 		}
 		named[s.URL] = true
+		if m != nil {
+			before = m.Seed()
+		}
 		switch {
-		case before == nil || !before.Of.IsZero():
+		case m == nil || !before.Of.IsZero():
 			c.Added++
-		case isSame(before, &s) && before.Source != "":
+		case isSame(&before, &s) && before.Source != "":
 			c.Known++
 			continue
-		case isSame(before, &s): // now it is known where it was given
+		case isSame(&before, &s): // now it is known where it was given
 			c.Known++
 		default:
 			s.Settings = s.Settings || before.Settings
@@ -137,7 +130,7 @@ func Plan(all []seeds.Seed, w *Wish) (c Change) {
 		c.Add = append(c.Add, s)
 	}
 	for _, u := range w.Remove {
-		if s := known[u]; s == nil || !s.Of.IsZero() {
+		if m := set.Get(u); m == nil || m.Root != u {
 			c.Unknown = append(c.Unknown, u)
 		} else if !named[u] {
 			named[u] = true
@@ -145,9 +138,9 @@ func Plan(all []seeds.Seed, w *Wish) (c Change) {
 		}
 	}
 	if w.Settings {
-		for i := range all {
-			if s := &all[i]; s.Settings && s.Of.IsZero() && !named[s.URL] {
-				c.Remove = append(c.Remove, s.URL)
+		for m := range set.All() {
+			if m.Settings && m.Root == m.URL && !named[m.URL] {
+				c.Remove = append(c.Remove, m.URL)
 			}
 		}
 	}
@@ -186,7 +179,7 @@ func (c *Change) Rows(set *seeds.Set) []storage.SeedRow {
 	for _, u := range c.Remove {
 		rows = append(rows, storage.SeedRow{URL: u.String()})
 		for _, t := range set.Targets(u) {
-			rows = append(rows, storage.SeedRow{URL: t.URL.String()})
+			rows = append(rows, storage.SeedRow{URL: t.String()})
 		}
 	}
 	for i := range c.Add {
@@ -214,7 +207,7 @@ func Begin(mode seeds.Mode, recorded, given []seeds.Seed, shared []storage.SeedR
 			w.Add = append(w.Add, given[i])
 		}
 	}
-	c := Plan(recorded, &w)
+	c := Plan(set, &w)
 	b.Rows, b.Narrow = c.Rows(set), c.Removed > 0
 	b.Set, _ = Apply(set, b.Rows)
 	b.Set, _ = Apply(b.Set, shared)
