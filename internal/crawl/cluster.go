@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -91,7 +92,7 @@ func (x *exclusions) followSeeds() {
 	changes, more := x.o.Cluster.Seeds(x.sharedScope.known)
 	x.sharedScope.known, x.sharedScope.more = x.sharedScope.known+len(changes), more
 	if len(changes) > 0 {
-		x.applySeeds(newSeedChange(x.f.Scope().Seeds(), changes))
+		x.applySeeds(seedbook.NewUpdate(x.f.Scope().Seeds(), changes))
 	}
 }
 

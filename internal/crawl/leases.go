@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -366,26 +365,6 @@ func (oc *outcomes) completePage(res *result) error {
 	}
 	oc.bodies.Add(res.lease.URL.String(), res.payload)
 	return err
-}
-
-// addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.
-func (g *gathering) addScopeSeeds(res *result) {
-	if len(res.scopeSeeds) == 0 {
-		return
-	}
-	before := g.f.Scope().Seeds()
-	after := before.With(res.scopeSeeds)
-	if after.Sum() == before.Sum() {
-		return
-	}
-	g.setScope(g.f.Scope().WithSeeds(after))
-	for i := range res.scopeSeeds {
-		s := &res.scopeSeeds[i]
-		if m := after.Get(s.URL); m != nil && m.Root == s.Of {
-			g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(s))
-			g.log.Info("a seed leads elsewhere, which is in scope now", "seed", s.Of.String(), "target", s.URL.String())
-		}
-	}
 }
 
 // markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.

@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -52,21 +52,7 @@ func (j *judging) tryPlain(res *result, failure *fetch.Error) {
 	default:
 		return
 	}
-	scope := j.scope()
-	for _, bare := range scope.Seeds().BareOf(job.Origin) {
-		u, is := bare.Plain()
-		if !is {
-			continue
-		}
-		m := scope.Seeds().Get(bare.URL)
-		if scope.Seeds().Widens(m, u) {
-			res.scopeSeeds = append(res.scopeSeeds, Seed{URL: u, Of: m.Root})
-		}
-		res.found = append(res.found, storage.Found{
-			URL: u, Fingerprint: j.store.Fingerprint(u), Seed: true, Priority: m.Priority, At: res.robots.End,
-			From: storage.SeedRef(scope.Seeds().Link(m, seeds.Ref{}, u)),
-		})
-	}
+	res.found, res.scopeSeeds = seedbook.Plain(j.scope().Seeds(), job.Origin, j.store.Fingerprint, res.robots.End)
 }
 
 // robotsValidators returns the validators of the copy of a robots.txt. An archive is to have each version

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
-	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
@@ -29,13 +28,13 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 	e.seedChanges.Lock()
 	defer e.seedChanges.Unlock()
 	before := e.scope.Load().Seeds()
-	c, err := planSeeds(before, &w)
+	c, err := seedbook.Plan(before, &w)
 	if err != nil || len(c.Add)+len(c.Remove) == 0 {
 		return c.Counts, err
 	}
-	ready := newSeedChange(before, c.Rows(before))
+	ready := seedbook.NewUpdate(before, c.Rows(before))
 	err = e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
-		d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.rows...)
+		d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.Rows...)
 		d.applySeeds(ready)
 		return nil
 	})
@@ -44,14 +43,6 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 	}
 	e.log.Info("seeds have changed", "added", c.Added, "changed", c.Changed, "removed", c.Removed)
 	return c.Counts, e.queueSeeds(ctx, c.Add)
-}
-
-// planSeeds is seedbook.Plan with an error for seeds that there are not.
-func planSeeds(set *seeds.Set, w *SeedWish) (c seedbook.Change, err error) {
-	if c = seedbook.Plan(set, w); len(c.Unknown) > 0 {
-		return c, fmt.Errorf("seed %s: %w", c.Unknown[0], inspect.ErrUnknown)
-	}
-	return c, nil
 }
 
 // queueSeeds adds seeds to their queues, in the order of their hosts.
@@ -73,32 +64,30 @@ func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
 	return order.commitAll(ctx, storage.Found{At: e.o.Now()}, func(*hostBatch) {})
 }
 
-// seedChange is changes of seeds, and what they make of the seeds that were in force. For thousands of seeds that takes
-// longer than the dispatcher may wait.
-type seedChange struct {
-	rows          []storage.SeedRow
-	before, after *seeds.Set
-	removes       bool
-}
-
-func newSeedChange(before *seeds.Set, rows []storage.SeedRow) *seedChange {
-	c := &seedChange{rows: rows, before: before}
-	c.after, c.removes = seedbook.Apply(before, rows)
-	return c
-}
-
 // applySeeds puts changes of seeds in force.
-func (x *exclusions) applySeeds(c *seedChange) {
+func (x *exclusions) applySeeds(u *seedbook.Update) {
 	scope := x.f.Scope()
-	if scope.Seeds() != c.before { // others have changed them meanwhile
-		c = newSeedChange(scope.Seeds(), c.rows)
-	}
-	x.setScope(scope.WithSeeds(c.after))
+	u = u.Of(scope.Seeds())
+	x.setScope(scope.WithSeeds(u.After))
 	x.reconsider()
-	if c.removes {
+	if u.Removes {
 		x.sweeps.exclude(x.pending)
 	}
 	x.collect()
+}
+
+// addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.
+func (g *gathering) addScopeSeeds(res *result) {
+	if len(res.scopeSeeds) == 0 {
+		return
+	}
+	after, added := seedbook.Led(g.f.Scope().Seeds(), res.scopeSeeds)
+	g.setScope(g.f.Scope().WithSeeds(after))
+	for i := range added {
+		s := &added[i]
+		g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(s))
+		g.log.Info("a seed leads elsewhere, which is in scope now", "seed", s.Of.String(), "target", s.URL.String())
+	}
 }
 
 // Seeds returns all seeds, and where their redirects led, in the order of their URLs. Any goroutine may call it.
@@ -128,7 +117,7 @@ func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, err
 		return SeedCounts{}, err
 	}
 	set := seeds.NewSet(0).With(all)
-	c, err := planSeeds(set, &w)
+	c, err := seedbook.Plan(set, &w)
 	b := storage.Batch{Seeds: c.Rows(set)}
 	if err != nil || b.Empty() {
 		return c.Counts, err

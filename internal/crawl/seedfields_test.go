@@ -2,8 +2,10 @@ package crawl
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
+
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +59,10 @@ func TestSeedFields(t *testing.T) {
 }
 
 func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, field, path string, want []string) {
-	routes := testweb.Routes{"/yes": testweb.Page("yes", "/yes/a"), "/yes/a": testweb.Page("deep"), "/listed": body("l")}
+	routes := testweb.Routes{
+		"/yes": testweb.Page("yes", "/yes/a"), "/yes/a": body("deep"), "/listed": body("l"), "/in/a": body("a"),
+		"/no": body("no"),
+	}
 	web := serve(
 		testweb.Site{Host: "www.example.com", Handler: routes},
 		site("sub.example.com", "", nil, testweb.Routes{"/sub": body("sub")}),
@@ -65,10 +70,8 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	)
 	routes["/robots.txt"] = testweb.Robots("Sitemap: " + web.URL("www.example.com", "/map.xml") + "\n")
 	routes["/map.xml"] = sitemapOf("/listed")
-	routes["/in/"] = testweb.Page("in", "/in/a", "/yes", "/no", web.URL("far.test", "/"), web.URL("sub.example.com", "/sub"))
-	for _, page := range []string{"/in/a", "/no"} {
-		routes[page] = body(page)
-	}
+	routes["/in/"] = testweb.Page("in", "/in/a", "/yes", "/no", web.URL("far.test", "/"),
+		web.URL("sub.example.com", "/sub"))
 	o := testOptions(t, web)
 	o.Sitemaps.Follow = strings.Contains(field, "links=")
 	s := givenAs(t, web.URL("www.example.com", path)+" "+field)
@@ -108,11 +111,13 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	}
 }
 
-// TestSeedRecrawl crawls for a day and a bit: a seed that says so each hour, one never, and one by the rule of the crawl.
+// TestSeedRecrawl crawls for a day and a bit: a seed that says so each hour, one never again, and one by the rule of
+// the crawl.
 func TestSeedRecrawl(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
-		web := serve(site("hourly.test", "", nil, nil), site("never.test", "", nil, nil), site("daily.test", "", nil, nil))
+		web := serve(site("hourly.test", "", nil, nil), site("never.test", "", nil, nil),
+			site("daily.test", "", nil, nil))
 		o := recrawling(t, web)
 		o.Recrawl.Policy, o.Recrawl.Interval = recrawl.Fixed, 24*time.Hour
 		o.Recrawl.Min, o.Recrawl.Max = time.Minute, 48*time.Hour
@@ -123,7 +128,8 @@ func TestSeedRecrawl(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Hour)
 		defer cancel()
 		_, err = e.Run(ctx, []Seed{
-			givenAs(t, web.URL("hourly.test", "/")+" recrawl=1h"), givenAs(t, web.URL("never.test", "/")+" recrawl=never"),
+			givenAs(t, web.URL("hourly.test", "/")+" recrawl=1h"),
+			givenAs(t, web.URL("never.test", "/")+" recrawl=never"),
 			givenAs(t, web.URL("daily.test", "/")),
 		})
 		if err != nil {
@@ -144,16 +150,13 @@ func TestBareHost(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("old.test", "", []string{"/p"}, nil))
-		_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(web.URL("old.test", "/"), "http://"), "/"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		port := fmt.Sprint(parse(t, web.URL("old.test", "/")).Port())
 		o := testOptions(t, web)
 		dial := o.Fetch.Dial
 		o.Fetch.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if host, found := strings.CutSuffix(address, ":443"); found {
-				return nil, &net.OpError{Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 443},
-					Err: syscall.ECONNREFUSED}
+				to := &net.TCPAddr{IP: net.ParseIP(host), Port: 443}
+				return nil, &net.OpError{Op: "dial", Net: network, Addr: to, Err: syscall.ECONNREFUSED}
 			}
 			if host, found := strings.CutSuffix(address, ":80"); found {
 				address = net.JoinHostPort(host, port)
@@ -173,7 +176,8 @@ func TestBareHost(t *testing.T) {
 		}
 		states := stored(t, o.DataDir)
 		for url, want := range map[string]storage.State{
-			"http://old.test/": storage.Fetched, "http://old.test/p": storage.Fetched, "https://old.test/": storage.Queued,
+			"http://old.test/": storage.Fetched, "http://old.test/p": storage.Fetched,
+			"https://old.test/": storage.Queued,
 		} {
 			if got, known := states[url]; !known || got.State != want {
 				t.Errorf("%s is %s, want %s", url, got.State, want)

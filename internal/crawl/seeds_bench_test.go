@@ -18,7 +18,8 @@ func BenchmarkChangeSeeds(b *testing.B) {
 		var sites []testweb.Site
 		for i := range 2 * hosts {
 			sites = append(sites, testweb.Site{
-				Host: fmt.Sprintf("h%d.test", i), Group: fmt.Sprint("g", i%250), Handler: testweb.Routes{"/robots.txt": testweb.Robots("")},
+				Host: fmt.Sprintf("h%d.test", i), Group: fmt.Sprint("g", i%250),
+				Handler: testweb.Routes{"/robots.txt": testweb.Robots("")},
 			})
 		}
 		web := testweb.Serve(b, testweb.Config{Sites: sites, CountOnly: true})

@@ -7,8 +7,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestManyExclusions begins an exclusion before each step of one that goes on: it comes to its end all the same, and one
-// more follows. A restart at any time begins again.
+// TestManyExclusions begins an exclusion before each step of one that goes on: it comes to its end all the same, and
+// one more follows. A restart at any time begins again.
 func TestManyExclusions(t *testing.T) {
 	var q sweepQueue
 	b := new(batch)

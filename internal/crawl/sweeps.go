@@ -27,18 +27,10 @@ type sweepQueue struct {
 	isActive bool           // the sweeper has one
 	retries  uint64         // the number of the last retry
 	later    []*sweep.Sweep // retries that begin when the step that the sweeper has is on disk
-	excludes exclusionState
+	// Only one exclusion goes on at a time. What begins meanwhile follows it, so that many changes, one after the
+	// other, do not have it begin again and again.
+	excludes, excludesAgain bool
 }
-
-// exclusionState is how far the exclusion of URLs is. Only one goes on at a time: what begins meanwhile follows it, so
-// that many changes, one after the other, do not have it begin again and again.
-type exclusionState uint8
-
-const (
-	notExcluding exclusionState = iota
-	isExcluding
-	excludesAgain
-)
 
 // isEmpty reports whether there are no sweeps, other than adoptions that have not begun.
 func (q *sweepQueue) isEmpty() bool { return !q.isActive && len(q.waiting) == 0 }
@@ -68,12 +60,12 @@ func (q *sweepQueue) addRecheck(r frontier.Recheck, to *batch) { q.add(q.source.
 // exclude begins an exclusion, on disk too; while one goes on, another one follows. After a restart it begins again.
 func (q *sweepQueue) exclude(to *batch) {
 	x := q.source.Exclusion()
-	if q.excludes != notExcluding {
-		q.excludes = excludesAgain
+	if q.excludes {
+		q.excludesAgain = true
 		to.setMark(x.Mark(), x.Encode())
 		return
 	}
-	q.excludes = isExcluding
+	q.excludes = true
 	q.add(x, to)
 }
 
@@ -115,14 +107,11 @@ func (q *sweepQueue) take(p *sweep.Step, to *batch) error {
 		q.waiting = append(q.waiting, s)
 	}
 	if s.Mark() == sweep.MarkExclude {
-		again := q.excludes == excludesAgain
-		if p.End {
-			q.excludes = notExcluding
-		}
-		if p.End && again {
+		isLast = !q.excludesAgain // else its mark is that of the one that follows
+		if q.excludes = !p.End; p.End && q.excludesAgain {
+			q.excludesAgain = false
 			q.exclude(to)
 		}
-		isLast = !again // its mark is that of the one that follows
 	}
 	switch {
 	case isLast && p.End:
@@ -142,9 +131,7 @@ func (q *sweepQueue) restore(lifts []sweep.Lift) (sweeps []*sweep.Sweep, err err
 	if q.waiting, err = q.source.Unfinished(lifts); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(q.waiting, func(s *sweep.Sweep) bool { return s.Mark() == sweep.MarkExclude }) {
-		q.excludes = isExcluding
-	}
+	q.excludes = slices.ContainsFunc(q.waiting, func(s *sweep.Sweep) bool { return s.Mark() == sweep.MarkExclude })
 	q.retries, err = sweep.LastRetry(q.source.Store)
 	return q.waiting, err
 }

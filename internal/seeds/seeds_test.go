@@ -209,7 +209,8 @@ func TestTargetsInAnyOrder(t *testing.T) {
 			t.Errorf("in the order %v it is another set", order)
 		}
 		for url, want := range map[string]string{
-			"http://x.test/p": "http://a.test/", "http://x.test/b/p": "http://b.test/", "http://y.test/p": "http://b.test/",
+			"http://x.test/p": "http://a.test/", "http://x.test/b/p": "http://b.test/",
+			"http://y.test/p": "http://b.test/",
 		} {
 			if m := set.Home(parse(t, url)); m == nil || m.Root.String() != want {
 				t.Errorf("in the order %v the seed of %s is %+v, want %s", order, url, m, want)

@@ -48,15 +48,15 @@ type Set struct {
 type place struct {
 	all     []*Member            // by URL
 	folders map[string][]*Member // by folder; nil: there are few
-	wide    []*Member            // the first of those that say the same, without those of ModePrefix; nil: there are few
+	wide    []*Member            // without ModePrefix, the first of those that say the same; nil: there are few
 }
 
 // NewSet returns the set without seeds. mode is that of seeds that do not say otherwise.
 func NewSet(mode Mode) *Set {
 	plain := new(Fields)
 	return &Set{
-		mode: mode, hosts: newTable[string, *place](), domains: newTable[string, *place](), far: newTable[ID, *Member](),
-		origins: newTable[string, int](), targets: newTable[ID, []Seed](),
+		mode: mode, hosts: newTable[string, *place](), domains: newTable[string, *place](),
+		far: newTable[ID, *Member](), origins: newTable[string, int](), targets: newTable[ID, []Seed](),
 		plain: &Spec{Mode: mode, Fields: plain},
 	}
 }

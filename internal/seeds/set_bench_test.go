@@ -35,7 +35,10 @@ var webs = []struct {
 	{"OfHosts", "https://h%d.test/", nil, "https://h77.test/a/b/c?d"},
 	{"OfHostsWithTags", "https://h%d.test/", []string{"tags=t%d"}, "https://h77.test/a/b/c?d"},
 	{"OfOneHost", "https://h.test/f%d/", []string{"scope=prefix"}, "https://h.test/f77/b/c?d"},
-	{"OfOneDomain", "https://h%d.example.com/", []string{"scope=domain", "include=/only%d/"}, "https://h.example.com/f77/b/c?d"},
+	{
+		"OfOneDomain", "https://h%d.example.com/", []string{"scope=domain", "include=/only%d/"},
+		"https://h.example.com/f77/b/c?d",
+	},
 	{"OfOneHostNone", "https://h.example.com/%d", []string{"include=/only%d/"}, "https://h.example.com/f77/b/c?d"},
 }
 

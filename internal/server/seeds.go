@@ -40,7 +40,7 @@ type seedList struct {
 
 // seedNames names seeds.
 type seedNames struct {
-	URLs []string `query:"url,explode" required:"true" minItems:"1" maxItems:"100" maxLength:"2048" doc:"may be given more than once"`
+	URLs []string `query:"url,explode" required:"true" minItems:"1" maxItems:"100" maxLength:"2048"`
 }
 
 // A request removes so many seeds, and has so many bytes of their URLs: a header of the nodes of a cluster has to hold

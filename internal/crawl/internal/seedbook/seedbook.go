@@ -3,9 +3,12 @@ package seedbook
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -36,11 +39,64 @@ func Row(s *seeds.Seed) storage.SeedRow {
 	return storage.SeedRow{URL: s.URL.String(), Value: s.Encode()}
 }
 
-// Apply returns the set with the changes of rows, in their order; a row without a value removes its seed. removes says
-// that one does. What cannot be read is left out: a newer program has written it.
-func Apply(set *seeds.Set, rows []storage.SeedRow) (_ *seeds.Set, removes bool) {
+// Update is changes of seeds, and what they make of the seeds that were in force. For thousands of seeds that takes
+// longer than the dispatcher may wait.
+type Update struct {
+	Rows    []storage.SeedRow
+	After   *seeds.Set
+	Removes bool
+	before  *seeds.Set
+}
+
+// NewUpdate returns the update of a set by rows, in their order; a row without a value removes its seed. What cannot be
+// read is left out: a newer program has written it.
+func NewUpdate(before *seeds.Set, rows []storage.SeedRow) *Update {
 	add, remove := last(rows)
-	return set.With(add, remove...), len(remove) > 0
+	return &Update{rows, before.With(add, remove...), len(remove) > 0, before}
+}
+
+// Of returns the update of another set by the same rows.
+func (u *Update) Of(before *seeds.Set) *Update {
+	if before == u.before {
+		return u
+	}
+	return NewUpdate(before, u.Rows)
+}
+
+// Led returns the set with where seeds led that is part of them, and those of leads that it has now.
+func Led(before *seeds.Set, leads []seeds.Seed) (after *seeds.Set, added []seeds.Seed) {
+	after = before.With(leads)
+	if after.Sum() == before.Sum() {
+		return before, nil
+	}
+	for i := range leads {
+		if m := after.Get(leads[i].URL); m != nil && m.Root == leads[i].Of {
+			added = append(added, leads[i])
+		}
+	}
+	return after, added
+}
+
+// Plain returns the http forms of the seeds of an origin that were given as hosts, and those of them that are no part
+// of their seeds yet.
+func Plain(
+	set *seeds.Set, origin weburl.Origin, fingerprint func(weburl.URL) uint64, now time.Time,
+) (found []storage.Found, leads []seeds.Seed) {
+	for _, bare := range set.BareOf(origin) {
+		u, is := bare.Plain()
+		if !is {
+			continue
+		}
+		m := set.Get(bare.URL)
+		if set.Widens(m, u) {
+			leads = append(leads, seeds.Seed{URL: u, Of: m.Root})
+		}
+		found = append(found, storage.Found{
+			URL: u, Fingerprint: fingerprint(u), Seed: true, Priority: m.Priority, At: now,
+			From: storage.SeedRef(set.Link(m, seeds.Ref{}, u)),
+		})
+	}
+	return found, leads
 }
 
 // List returns the seeds of a set, in the order of their URLs.
@@ -97,12 +153,11 @@ type Change struct {
 	Counts
 	Add    []seeds.Seed
 	Remove []weburl.URL
-	// Unknown are seeds to remove that there are not.
-	Unknown []weburl.URL
 }
 
-// Plan compares a Wish with the seeds that there are.
-func Plan(set *seeds.Set, w *Wish) (c Change) {
+// Plan compares a Wish with the seeds that there are. The error is inspect.ErrUnknown for a seed to remove that there
+// is not.
+func Plan(set *seeds.Set, w *Wish) (c Change, err error) {
 	named := make(map[weburl.URL]bool, len(w.Add))
 	for i := range w.Add {
 		s := w.Add[i]
@@ -131,7 +186,7 @@ func Plan(set *seeds.Set, w *Wish) (c Change) {
 	}
 	for _, u := range w.Remove {
 		if m := set.Get(u); m == nil || m.Root != u {
-			c.Unknown = append(c.Unknown, u)
+			return Change{}, fmt.Errorf("seed %s: %w", u, inspect.ErrUnknown)
 		} else if !named[u] {
 			named[u] = true
 			c.Remove = append(c.Remove, u)
@@ -145,7 +200,7 @@ func Plan(set *seeds.Set, w *Wish) (c Change) {
 		}
 	}
 	c.Removed = len(c.Remove)
-	return c
+	return c, nil
 }
 
 // start returns the seeds of a set that a crawl begins with: those given, and those that were recorded as such. What is
@@ -207,10 +262,9 @@ func Begin(mode seeds.Mode, recorded, given []seeds.Seed, shared []storage.SeedR
 			w.Add = append(w.Add, given[i])
 		}
 	}
-	c := Plan(set, &w)
+	c, _ := Plan(set, &w) // it removes none by name
 	b.Rows, b.Narrow = c.Rows(set), c.Removed > 0
-	b.Set, _ = Apply(set, b.Rows)
-	b.Set, _ = Apply(b.Set, shared)
+	b.Set = NewUpdate(NewUpdate(set, b.Rows).After, shared).After
 	b.Rows = slices.DeleteFunc(b.Rows, func(row storage.SeedRow) bool {
 		u, err := weburl.Parse(row.URL)
 		return row.Value != nil && (err != nil || b.Set.Get(u) == nil)
