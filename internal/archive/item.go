@@ -27,6 +27,7 @@ type Exchange struct {
 	Request   *spool.Content
 	Response  *spool.Content // with its header, as received: in chunks and in its content encoding
 	Chunked   bool           // its body is in chunks
+	Protocol  string         // by ALPN (RFC 7301) if it was not HTTP/1.1, whose form Request and Response have: h2
 	Truncated Truncation     // why Response is incomplete; empty: it is complete
 	// Payload is the digest of what follows the header in Response, without chunks, if the caller
 	// knows it; else zero.

@@ -180,7 +180,7 @@ func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (
 	return &archive.Exchange{
 		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
 		Response: resp.Wire.Response,
-		Chunked:  resp.Wire.Chunked, Truncated: truncated,
+		Protocol: resp.Wire.Protocol, Chunked: resp.Wire.Chunked, Truncated: truncated,
 	}, resp
 }
 

@@ -464,7 +464,7 @@ func TestEndlessPage(t *testing.T) {
 	})
 }
 
-// TestCaptureFollowsTheFormat: with WARC on, HTTP/1.1 is spoken, whose bytes can be kept.
+// TestCaptureFollowsTheFormat: exchanges are kept where a format stores them.
 func TestCaptureFollowsTheFormat(t *testing.T) {
 	for format, want := range map[string]bool{warcfiles.Name: true, archive.FormatJSONL: false} {
 		o := Options{Archive: defaultArchive(), Fetch: fetch.DefaultOptions()}

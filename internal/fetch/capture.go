@@ -10,8 +10,12 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// Wire is one exchange as HTTP/1.1 carried it, inside of TLS if there is any.
+// Wire is one exchange as HTTP/1.1 carried it, inside of TLS if there is any. One over HTTP/2 has the form that
+// HTTP/1.1 would have given it, as web archives write it: names of fields as usual there, in alphabetical order; no
+// trailer.
 type Wire struct {
+	// Protocol is the name of the protocol by ALPN (RFC 7301) if it was not HTTP/1.1: h2.
+	Protocol string
 	// Request is the request as sent: request line, header and empty line. Credentials are left
 	// out, so that no archive reveals them.
 	Request *spool.Content
@@ -45,6 +49,7 @@ type tap struct {
 	seen    int64         // bytes since begin
 	most    int64         // that are kept
 	last    int64         // bytes of the last response: a guess for the next
+	whole   bool          // into has the response and nothing beyond it: HTTP/2
 	passing bool          // the body is kept as br passes it on
 	err     error         // of keeping
 
@@ -83,6 +88,13 @@ func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	t.keep(ahead)
 }
 
+// beginWith starts a response whose header has already been read; only its body follows, with pass.
+func (t *tap) beginWith(pool *spool.Pool, most int64, head []byte) {
+	t.abandon()
+	t.into, t.most, t.whole, t.err = pool.NewWriter(min(t.last+t.last/8, most)), most, true, nil
+	t.keep(head)
+}
+
 // headEnd ends a header. One that ends otherwise is kept with all that is there.
 const headEnd = "\r\n\r\n"
 
@@ -92,8 +104,13 @@ func (t *tap) keepAhead(br *bufio.Reader) {
 	t.keep(ahead[min(t.into.Size()-t.passed(br), int64(len(ahead))):])
 }
 
-// passed returns how many bytes of the response br has passed on.
-func (t *tap) passed(br *bufio.Reader) int64 { return t.seen - int64(br.Buffered()) }
+// passed returns how many bytes of the response br has passed on, or are kept.
+func (t *tap) passed(br *bufio.Reader) int64 {
+	if t.whole {
+		return t.into.Size()
+	}
+	return t.seen - int64(br.Buffered())
+}
 
 // pass reads a body that br passes on as it came, at most limit bytes of it, and notes where in the
 // response it is.

@@ -226,8 +226,13 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 		request = c.requestHead(r, slices.DeleteFunc(fields, isSecret))
 	}
 	cn.tap.request = nil
+	protocol := ""
+	if cn.h2 != nil {
+		protocol = "h2"
+	}
 	return &Wire{
-		Request: spool.Of(request), Response: response,
+		Protocol: protocol,
+		Request:  spool.Of(request), Response: response,
 		Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
 	}, nil
 }
@@ -239,7 +244,7 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field,
 		return c.exchange1(w, cn, r, fields, limit)
 	}
 	trip := w.trip()
-	if resp, err = c.exchange2(w, cn, r, fields); err == nil {
+	if resp, err = c.exchange2(w, cn, r, fields, limit); err == nil {
 		c.line.trip(trip())
 	}
 	return resp, c.now(), err

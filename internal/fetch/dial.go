@@ -46,7 +46,7 @@ func newDialer(o Options, r *reach, p *proxyServer, now func() time.Time) (*dial
 		return nil, err
 	}
 	d.maxHeader = o.MaxHeader
-	if o.HTTP2 && !o.Capture {
+	if o.HTTP2 {
 		d.h2 = newHTTP2(o.MaxHeader)
 	}
 	return d, nil
@@ -129,10 +129,12 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 			return nil, nil, err
 		}
 	}
+	if d.capture {
+		c.tap = &tap{Conn: c.rw}
+	}
 	if c.h2 == nil {
 		c.head = &headReader{Conn: c.rw}
-		if d.capture {
-			c.tap = &tap{Conn: c.rw}
+		if c.tap != nil {
 			c.head.Conn = c.tap
 		}
 	}

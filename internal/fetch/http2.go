@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,8 +56,8 @@ func overHTTP2(ctx context.Context, t *http.Transport, c net.Conn, host string) 
 	return t.NewClientConn(ctx, "http", net.JoinHostPort(serverName(host), "443"))
 }
 
-// exchange2 sends one request over HTTP/2 and reads the header of the response.
-func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http.Response, error) {
+// exchange2 sends one request over HTTP/2 and reads the header of the response. limit is the bound of the body.
+func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field, limit int64) (*http.Response, error) {
 	w.enter(phaseHeader, c.o.HeaderTimeout)
 	cn.frames.begin()
 	req := &http.Request{
@@ -67,6 +69,9 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http
 	for _, f := range fields {
 		req.Header.Add(f.name, f.value)
 	}
+	if cn.tap != nil {
+		cn.tap.request = c.requestHead(r, fields)
+	}
 	resp, err := cn.h2.RoundTrip(req.WithContext(httptrace.WithClientTrace(w.ctx, interim(c.o.MaxHeader))))
 	if err != nil {
 		return nil, cn.frames.explain(err)
@@ -74,7 +79,22 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http
 	if err := checkHTTP2(resp); err != nil {
 		return nil, errors.Join(err, resp.Body.Close())
 	}
+	if cn.tap != nil {
+		cn.tap.beginWith(c.o.Spool, c.o.MaxHeader+limit, responseHead(resp))
+	}
 	return resp, nil
+}
+
+// responseHead returns the header of a response in the form of HTTP/1.1. net/http has checked the names and values of
+// the fields, so that none of them ends a line.
+func responseHead(resp *http.Response) []byte {
+	b := fmt.Appendf(make([]byte, 0, 1024), "HTTP/1.1 %03d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
+	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+		for _, value := range resp.Header[name] {
+			b = fmt.Appendf(b, "%s: %s\r\n", name, value)
+		}
+	}
+	return append(b, "\r\n"...)
 }
 
 // interim bounds the interim (1xx) responses before the final one.

@@ -57,8 +57,7 @@ type Options struct {
 
 	// Spool holds the bodies. Nil: they are in memory, whatever their number.
 	Spool *spool.Pool
-	// Capture keeps every request and response as they went over the wire, in Response.Wire. HTTP/2
-	// has no such form, so it is not offered.
+	// Capture keeps every request and response as they went over the wire, in Response.Wire.
 	Capture bool
 
 	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how long each is kept. One

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/spool"
 )
@@ -254,16 +253,6 @@ func TestCaptureIsBounded(t *testing.T) {
 				t.Errorf("begins with %q", head)
 			}
 		})
-	}
-}
-
-func TestCaptureKeepsToHTTP1(t *testing.T) {
-	d, err := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()), nil, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if offers := d.protocols(true); len(offers) != 1 || offers[0] != "http/1.1" {
-		t.Errorf("offers %v", offers)
 	}
 }
 

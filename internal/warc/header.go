@@ -44,6 +44,7 @@ const (
 	FieldRefersToTargetURI = "WARC-Refers-To-Target-URI"
 	FieldRefersToDate      = "WARC-Refers-To-Date"
 	FieldFilename          = "WARC-Filename"
+	FieldProtocol          = "WARC-Protocol" // of a later proposal, as Heritrix and warcio have it
 )
 
 // The media types of blocks.

@@ -102,6 +102,7 @@ func (r *exchangeWriter) begin(kind, id string) {
 	r.header.Add(warc.FieldTargetURI, r.x.URL)
 	if kind != warc.TypeMetadata {
 		r.header.Add(warc.FieldIPAddress, r.address)
+		r.header.Add(warc.FieldProtocol, r.x.Protocol)
 	}
 }
 
