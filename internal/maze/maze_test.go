@@ -114,11 +114,9 @@ func random(path string) *rand.Rand {
 // TestMazes: each maze costs at most 200 requests, alone and beside a site, whose pages are all requested. After a
 // restart none of what waits is requested.
 func TestMazes(t *testing.T) {
-	t.Parallel()
 	for _, m := range zoo.Mazes() {
 		name, maze := m.Name, m.Links
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			b := New(40)
 			noIndex := strings.Contains(m.Text("/a"), "noindex")
 			requested, refused := crawl(t, b, web{links: maze, text: m.Text, noIndex: noIndex}, 5000, m.Start)
@@ -232,14 +230,12 @@ func sites() map[string]site {
 
 // TestSites: no page of a large site is lost, whatever its structure.
 func TestSites(t *testing.T) {
-	t.Parallel()
 	all := sites()
 	if len(all) < 20 {
 		t.Errorf("%d structures", len(all))
 	}
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			want, _ := crawl(t, New(0), web{links: s.links}, 20000, s.start)
 			got, refused := crawl(t, New(40), web{links: s.links}, 20000, s.start)
 			if len(want) < 500 || len(got) != len(want) || refused > 0 {

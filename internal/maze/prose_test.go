@@ -64,7 +64,6 @@ func (c *chain) text(r *rand.Rand, n int) string {
 
 // TestAuthor: texts of people are told from those of generators, and from pages with nothing of their own.
 func TestAuthor(t *testing.T) {
-	t.Parallel()
 	texts := written(t)
 	one, two := newChain(1, texts), newChain(2, texts)
 	const pages, seeds, words = stopLevels, 8, 220
@@ -125,7 +124,6 @@ func TestAuthor(t *testing.T) {
 
 // TestProseBounds: a hostile text takes no more memory than any other.
 func TestProseBounds(t *testing.T) {
-	t.Parallel()
 	var p prose
 	for page := range 1000 {
 		var b strings.Builder
@@ -141,7 +139,6 @@ func TestProseBounds(t *testing.T) {
 
 // TestEndlessSites: a site that goes on for ever loses nothing if people write its pages, or if others link to them.
 func TestEndlessSites(t *testing.T) {
-	t.Parallel()
 	number := regexp.MustCompile(`\d+`)
 	endless := func(path string) (to []string) {
 		r := random(path)
