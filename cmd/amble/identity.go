@@ -29,6 +29,7 @@ of sites configure to let this crawler in. docs/IDENTITY.md says how to begin.`,
 		},
 		collector:  p.Collector,
 		operations: p.Register,
+		status:     p.Status,
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
 			stop, err := p.Serve(ctx, k.config, k.log)
 			return ctx, stop, err

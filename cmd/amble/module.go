@@ -37,6 +37,8 @@ type module struct {
 	serve func(ctx context.Context, k *crawling, n *node.Node) (running context.Context, stop func(), err error)
 	// collector has metrics; nil: the settings ask for none.
 	collector func(*config.Config) prometheus.Collector
+	// status has rows of the status of a running crawl, for people.
+	status func(context.Context, *config.Config) ([][]string, error)
 	// format is of the lists that amble import reads and amble export writes.
 	format listFormat
 	// page reads the page that the argument of amble extract names, unless that is a file of one page: took is false.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/remote"
@@ -41,7 +44,10 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 			if err != nil {
 				return err
 			}
-			err = p.Object(command.OutOrStdout(), s, func(w io.Writer) error { return printStatus(w, s.Status) })
+			err = p.Object(command.OutOrStdout(), s, func(w io.Writer) error {
+				more, err := statusOfModules(command.Context(), c.Config, s.Status)
+				return errors.Join(printStatus(w, s.Status, more...), err)
+			})
 			if err == nil && s.Incomplete != nil {
 				err = s.Incomplete
 			}
@@ -52,8 +58,20 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 	return command
 }
 
-// printStatus prints a small table.
-func printStatus(w io.Writer, s crawl.Status) error {
+// statusOfModules returns the rows of modules for a running crawl.
+func statusOfModules(ctx context.Context, c *config.Config, s crawl.Status) (rows [][]string, err error) {
+	for _, m := range modules() {
+		if m.status == nil || s.Started.IsZero() {
+			continue
+		}
+		more, failed := m.status(ctx, c)
+		rows, err = append(rows, more...), errors.Join(err, failed)
+	}
+	return rows, err
+}
+
+// printStatus prints a small table; more rows come before the last ones.
+func printStatus(w io.Writer, s crawl.Status, more ...[]string) error {
 	rows := [][]string{{"state", stateText(s)}}
 	for state := storage.Queued; state <= storage.Retrying; state++ {
 		rows = append(rows, []string{state.String(), console.Grouped(s.URLs[state.String()]), stateMeaning(state)})
@@ -80,6 +98,7 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	}
 	rows = append(rows, slowestRows(s.Slowest)...)
 	rows = append(rows, fetcherRows(s.Fetchers)...)
+	rows = append(rows, more...)
 	if rows = append(rows, []string{"data", s.DataDir}); s.OutputDir != "" { // in a cluster each shard has its own
 		rows = append(rows, []string{"output", s.OutputDir})
 	}

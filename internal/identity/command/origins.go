@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/identity"
 	"github.com/amble-crawler/amble/internal/server"
@@ -63,25 +64,19 @@ func (c *commands) origins(ctx context.Context, w io.Writer, asJSON bool) error 
 	if err != nil {
 		return err
 	}
-	client, err := server.Dial(ctx, settings.DataDir, settings.Server.Token)
-	if err != nil {
-		return console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
-	}
-	defer client.Close()
 	rows := [][]string{{"ORIGIN", "UNSIGNED: SERVED", "REFUSED", "SIGNED: SERVED", "REFUSED", "ASKED", "WALL"}}
 	lines := json.NewEncoder(w)
-	trailer, err := server.EachLine(ctx, client, server.BasePath+"/identity/origins", nil,
-		func(o *identity.OriginAnswers) error {
-			if asJSON {
-				return lines.Encode(o)
-			}
-			n := func(n uint64) string { return console.Grouped(int(n)) }
-			rows = append(rows, []string{o.Origin, n(o.Unsigned.Served), n(o.Unsigned.Refused), n(o.Signed.Served),
-				n(o.Signed.Refused), map[bool]string{true: "yes"}[o.Asked], o.Wall})
-			return nil
-		})
+	lacking, err := eachOrigin(ctx, settings, func(o *identity.OriginAnswers) error {
+		if asJSON {
+			return lines.Encode(o)
+		}
+		n := func(n uint64) string { return console.Grouped(int(n)) }
+		rows = append(rows, []string{o.Origin, n(o.Unsigned.Served), n(o.Unsigned.Refused), n(o.Signed.Served),
+			n(o.Signed.Refused), map[bool]string{true: "yes"}[o.Asked], o.Wall})
+		return nil
+	})
 	if err != nil {
-		return console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
+		return err
 	}
 	var b strings.Builder
 	switch {
@@ -94,8 +89,59 @@ func (c *commands) origins(ctx context.Context, w io.Writer, asJSON bool) error 
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if lacking := trailer.Get(server.TrailerIncomplete); lacking != "" {
+	if lacking != "" {
 		return console.Exit(console.ExitProblem, fmt.Errorf("nodes that have not answered: %s", lacking))
 	}
 	return nil
+}
+
+// eachOrigin calls each for every origin that the running crawl lists. lacking are the nodes of a cluster that have not
+// answered.
+func eachOrigin(ctx context.Context, c *config.Config, each func(*identity.OriginAnswers) error) (lacking string,
+	err error) {
+	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
+	if err != nil {
+		return "", console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
+	}
+	defer client.Close()
+	trailer, err := server.EachLine(ctx, client, server.BasePath+"/identity/origins", nil, each)
+	if err != nil {
+		return "", console.Exit(console.ExitProblem, fmt.Errorf("ask the running crawl: %w", err))
+	}
+	return trailer.Get(server.TrailerIncomplete), nil
+}
+
+// Status returns a row of the status of a running crawl: what signed requests changed. There is none if nothing is
+// signed, or nobody refuses anything.
+func (p Program) Status(ctx context.Context, c *config.Config) ([][]string, error) {
+	if c.Identity.Sign == identity.SignNever {
+		return nil, nil
+	}
+	var all []identity.OriginAnswers
+	_, err := eachOrigin(ctx, c, func(o *identity.OriginAnswers) error {
+		all = append(all, *o)
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return [][]string{{"signed", summary(all)}}, nil
+}
+
+// summary says in a line what signed requests changed.
+func summary(all []identity.OriginAnswers) string {
+	var unsigned, signed identity.Answers
+	served := 0
+	for _, o := range all {
+		if o.Signed.Served > 0 {
+			served++
+		}
+		unsigned.Served, unsigned.Refused = unsigned.Served+o.Unsigned.Served, unsigned.Refused+o.Unsigned.Refused
+		signed.Served, signed.Refused = signed.Served+o.Signed.Served, signed.Refused+o.Signed.Refused
+	}
+	text := func(a identity.Answers) string {
+		return console.Grouped(int(a.Served)) + " served, " + console.Grouped(int(a.Refused)) + " refused"
+	}
+	return fmt.Sprintf("%s of %s that refused or asked serve signed requests; requests signed: %s; not signed: %s",
+		console.Grouped(served), console.Plural(len(all), "origin"), text(signed), text(unsigned))
 }
