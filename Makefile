@@ -12,7 +12,7 @@ ARGS     ?=
 # any other package. The first ones take longest, so that no core is idle at the end.
 RACING   := ./internal/crawl ./cmd/amble ./internal/server ./internal/shards ./internal/urlfrontier/service ./internal/fetch \
 	./internal/clusterapi ./internal/console ./internal/crawlcheck ./internal/badsync \
-	./internal/identity ./internal/journal ./internal/membership ./internal/memnet ./internal/natsconn \
+	./internal/identity ./internal/identity/command ./internal/journal ./internal/membership ./internal/memnet ./internal/natsconn \
 	./internal/networks ./internal/node ./internal/remote ./internal/routes ./internal/spool ./internal/testkit ./internal/testweb ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/archive ./internal/warc/warcfiles ./internal/simulate ./robots ./storage
