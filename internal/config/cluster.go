@@ -105,13 +105,7 @@ func isNATSURL(text string) bool {
 func (k *checker) nodes() {
 	c := &k.c.Cluster
 	e := &c.Embed
-	const together = "cluster.tls_cert and cluster.tls_key belong together; set both or none"
-	switch {
-	case c.TLSCert != "" && c.TLSKey == "":
-		k.conflict("cluster.tls_cert", together)
-	case c.TLSCert == "" && c.TLSKey != "":
-		k.conflict("cluster.tls_key", together)
-	}
+	k.together("cluster", c.TLSCert, c.TLSKey)
 	if k.unsure("cluster.embed.listen") || k.unsure("cluster.embed.listen_routes") {
 		return
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,35 +16,15 @@ import (
 // CrawlOptions returns the options of internal/crawl and of all packages below it. version is that
 // of the program. It returns no error for a Config from Load, which has checked everything.
 func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
-	mode, err := seeds.ParseMode(c.Scope.Mode)
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	include, err := compiled("scope.include", c.Scope.Include)
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	exclude, err := compiled("scope.exclude", c.Scope.Exclude)
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	recrawl, err := c.RecrawlOptions()
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	extraction, err := c.ExtractOptions()
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	optOuts, err := c.OptOuts()
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	policy, err := c.ConsentPolicy()
-	if err != nil {
-		return crawl.Options{}, err
-	}
-	delivery, err := networks.Load(c.DataDir)
+	mode, inMode := seeds.ParseMode(c.Scope.Mode)
+	include, inInclude := compiled("scope.include", c.Scope.Include)
+	exclude, inExclude := compiled("scope.exclude", c.Scope.Exclude)
+	recrawl, inRecrawl := c.RecrawlOptions()
+	extraction, inExtraction := c.ExtractOptions()
+	optOuts, inOptOuts := c.OptOuts()
+	policy, inPolicy := c.ConsentPolicy()
+	delivery, inDelivery := networks.Load(c.DataDir)
+	err := errors.Join(inMode, inInclude, inExclude, inRecrawl, inExtraction, inOptOuts, inPolicy, inDelivery)
 	if err != nil {
 		return crawl.Options{}, err
 	}

@@ -57,12 +57,7 @@ func (k *checker) extractRules() {
 		case len(item.Links)+len(item.Ignore)+len(item.Fields) == 0:
 			reject("item "+fmt.Sprint(i+1), "want links, ignore or fields: what to extract from the pages")
 		}
-		for _, pattern := range item.Hosts {
-			if _, ok := hostPattern(pattern); !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
-					"one, such as *.example.com")
-			}
-		}
+		checkPatterns(item.Hosts, reject)
 		_, err := item.compile()
 		var wrong extract.RuleErrors
 		errors.As(err, &wrong)
@@ -84,11 +79,7 @@ func wantedOfRule(bad *extract.RuleError) string {
 // compile makes a rule of internal/extract.
 func (item *ExtractRule) compile() (*extract.Rule, error) {
 	text := extract.RuleText{Pattern: item.Pattern, Links: item.Links, Ignore: item.Ignore, Fields: item.Fields}
-	for _, pattern := range item.Hosts {
-		if canonical, ok := hostPattern(pattern); ok {
-			text.Hosts = append(text.Hosts, canonical)
-		}
-	}
+	text.Hosts = hostPatterns(item.Hosts)
 	return extract.NewRule(&text)
 }
 

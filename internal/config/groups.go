@@ -20,17 +20,9 @@ type Group struct {
 
 // groups returns the groups of the frontier.
 func (c *Config) groups() []frontier.Group {
-	canonical := func(list []string) (all []string) {
-		for _, pattern := range list {
-			if name, ok := hostPattern(pattern); ok {
-				all = append(all, name)
-			}
-		}
-		return all
-	}
 	var list []frontier.Group
 	for _, g := range c.Politeness.Groups {
-		list = append(list, frontier.Group{Name: g.Name, Hosts: canonical(g.Hosts), CNAMEs: canonical(g.CNAME),
+		list = append(list, frontier.Group{Name: g.Name, Hosts: hostPatterns(g.Hosts), CNAMEs: hostPatterns(g.CNAME),
 			Limit: politeness.LimitOptions{InFlight: g.PerGroup, Delay: g.Delay}})
 	}
 	return list
@@ -72,8 +64,7 @@ func groupPatterns(reject func(read, message string), list []string, seen map[st
 	for _, pattern := range list {
 		name, ok := hostPattern(pattern)
 		if !ok {
-			reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, "+
-				"such as *.example.com")
+			reject(pattern, wantPattern)
 		} else if first, twice := seen[name]; twice {
 			reject(pattern, fmt.Sprintf("is in item %d already; a host is in one group: keep it in one", first))
 		}

@@ -3,7 +3,6 @@ package config
 import (
 	"reflect"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -36,11 +35,7 @@ func (c *Config) Shared() map[string]any {
 func PatchOfKeys(values map[string]any) map[string]any {
 	patch := make(map[string]any)
 	for key, value := range values {
-		section, name, _ := strings.Cut(key, ".")
-		if patch[section] == nil {
-			patch[section] = make(map[string]any)
-		}
-		patch[section].(map[string]any)[name] = value
+		setting{key: key}.put(patch, value)
 	}
 	return patch
 }

@@ -79,11 +79,7 @@ func (c *Config) overrides() []frontier.Override {
 			p.Setting = fmt.Sprintf("politeness.overrides, item %d", i+1)
 		}
 		in.HostBudget = uint32(orElse(o.HostPages, c.Limits.HostPages))
-		for _, pattern := range o.Hosts {
-			if canonical, ok := hostPattern(pattern); ok {
-				in.Hosts = append(in.Hosts, canonical)
-			}
-		}
+		in.Hosts = hostPatterns(o.Hosts)
 		list = append(list, in)
 	}
 	return list
@@ -125,6 +121,29 @@ func hostPattern(text string) (string, bool) {
 	return u.Host(), true
 }
 
+// wantPattern says what a host pattern is.
+const wantPattern = "want the name of a host, such as www.example.com, or a pattern for all names below one, such as " +
+	"*.example.com"
+
+// hostPatterns returns those of a list, which was checked, in canonical form.
+func hostPatterns(list []string) (all []string) {
+	for _, pattern := range list {
+		if canonical, ok := hostPattern(pattern); ok {
+			all = append(all, canonical)
+		}
+	}
+	return all
+}
+
+// checkPatterns rejects what is no host pattern.
+func checkPatterns(list []string, reject func(read, message string)) {
+	for _, pattern := range list {
+		if _, ok := hostPattern(pattern); !ok {
+			reject(pattern, wantPattern)
+		}
+	}
+}
+
 // addressRange parses a network, or a single address.
 func addressRange(text string) (netip.Prefix, bool) {
 	if network, err := netip.ParsePrefix(text); err == nil {
@@ -161,8 +180,7 @@ func (k *checker) overrides() {
 		for _, pattern := range o.Hosts {
 			canonical, ok := hostPattern(pattern)
 			if !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
-					"one, such as *.example.com")
+				reject(pattern, wantPattern)
 			} else if first, twice := seen[canonical]; twice {
 				reject(pattern, fmt.Sprintf("is in item %d already; one item applies to a host: keep it in one", first))
 			}

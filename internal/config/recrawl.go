@@ -70,11 +70,7 @@ func (item *RecrawlRule) rule(rule recrawl.Rule) (recrawl.Rule, error) {
 			return rule, err
 		}
 	}
-	for _, pattern := range item.Hosts {
-		if canonical, ok := hostPattern(pattern); ok {
-			rule.Hosts = append(rule.Hosts, canonical)
-		}
-	}
+	rule.Hosts = hostPatterns(item.Hosts)
 	return rule, nil
 }
 
@@ -106,12 +102,7 @@ func (k *checker) recrawlRules() {
 		if len(item.Hosts) == 0 && item.Pattern == "" {
 			reject("item "+fmt.Sprint(i+1), "want hosts, or a pattern: a regular expression of path and query")
 		}
-		for _, pattern := range item.Hosts {
-			if _, ok := hostPattern(pattern); !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
-					"one, such as *.example.com")
-			}
-		}
+		checkPatterns(item.Hosts, reject)
 		if _, err := regexp.Compile(item.Pattern); err != nil {
 			reject(item.Pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+
 				"; want a regular expression of Go (RE2)")

@@ -27,6 +27,17 @@ func (k *checker) server() {
 	}
 }
 
+// together checks the certificate and the key of a section.
+func (k *checker) together(section, cert, key string) {
+	alone := section + ".tls_cert"
+	if cert == "" {
+		alone = section + ".tls_key"
+	}
+	if (cert == "") != (key == "") {
+		k.conflict(alone, section+".tls_cert and "+section+".tls_key belong together; set both or none")
+	}
+}
+
 // exposure checks the protection of an API that other machines can reach.
 func (k *checker) exposure() {
 	s := k.c.Server
@@ -46,13 +57,7 @@ func (k *checker) exposure() {
 		k.conflict("crawl.workers", "then only fetchers with leases fetch pages, and they need server.listen or "+
 			"urlfrontier.listen")
 	}
-	const together = "server.tls_cert and server.tls_key belong together; set both or none"
-	switch {
-	case s.TLSCert != "" && s.TLSKey == "":
-		k.conflict("server.tls_cert", together)
-	case s.TLSCert == "" && s.TLSKey != "":
-		k.conflict("server.tls_key", together)
-	}
+	k.together("server", s.TLSCert, s.TLSKey)
 	if s.Listen == "" || !isListenAddress(s.Listen) || isLoopback(s.Listen) || k.unsure("server.token") {
 		return
 	}

@@ -40,7 +40,6 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Crawl.Workers, &o.Workers}, {&c.Crawl.MaxRate, &o.MaxRate}, {&c.Crawl.ExitWhenDone, &o.ExitWhenDone},
 		{&c.Crawl.GiveUpAfter, &o.GiveUpAfter}, {&c.Crawl.ShutdownGrace, &o.ShutdownGrace},
 		{&c.Crawl.MaxPages, &o.MaxPages}, {&c.Crawl.MaxDepth, &f.MaxDepth},
-
 		{&c.Limits.HostURLs, &o.Storage.MaxHostURLs}, {&c.Limits.HostPages, &f.HostBudget},
 		{&c.Limits.DomainPages, &f.DomainBudget}, {&c.Limits.Session, &f.Session},
 
@@ -53,7 +52,6 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Traps.SameDigest, &o.Storage.MaxSameDigest}, {&c.Traps.Calendar, &o.Traps.Calendar},
 		{&c.Traps.Refresh, &o.Traps.Refresh}, {&c.Traps.MazePages, &o.Traps.MazePages},
 		{&c.Traps.DomainHosts, &o.MaxDomainHosts},
-
 		{&c.Robots.Obey, &f.Obey}, {&c.Robots.ObeyNoFollow, &o.NoFollow},
 		{&c.Robots.ForbiddenDenies, &f.Robots.ForbiddenDenies},
 
@@ -77,19 +75,14 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 
 		{&c.Extract.Media, &o.Extract.Media}, {&c.Extract.Forms, &o.Extract.Forms},
 		{&c.Extract.MaxLinks, &o.Extract.MaxLinks}, {&c.Extract.MaxDepth, &o.Extract.MaxDepth},
-
 		{&c.Sitemaps.Follow, &o.Sitemaps.Follow}, {&c.Sitemaps.Guess, &o.Sitemaps.Guess},
 		{&c.Sitemaps.Feeds, &o.Sitemaps.Feeds}, {&c.Sitemaps.MaxFiles, &f.MaxSitemaps},
 		{&c.Sitemaps.MaxURLs, &o.Sitemaps.Lists.MaxItems}, {&c.Sitemaps.MaxSize, &o.Sitemaps.Lists.MaxBytes},
-
 		{&c.Retry.MaxAttempts, &f.MaxAttempts}, {&c.Retry.Delay, &f.RetryDelay},
-
 		{&c.Recrawl.Interval, &r.Interval}, {&c.Recrawl.MinInterval, &r.Min}, {&c.Recrawl.MaxInterval, &r.Max},
 		{&c.Recrawl.Budget, &r.Budget}, {&c.Recrawl.Share, &f.RecrawlShare},
 		{&c.Recrawl.SimilarBits, &o.SimilarBits}, {&c.Recrawl.GoneAfter, &r.Missing},
-
 		{&c.Consent.TDMRep, &o.TDMFiles},
-
 		{&c.Storage.MaxSize, &o.Storage.MaxBytes}, {&c.Storage.MinFree, &o.MinFree},
 		{&c.Storage.BackupEvery, &o.BackupEvery},
 
@@ -98,7 +91,6 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Output.MaxAge, &o.Archive.MaxFileAge}, {&c.Output.Prefix, &o.Archive.Prefix},
 		{&c.Output.GzipLevel, &o.Archive.Records.Level}, {&c.Output.ZstdDictionary, &o.Archive.DictionaryFile},
 		{&c.Output.Outlinks, &o.Archive.Outlinks},
-
 		{&c.Audit.MaxSize, &o.Requests.MaxSize}, {&c.Audit.Keep, &o.Requests.Keep},
 	}
 }

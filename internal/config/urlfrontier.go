@@ -32,13 +32,7 @@ func (k *checker) urlfrontier() {
 // serviceExposure checks the protection of a service that other machines can reach, and who fetches.
 func (k *checker) serviceExposure() {
 	u := k.c.URLFrontier
-	const together = "urlfrontier.tls_cert and urlfrontier.tls_key belong together; set both or none"
-	switch {
-	case u.TLSCert != "" && u.TLSKey == "":
-		k.conflict("urlfrontier.tls_cert", together)
-	case u.TLSCert == "" && u.TLSKey != "":
-		k.conflict("urlfrontier.tls_key", together)
-	}
+	k.together("urlfrontier", u.TLSCert, u.TLSKey)
 	if u.Listen == "" {
 		return
 	}

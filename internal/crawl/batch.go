@@ -222,7 +222,7 @@ func (oc *outcomes) takeCommitted(b *batch) {
 		oc.fail(b.err)
 		return
 	}
-	oc.stall.committed()
+	oc.stall.Committed()
 	now := oc.o.Now()
 	oc.batchSize.Committed(b.size, b.result.Changed, b.took)
 	oc.f.Committed(&b.rows, b.result, now)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -38,11 +39,11 @@ func (f *outputFiles) write(items []*archive.Item, now time.Time) ([]archive.Mar
 	}
 	for _, item := range items {
 		if err := f.Append(item, now); err != nil {
-			return nil, outputError(err)
+			return nil, disk.OutputError(err)
 		}
 	}
 	marks, err := f.Sync()
-	return marks, outputError(err)
+	return marks, disk.OutputError(err)
 }
 
 // committerStore is what the committer needs of the store: it is the only one that writes it.
@@ -56,7 +57,7 @@ type committer struct {
 	log      *slog.Logger
 	store    committerStore
 	files    *outputFiles
-	space    *diskSpace
+	space    *disk.Space
 	tally    *tally.Tally
 	observer Observer // nil: nobody
 
@@ -80,7 +81,7 @@ func (c *committer) run(ctx context.Context) {
 			}
 			commit := func() error { return c.commit(b) }
 			b.err = protect(c.o, c.log, commit)
-			for mayPass(b.err) && waitForSpace(ctx, c.stalls, b.err) {
+			for disk.MayPass(b.err) && disk.Wait(ctx, c.stalls, b.err) {
 				b.err = protect(c.o, c.log, commit)
 			}
 			if err := b.close(); err != nil {
@@ -97,7 +98,7 @@ func (c *committer) run(ctx context.Context) {
 // storage.ErrPending, until a later try with the same batch succeeds.
 func (c *committer) commit(b *batch) error {
 	started := c.o.Now()
-	if err := c.space.check(); err != nil {
+	if err := c.space.Check(); err != nil {
 		return err
 	}
 	marks, err := b.marks, error(nil)
@@ -112,7 +113,7 @@ func (c *committer) commit(b *batch) error {
 	if errors.Is(err, storage.ErrPending) {
 		// The log counts the output, or may: it stays, and the next try goes on from here.
 		b.inLog, b.marks = true, marks
-		return c.space.explain(err)
+		return c.space.Explain(err)
 	}
 	if errors.Is(err, storage.ErrInDoubt) {
 		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed"+
@@ -120,9 +121,9 @@ func (c *committer) commit(b *batch) error {
 	}
 	if err != nil {
 		if back := c.files.Rollback(c.files.marks); back != nil {
-			return fmt.Errorf("%w; and take back the output: %w", err, outputError(back))
+			return fmt.Errorf("%w; and take back the output: %w", err, disk.OutputError(back))
 		}
-		return c.space.explain(err)
+		return c.space.Explain(err)
 	}
 	c.files.marks = marks
 	c.nameFiles()
@@ -160,7 +161,7 @@ func (c *committer) expireEvery() time.Duration {
 func (c *committer) expire() {
 	marks, err := c.files.Expire(c.o.Now())
 	if err == nil && marks != nil {
-		if err = c.space.check(); err == nil {
+		if err = c.space.Check(); err == nil {
 			err = c.commitMarks(marks)
 		}
 	}
@@ -178,7 +179,7 @@ func (c *committer) commitMarks(marks []archive.Mark) error {
 	if err == nil {
 		c.files.marks = marks
 	}
-	return c.space.explain(err)
+	return c.space.Explain(err)
 }
 
 // close completes the output files and closes them. If that cannot be committed they stay as they

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -295,44 +296,18 @@ func TestLookupThatPanics(t *testing.T) {
 	results := make(chan ending, 1)
 	w := new(worker)
 	w.o, w.log, w.tally = &Options{Now: time.Now}, slog.New(slog.DiscardHandler), new(tally.Tally)
-	w.results, w.crashes = results, &crashes{dir: filepath.Join(t.TempDir(), CrashDir)}
+	w.results, w.crashes = results, &crashes.Files{Dir: filepath.Join(t.TempDir(), CrashDir)}
 	w.lookUp(&lookup{ctx: t.Context(), host: "bomb.test"}) // there is no client
 	if l := (<-results).(*lookup); l.report.Reason != storage.ReasonCrash || l.report.End.IsZero() {
 		t.Errorf("report %+v", l.report)
 	}
-	files, err := os.ReadDir(w.crashes.dir)
+	files, err := os.ReadDir(w.crashes.Dir)
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	text, err := os.ReadFile(filepath.Join(w.crashes.dir, files[0].Name()))
+	text, err := os.ReadFile(filepath.Join(w.crashes.Dir, files[0].Name()))
 	if err != nil || !strings.Contains(string(text), "host: bomb.test\n") {
 		t.Errorf("%v:\n%s", err, text)
-	}
-}
-
-// TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
-func TestCrashFilesAreBounded(t *testing.T) {
-	c := crashes{dir: filepath.Join(t.TempDir(), CrashDir), version: "1"}
-	now := time.Now()
-	wrote := 0
-	for i := range maxCrashFiles + 10 {
-		if _, err := c.write(crash{cause: "bomb", stack: []byte("stack")}, now.Add(time.Duration(i))); err == nil {
-			wrote++
-		}
-	}
-	if files, err := os.ReadDir(c.dir); err != nil || len(files) != maxCrashFiles || wrote != maxCrashFiles {
-		t.Errorf("%d files, %d written: %v", len(files), wrote, err)
-	}
-	c = crashes{dir: filepath.Join(t.TempDir(), CrashDir)}
-	large := make([]byte, maxCrashBytes/3)
-	for i := range 5 {
-		_, err := c.write(crash{cause: "bomb", stack: large}, now.Add(time.Duration(i)))
-		if (err == nil) != (i < 2) {
-			t.Errorf("file %d: %v", i, err)
-		}
-	}
-	if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm()&^0o750 != 0 {
-		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
 

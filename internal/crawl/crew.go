@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/backup"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/remote"
@@ -36,7 +37,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	g := gathering{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, f: f, share: e.share,
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
-		stall:         stall{log: e.log, closeIdle: e.shared.client.CloseIdle, reports: stalls},
+		stall:         disk.Stall{Log: e.log, CloseIdle: e.shared.client.CloseIdle, Reports: stalls},
 		loads:         load.NewQueue(requests, loads),
 		mazes:         e.mazes,
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},

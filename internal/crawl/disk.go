@@ -5,191 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/backup"
-	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/storage"
 )
 
-// diskSpace is the space that has to stay free on the disk. The last commits of a crawl that ends
-// may use it. It is safe for concurrent use.
-type diskSpace struct {
-	least    uint64   // bytes
-	dirs     []string // on whose disks
-	maxBytes int      // of the database
-	free     func(dir string) (uint64, error)
-	reserve  atomic.Bool // may be used
-}
-
-func newDiskSpace(o *Options) *diskSpace {
-	return &diskSpace{
-		least: o.MinFree, dirs: []string{o.DataDir, o.Archive.Dir}, maxBytes: o.Storage.MaxBytes,
-		free: system.FreeBytes,
-	}
-}
-
-// useReserve lets commits use all space there is.
-func (s *diskSpace) useReserve() { s.reserve.Store(true) }
-
-// check returns storage.ErrNoSpace if too little space is free. A disk that cannot be examined is
-// written to.
-func (s *diskSpace) check() error {
-	if s.least == 0 || s.reserve.Load() {
-		return nil
-	}
-	for _, dir := range s.dirs {
-		free, err := s.free(dir)
-		if err == nil && free < s.least {
-			return fmt.Errorf("%w: %s has %d MiB free, and %d MiB must stay free (storage.min_free); "+
-				"make room or set less", storage.ErrNoSpace, dir, free>>20, s.least>>20)
-		}
-	}
-	return nil
-}
-
-// explain adds to the error of a commit what can be done about a database of the greatest size.
-func (s *diskSpace) explain(err error) error {
-	if errors.Is(err, storage.ErrMaxSize) {
-		return fmt.Errorf("%w; it may have %d MiB (storage.max_size): set more", err, s.maxBytes>>20)
-	}
-	return err
-}
-
-// errOutput says that the output cannot be written for a reason that may pass.
-var errOutput = errors.New("the output cannot be written")
-
-// outputError marks what can pass: a full disk as the store does, and a directory that is gone,
-// read-only or out of order. If the files do not hold what was committed, waiting does not help.
-func outputError(err error) error {
-	switch {
-	case err == nil, errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort),
-		errors.Is(err, archive.ErrClosed):
-		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
-	}
-	return fmt.Errorf("%w: %w", errOutput, err)
-}
-
-// mayPass reports whether an error goes away when somebody makes room, or gives a directory or the
-// log of the cluster back.
-func mayPass(err error) bool {
-	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) || errors.Is(err, storage.ErrLogDown)) &&
-		!errors.Is(err, storage.ErrInDoubt)
-}
-
-// retryFull is how long to wait between two tries to write to a full disk.
-const retryFull = time.Second
-
-// waitForSpace reports that something cannot be written, and waits before the next try; false: the
-// context has ended.
-func waitForSpace(ctx context.Context, stalls chan<- error, err error) bool {
-	select {
-	case stalls <- err:
-	default: // the dispatcher knows
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(retryFull):
-		return true
-	}
-}
-
-// What the log says once when nothing can be written: no room on the disk, no output, no
-// descriptors.
-const (
-	noRoom        = "the disk is full, or as full as it may be: nothing is dispatched until there is room again"
-	noLog         = "the log of the cluster cannot be written: nothing is dispatched until it can"
-	noOutput      = "the output cannot be written: nothing is dispatched until it can"
-	noDescriptors = "this process has as many files and connections open as it may: nothing is dispatched " +
-		"until there is room again; raise the limit (ulimit -n, or LimitNOFILE= of a service)"
-)
-
-// stall is why nothing can be dispatched: something cannot be written now. The dispatcher owns it.
-type stall struct {
-	log       *slog.Logger
-	closeIdle func() bool  // closes the connections that can be done without
-	reports   <-chan error // holds one: why the committer or a worker cannot write
-	commit    error        // why nothing can be committed; the committer tries again by itself
-	start     error        // why the ledger cannot be written; the next lease tries again
-	startAt   time.Time    // of the last try
-}
-
-// why returns the reason; nil: all can be written.
-func (s *stall) why() error {
-	if s.commit != nil {
-		return s.commit
-	}
-	return s.start
-}
-
-// holds reports whether nothing may be given out now.
-func (s *stall) holds() bool {
-	return s.commit != nil || s.start != nil && time.Since(s.startAt) < retryFull
-}
-
-// commitFailed takes note that nothing can be committed now. An error that does not pass comes back.
-func (s *stall) commitFailed(err error) error { return s.begin(&s.commit, err) }
-
-// startFailed takes note that the ledger cannot be written now. An error that does not pass comes
-// back.
-func (s *stall) startFailed(err error, now time.Time) error {
-	s.startAt = now
-	return s.begin(&s.start, err)
-}
-
-func (s *stall) begin(where *error, err error) error {
-	if !mayPass(err) {
-		return err
-	}
-	if s.why() == nil {
-		message := noOutput
-		switch {
-		case fetch.OutOfDescriptors(err):
-			message = noDescriptors
-		case errors.Is(err, storage.ErrNoSpace):
-			message = noRoom
-		case errors.Is(err, storage.ErrLogDown):
-			message = noLog
-		}
-		s.log.Error(message, "error", err)
-	}
-	if fetch.OutOfDescriptors(err) {
-		s.closeIdle()
-	}
-	*where = err
-	return nil
-}
-
-// committed takes note of a commit, and before it of a report that nobody has read.
-func (s *stall) committed() {
-	select {
-	case err := <-s.reports:
-		_ = s.commitFailed(err) // reports are of what passes
-	default:
-	}
-	s.end(&s.commit)
-}
-
-// started takes note that the ledger could be written.
-func (s *stall) started() { s.end(&s.start) }
-
-func (s *stall) end(where *error) {
-	if *where == nil {
-		return
-	}
-	*where = nil
-	if s.why() == nil {
-		s.log.Info("all can be written again: going on")
+func newDiskSpace(o *Options) *disk.Space {
+	return &disk.Space{
+		Least: o.MinFree, Dirs: []string{o.DataDir, o.Archive.Dir}, MaxBytes: o.Storage.MaxBytes,
+		Free: system.FreeBytes,
 	}
 }
 
@@ -252,8 +80,8 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 
 // hasRoomForCopy reports whether the disk has space for a copy besides the crawl.
 func (e *Engine) hasRoomForCopy(size int64) bool {
-	free, err := e.space.free(e.o.Spool.Dir)
-	return err == nil && free >= uint64(size)+e.space.least+copyMargin
+	free, err := e.space.Free(e.o.Spool.Dir)
+	return err == nil && free >= uint64(size)+e.space.Least+copyMargin
 }
 
 // copier writes until nobody wants the copy any more, or it has taken too long.

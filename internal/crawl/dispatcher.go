@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/maze"
@@ -55,10 +56,10 @@ type gathering struct {
 	scope *atomic.Pointer[frontier.Scope]
 
 	f             *frontier.Frontier
-	share         *share // of what engines may have in flight together
-	phase                // how far the run has come
-	batching             // what gathers for the next commit
-	stall         stall  // why nothing can be dispatched
+	share         *share     // of what engines may have in flight together
+	phase                    // how far the run has come
+	batching                 // what gathers for the next commit
+	stall         disk.Stall // why nothing can be dispatched
 	loads         load.Queue
 	sweeps        sweepQueue
 	robotsQueries robotsQueries
@@ -90,7 +91,7 @@ type outcomes struct {
 	mailbox     *mailbox
 	connections slowRequests
 	bodies      *bodies.Recent
-	space       *diskSpace
+	space       *disk.Space
 	ledger      startLedger // what begins
 	requests    *requestLog // what has ended
 	reporter                // the status, and the survey of all hosts
@@ -132,8 +133,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.handedOver(batch)
 		case b := <-d.committed:
 			d.takeCommitted(b)
-		case err := <-d.stall.reports:
-			d.fail(d.stall.commitFailed(err))
+		case err := <-d.stall.Reports:
+			d.fail(d.stall.CommitFailed(err))
 		case toLoad <- loads:
 			d.loads.HandedOver()
 		case l := <-d.loads.Loaded:
@@ -166,7 +167,7 @@ func (d *dispatcher) shutDown() {
 	d.turnAway(d.mailbox)
 	d.remote.turnAway()
 	d.shuttingDown = true
-	d.space.useReserve()
+	d.space.UseReserve()
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -180,8 +181,8 @@ func (d *dispatcher) shutDown() {
 			d.handedOver(batch)
 		case b := <-d.committed:
 			d.takeCommitted(b)
-		case err := <-d.stall.reports:
-			d.fail(d.stall.commitFailed(err))
+		case err := <-d.stall.Reports:
+			d.fail(d.stall.CommitFailed(err))
 		case l := <-d.loads.Loaded:
 			d.takeLoad(l)
 		case <-second.C:
@@ -292,7 +293,7 @@ func (g *gathering) collect() {
 
 // isPaused reports whether nothing may be given out at the moment.
 func (pm *permits) isPaused() bool {
-	return !pm.pausedSince.IsZero() || pm.stall.holds() || pm.batching.isFull() || pm.hasMaxPages() ||
+	return !pm.pausedSince.IsZero() || pm.stall.Holds(pm.o.Now()) || pm.batching.isFull() || pm.hasMaxPages() ||
 		pm.hasAllPages() || !pm.isPermitted()
 }
 

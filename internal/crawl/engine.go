@@ -15,6 +15,8 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/crawl/internal/survey"
@@ -51,7 +53,7 @@ type store interface {
 // lendings, for fetchers outside of the process.
 type Engine struct {
 	lendings
-	space       *diskSpace
+	space       *disk.Space
 	files       *outputFiles // nil: not open yet
 	encoder     *archive.Encoder
 	share       *share         // the engine's part of what is shared; the dispatcher's during a Run
@@ -61,7 +63,7 @@ type Engine struct {
 	ledger      ledger      // the dispatcher's during a Run
 	requests    *requestLog // the dispatcher's during a Run; nil: not open yet
 	client      fetcher     // of the workers
-	crashes     *crashes
+	crashes     *crashes.Files
 	observer    Observer       // nil: nobody
 	end         func()         // closes ended, once
 	copying     sync.Mutex     // held while a copy of the database is made
@@ -157,7 +159,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e := &Engine{
 		space: newDiskSpace(&o), opened: o.Now(),
 		bodies:  bodies.New(o.capturesExchanges() && s.Counters().Requests == 0),
-		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
+		crashes: &crashes.Files{Dir: filepath.Join(o.DataDir, CrashDir), Version: o.Version},
 	}
 	e.o, e.log, e.store, e.table = o, log, s, survey.NewTable()
 	e.ready, e.ended = make(chan struct{}), make(chan struct{})

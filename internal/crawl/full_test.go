@@ -50,9 +50,9 @@ func (m *messages) of(text string) (n int) {
 }
 
 // disk is one that can be full.
-type disk struct{ full atomic.Bool }
+type testDisk struct{ full atomic.Bool }
 
-func (d *disk) write() error {
+func (d *testDisk) write() error {
 	if d.full.Load() {
 		return fmt.Errorf("write: %w", syscall.ENOSPC)
 	}
@@ -60,7 +60,7 @@ func (d *disk) write() error {
 }
 
 // free is the room on the disk, which still takes what is written.
-func (d *disk) free(string) (uint64, error) {
+func (d *testDisk) free(string) (uint64, error) {
 	if d.full.Load() {
 		return 1 << 19, nil
 	}
@@ -69,7 +69,7 @@ func (d *disk) free(string) (uint64, error) {
 
 type fullStore struct {
 	store
-	disk *disk
+	disk *testDisk
 }
 
 func (s *fullStore) Commit(b *storage.Batch) (storage.Result, error) {
@@ -81,7 +81,7 @@ func (s *fullStore) Commit(b *storage.Batch) (storage.Result, error) {
 
 // fillable runs a crawl whose database is on a disk that can be full, until the test ends. Its seed is
 // fetched.
-func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
+func fillable(t *testing.T, web *testweb.Web) (*Engine, *testDisk) {
 	t.Helper()
 	o := testOptions(t, web)
 	o.ExitWhenDone = false
@@ -89,7 +89,7 @@ func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := new(disk)
+	d := new(testDisk)
 	e.store = &fullStore{e.store, d}
 	runDaemon(t, e, web.URL("a.test", "/"))
 	testkit.Until(t, "the seed is fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 1 })
@@ -98,7 +98,7 @@ func fillable(t *testing.T, web *testweb.Web) (*Engine, *disk) {
 
 type fullLedger struct {
 	ledger
-	disk  *disk
+	disk  *testDisk
 	group []starts.Start
 }
 
@@ -130,7 +130,7 @@ func (l *fullLedger) Flush() (err error) {
 // fullOutput fails as the archive does: the files are back at the last mark.
 type fullOutput struct {
 	output
-	disk *disk
+	disk *testDisk
 	last []archive.Mark
 }
 
@@ -201,11 +201,11 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 // lost or repeated, and the crawl goes on when there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	for name, on := range map[string]func(*Engine, *disk){
-		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
-		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d, nil} },
-		"output": func(e *Engine, d *disk) { e.files.output = &fullOutput{output: e.files.output, disk: d} },
-		"room":   func(e *Engine, d *disk) { e.space.least, e.space.free = 1<<20, d.free },
+	for name, on := range map[string]func(*Engine, *testDisk){
+		"store":  func(e *Engine, d *testDisk) { e.store = &fullStore{e.store, d} },
+		"ledger": func(e *Engine, d *testDisk) { e.ledger = &fullLedger{e.ledger, d, nil} },
+		"output": func(e *Engine, d *testDisk) { e.files.output = &fullOutput{output: e.files.output, disk: d} },
+		"room":   func(e *Engine, d *testDisk) { e.space.Least, e.space.Free = 1<<20, d.free },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +218,7 @@ func TestFullDisk(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var d disk
+				var d testDisk
 				on(e, &d)
 				ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) },
 					func() { d.full.Store(false) })
@@ -280,7 +280,7 @@ func TestStopOnFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d disk
+		var d testDisk
 		e.store = &fullStore{e.store, &d}
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
@@ -321,8 +321,8 @@ func TestStopWithLittleRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d disk
-		e.space.free = d.free
+		var d testDisk
+		e.space.Free = d.free
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			for web.Served() < 20 {

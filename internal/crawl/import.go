@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -119,9 +120,9 @@ func newListImport(
 }
 
 // newSortRoom returns the room of the lists that are sorted by host. Its files are in the spool.
-func newSortRoom(pool *spool.Pool, space *diskSpace) *hostsort.Room {
+func newSortRoom(pool *spool.Pool, space *disk.Space) *hostsort.Room {
 	o := hostsort.DefaultOptions()
-	o.Check = space.check
+	o.Check = space.Check
 	return hostsort.NewRoom(pool, o)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/marks"
 	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/storage"
@@ -114,7 +115,7 @@ func protect(o *Options, log *slog.Logger, f func() error) (err error) {
 		if cause := recover(); cause != nil {
 			stack := debug.Stack()
 			log.Error(ErrPanic.Error(), "panic", fmt.Sprint(cause), "stack",
-				string(stack[:min(len(stack), maxCrashStack)]))
+				string(stack[:min(len(stack), crashes.MaxStack)]))
 			err = fmt.Errorf("%w: %v", ErrPanic, cause)
 		}
 	}()

@@ -268,10 +268,10 @@ func (oc *outcomes) depart(now time.Time) bool {
 	}
 	clear(oc.flights.entered)
 	if oc.flights.entered = oc.flights.entered[:0]; err != nil {
-		oc.fail(oc.stall.startFailed(err, now))
+		oc.fail(oc.stall.StartFailed(err, now))
 		return false
 	}
-	oc.stall.started()
+	oc.stall.Started()
 	return true
 }
 

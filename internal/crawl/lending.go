@@ -180,7 +180,7 @@ func (ld *lender) lend(w *leaseWait) bool {
 		given, err := ld.give(*l, &w.request, now)
 		if err != nil {
 			ld.notSent(l, now)
-			ld.fail(ld.stall.startFailed(err, now))
+			ld.fail(ld.stall.StartFailed(err, now))
 			return false
 		}
 		w.given = append(w.given, given)
@@ -225,7 +225,7 @@ func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*le
 	if err != nil {
 		return nil, err
 	}
-	ld.stall.started()
+	ld.stall.Started()
 	ld.maxRate.took(&l, now)
 	ld.remote.Enter(x, offset)
 	ld.remote.Known(x.Fetcher).Taken++

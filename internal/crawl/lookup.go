@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -65,7 +66,7 @@ func (w *worker) lookUp(l *lookup) {
 // lookupCrashed makes the report of a lookup that ended in a panic.
 func (w *worker) lookupCrashed(l *lookup, cause any, stack []byte) {
 	w.tally.Crash()
-	w.keepCrash(crash{host: l.host, cause: cause, stack: stack})
+	w.keepCrash(crashes.Crash{Host: l.host, Cause: cause, Stack: stack})
 	l.report = frontier.ResolveReport{End: w.o.Now(), Reason: storage.ReasonCrash}
 }
 

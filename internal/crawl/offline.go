@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -17,7 +18,7 @@ import (
 // offline is the store of a crawl that does not run.
 type offline struct {
 	store store
-	space *diskSpace
+	space *disk.Space
 	now   func() time.Time
 }
 
@@ -35,11 +36,11 @@ func openOffline(o *Options) (*offline, error) {
 
 // commit commits if there is enough space on the disk.
 func (f *offline) commit(b *storage.Batch) (storage.Result, error) {
-	if err := f.space.check(); err != nil {
+	if err := f.space.Check(); err != nil {
 		return storage.Result{}, err
 	}
 	result, err := f.store.Commit(b)
-	return result, f.space.explain(err)
+	return result, f.space.Explain(err)
 }
 
 // Close closes the store.

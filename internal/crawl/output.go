@@ -3,14 +3,13 @@ package crawl
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/crawl/internal/facts"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -51,18 +50,18 @@ func (ar *archiving) output(
 	if !isStored {
 		res.visit.Text, res.visit.Links = nil, nil
 	}
-	x, answer := exchangeOf(l, resp, failure)
+	x, answer := facts.Exchange(l, resp, failure)
 	if x != nil && isStored && res.page.Outcome.Reason != storage.ReasonWall {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body
 		}
-		x.Facts = pageFacts(l, page, answer)
+		x.Facts = facts.Page(l, page, answer)
 		if failure == nil {
 			x.Original = ar.original(res, answer.Status)
 		}
 		if ar.o.Archive.Outlinks {
-			x.Facts = appendOutlinks(x.Facts, res.visit.Links)
+			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)
 		}
 	}
 	if !ar.prepare(ctx, res) {
@@ -81,12 +80,12 @@ func (ar *archiving) output(
 
 // outputRobots encodes what a request for a robots.txt came to.
 func (ar *archiving) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
-	x, answer := exchangeOf(&res.lease, resp, failure)
+	x, answer := facts.Exchange(&res.lease, resp, failure)
 	if x == nil {
 		return
 	}
 	res.visit.Exchange = x
-	x.Facts = robotsFacts(&res.lease, answer)
+	x.Facts = facts.Robots(&res.lease, answer)
 	if !ar.prepare(ctx, res) {
 		res.robots.Report = brokenOff(res.robots.Report)
 	}
@@ -116,7 +115,7 @@ func (ar *archiving) prepare(ctx context.Context, res *result) bool {
 			ar.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
 			return true
 		}
-		if !waitForSpace(ctx, ar.stalls, outputError(err)) {
+		if !disk.Wait(ctx, ar.stalls, disk.OutputError(err)) {
 			return false
 		}
 	}
@@ -161,112 +160,6 @@ func (ar *archiving) validators(l *frontier.Lease) (etag, modified string) {
 		return "", ""
 	}
 	return last.ETag, last.Modified
-}
-
-// exchangeOf returns what went over the wire for a lease: a whole response, or what came of one
-// that broke off. Nil: nothing that is kept.
-func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
-	why := archive.TooLong
-	if failure != nil {
-		resp, why = failure.Partial, truncationOf(failure.Kind)
-	}
-	if resp == nil || resp.Wire == nil || why == "" {
-		return nil, nil
-	}
-	truncated := archive.Truncation("")
-	if resp.Wire.Truncated {
-		truncated = why
-	}
-	return &archive.Exchange{
-		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
-		Response: resp.Wire.Response,
-		Protocol: resp.Wire.Protocol, Chunked: resp.Wire.Chunked, Truncated: truncated,
-	}, resp
-}
-
-// truncationOf returns why a body broke off; empty: the failure says nothing about the response.
-func truncationOf(k fetch.Kind) archive.Truncation {
-	switch k {
-	case fetch.KindBodyTimeout:
-		return archive.TookTooLong
-	case fetch.KindIncompleteBody, fetch.KindReset, fetch.KindClosed, fetch.KindTLS, fetch.KindProxy:
-		return archive.Disconnected
-	case fetch.KindBadEncoding, fetch.KindUnknown:
-		return archive.Unspecified
-	}
-	return ""
-}
-
-// pageFacts returns what the archive says of the request for a page: how it was found, why it was
-// allowed, and at which delay it was made. docs/ARCHIVE.md explains each.
-func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) archive.Facts {
-	facts := make(archive.Facts, 0, 16)
-	facts.Add("via", page.Via)
-	facts.Add("depth", strconv.Itoa(page.Depth))
-	if l.Head.Seed {
-		facts.Add("seed", "true")
-	}
-	if page.Seed != "" {
-		facts.Add("reached-from", page.Seed)
-	}
-	for _, tag := range page.Tags {
-		facts.Add("tag", tag)
-	}
-	facts.Add("attempt", strconv.Itoa(page.Attempts))
-	verdict := "allowed"
-	if !l.Verdict.Allowed {
-		verdict = "disallowed" // and robots.obey is off
-	}
-	facts.Add("robots", verdict)
-	facts.Add("robots-reason", l.Verdict.Reason.String())
-	if l.Verdict.Line > 0 {
-		facts.Add("robots-line", strconv.Itoa(l.Verdict.Line))
-	}
-	if l.Rules != nil && !l.Rules.Version().IsZero() {
-		facts.Add("robots-version", l.Rules.Version().String())
-	}
-	addRequestFacts(&facts, l, resp)
-	for _, directive := range page.Robots {
-		facts.Add("directive", directive)
-	}
-	for _, preference := range page.Preferences {
-		facts.Add("preference", preference)
-	}
-	for _, category := range slices.Sorted(maps.Keys(page.Usage)) {
-		u := page.Usage[category]
-		facts.Add("usage", category+"="+u.Preference+"; "+u.From)
-	}
-	for _, license := range page.Licenses {
-		facts.Add("license", license)
-	}
-	return facts
-}
-
-// robotsFacts returns what the archive says of the request for a robots.txt.
-func robotsFacts(l *frontier.Lease, resp *fetch.Response) archive.Facts {
-	var facts archive.Facts
-	facts.Add("robots-of", l.Robots.Origin.String())
-	if l.Robots.Hops > 0 {
-		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
-	}
-	addRequestFacts(&facts, l, resp)
-	return facts
-}
-
-// addRequestFacts adds those of any request.
-func addRequestFacts(facts *archive.Facts, l *frontier.Lease, resp *fetch.Response) {
-	facts.Add("delay", l.Delay.String())
-	facts.Add("delay-reason", l.DelayReason.String())
-	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
-	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
-}
-
-// appendOutlinks adds a field for each link of the page.
-func appendOutlinks(facts archive.Facts, links []archive.Link) archive.Facts {
-	for i := range links {
-		facts = append(facts, archive.Fact{Name: "outlink", Value: links[i].To})
-	}
-	return facts
 }
 
 // pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly

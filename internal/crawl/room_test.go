@@ -25,8 +25,8 @@ func TestSeedsNeedRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d disk
-		e.space.free = d.free
+		var d testDisk
+		e.space.Free = d.free
 		d.full.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()

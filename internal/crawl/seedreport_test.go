@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -146,9 +147,9 @@ func TestStallHasABegin(t *testing.T) {
 // TestFullOutputNamesItself: what is said of an output file that cannot be written does not speak
 // of the database.
 func TestFullOutputNamesItself(t *testing.T) {
-	var d disk
+	var d testDisk
 	d.full.Store(true)
-	err := outputError(d.write())
+	err := disk.OutputError(d.write())
 	if !errors.Is(err, storage.ErrNoSpace) || strings.Contains(err.Error(), "database") {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/inserts"
 	"github.com/amble-crawler/amble/internal/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -139,21 +140,21 @@ func (o *Options) foundSeed(store fingerprinter, scope *frontier.Scope, s *Seed)
 // commitAtStart commits before there is a committer. It waits for space on the disk as that does.
 func (e *Engine) commitAtStart(ctx context.Context, b *storage.Batch) (result storage.Result, err error) {
 	for logged := false; ; logged = true {
-		if err = e.space.check(); err == nil {
+		if err = e.space.Check(); err == nil {
 			result, err = e.store.Commit(b)
-			err = e.space.explain(err)
+			err = e.space.Explain(err)
 		}
 		if !errors.Is(err, storage.ErrNoSpace) {
 			return result, err
 		}
 		if !logged {
-			e.log.Error(noRoom, "error", err)
+			e.log.Error(disk.NoRoom, "error", err)
 			e.publish(Status{State: "stalled", Reason: err.Error()})
 		}
 		select {
 		case <-ctx.Done():
 			return result, ctx.Err()
-		case <-time.After(retryFull):
+		case <-time.After(disk.Again):
 		}
 	}
 }

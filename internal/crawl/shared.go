@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/crawl/internal/gates"
 	"github.com/amble-crawler/amble/internal/crawl/internal/gc"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -48,7 +49,7 @@ type Shared struct {
 }
 
 // newShared opens what engines share, in the data directory of the first of them.
-func newShared(o *Options, space *diskSpace, grants frontier.Grants) (*Shared, error) {
+func newShared(o *Options, space *disk.Space, grants frontier.Grants) (*Shared, error) {
 	s := &Shared{
 		now: o.Now, limits: processLimits{part: 1, perSecond: o.MaxRate},
 		parsers: newParsers(), marks: inspect.KnownMarks(), workers: o.Workers, rate: newRateLimit(o.MaxRate),

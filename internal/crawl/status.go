@@ -249,8 +249,8 @@ func (oc *outcomes) report(state string) {
 	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
-	case oc.stall.why() != nil:
-		s.State, s.Reason = "stalled", oc.stall.why().Error()
+	case oc.stall.Why() != nil:
+		s.State, s.Reason = "stalled", oc.stall.Why().Error()
 	case oc.shuttingDown:
 		s.State = "stopping"
 	case !oc.pausedSince.IsZero():

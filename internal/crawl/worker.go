@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/crawl/internal/bodies"
+	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/crawl/internal/tally"
@@ -131,7 +132,7 @@ type archiving struct {
 	pageTexts *pageTexts
 	recent    *bodies.Recent
 	stalls    chan<- error
-	crashes   *crashes
+	crashes   *crashes.Files
 }
 
 // judging says what a response is.
