@@ -97,7 +97,7 @@ fuzz: ## run every fuzz target in turn; FUZZTIME=30s
 	done
 
 .PHONY: soak
-soak: ## run the long tests (build tag soak): kill, restart and compare, for as long as it takes
+soak: ## run the long tests (build tag soak): kill, restart and compare; about two hours on 2 quiet cores, each package four at most
 	go test -tags soak -run '^TestSoak' -count 1 -timeout 4h -v ./...
 
 .PHONY: test-real
