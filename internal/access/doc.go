@@ -26,11 +26,26 @@ type Crawl struct {
 const TokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the crawl's token; if the config file was changed " +
 	"since, SIGHUP makes the crawl use the new one"
 
-// Dial finds the running crawl. It returns nil if there is none.
+// sectionsOfCrawl are the sections of the settings that say how a crawl goes, and nothing to a command that has a
+// running crawl do something.
+func sectionsOfCrawl() []string {
+	return []string{
+		"crawl", "scope", "limits", "urls", "traps", "robots", "politeness", "fetch", "identity", "extract", "sitemaps",
+		"retry", "recrawl", "consent",
+	}
+}
+
+// Dial finds the running crawl. It returns nil if there is none. It is an error if --set gives a setting of the crawl,
+// which has others.
 func (c *Crawl) Dial(ctx context.Context) (*server.Client, error) {
 	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
+		if given := c.GivenByFlag(sectionsOfCrawl()...); len(given) > 0 {
+			err := fmt.Errorf("a crawl runs in %s with settings of its own, so --set %s would have no effect: leave it "+
+				"out, or stop the crawl; amble control set changes settings of a running crawl", c.DataDir, given[0])
+			return nil, console.Exit(console.ExitUsage, errors.Join(err, client.Close()))
+		}
 		return client, nil
 	case errors.Is(err, server.ErrNotRunning):
 		return nil, nil
