@@ -30,8 +30,8 @@ const TokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the crawl's token
 // running crawl do something.
 func sectionsOfCrawl() []string {
 	return []string{
-		"crawl", "scope", "limits", "urls", "traps", "robots", "politeness", "fetch", "identity", "extract", "sitemaps",
-		"retry", "recrawl", "consent",
+		"crawl", "scope", "limits", "urls", "traps", "robots", "politeness", "fetch", "identity", "extract",
+		"sitemaps", "retry", "recrawl", "consent",
 	}
 }
 
@@ -42,8 +42,8 @@ func (c *Crawl) Dial(ctx context.Context) (*server.Client, error) {
 	switch {
 	case err == nil:
 		if given := c.GivenByFlag(sectionsOfCrawl()...); len(given) > 0 {
-			err := fmt.Errorf("a crawl runs in %s with settings of its own, so --set %s would have no effect: leave it "+
-				"out, or stop the crawl; amble control set changes settings of a running crawl", c.DataDir, given[0])
+			err := fmt.Errorf("a crawl runs in %s with settings of its own, so --set %s would have no effect: leave "+
+				"it out, or stop the crawl; amble control set changes settings of a running crawl", c.DataDir, given[0])
 			return nil, console.Exit(console.ExitUsage, errors.Join(err, client.Close()))
 		}
 		return client, nil
