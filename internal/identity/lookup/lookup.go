@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -13,6 +14,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,6 +62,7 @@ const (
 	changesPerHour = 20
 	maxForm        = 4 << 10 // bytes of a request's body
 	answerTime     = 20 * time.Second
+	readTime       = 5 * time.Minute // for who has proven himself: a long request log is read
 	maxDelay       = 24 * time.Hour
 )
 
@@ -94,14 +97,16 @@ func (l *Lookup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "+
 		"base-uri 'none'; frame-ancestors 'none'")
-	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
 	defer cancel()
 	var v *view
 	var err error
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		q := r.URL.Query()
-		v, err = l.show(ctx, q.Get("host"), q.Get("key"))
+		if v, err = l.show(ctx, w, q); v == nil && err == nil {
+			return
+		}
 	case http.MethodPost:
 		v, err = l.post(ctx, w, r)
 	default:
@@ -143,6 +148,7 @@ type visitor struct {
 	host  string // in canonical form
 	key   string // empty: it has none
 	token string
+	find  string // in the URLs that are shown; empty: all
 	proof string // by what it has proven that the host is its own; empty: it has not
 	crawl Crawl
 	story inspect.HostStory
@@ -150,7 +156,7 @@ type visitor struct {
 }
 
 // enter finds out what a visitor may see. The caller closes its crawl.
-func (l *Lookup) enter(ctx context.Context, name, key string) (*visitor, error) {
+func (l *Lookup) enter(ctx context.Context, w http.ResponseWriter, name, key string) (*visitor, error) {
 	const mistake = "Write the name of a host, such as www.example.org, without a path."
 	u, err := weburl.Parse("https://" + name + "/")
 	if err != nil || len(name) > 253 || strings.ContainsAny(name, `@\`) || u.String() != "https://"+u.Host()+"/" {
@@ -159,12 +165,17 @@ func (l *Lookup) enter(ctx context.Context, name, key string) (*visitor, error) 
 	if key != "" && !isKey(key) {
 		return nil, &refusal{http.StatusUnprocessableEntity, "This address has a key that was cut off or changed."}
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	v := &visitor{host: u.Host(), key: key}
 	if v.crawl, err = l.o.Dial(ctx); err != nil {
 		return nil, &refusal{http.StatusServiceUnavailable, "The crawler does not run now. Try again later."}
 	}
 	if err := l.meet(ctx, v); err != nil {
 		return nil, errors.Join(err, v.crawl.Close())
+	}
+	if v.proof != "" {
+		_ = http.NewResponseController(w).SetWriteDeadline(l.o.Now().Add(readTime)) // without it: that of the listener
 	}
 	return v, nil
 }
@@ -210,17 +221,42 @@ func (v *visitor) origins() []string {
 	return all
 }
 
-// show returns the view of a host.
-func (l *Lookup) show(ctx context.Context, name, key string) (*view, error) {
-	if name == "" {
+// show returns the view of a host. It is nil if the response has been written.
+func (l *Lookup) show(ctx context.Context, w http.ResponseWriter, q url.Values) (*view, error) {
+	if q.Get("host") == "" {
 		return &view{}, nil
 	}
-	v, err := l.enter(ctx, name, key)
+	v, err := l.enter(ctx, w, q.Get("host"), q.Get("key"))
 	if err != nil {
 		return nil, err
 	}
 	defer v.crawl.Close()
+	if q.Get("as") == "lines" {
+		return nil, l.writeLines(ctx, w, v)
+	}
+	v.find = q.Get("find")
 	return l.describe(ctx, v, "")
+}
+
+// writeLines writes all requests to a host, one JSON object a line. If they cannot be read to the end, the connection
+// breaks.
+func (l *Lookup) writeLines(ctx context.Context, w http.ResponseWriter, v *visitor) error {
+	if v.proof == "" {
+		return &refusal{http.StatusForbidden, "Prove first that this host is yours."}
+	}
+	lines, begun := json.NewEncoder(w), false
+	err := l.visits.each(ctx, v.crawl, v.host, l.since(), func(q *Visit) error {
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", "application/jsonl")
+			w.Header().Set("Content-Disposition", `attachment; filename="requests.jsonl"`)
+		}
+		return lines.Encode(q)
+	})
+	if err != nil && begun {
+		panic(http.ErrAbortHandler)
+	}
+	return err
 }
 
 // post does what a form asks for.
@@ -233,7 +269,7 @@ func (l *Lookup) post(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if !l.changes.Allow(client) {
 		return nil, &refusal{http.StatusTooManyRequests, "You have asked for much within a short time. Wait an hour."}
 	}
-	v, err := l.enter(ctx, r.PostForm.Get("host"), r.PostForm.Get("key"))
+	v, err := l.enter(ctx, w, r.PostForm.Get("host"), r.PostForm.Get("key"))
 	if err != nil {
 		return nil, err
 	}

@@ -405,4 +405,16 @@ func TestReport(t *testing.T) {
 	if b.crawl.read != 1 {
 		t.Errorf("the log was read %d times", b.crawl.read)
 	}
+	_, page = b.ask("GET", "host", site, "key", key, "find", "test/299")
+	if n := strings.Count(page, "<td>GET "); n != 1 || !strings.Contains(page, "/299<") {
+		t.Errorf("%d rows for a URL that is not among the newest", n)
+	}
+	status, lines := b.ask("GET", "host", site, "key", key, "as", "lines")
+	if n := strings.Count(lines, "\n"); status != 200 || n != 500 ||
+		!strings.HasPrefix(lines, `{"at":"2026-11-28T03:40:00Z`) {
+		t.Errorf("status %d, %d lines: %.200s", status, n, lines)
+	}
+	if status, lines := b.ask("GET", "host", site, "as", "lines"); status != 403 || strings.Contains(lines, "/299") {
+		t.Errorf("without a proof: status %d\n%s", status, lines)
+	}
 }

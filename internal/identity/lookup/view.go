@@ -38,6 +38,7 @@ type view struct {
 	Slowed, Closed *Asked
 	Log            *Report
 	Gap            string
+	Find           string // in the URLs of Rows; empty: all
 	Rows           []row
 }
 
@@ -48,6 +49,9 @@ type row struct {
 	Waited, Delay string
 	Robots, Cause string
 }
+
+// since is the instant from which on requests are shown.
+func (l *Lookup) since() time.Time { return l.o.Now().AddDate(0, 0, -l.o.Days) }
 
 // describe returns the view of a host. done says what was done before.
 func (l *Lookup) describe(ctx context.Context, v *visitor, done string) (*view, error) {
@@ -81,7 +85,8 @@ func (l *Lookup) describe(ctx context.Context, v *visitor, done string) (*view, 
 	}
 	w := l.wishes.of(v.host)
 	out.Slowed, out.Closed = w.slow, w.stop
-	log, err := l.visits.of(ctx, v.crawl, v.host, l.o.Now().AddDate(0, 0, -l.o.Days))
+	out.Find = v.find
+	log, err := l.visits.of(ctx, v.crawl, v.host, v.find, l.since())
 	if err != nil {
 		return nil, err
 	}

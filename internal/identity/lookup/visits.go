@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,29 +45,28 @@ func newVisits(now func() time.Time) *visits {
 	return &visits{now: now, hosts: make(map[string]*Report)}
 }
 
-// of returns the requests to a host since an instant.
-func (s *visits) of(ctx context.Context, c Crawl, host string, since time.Time) (*Report, error) {
+// of returns the requests to a host since an instant, those for URLs with a text in them if it is not empty.
+func (s *visits) of(ctx context.Context, c Crawl, host, text string, since time.Time) (*Report, error) {
 	s.mu.Lock()
 	r := s.hosts[host]
 	s.mu.Unlock()
-	if r != nil && s.now().Sub(r.Read) < visitsLife {
+	if text == "" && r != nil && s.now().Sub(r.Read) < visitsLife {
 		return r, nil
 	}
-	if !s.reading.TryLock() {
-		return nil, &refusal{http.StatusServiceUnavailable, "Somebody else's requests are being read. Try again in a " +
-			"minute."}
-	}
-	defer s.reading.Unlock()
 	r = &Report{Smallest: math.Inf(1), Read: s.now()}
 	urls := make(map[string]struct{})
-	err := c.Visits(ctx, host, since, func(v *Visit) error {
-		r.add(v, urls)
+	err := s.each(ctx, c, host, since, func(v *Visit) error {
+		if strings.Contains(v.URL, text) {
+			r.add(v, urls)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.newestFirst()
+	if r.newestFirst(); text != "" {
+		return r, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.hosts) >= maxHosts {
@@ -74,6 +74,16 @@ func (s *visits) of(ctx context.Context, c Crawl, host string, since time.Time) 
 	}
 	s.hosts[host] = r
 	return r, nil
+}
+
+// each reads the requests to a host since an instant.
+func (s *visits) each(ctx context.Context, c Crawl, host string, since time.Time, f func(*Visit) error) error {
+	if !s.reading.TryLock() {
+		return &refusal{http.StatusServiceUnavailable,
+			"Somebody else's requests are being read. Try again in a minute."}
+	}
+	defer s.reading.Unlock()
+	return c.Visits(ctx, host, since, f)
 }
 
 // maxURLs bounds the URLs that are remembered to find those requested again. Beyond, none is called so.
