@@ -48,7 +48,7 @@ type demoNode struct {
 // The bounds of the demonstration.
 const (
 	demoShards     = 16
-	demoPatience   = 5 * time.Minute // after which it reports what is missing
+	demoTimeout    = 5 * time.Minute // after which it reports what is missing
 	demoInterval   = 500 * time.Millisecond
 	demoAnswer     = 2 * time.Second // for the NATS servers
 	demoSay        = 5 * time.Second // between two lines
@@ -114,7 +114,7 @@ func (c *clusterDemo) run(ctx context.Context) error {
 	if err := c.start(); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, demoPatience)
+	limited, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	err := c.watch(limited)
 	if ctx.Err() == nil && limited.Err() != nil && c.victim != nil {

@@ -63,13 +63,13 @@ func clusterModule() module {
 
 // Times of a node.
 const (
-	serverPatience = 20 * time.Second       // until the NATS server inside the process takes connections
-	openTimeout    = 5 * time.Second        // for one attempt to join
-	openAgain      = 500 * time.Millisecond // between two attempts
-	reportAgain    = 10 * time.Second       // between two lines that say why it does not join
-	leaveTime      = 10 * time.Second       // to hand over, besides crawl.shutdown_grace
-	othersTime     = leaveTime              // for the others to leave at the end of the crawl
-	othersAgain    = 100 * time.Millisecond // between two looks at that
+	serverTimeout = 20 * time.Second       // until the NATS server inside the process takes connections
+	openTimeout   = 5 * time.Second        // for one attempt to join
+	openAgain     = 500 * time.Millisecond // between two attempts
+	reportAgain   = 10 * time.Second       // between two lines that say why it does not join
+	leaveTime     = 10 * time.Second       // to hand over, besides crawl.shutdown_grace
+	othersTime    = leaveTime              // for the others to leave at the end of the crawl
+	othersAgain   = 100 * time.Millisecond // between two looks at that
 )
 
 // run crawls the shards that fall to this node until the crawl is over or a signal arrives. The first one
@@ -187,7 +187,7 @@ func (m *member) startNATS() (*natsconn.Server, error) {
 	}
 	o := clusterconf.Server(m.config)
 	o.Log = func(level, text string) { m.log.Debug("NATS: "+text, "nats_level", level) }
-	server, err := natsconn.Start(o, serverPatience)
+	server, err := natsconn.Start(o, serverTimeout)
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, fmt.Errorf("%s: %w", m.config.Source("cluster.embed.listen"), err))
 	}

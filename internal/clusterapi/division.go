@@ -85,8 +85,8 @@ func (d *Division) ShardOf(host string) int {
 
 // A shard whose owner changes has another one soon.
 const (
-	ownerPatience = 2 * time.Second // for a shard to have an owner whose engine is open
-	ownerRetry    = 50 * time.Millisecond
+	ownerTimeout = 2 * time.Second // for a shard to have an owner whose engine is open
+	ownerRetry   = 50 * time.Millisecond
 )
 
 // errNoOwner means that nobody crawls a shard now.
@@ -95,7 +95,7 @@ var errNoOwner = errors.New("no node owns it now")
 // AskShard implements server.Division. A node that does not own the shard any more has done nothing, so the new
 // owner is tried.
 func (d *Division) AskShard(ctx context.Context, shard int, r *server.Request) (*http.Response, error) {
-	waiting, cancel := context.WithTimeout(ctx, ownerPatience)
+	waiting, cancel := context.WithTimeout(ctx, ownerTimeout)
 	defer cancel()
 	for {
 		owner, err := d.node.Owner(cluster.Shard(shard)), errNoOwner

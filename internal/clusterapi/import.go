@@ -27,8 +27,8 @@ const (
 // A shard that does not answer gets its part of the list again for so long: nodes take over from each
 // other. The URLs that it has already are known then.
 const (
-	importPatience = time.Minute
-	importRetry    = 250 * time.Millisecond
+	importTimeout = time.Minute
+	importRetry   = 250 * time.Millisecond
 )
 
 // NewImport implements server.Division.
@@ -112,7 +112,7 @@ func (i *dividedImport) Commit(ctx context.Context) error {
 
 // commitShard commits the part of a shard, and again if its node dies meanwhile.
 func (i *dividedImport) commitShard(ctx context.Context, shard int, list *dividedList) error {
-	waiting, cancel := context.WithTimeout(ctx, importPatience)
+	waiting, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()
 	for {
 		sum, err := i.sendShard(ctx, shard, list)

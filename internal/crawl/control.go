@@ -119,8 +119,8 @@ func (b *batching) additions(m *mailbox) <-chan *addition {
 	return m.additions
 }
 
-// turnAway turns away whoever comes to the mailbox now, and the addition that no commit has taken.
-func (b *batching) turnAway(m *mailbox) {
+// refuseAll turns away whoever comes to the mailbox now, and the addition that no commit has taken.
+func (b *batching) refuseAll(m *mailbox) {
 	close(m.closed)
 	if b.addition != nil {
 		b.addition.answer <- added{err: ErrNotRunning}

@@ -164,8 +164,8 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 func (d *dispatcher) shutDown() {
 	d.share.leave()
 	d.enterEnd()
-	d.turnAway(d.mailbox)
-	d.remote.turnAway()
+	d.refuseAll(d.mailbox)
+	d.remote.refuseAll()
 	d.shuttingDown = true
 	d.space.UseReserve()
 	d.report("stopping")

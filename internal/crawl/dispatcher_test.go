@@ -31,7 +31,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, _ := e.newCrew(f, load.Forgiveness{})
+	d, _ := e.newRoles(f, load.Forgiveness{})
 	d.flights.working = t.Context()
 	return d
 }

@@ -21,7 +21,7 @@
 //
 // What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
 // space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens
-// and closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by
+// and closes what they work on, and newRoles wires them. Its other methods reach the dispatcher by
 // the mailbox.
 //
 // # A crash at any moment

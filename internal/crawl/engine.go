@@ -313,7 +313,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 
 // prepare does what comes before the first request: it fixes the scope, commits the seeds, reads
 // the hosts, and makes the roles. The error is that of ctx if that has ended.
-func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew, error) {
+func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *roles, error) {
 	shared, sharedScope := e.o.sharedSeeds()
 	scope, err := newInitialScope(e.store, &e.o, seeds, shared...)
 	if err != nil {
@@ -339,7 +339,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
 	}
-	d, c := e.newCrew(f, load.Forgiveness{Failures: forgiven, Before: e.opened})
+	d, c := e.newRoles(f, load.Forgiveness{Failures: forgiven, Before: e.opened})
 	if c.incoming, err = e.newIncoming(d.mailbox); err != nil {
 		return nil, nil, err
 	}

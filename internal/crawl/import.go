@@ -59,7 +59,7 @@ const (
 type listImport struct {
 	o     *Options
 	scope func() *frontier.Scope
-	order hostOrder
+	order listCommitter
 
 	gathered  int // URLs of the window
 	began     time.Time
@@ -112,7 +112,7 @@ func newListImport(
 ) *listImport {
 	return &listImport{
 		o: o, scope: scope, keeps: how.Results,
-		order: hostOrder{
+		order: listCommitter{
 			store: store, sorter: room.NewSorter(how.Results), commit: commit,
 			retrieve: func(u weburl.URL, now time.Time) (storage.Done, bool, error) { return retrieve(store, u, now) },
 		},

@@ -58,9 +58,9 @@ type leaseWait struct {
 	mark       uint64
 }
 
-// loadPatience is for how long a request that is to end waits for queues that are being read. It bounds
+// loadTimeout is for how long a request that is to end waits for queues that are being read. It bounds
 // what a disk that hangs can do.
-const loadPatience = 10 * time.Second
+const loadTimeout = 10 * time.Second
 
 // run waits until the request is answered, or waited or ctx end. The error is ErrNotRunning, remote.ErrCutOff or
 // remote.ErrLease.
@@ -80,7 +80,7 @@ func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
 		case <-w.done:
 			return w.err
 		case <-ctx.Done():
-		case <-time.After(loadPatience):
+		case <-time.After(loadTimeout):
 		}
 	}
 	// After an error the dispatcher has turned the request away.
@@ -111,8 +111,8 @@ func (r *remoteLeases) removeWaiter(w *leaseWait) {
 	}
 }
 
-// turnAway ends all that waits for leases, and the reports that wait for hosts to be loaded.
-func (r *remoteLeases) turnAway() {
+// refuseAll ends all that waits for leases, and the reports that wait for hosts to be loaded.
+func (r *remoteLeases) refuseAll() {
 	for _, w := range r.waiters {
 		w.err = ErrNotRunning
 		close(w.done)

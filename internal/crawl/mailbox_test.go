@@ -53,7 +53,7 @@ func TestMailbox(t *testing.T) {
 	}
 	d.addition = &addition{answer: make(chan added, 1)}
 	waits := d.addition.answer
-	d.turnAway(m)
+	d.refuseAll(m)
 	if done := <-waits; !errors.Is(done.err, ErrNotRunning) {
 		t.Errorf("an addition at the end: %v", done.err)
 	}

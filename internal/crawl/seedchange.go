@@ -47,7 +47,7 @@ func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error
 
 // queueSeeds adds seeds to their queues, in the order of their hosts.
 func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
-	order := hostOrder{store: e.store, sorter: e.shared.room.NewSorter(true), commit: e.commitAddition}
+	order := listCommitter{store: e.store, sorter: e.shared.room.NewSorter(true), commit: e.commitAddition}
 	scope := e.scope.Load()
 	for i := range add {
 		s := &add[i]

@@ -85,7 +85,7 @@ func (e *Engine) addSeeds(ctx context.Context, initial *initialScope) error {
 	}
 	start := initial.Start
 	var size storage.BatchSizer
-	if len(start) > size.Items() { // as in hostOrder
+	if len(start) > size.Items() { // as in listCommitter
 		slices.SortStableFunc(start, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
 	}
 	for i := range start {

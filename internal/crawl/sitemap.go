@@ -112,7 +112,7 @@ func (rd *reading) takeList(
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
 	taker := listTaker{
 		reading: rd, res: res, depth: listDepth(&res.lease.Head, kind),
-		order: hostOrder{store: rd.store, sorter: rd.room.NewSorter(true), commit: rd.add},
+		order: listCommitter{store: rd.store, sorter: rd.room.NewSorter(true), commit: rd.add},
 	}
 	defer func() { _ = taker.order.reset() }() // it has no files
 	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, rd.o.Sitemaps.Lists,
@@ -173,9 +173,9 @@ type listTaker struct {
 	*reading
 	res      *result
 	depth    uint16
-	bytes    int       // of the URLs in res
-	sitemaps int       // that the list names
-	order    hostOrder // of the URLs before them
+	bytes    int           // of the URLs in res
+	sitemaps int           // that the list names
+	order    listCommitter // of the URLs before them
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {

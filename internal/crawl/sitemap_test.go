@@ -318,7 +318,7 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
 	taker := listTaker{
 		reading: new(reading), res: res,
-		order: hostOrder{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
+		order: listCommitter{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
 	}
 	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))
 	const items = 3 * listBatch

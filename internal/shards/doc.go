@@ -13,7 +13,7 @@
 // The directory DataDir/shards/NNNNN of the shard stays behind. If the node owns the shard again, it
 // replays what the log has beyond it; if the log does not reach back that far, a snapshot replaces the
 // database. The output files are in the same directory and stay on the node that made the requests. The
-// database is removed when another node has owned the shard for Options.KeepDatabases (leftovers).
+// database is removed when another node has owned the shard for Options.KeepDatabases (oldDatabases).
 //
 // An engine that ends is reported to membership.Node, with an error only if this node cannot run
 // engines: its disk fails, for example. The node then hands over all shards. While the log cannot be
@@ -55,9 +55,9 @@
 // # Goroutines
 //
 // One of a node serves other nodes, one reads the scope, one the desired state of the crawl, one removes
-// databases (leftovers), one follows the weights of the members, one makes snapshots, one reads the register of pages,
-// two read and write the register of recrawls, and two wait for the end of the crawl. One drives each engine from its
-// opening to its end (run.drive), one gives it the desired state, and one takes and
+// databases (oldDatabases), one follows the weights of the members, one makes snapshots, one reads the register of
+// pages, two read and write the register of recrawls, and two wait for the end of the crawl. One drives each engine
+// from its opening to its end (run.drive), one gives it the desired state, and one takes and
 // returns its pages. They end with the holding of the shard. Those of the engines are in docs/ARCHITECTURE.md.
 //
 // # What is not promised

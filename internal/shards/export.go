@@ -61,7 +61,7 @@ func Export(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	if _, err := x.survey(ctx); err != nil { // nothing is written while the cluster is in service
 		return done, err
 	}
-	limited, cancel := context.WithTimeout(ctx, openPatience*o.Timeout)
+	limited, cancel := context.WithTimeout(ctx, openTimeouts*o.Timeout)
 	defer cancel()
 	x.reservation, err = membership.ReserveExport(limited, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),

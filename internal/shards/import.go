@@ -46,7 +46,7 @@ func Import(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	if err := os.MkdirAll(o.Crawl.DataDir, 0o750); err != nil {
 		return done, err
 	}
-	limited, cancel := context.WithTimeout(ctx, openPatience*o.Timeout)
+	limited, cancel := context.WithTimeout(ctx, openTimeouts*o.Timeout)
 	defer cancel()
 	reservation, err := membership.Reserve(limited, js, membership.Options{
 		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
@@ -62,8 +62,8 @@ func Import(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	return i.run(ctx, report)
 }
 
-// openPatience is how many answers it may take to make the streams of a cluster.
-const openPatience = 6
+// openTimeouts is how many answers it may take to make the streams of a cluster.
+const openTimeouts = 6
 
 // importing is an import under way.
 type importing struct {

@@ -118,7 +118,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	readers.Go(func() { n.engines.desired.run(reading) })
 	readers.Go(func() { n.engines.followDesired(reading) })
-	old := &leftovers{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
+	old := &oldDatabases{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.engines.eraseLeft(reading) })
 	readers.Go(func() { n.follow(reading) })

@@ -68,7 +68,7 @@ func TestHeavyHostOrder(t *testing.T) {
 	const urls, hosts = 60_000, 400
 	sorter, room := testSorter(t, hostsort.Options{Memory: 256 << 10, Disk: 1 << 30})
 	commits := &recordedCommits{changed: 1 << 20, took: time.Millisecond}
-	h := hostOrder{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
 	for n := range urls {
 		u := mustParse(fmt.Sprintf("https://h%d.test:8443/%d", rand.IntN(hosts), n))
 		if err := h.take(&listItem{Found: storage.Found{URL: u, Depth: 7}, index: n}); err != nil {
@@ -127,7 +127,7 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 	t.Parallel()
 	sorter, _ := testSorter(t, hostsort.Options{Memory: 64 << 20})
 	commits := &recordedCommits{}
-	h := hostOrder{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
 	for n := range 6_000 {
 		u := mustParse(fmt.Sprintf("https://a.test/%d/%s", n, strings.Repeat("x", 1900)))
 		if err := h.take(&listItem{Found: storage.Found{URL: u}}); err != nil {
@@ -150,7 +150,7 @@ func TestHostOrderFails(t *testing.T) {
 	t.Parallel()
 	sorter, room := testSorter(t, hostsort.Options{Disk: 1 << 30})
 	commits := &recordedCommits{fail: 3}
-	h := hostOrder{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
+	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
 	give := func() (committed int, err error) {
 		for n := range 25_000 {
 			u := mustParse(fmt.Sprintf("https://h%d.test/%d", n%100, n))
@@ -179,7 +179,7 @@ func TestHostOrderPutsBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sorter, _ := testSorter(t, hostsort.Options{Memory: 1 << 20})
 		var back atomic.Bool
-		h := hostOrder{store: noFingerprints{}, sorter: sorter}
+		h := listCommitter{store: noFingerprints{}, sorter: sorter}
 		h.commit = func(_ context.Context, a *addition) (added, error) {
 			time.Sleep(time.Millisecond) // of virtual time: the next batch would look too early
 			back.Store(back.Load() || len(a.again) > 0)

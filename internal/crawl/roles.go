@@ -15,8 +15,8 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// crew is the roles of a run other than the dispatcher.
-type crew struct {
+// roles are those of a run other than the dispatcher.
+type roles struct {
 	worker    *worker // of all goroutines that work
 	committer *committer
 	loader    *load.Loader
@@ -25,8 +25,8 @@ type crew struct {
 	backups   *backup.Maker // nil: there is no second copy
 }
 
-// newCrew makes the roles and wires them to each other.
-func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *crew) {
+// newRoles makes the roles and wires them to each other.
+func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dispatcher, *roles) {
 	leases, results := make(chan *result), make(chan ending, 2*e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load.Result, 1)
@@ -67,7 +67,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 	d.remote.outputLost = w.outputLost
 	c := e.newCommitter()
 	c.batches, c.committed, c.stalls = batches, committed, stalls
-	return d, &crew{
+	return d, &roles{
 		worker: w, committer: c, backups: e.newBackups(),
 		loader: &load.Loader{
 			Store: e.store, Log: e.log, Rules: rules, Forgiven: forgiven, Requests: requests, Loads: loads,
@@ -77,7 +77,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven load.Forgiveness) (*disp
 }
 
 // run starts the goroutines, drives the dispatcher, and returns when all have ended.
-func (c *crew) run(ctx context.Context, d *dispatcher) error {
+func (c *roles) run(ctx context.Context, d *dispatcher) error {
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
 	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for

@@ -16,10 +16,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// hostOrder commits the discoveries of a long list in the order of their hosts, and those of a host
+// listCommitter commits the discoveries of a long list in the order of their hosts, and those of a host
 // in the order of the list. A commit writes the rows of each host that it changes as a whole, so a
 // list in random order would write them again with every commit. It belongs to one goroutine.
-type hostOrder struct {
+type listCommitter struct {
 	store  fingerprinter
 	sorter *hostsort.Sorter
 	size   storage.BatchSizer
@@ -32,7 +32,7 @@ type hostOrder struct {
 	encoded []byte
 }
 
-// fingerprinter is the store as far as hostOrder reads it.
+// fingerprinter is the store as far as listCommitter reads it.
 type fingerprinter interface{ Fingerprint(weburl.URL) uint64 }
 
 // listItem is a discovery of a list.
@@ -63,7 +63,7 @@ func (l *listItem) applyPut() {
 }
 
 // take takes a discovery. Its fingerprint, page and time are set when it is committed.
-func (h *hostOrder) take(l *listItem) error {
+func (h *listCommitter) take(l *listItem) error {
 	h.encoded = l.append(h.encoded[:0])
 	h.taken++
 	return h.sorter.Add(l.URL.Host(), h.encoded)
@@ -86,7 +86,7 @@ func (p *hostBatch) isEmpty() bool { return len(p.found)+len(p.again) == 0 }
 // commitAll commits what was taken, in batches of the size that the commits before suggest, and
 // calls each with every one that is committed. The next batch is read while one is committed.
 // After an error what was not committed is dropped.
-func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func(*hostBatch)) (err error) {
+func (h *listCommitter) commitAll(ctx context.Context, base storage.Found, each func(*hostBatch)) (err error) {
 	defer func() { err = errors.Join(err, h.reset()) }()
 	if h.taken == 0 {
 		return nil
@@ -130,14 +130,14 @@ func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func
 }
 
 // run commits a batch.
-func (h *hostOrder) run(ctx context.Context, p *hostBatch) {
+func (h *listCommitter) run(ctx context.Context, p *hostBatch) {
 	defer close(p.done)
 	got, err := h.commit(ctx, &p.addition)
 	p.added, p.added.err = got, err
 }
 
 // reset drops what was taken.
-func (h *hostOrder) reset() error {
+func (h *listCommitter) reset() error {
 	h.taken = 0
 	return h.sorter.Reset()
 }
@@ -154,7 +154,7 @@ func (p *hostBatch) reuse() *hostBatch {
 }
 
 // fill moves sorted discoveries to a batch. It returns false behind the last one.
-func (h *hostOrder) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Found) (more bool, err error) {
+func (h *listCommitter) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Found) (more bool, err error) {
 	retrieved := make(map[storage.Position]bool) // a list may name a URL twice
 	for size := 0; len(p.found)+len(p.again) < h.size.Items() && size < hostBatchBytes; {
 		host, record, err := sorted.Next()
@@ -188,7 +188,7 @@ func (h *hostOrder) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Fou
 }
 
 // fingerprint returns that of a discovery without its session ids.
-func (h *hostOrder) fingerprint(f *storage.Found) uint64 {
+func (h *listCommitter) fingerprint(f *storage.Found) uint64 {
 	if f.Stripped == "" {
 		return h.store.Fingerprint(f.URL)
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
-// leftovers removes the databases of shards that this node owned once and others own for long: they
+// oldDatabases removes the databases of shards that this node owned once and others own for long: they
 // take disk and get older. Output files and request logs stay, since they are nowhere else, and so does a
 // database with requests that the request log does not have yet. If the shard comes back, its database
 // is made of a snapshot and the log.
-type leftovers struct {
+type oldDatabases struct {
 	engines *engines
 	member  *membership.Node
 	since   map[cluster.Shard]time.Duration // uptime at which another owner was seen first
 }
 
 // run looks for such databases until the context ends.
-func (l *leftovers) run(ctx context.Context) {
+func (l *oldDatabases) run(ctx context.Context) {
 	o := l.engines.o
 	ticker := time.NewTicker(o.KeepDatabases / 10)
 	defer ticker.Stop()
@@ -47,7 +47,7 @@ func (l *leftovers) run(ctx context.Context) {
 
 // remove removes what another node has owned for so long, as far as this node knows. What it knows
 // counts only while it is trusted.
-func (l *leftovers) remove(s membership.Status, now time.Duration) (err error) {
+func (l *oldDatabases) remove(s membership.Status, now time.Duration) (err error) {
 	for i := range s.Shards {
 		shard, owner := cluster.Shard(i), s.Shards[i].Owner
 		if s.Trust == 0 || owner == "" || owner == s.Node {
