@@ -194,6 +194,7 @@ type PageReport struct {
 	Next    *time.Time // replaces the plan for the URL: due again then; zero: never. nil: it stays as planned
 	RanOut  bool       // with Broken: it counts as an attempt, Outcome says why, and the URL is due again at once
 	Refused bool       // nothing was sent, and Outcome says why; the URL does not go back to its queue
+	OfWall  func()     // called if the response turns out to be that of a wall; nil: nobody wants to know
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
@@ -293,6 +294,9 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if r.answered() {
 		if outcome = r.Outcome; out.behindWall {
 			outcome = f.behindWall(head, &r)
+			if r.OfWall != nil {
+				r.OfWall()
+			}
 		} else {
 			outcome = f.attempted(head, outcome, r.End)
 		}

@@ -152,10 +152,21 @@ func nextText(h *inspect.Host, now time.Time) string {
 // whyHost says why a host waits, or what is under way, and why the last request to it failed.
 func whyHost(h *inspect.Host) string {
 	why := console.PostponedReason(h.Reason)
+	if h.WallKind != "" {
+		why = strings.TrimPrefix(why+"; wall: "+wallText(h.WallKind, h.WallMaker), "; ")
+	}
 	if h.LastFailure == "" {
 		return why
 	}
 	return strings.TrimPrefix(why+"; last failure: "+h.LastFailure, "; ")
+}
+
+// wallText names a wall: its kind, and its maker if that is known.
+func wallText(kind, maker string) string {
+	if maker == "" {
+		return kind
+	}
+	return kind + " of " + maker
 }
 
 // secondsOf converts seconds to a duration. Large numbers are cut off.
@@ -249,15 +260,16 @@ func (s *story) politeness(p *inspect.Politeness) {
 
 // wall writes what is known of a wall.
 func (s *story) wall(w *inspect.Wall) {
+	what := wallText(w.Kind, w.Maker)
 	switch {
 	case w == nil:
 		return
 	case w.Suspected:
-		s.line("wall", "suspected: %s", w.Kind)
+		s.line("wall", "suspected: %s", what)
 	case w.Parked:
-		s.line("wall", "%s; parked: it is probed once a day", w.Kind)
+		s.line("wall", "%s; parked: it is probed once a day", what)
 	default:
-		s.line("wall", "%s; it is probed once in each period of the backoff", w.Kind)
+		s.line("wall", "%s; it is probed once in each period of the backoff", what)
 	}
 	s.line("", "%s", console.Printable(w.Evidence))
 }

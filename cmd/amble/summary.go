@@ -28,6 +28,7 @@ func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) erro
 		writePostponed(&b, out.Postponed, time.Now())
 	}
 	writeFailures(&b, out)
+	writeWalls(&b, &out.Status)
 	writeBadSeeds(&b, badSeeds)
 	writeFiles(&b, c)
 	_, err := io.WriteString(w, b.String())
@@ -107,6 +108,14 @@ func writeFailures(b *strings.Builder, out outcome) {
 		fmt.Fprintf(b, "  and %s\n", console.Plural(more, "more seed"))
 	}
 	fmt.Fprintf(b, "amble urls %s shows everything known of it.\n", seeds.First[0].URL)
+}
+
+// writeWalls says which walls hosts are behind.
+func writeWalls(b *strings.Builder, s *crawl.Status) {
+	if len(s.Walls) > 0 {
+		fmt.Fprintf(b, "Hosts behind walls: %s; made by: %s; amble hosts --state walled lists them.\n",
+			console.CountsText(s.Walls), console.CountsText(s.WallMakers))
+	}
 }
 
 const maxPostponed = 10

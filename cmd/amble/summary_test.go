@@ -55,6 +55,11 @@ func TestSummaries(t *testing.T) {
 			Postponed: later}}, 0,
 			[]string{"fetched 7 pages (2.0 KiB received).\ncrawl.max_pages (7) is reached, and 2 URLs are still " +
 				"queued; raise it to go on.\n"}, "postponed"},
+		{"walls", false, outcome{Summary: crawl.Summary{Fresh: true, Status: crawl.Status{
+			URLs: map[string]int{"fetched": 1}, Walls: map[string]int{"challenge": 2, "gate": 1},
+			WallMakers: map[string]int{"Cloudflare": 2, "unknown": 1}}}}, 0,
+			[]string{"Hosts behind walls: 2 challenge, 1 gate; made by: 2 Cloudflare, 1 unknown; " +
+				"amble hosts --state walled lists them.\n"}, "postponed"},
 		{"bad seeds", false, outcome{Summary: crawl.Summary{Status: counts(1, 0, 0, 0, 0, 0), Fresh: true}}, 2,
 			[]string{"2 seeds were bad and left out"}, "one"},
 	}

@@ -178,13 +178,13 @@ func ReasonText(reason string) string {
 const mostShown = 4
 
 // CountsText lists counts, largest first: "3 status 404, 1 certificate".
-func CountsText(counts map[string]uint64) string {
+func CountsText[N int | uint64](counts map[string]N) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	var list []string
 	for _, name := range names[:min(len(names), mostShown)] {
-		list = append(list, Grouped(counts[name])+" "+name)
+		list = append(list, Grouped(uint64(counts[name]))+" "+name)
 	}
 	if more := len(names) - mostShown; more > 0 {
 		list = append(list, fmt.Sprintf("%d other kinds", more))

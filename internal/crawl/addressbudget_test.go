@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testkit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -89,6 +91,42 @@ func TestHeavyAddressBudget(t *testing.T) {
 			t.Errorf("%d requests at a time", n)
 		}
 	})
+}
+
+// TestHeavyAddressBudgetAfterKill: after kill -9 an address has the budget of one that nothing is known of, over
+// all its hosts, however much it had before. In real time: a process is killed.
+func TestHeavyAddressBudgetAfterKill(t *testing.T) {
+	t.Parallel()
+	const hosts, first = 200, 100 * time.Millisecond
+	var sites []testweb.Site
+	for i := range hosts {
+		s := site(fmt.Sprintf("h%d.test", i), "", paths("/", 2), nil)
+		s.Group = "small"
+		sites = append(sites, s)
+	}
+	web := startWeb(t, sites...)
+	dir, _ := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: time.Millisecond, Seeds: seedsOf(web, web.Sites()), IPRate: 10,
+		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Workers: 32,
+	})
+	const window = 8 // responses that it takes to make the budget larger
+	for range 2 {
+		before := len(web.Requests())
+		child, done := startChild(t, dir)
+		testkit.Until(t, "the first requests", func() bool { return len(web.Requests()) >= before+5*window })
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		answered(t, web)
+		log := web.Requests()
+		for _, g := range log[max(before-1, 0) : before+window].ShortGaps(first) {
+			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+		}
+		if n := log[before:].MaxInFlight(); n > 4 {
+			t.Errorf("%d requests at a time", n)
+		}
+	}
 }
 
 // onlyHost is the name that a request is for.

@@ -34,6 +34,7 @@ type childConfig struct {
 	Seeds    []string
 	Resolver string
 	Delay    time.Duration
+	IPRate   float64 // 0: addresses have no budget
 	Formats  []string
 	Compress string
 	Mode     frontier.Mode
@@ -59,6 +60,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay, o.Frontier.Groups = c.Delay, c.Groups
+	o.Frontier.Politeness.IPRate = c.IPRate
 	o.Mode = c.Mode
 	o.Fetch.CAFile = c.CAFile
 	if c.Workers > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -124,4 +125,9 @@ func (ar *archiving) keepCrash(x crashes.Crash) {
 	ar.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
 		"url", x.URL, "host", x.Host, "panic", fmt.Sprint(x.Cause), "kept", kept,
 		"stack", string(x.Stack[:min(len(x.Stack), crashes.MaxStack)]))
+}
+
+// markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
+func (g *gathering) markCrash(host storage.HostID) {
+	g.pending.setMark(sweep.CrashMark(host), []byte(g.o.Version))
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -358,6 +357,7 @@ func (oc *outcomes) completePage(res *result) error {
 	if res.page.Outcome.Reason == storage.ReasonCrash {
 		oc.markCrash(l.Host)
 	}
+	res.page.OfWall = func() { oc.fail(res.dropOutput()) }
 	err := oc.f.CompletePage(l.ID, res.page)
 	oc.pending.add(res)
 	if res.remote != nil && res.remote.committed != nil {
@@ -365,11 +365,6 @@ func (oc *outcomes) completePage(res *result) error {
 	}
 	oc.bodies.Add(res.lease.URL.String(), res.payload)
 	return err
-}
-
-// markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
-func (g *gathering) markCrash(host storage.HostID) {
-	g.pending.setMark(sweep.CrashMark(host), []byte(g.o.Version))
 }
 
 // notSent ends a lease that never reached a worker.

@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -13,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -76,6 +78,32 @@ func (ar *archiving) output(
 			Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start,
 		}
 	}
+}
+
+// dropOutput takes back what the output would have of a response that is no page.
+func (res *result) dropOutput() (err error) {
+	if res.item != nil {
+		err = res.item.Close()
+	}
+	res.item, res.payload = nil, nil
+	return err
+}
+
+// supersede adds a line to the output for each URL whose last line counts no more.
+func (q *sweepQueue) supersede(p *sweep.Step, to *batch) error {
+	for _, s := range p.Superseded {
+		item, err := q.encoder.Encode(&archive.Visit{Page: &archive.Page{
+			URL: s.URL, Depth: int(s.Depth), Attempts: int(s.Attempts), Reason: "superseded", Note: s.Why,
+		}})
+		if err != nil {
+			return fmt.Errorf("encode a line for the output: %w", err)
+		}
+		if !item.Empty() {
+			to.items = append(to.items, item)
+			to.bytes += item.Size()
+		}
+	}
+	return nil
 }
 
 // outputRobots encodes what a request for a robots.txt came to.

@@ -101,6 +101,7 @@ func (s *Status) Add(more *Status) {
 	addCounts(&s.HostStates, more.HostStates)
 	addCounts(&s.Held, more.Held)
 	addCounts(&s.Walls, more.Walls)
+	addCounts(&s.WallMakers, more.WallMakers)
 	addCounts(&s.Traps, more.Traps)
 	addCounts(&s.Statuses, more.Statuses)
 	addCounts(&s.Errors, more.Errors)

@@ -43,7 +43,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
-			toSweep: sweeps, steps: steps,
+			toSweep: sweeps, steps: steps, encoder: e.encoder,
 		},
 	}
 	p := permits{

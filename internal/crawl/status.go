@@ -56,12 +56,17 @@ type Status struct {
 	// hosts that want no request for a week, or whose wall did not end
 	Parked int            `json:"parked_hosts,omitempty"`
 	Walls  map[string]int `json:"walls,omitempty"` // hosts behind a wall, by its kind
+	// the same by its maker; UnknownMaker: nobody knows
+	WallMakers map[string]int `json:"wall_makers,omitempty"`
 	// addresses whose hosts got slower together; the first 50
 	Slowdowns    []Slowdown `json:"slowdowns,omitempty"`
 	DataDir      string     `json:"data_dir"`
 	OutputDir    string     `json:"output_dir,omitempty"`
 	ProductToken string     `json:"product_token"`
 }
+
+// UnknownMaker is in Status.WallMakers for walls that nobody is known to have made.
+const UnknownMaker = survey.UnknownMaker
 
 // Rates are the counts of one run.
 type Rates = tally.Rates
@@ -225,7 +230,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	found := r.surveyor.Found()
 	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
 	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
-	s.Walls, s.Slowdowns = found.Walls, r.slowdowns
+	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slowdowns
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}

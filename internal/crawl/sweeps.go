@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/sweep"
 	"github.com/amble-crawler/amble/robots"
@@ -24,8 +25,9 @@ type sweepQueue struct {
 	toSweep  chan<- *sweep.Sweep // unbuffered; used in the select of the dispatcher's loop only
 	steps    <-chan *sweep.Step
 	waiting  []*sweep.Sweep
-	isActive bool           // the sweeper has one
-	retries  uint64         // the number of the last retry
+	isActive bool   // the sweeper has one
+	retries  uint64 // the number of the last retry
+	encoder  *archive.Encoder
 	later    []*sweep.Sweep // retries that begin when the step that the sweeper has is on disk
 	// Only one exclusion goes on at a time. What begins meanwhile follows it, so that many changes, one after the
 	// other, do not have it begin again and again.
@@ -148,7 +150,7 @@ func (q *sweepQueue) offerCrashes(version string, to *batch) error {
 
 // takeStep takes the step of a sweep.
 func (ld *lender) takeStep(p *sweep.Step) {
-	ld.fail(ld.sweeps.take(p, ld.pending))
+	ld.fail(errors.Join(ld.sweeps.take(p, ld.pending), ld.sweeps.supersede(p, ld.pending)))
 	for _, s := range p.Begins {
 		ld.delete(s)
 	}

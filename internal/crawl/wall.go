@@ -51,10 +51,10 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		}
 	}
 	a.Mark = j.marks.Find(resp.Header, body)
-	if a.Sign() == wall.SignShort || a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
+	if a.HasShape() {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
-	a.FromSame = a.Sign() == wall.SignShort && j.isFromSame(&l.Head.Entry, l.Host, &a)
+	a.FromSame = a.MayBeSame() && j.isFromSame(&l.Head.Entry, l.Host, &a)
 	return a
 }
 

@@ -55,6 +55,9 @@ type Host struct {
 	Reason string    `json:"reason,omitempty"` // why it waits, or what is under way
 	// Suspected says that there is evidence for a wall. The host is crawled as without.
 	Suspected bool `json:"suspected,omitempty"`
+	// the kind of the wall that it is behind, and who makes such walls, if that is known
+	WallKind  string `json:"wall_kind,omitempty"`
+	WallMaker string `json:"wall_maker,omitempty"`
 	// FailureShare is the part of the URLs with a final outcome that failed, from 0 to 1.
 	FailureShare float64 `json:"failure_share"`
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
@@ -110,7 +113,11 @@ func (s *hostView) seeWall(h *storage.Host) error {
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.Name, err)
 	}
-	s.walled, s.Suspected = seen.Walled(), seen.Verdict().Stand == wall.Suspected
+	v := seen.Verdict()
+	s.walled, s.Suspected = seen.Walled(), v.Stand == wall.Suspected
+	if s.walled {
+		s.WallKind, s.WallMaker = v.Kind.String(), KnownMarks().Name(v.Wall)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 // Wall is what is known of the wall of a host, or the evidence for one, as of the last commit.
 type Wall struct {
 	Kind      string    `json:"kind"`
+	Maker     string    `json:"maker,omitempty"`     // empty: unknown
 	Suspected bool      `json:"suspected,omitempty"` // there is evidence for it, and the host is crawled as without
 	Since     time.Time `json:"since"`               // of the first response that counts
 	Probes    int       `json:"probes"`              // that failed
@@ -36,7 +37,7 @@ func wallOf(h *storage.Host) (*Wall, error) {
 		return nil, nil
 	}
 	return &Wall{
-		Kind: v.Kind.String(), Suspected: v.Stand == wall.Suspected, Since: v.Since, Probes: v.Probes, Parked: v.Park,
-		Evidence: v.Evidence(KnownMarks()),
+		Kind: v.Kind.String(), Maker: KnownMarks().Name(v.Wall), Suspected: v.Stand == wall.Suspected, Since: v.Since,
+		Probes: v.Probes, Parked: v.Park, Evidence: v.Evidence(KnownMarks()),
 	}, nil
 }

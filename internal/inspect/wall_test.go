@@ -21,6 +21,7 @@ func TestWalledHosts(t *testing.T) {
 			at := now.Add(time.Duration(i) * time.Minute)
 			a := wall.Answer{Status: 403, Took: time.Second, URL: uint64(i) * 7919}
 			a.Section, a.Top = wall.Sections(fmt.Sprintf("/%d/%d", i%5, i))
+			a.Mark = wall.Mark{Wall: 1, Tier: wall.TierHeader}
 			state.Observe(at, a)
 		}
 		b, _ := state.AppendBinary(nil) // its error is always nil
@@ -34,6 +35,22 @@ func TestWalledHosts(t *testing.T) {
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("%s: %s, want %s", query, text, want)
 		}
+	}
+	var walls []string
+	for _, state := range []string{HostWalled, ""} {
+		if _, err := v.Hosts(t.Context(), HostQuery{State: state, Sort: SortFound, Limit: 9}, func(h *Host) error {
+			walls = append(walls, h.WallKind+" "+h.WallMaker)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := strings.Join(walls, ", "); text != "challenge Cloudflare,  ,  , challenge Cloudflare" {
+		t.Errorf("walls in the lists: %s", text)
+	}
+	story, err := v.Host(t.Context(), "walled.test")
+	if err != nil || story.Wall == nil || story.Wall.Kind != "challenge" || story.Wall.Maker != "Cloudflare" {
+		t.Errorf("the host: %+v, %v", story, err)
 	}
 }
 

@@ -172,7 +172,7 @@ type statusCollector struct {
 	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
-	bandwidthWait, wire, walls, parked, optOuts                  *prometheus.Desc
+	bandwidthWait, wire, walls, wallMakers, parked, optOuts      *prometheus.Desc
 	fetchers, leases, leasesEnded                                *prometheus.Desc
 	recrawls, unchanged, unchangedBytes                          *prometheus.Desc
 }
@@ -192,6 +192,7 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		hosts:      d("hosts", "Known hosts."),
 		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
 		walls:      d("hosts_walled", "Hosts behind a wall, by its kind.", "kind"),
+		wallMakers: d("hosts_walled_by", "Hosts behind a wall, by its maker.", "maker"),
 		parked: d("hosts_parked",
 			"Hosts with URLs that demand to be left alone for more than a week, or whose wall did not end."),
 		inFlight: d("in_flight", "Requests in flight."),
@@ -253,6 +254,12 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, kind := range wall.Kinds() {
 		gauge(s.walls, float64(st.Walls[kind.String()]), kind.String())
+	}
+	gauge(s.wallMakers, float64(st.WallMakers[crawl.UnknownMaker]), crawl.UnknownMaker)
+	for maker, n := range st.WallMakers {
+		if maker != crawl.UnknownMaker {
+			gauge(s.wallMakers, float64(n), maker)
+		}
 	}
 	gauge(s.parked, float64(st.Parked))
 	for _, state := range states() {

@@ -58,6 +58,13 @@ var sharedLimits = map[string]sharedLimit{
 		},
 		check: func(t *testing.T, log testweb.Log) { checkGaps(t, "the range", log, addressDelay) },
 	},
+	"budget": {
+		address: oneAddress, slow: 2 * time.Millisecond,
+		limit: func(o *crawl.Options) {
+			o.Frontier.Politeness.IPRate, o.Frontier.Politeness.PerIP = budgetRate, 3
+		},
+		check: checkAddressBudget,
+	},
 	// Each group has hosts at both addresses.
 	"groups": {
 		address: func(i int) string { return fmt.Sprint("address", i/2%2) },
@@ -80,6 +87,19 @@ var sharedLimits = map[string]sharedLimit{
 			}
 		},
 	},
+}
+
+// budgetRate is the requests a second with which the budget of an address begins.
+const budgetRate = 20
+
+// checkAddressBudget holds an address to the budget with which it begins, for all nodes together: it takes 8
+// responses of one node to make it larger.
+func checkAddressBudget(t *testing.T, log testweb.Log) {
+	t.Helper()
+	checkGaps(t, "the first requests", log[:min(8, len(log))], time.Second/budgetRate)
+	if most := log.MaxInFlight(); most > 3 {
+		t.Errorf("%d requests at a time to an address that allows 3", most)
+	}
 }
 
 func checkAddressDelay(t *testing.T, log testweb.Log) {
@@ -162,6 +182,12 @@ func (w *world) granter() *process {
 func TestSharedAddress(t *testing.T) {
 	t.Parallel()
 	share(t, sharedLimits["delay"], shortTTL, kill)
+}
+
+// TestHeavySharedBudget: hosts of several shards and nodes share an address, and its budget is one for all nodes.
+func TestHeavySharedBudget(t *testing.T) {
+	t.Parallel()
+	share(t, sharedLimits["budget"], longTTL, func(*world, []string) {})
 }
 
 // countGrants counts the messages about grants from now on.

@@ -250,8 +250,13 @@ func NewWall(w frontier.WallBegun) *Sweep {
 		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > wall.LongestMarked,
 			last.Reason == storage.ReasonWall && last.Attempts == 0,
 			w.Kind == wall.KindEmpty && last.Bytes > 0 && last.State == storage.Fetched,
-			w.Kind == wall.KindSame && !wall.IsDocument(w.Document, last.Digest, last.Bytes):
+			w.Kind.IsSame() && !wall.IsDocument(w.Document, last.Digest, last.Bytes):
 			return storage.Done{}, false
+		}
+		if last.State != storage.Retrying { // it has a line
+			s.superseded = append(s.superseded, Superseded{
+				URL: l.URL().String(), Depth: l.Depth, Attempts: last.Attempts, Why: "wall " + w.Kind.String(),
+			})
 		}
 		o := frontier.PutBackFromWall(last, now)
 		if last.State == storage.Fetched { // what it has is of the wall, and not of the page

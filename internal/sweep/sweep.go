@@ -44,7 +44,9 @@ type Sweep struct {
 	// advance makes a step of a sweep that does not decide about each URL, but deletes URLs. It has no
 	// use for states, most, decide and ready. Nil: the sweep decides.
 	advance func(deletionStore, *Step) error
-	began   func(n int) // called with the number of sweeps that a step began; nil: it begins none
+
+	superseded []Superseded // since the last step
+	began      func(n int)  // called with the number of sweeps that a step began; nil: it begins none
 
 	inspected, changed atomic.Uint64 // URLs so far; changed those on disk, or soon
 }
@@ -189,12 +191,22 @@ type Step struct {
 	End   bool           // there are no more
 	Err   error
 
+	Superseded []Superseded // URLs whose line in the output counts no more
+
 	Payloads []storage.Payload // of responses that are lost: no later one can refer to them
 
 	// Of a sweep that deletes URLs.
 	Purges    []storage.Purge
 	Forgotten []PlannedPage // pages on the recrawl plan that are deleted
 	Begins    []*Sweep      // deletions to begin
+}
+
+// Superseded is a URL with a final state that was that of a wall, and has become none.
+type Superseded struct {
+	URL      string
+	Depth    uint16
+	Attempts uint8
+	Why      string // the kind of the wall
 }
 
 // PlannedPage is a page that is taken off the recrawl plan.
@@ -255,6 +267,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 			if step.Err == nil && len(c.lost) > 0 {
 				step.Payloads, step.Err = c.lostPayloads(s.Store, step.Done)
 			}
+			step.Superseded, c.superseded = c.superseded, nil
 		}
 		if ctx.Err() != nil {
 			return

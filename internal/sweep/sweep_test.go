@@ -167,11 +167,16 @@ func TestWallIsRestored(t *testing.T) {
 		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest},
 			false},
 	} {
-		d, ok := again.decide(&storage.Located{Head: storage.Head{Last: test.last}}, since)
+		host := &storage.Host{Queues: make([]storage.Queue, 1)}
+		d, ok := again.decide(&storage.Located{Host: host, Head: storage.Head{Last: test.last}}, since)
 		if ok != test.want ||
 			ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
 			t.Errorf("%+v: %+v, %t", test.last, d, ok)
 		}
+		if n := len(again.superseded); n != 0 != test.want {
+			t.Errorf("%+v: %d lines are superseded", test.last, n)
+		}
+		again.superseded = nil
 	}
 }
 

@@ -44,6 +44,7 @@ const (
 	SignShort                 // a short document of status 2xx, which may be a page or not
 	SignRedirect              // a redirect, which may lead to the place of a wall
 	SignEmpty                 // status 2xx without a body
+	SignGate                  // status 2xx and a login, or a question for consent or for an age
 )
 
 // refuses reports whether the response is a refusal or a challenge, of a wall or not.
@@ -57,6 +58,7 @@ const (
 	LongestMarked = 32 << 10
 	longestPhrase = 16 << 10
 	longestShort  = 8 << 10
+	longestGate   = shapeBytes // all of it counts
 )
 
 // Sign returns what the response is. A response of SignChallenge is no page, whatever the host's
@@ -104,8 +106,10 @@ func (a *Answer) document() Sign {
 		return SignPage
 	case a.Mark.Tier == TierPage && a.Length <= LongestMarked:
 		return SignMarked
-	case a.Mark.Excuse:
+	case a.Mark.Excuse || a.Mark.Gate && a.Length > longestGate:
 		return SignPage
+	case a.Mark.Gate:
+		return SignGate
 	case a.Mark.Tier == TierPhrase && a.Length <= longestPhrase:
 		return SignMarked
 	case a.Length <= longestShort:
@@ -113,6 +117,15 @@ func (a *Answer) document() Sign {
 	}
 	return SignPage
 }
+
+// HasShape reports whether Shape is needed, whatever else is known.
+func (a *Answer) HasShape() bool {
+	sign := a.Sign()
+	return sign == SignShort || sign == SignGate || a.Mark.Tier != TierNone && a.Mark.Tier != TierHeader
+}
+
+// MayBeSame reports whether FromSame is needed.
+func (a *Answer) MayBeSame() bool { return a.Sign() == SignShort || a.Sign() == SignGate }
 
 // document16 identifies a short document: by its digest, an even number, or by its shape, an odd one, if
 // it has a key in it. That of a redirect is the place of its target.
@@ -127,8 +140,10 @@ func (a *Answer) document16() uint16 {
 }
 
 // hasKey reports whether what the document has in common with others is its shape: people see a key in it, or
-// it has the mark of a maker who puts keys into it.
-func (a *Answer) hasKey() bool { return a.Shape&1 != 0 || a.Mark.Tier == TierStub }
+// it has the mark of a maker who puts keys into it. The form of a gate has one where nobody sees it.
+func (a *Answer) hasKey() bool {
+	return a.Shape&1 != 0 || a.Mark.Tier == TierStub || a.Sign() == SignGate
+}
 
 // keyBytes is by how much the lengths of two documents with the same words differ, if the maker of the
 // wall puts keys into them.

@@ -12,7 +12,7 @@ import (
 var ErrState = errors.New("wall: not a stored state")
 
 // MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
-const MaxStateBytes = 67
+const MaxStateBytes = 69
 
 // stateVersion is the first byte of an encoded State. In version 1 the documents were all those of digests,
 // odd numbers too.
@@ -23,7 +23,7 @@ const stateVersion = 2
 const (
 	hasHistory   = 1 << iota // pages, refusals, distinct
 	hasSections              // tops, sections
-	hasDocuments             // document, earlier, usual, returns, same
+	hasDocuments             // document, earlier, usual, returns, same; from version 2 on gate
 	hasShape                 // shape, alike
 	// since, part, evidence, refused, times, status, pending, counted, judged, kind, lead, maker
 	hasEvidence
@@ -52,8 +52,9 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasSections, s.tops != [3]uint16{} || s.sections != [6]uint16{}) {
 		b = appendAll(appendAll(b, s.tops[:]), s.sections[:])
 	}
-	if part(hasDocuments, s.document|s.earlier[0]|s.earlier[1]|s.usual > 0 || s.returns|s.same > 0) {
+	if part(hasDocuments, s.document|s.earlier[0]|s.earlier[1]|s.usual|s.gate > 0 || s.returns|s.same > 0) {
 		b = append(appendAll(b, []uint16{s.document, s.earlier[0], s.earlier[1], s.usual}), s.returns, s.same)
+		b = binary.BigEndian.AppendUint16(b, s.gate)
 	}
 	if part(hasShape, s.shape > 0 || s.alike > 0) {
 		b = append(binary.BigEndian.AppendUint16(b, s.shape), s.alike)
@@ -102,7 +103,7 @@ func DecodeState(b []byte) (State, error) {
 	if version < 1 || version > stateVersion {
 		return s, fmt.Errorf("%w: version %d, this program knows 1 to %d", ErrState, version, stateVersion)
 	}
-	s.decode(&d, d.Byte())
+	s.decode(&d, d.Byte(), version)
 	if version == 1 {
 		for _, document := range []*uint16{&s.document, &s.earlier[0], &s.earlier[1], &s.usual} {
 			if *document != 0 {
@@ -116,7 +117,7 @@ func DecodeState(b []byte) (State, error) {
 	return s, nil
 }
 
-func (s *State) decode(d *wire.Decoder, has byte) {
+func (s *State) decode(d *wire.Decoder, has, version byte) {
 	if has&hasHistory != 0 {
 		s.pages, s.refusals, s.distinct = d.Byte(), d.Byte(), d.Byte()
 		d.Require(int(s.pages)+int(s.refusals) <= mostHistory && s.distinct <= fewDocuments)
@@ -128,6 +129,9 @@ func (s *State) decode(d *wire.Decoder, has byte) {
 	if has&hasDocuments != 0 {
 		s.document, s.earlier[0], s.earlier[1] = d.Uint16(), d.Uint16(), d.Uint16()
 		s.usual, s.returns, s.same = d.Uint16(), d.Byte(), d.Byte()
+		if version > 1 {
+			s.gate = d.Uint16()
+		}
 	}
 	if has&hasShape != 0 {
 		s.shape, s.alike = d.Uint16(), d.Byte()

@@ -3,6 +3,7 @@ package wall
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -74,7 +75,10 @@ func TestVersion1(t *testing.T) {
 		t.Fatalf("%+v, document %d", v, fold64(digest))
 	}
 	s.document = fold64(digest)
+	s.gate = 0
 	old, _ := s.AppendBinary(nil)
+	documents := 2 + 3 + 18 + 10 // version, parts, history, sections, documents
+	old = slices.Delete(old, documents, documents+2)
 	old[0] = 1
 	s, err := DecodeState(old)
 	if err != nil || IsDocument(s.Document(), 77, 500) || !IsDocument(s.Document(), digest, 500) {
@@ -143,9 +147,11 @@ func FuzzDecodeState(f *testing.F) {
 
 const (
 	goldenPages     = "0203140008a19da72aa0f0a19da72aa0f0000000000000"
-	goldenRedirects = "02f7140008a19da72aa0f0a19da72aa0f00000000000000007000000000000000968e77815000340a72aa19da0" +
+	goldenRedirects = "02f7140008a19da72aa0f0a19da72aa0f000000000000000070000000000000009000068e77815000340a72aa19d" +
+		"a0" +
 		"f0040302012e090909080900b47b68e7781d00"
-	goldenEmpty = "02f7140008a19da72aa0f0a19da72aa0f00000000000000002000000000000000968e77815000340a72aa19da0" +
+	goldenEmpty = "02f7140008a19da72aa0f0a19da72aa0f000000000000000020000000000000009000068e77815000340a72aa19d" +
+		"a0" +
 		"f004030200c8090909090900b47b68e7781d00"
 	goldenWall = "02f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
 )

