@@ -24,6 +24,7 @@ type memoryJournal struct {
 	taken   int  // appends until the log is down; -1: it never is
 	keeps   bool // it takes the record all the same when it is down
 	lost    bool // another node owns it
+	panics  bool // it has a bug
 	calls   int  // of Append while it was down
 	foreign func(host string) bool
 	sent    []storage.Discovery
@@ -35,6 +36,9 @@ func (j *memoryJournal) Append(number uint64, record []byte) (uint64, error) {
 	defer j.mu.Unlock()
 	if j.lost {
 		return 0, storage.ErrLost
+	}
+	if j.panics {
+		panic("a bug")
 	}
 	down := j.taken == 0
 	if down {
@@ -207,6 +211,17 @@ func TestJournalDown(t *testing.T) {
 // TestJournalLost: a crawl whose log has another owner ends, and changes nothing any more.
 func TestJournalLost(t *testing.T) {
 	t.Parallel()
+	endsShard(t, func(j *memoryJournal) { j.lost = true }, storage.ErrLost)
+}
+
+// TestJournalPanics: nor does one that panics, which ends that crawl and not the process.
+func TestJournalPanics(t *testing.T) {
+	t.Parallel()
+	endsShard(t, func(j *memoryJournal) { j.panics = true }, ErrPanic)
+}
+
+// endsShard crawls until something happens to the journal of a shard. Then the crawl ends with an error.
+func endsShard(t *testing.T, happens func(*memoryJournal), want error) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", paths("/p/", 30), nil))
 		o := testOptions(t, web)
@@ -222,9 +237,9 @@ func TestJournalLost(t *testing.T) {
 			}
 			j.mu.Lock()
 			defer j.mu.Unlock()
-			j.lost = true
+			happens(j)
 		}()
-		if _, err := e.Run(t.Context(), seedList(t, web.URL("a.test", "/"))); !errors.Is(err, storage.ErrLost) {
+		if _, err := e.Run(t.Context(), seedList(t, web.URL("a.test", "/"))); !errors.Is(err, want) {
 			t.Errorf("the crawl ends with %v", err)
 		}
 		if err := e.Close(); err != nil {

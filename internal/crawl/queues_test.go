@@ -376,3 +376,15 @@ func TestQueueKeys(t *testing.T) {
 			"one.test", "a.test", "x.test")
 	})
 }
+
+// TestLastQueueKey: of several keys that one batch has for a host the last one counts, also if it is the host.
+func TestLastQueueKey(t *testing.T) {
+	t.Parallel()
+	withClientOptions(t, func(*Options) {}, func(t *testing.T, r *clientRun) {
+		u := parse(t, "http://a.test/1")
+		r.put(Put{URL: u, Key: "a queue"}, Put{URL: u, Key: "a.test"})
+		if l := r.lease(remote.Request{Fetcher: "client", N: 1})[0]; l.Key != "a.test" {
+			t.Errorf("it is in the queue %q", l.Key)
+		}
+	})
+}
