@@ -331,9 +331,16 @@ func TestErase(t *testing.T) {
 	if got := tombstoned(t, dir); got != r.Records() {
 		t.Errorf("tombstones of %d records, %d were erased", got, r.Records())
 	}
+	left := filepath.Join(dir, "data", storage.SnapshotFile)
+	if err := os.WriteFile(left, []byte("zebra.test"), 0o640); err != nil {
+		t.Fatal(err)
+	}
 	again, err := Run(context.Background(), o)
 	if err != nil || !again.IsEmpty() {
 		t.Errorf("a second erasure finds %+v: %v", again, err)
+	}
+	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
+		t.Errorf("it is still named in %q, of which the database knows nothing", left)
 	}
 	e, err := crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
