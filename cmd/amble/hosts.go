@@ -260,10 +260,11 @@ func (s *story) politeness(p *inspect.Politeness) {
 
 // wall writes what is known of a wall.
 func (s *story) wall(w *inspect.Wall) {
+	if w == nil {
+		return
+	}
 	what := wallText(w.Kind, w.Maker)
 	switch {
-	case w == nil:
-		return
 	case w.Suspected:
 		s.line("wall", "suspected: %s", what)
 	case w.Parked:
