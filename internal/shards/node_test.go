@@ -104,8 +104,8 @@ func (w *world) victim(want []string) (victim *process) {
 				victim = p
 			}
 		}
-		if owned != shards || victim == nil || len(pages(w.web)) < len(want)/4 {
-			return errNotYet
+		if n := len(pages(w.web)); owned != shards || victim == nil || n < len(want)/4 {
+			return fmt.Errorf("%d shards, and %d of %d pages", owned, n, len(want)) // each change is progress
 		}
 		return nil
 	})
