@@ -25,12 +25,14 @@ import (
 )
 
 // call sends a request to the API of a node and returns the response. While servers or nodes do not answer in
-// time, it sends it again; a command it sends once, unless it is refused.
+// time, it sends it again; a command it sends once, unless it is refused: then it may have been done in part, and
+// what the next answer counts is only the rest.
 func (p *process) call(method, path, body string) (status int, text string, trailer http.Header) {
 	p.w.t.Helper()
 	p.w.eventually(method+" "+path, func() error {
 		if status, text, trailer = p.callOnce(method, path, body); status == http.StatusServiceUnavailable ||
 			method == "GET" && strings.Contains(text, `"incomplete":`) {
+			p.refused.CompareAndSwap(false, method != "GET")
 			return errors.New(text)
 		}
 		return nil
@@ -231,7 +233,8 @@ func TestAPI(t *testing.T) {
 			t.Error(status, text)
 		}
 		_, text, _ := other.call("POST", "/api/v1/urls/retry", `{"states":["denied"]}`)
-		if !strings.Contains(text, `"done":true`) || !strings.Contains(text, fmt.Sprintf(`"back":%d`, 3*hosts-1)) {
+		if !strings.Contains(text, `"done":true`) ||
+			!other.refused.Load() && !strings.Contains(text, fmt.Sprintf(`"back":%d`, 3*hosts-1)) {
 			t.Error(text)
 		}
 		if status, text, _ := other.call("POST", "/api/v1/optouts",
@@ -244,7 +247,7 @@ func TestAPI(t *testing.T) {
 			}
 		}
 		added := object[crawl.SeedCounts](other, "POST", "/api/v1/seeds", `{"url":"http://new.test/","tags":["late"]}`)
-		if added.Added != 1 {
+		if added.Added != 1 && !other.refused.Load() {
 			t.Errorf("%+v", added)
 		}
 		for _, p := range nodes {
@@ -257,7 +260,8 @@ func TestAPI(t *testing.T) {
 			})
 		}
 		for _, want := range []int{http.StatusOK, http.StatusNotFound} {
-			if status, text, _ := other.call("DELETE", "/api/v1/seeds?url=http://new.test/", ""); status != want {
+			status, text, _ := other.call("DELETE", "/api/v1/seeds?url=http://new.test/", "")
+			if status != want && !other.refused.Load() {
 				t.Error(status, text)
 			}
 		}
@@ -265,9 +269,15 @@ func TestAPI(t *testing.T) {
 			Deleted int
 			Done    bool
 		}](other, "POST", "/api/v1/urls/delete", `{"all":true}`)
-		if d.Deleted < len(want) || !d.Done {
+		if d.Deleted < len(want) && !other.refused.Load() || !d.Done {
 			t.Errorf("%+v", d)
 		}
+		w.eventually("no page is left", func() error {
+			if s := object[server.CrawlStatus](other, "GET", "/api/v1/status", ""); s.URLs["fetched"] > 0 {
+				return fmt.Errorf("%v", s.URLs)
+			}
+			return nil
+		})
 	})
 	t.Run("audit", func(t *testing.T) { // the requests of all nodes
 		_, lines, trailer := nodes[1].call("GET", "/api/v1/audit", "")

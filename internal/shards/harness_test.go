@@ -179,6 +179,8 @@ type process struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // of Run; set before done is closed
+
+	refused atomic.Bool // a command of a test was sent again: see call
 }
 
 // options are those of a node with the data directory dir.
