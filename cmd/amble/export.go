@@ -13,7 +13,7 @@ import (
 // exportFlags are the flags of amble export.
 type exportFlags struct {
 	console.Printer
-	state, format string
+	state, format, seed, tag string
 }
 
 func newExportCommand(settings *settingsFlags) *cobra.Command {
@@ -43,13 +43,15 @@ or settings. 3: another process has the database and no API answers.`,
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			q := inspect.URLQuery{}
-			if err := errors.Join(q.Filter(f.state, ""), f.Check()); err != nil {
+			if err := errors.Join(q.Filter(f.state, ""), q.OfSeed(f.seed, f.tag), f.Check()); err != nil {
 				return console.Usagef("%w", err)
 			}
 			return settings.inspect(command.Context(), func(i access.Inspector) error { return f.write(command, i, q) })
 		},
 	}
 	command.Flags().StringVar(&f.state, "state", "", "only URLs in this `state`")
+	command.Flags().StringVar(&f.seed, "seed", "", "only pages of this seed, by its `URL`")
+	command.Flags().StringVar(&f.tag, "tag", "", "only pages of seeds with this `tag`")
 	f.FileFlags(command)
 	command.Flags().StringVar(&f.format, "format", "", "the `format` of the lines: "+either(formats())+
 		"; default: amble's own")

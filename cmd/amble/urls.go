@@ -22,8 +22,8 @@ import (
 // urlsFlags are the flags of amble urls.
 type urlsFlags struct {
 	console.Printer
-	query               inspect.URLQuery
-	state, reason, from string
+	query                     inspect.URLQuery
+	state, reason, from, seed string
 }
 
 func newURLsCommand(settings *settingsFlags) *cobra.Command {
@@ -46,6 +46,7 @@ usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble urls --state failed --reason connect_timeout
   amble urls --host www.example.com --limit 20
   amble urls --status 404 --contains /docs/ --limit 0 -o broken.csv
+  amble urls --tag news --state failed
   amble urls --from 12.340
   amble urls --state denied --limit 0 --jsonl
   amble urls https://www.example.com/page`,
@@ -66,6 +67,8 @@ usage or settings. 3: another process has the database and no API answers.`,
 	flags.StringVar(&f.reason, "reason", "", "only URLs that are in their state for this `reason`")
 	flags.IntVar(&f.query.Status, "status", 0, "only URLs whose last response had this `status`")
 	flags.StringVar(&f.query.Contains, "contains", "", "only URLs with this `text` in them")
+	flags.StringVar(&f.seed, "seed", "", "only pages of this seed, by its `URL`")
+	flags.StringVar(&f.query.Tag, "tag", "", "only pages of seeds with this `tag`")
 	flags.StringVar(&f.from, "from", "", "continue from this `position`")
 	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
 	f.ListFlags(command)
@@ -103,7 +106,7 @@ func (f *urlsFlags) parse() (err error) {
 	if f.query.Limit < 0 {
 		return fmt.Errorf("the limit is %d, should be 0 or more", f.query.Limit)
 	}
-	return errors.Join(f.query.Filter(f.state, f.reason), f.Check())
+	return errors.Join(f.query.Filter(f.state, f.reason), f.query.OfSeed(f.seed, f.query.Tag), f.Check())
 }
 
 func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text string) error {

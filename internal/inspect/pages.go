@@ -148,7 +148,7 @@ type URLPage struct {
 
 // count returns how many URLs match a query, if counters say it; otherwise -1.
 func (v *records) count(q URLQuery) int {
-	if q.Reason != nil || q.Status != 0 || q.Contains != "" {
+	if q.Reason != nil || q.Status != 0 || q.Contains != "" || q.Tag != "" || !q.Seed.IsZero() {
 		return -1
 	}
 	counts, of := v.store.Counters(), storage.Host{}

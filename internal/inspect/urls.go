@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/seeds"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -18,6 +20,8 @@ type URLQuery struct {
 	Status int             // of the last response; 0: any, or none
 	// Contains is a part of the URL.
 	Contains string
+	Seed     weburl.URL       // whose pages; zero: all
+	Tag      string           // of the seed of the page; empty: any, or none
 	From     storage.Position // where an earlier query ended
 	Limit    int              // 0: no limit
 	// Examine bounds how many URLs are inspected, whether they match or not; 0: no bound.
@@ -43,6 +47,43 @@ func (q *URLQuery) Filter(state, reason string) error {
 	return nil
 }
 
+// OfSeed sets the seed, by its URL or host as it was given, and the tag; empty texts select all.
+func (q *URLQuery) OfSeed(seed, tag string) (err error) {
+	if q.Tag = tag; seed == "" {
+		return nil
+	}
+	if q.Seed, _, err = seeds.ParseURL(seed); err != nil {
+		err = fmt.Errorf("the seed %.80q %w", seed, err)
+	}
+	return err
+}
+
+// isOfSeed reports whether a query selects a URL by its seed.
+func (q *URLQuery) isOfSeed(set *seeds.Set, l *storage.Located) bool {
+	if q.Seed.IsZero() && q.Tag == "" {
+		return true
+	}
+	m := set.Of(l.URL(), seeds.Ref(l.From))
+	return m != nil && (q.Seed.IsZero() || m.Root == q.Seed) && (q.Tag == "" || slices.Contains(m.Tags, q.Tag))
+}
+
+// seedsOf returns the seeds that a query needs; nil: none. The error is ErrUnknown if its seed is none.
+func (v *records) seedsOf(q *URLQuery) (set *seeds.Set, err error) {
+	if q.Seed.IsZero() && q.Tag == "" {
+		return nil, nil
+	}
+	if v.o.Seeds != nil {
+		set = v.o.Seeds()
+	}
+	if set == nil {
+		return nil, errors.New("the seeds of the crawl cannot be read")
+	}
+	if m := set.Get(q.Seed); !q.Seed.IsZero() && (m == nil || m.Root != q.Seed) {
+		return nil, fmt.Errorf("seed %s: %w", q.Seed, ErrUnknown)
+	}
+	return set, nil
+}
+
 // ErrUnknown reports that a host or URL is not known.
 var ErrUnknown = errors.New("not in the database")
 
@@ -61,12 +102,16 @@ func (v *records) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (
 			q.From = storage.Position{Host: only}
 		}
 	}
-	w := walk{view: v, query: q, only: only, each: each, via: make(map[source]string)}
+	set, err := v.seedsOf(&q)
+	if err != nil {
+		return nil, err
+	}
+	w := walk{view: v, query: q, only: only, each: each, via: make(map[source]string), seeds: set}
 	var states storage.States
 	if q.State != nil {
 		states = storage.In(*q.State)
 	}
-	_, err := v.store.Walk(ctx, q.From, states, w.take)
+	_, err = v.store.Walk(ctx, q.From, states, w.take)
 	return w.next, err
 }
 
@@ -82,6 +127,12 @@ func CanonicalHost(name string) string {
 // ErrUnknown.
 func (v *records) KnowsHost(name string) error {
 	_, err := v.host(name)
+	return err
+}
+
+// KnowsSeed returns nil if there is the seed of a query; otherwise ErrUnknown.
+func (v *records) KnowsSeed(q URLQuery) error {
+	_, err := v.seedsOf(&q)
 	return err
 }
 
@@ -104,6 +155,7 @@ type walk struct {
 	seen  int
 	next  *storage.Position
 	via   map[source]string // texts looked up recently
+	seeds *seeds.Set        // nil: the query does not need them
 }
 
 // source is the store's key of a page on which others were found.
@@ -143,7 +195,7 @@ func (w *walk) take(l *storage.Located) error {
 	}
 	w.seen++
 	switch {
-	case !w.query.selects(l):
+	case !w.query.selects(l) || !w.query.isOfSeed(w.seeds, l):
 		return nil
 	case w.query.Limit > 0 && w.taken >= w.query.Limit:
 		w.next = &l.At

@@ -247,3 +247,51 @@ func TestFirstSeenOfUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestURLsOfSeeds lists the pages of a seed, and those of seeds with a tag: also those that a link led to out of its
+// scope. What belongs to a seed by its URL does so however it was found.
+func TestURLsOfSeeds(t *testing.T) {
+	s := fill(t)
+	slow := seeds.Seed{URL: testkit.Parse(t, "http://slow.test/")}
+	ready := seeds.Seed{URL: testkit.Parse(t, "http://ready.test/1")}
+	slow.Tags, slow.Hops = []string{"news", "slow"}, 1
+	ready.Tags = []string{"news"}
+	far := found(t, s, "http://far.test/")
+	far[0].From = storage.SeedRef{ID: seeds.IDOf(slow.URL), Outside: 1}
+	commit(t, s, storage.Batch{Found: far})
+	o := testOptions()
+	set := seeds.NewSet(seeds.ModeHost).With([]seeds.Seed{slow, ready})
+	o.Seeds = func() *seeds.Set { return set }
+	v := New(s, o)
+	const ofSlow = "http://slow.test/ https://slow.test/private"
+	const ofReady = "http://ready.test/1 http://ready.test/2 http://ready.test/3 "
+	for query, want := range map[[2]string]string{
+		{"http://slow.test/", ""}:           ofSlow + " http://far.test/",
+		{"", "slow"}:                        ofSlow + " http://far.test/",
+		{"http://slow.test/", "slow"}:       ofSlow + " http://far.test/",
+		{"http://ready.test/1", "slow"}:     "",
+		{"", "nothing"}:                     "",
+		{"", "news"}:                        ofReady + ofSlow + " http://far.test/",
+		{"http://done.test/", ""}:           "unknown",
+		{"https://slow.test/private", "no"}: "unknown",
+	} {
+		var q URLQuery
+		if err := q.OfSeed(query[0], query[1]); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		_, err := v.URLs(t.Context(), q, func(u *URL) error { got = append(got, u.URL); return nil })
+		if errors.Is(err, ErrUnknown) && v.KnowsSeed(q) != nil {
+			got, err = []string{"unknown"}, nil
+		}
+		if text := strings.Join(got, " "); err != nil || text != want {
+			t.Errorf("%v: %s, want %s: %v", query, text, want, err)
+		}
+		if n := v.count(q); n >= 0 {
+			t.Errorf("%v: %d are counted without a look at them", query, n)
+		}
+	}
+	if err := new(URLQuery).OfSeed("ftp://a.test/", ""); err == nil {
+		t.Error("a seed of ftp is one")
+	}
+}

@@ -146,6 +146,8 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, from string, each
 	set(v, "from", from)
 	set(v, "host", q.Host)
 	set(v, "contains", q.Contains)
+	set(v, "seed", q.Seed.String())
+	set(v, "tag", q.Tag)
 	if q.Status > 0 {
 		v.Set("status", strconv.Itoa(q.Status))
 	}

@@ -70,13 +70,15 @@ type URLFilter struct {
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
 	Status int        `query:"status" minimum:"100" maximum:"999" doc:"only URLs whose last response had this status"`
 	Part   string     `query:"contains" maxLength:"2048" doc:"only URLs with this in them"`
+	Seed   string     `query:"seed" maxLength:"2048" doc:"only pages of this seed"`
+	Tag    string     `query:"tag" maxLength:"64" doc:"only pages of seeds with this tag"`
 	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
 	q.Host, q.Status, q.Contains = f.Host, f.Status, f.Part
 	if q.From, err = storage.ParsePosition(f.From); err == nil {
-		err = q.Filter(f.State, string(f.Reason))
+		err = errors.Join(q.Filter(f.State, string(f.Reason)), q.OfSeed(f.Seed, f.Tag))
 	}
 	if err != nil {
 		err = errQuery{err}
@@ -245,6 +247,9 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 		if err := view.KnowsHost(q.Host); err != nil {
 			return nil, err
 		}
+	}
+	if err := view.KnowsSeed(query); err != nil {
+		return nil, err
 	}
 	return s.stream(func(t *Stream) error {
 		out := newRows[inspect.URL](t, q.Format, "urls")
