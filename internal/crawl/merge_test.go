@@ -29,7 +29,7 @@ func TestStatusAdd(t *testing.T) {
 				Yield:  recrawl.Yield{Recrawls: uint64(n), Unchanged: uint64(n), UnchangedBytes: uint64(n)},
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},
 			Finish: float64(n), Slowest: []SlowHost{{Host: state, Finish: float64(n)}}, Parked: n,
-			Walls: map[string]int{"x": n}, Slowdowns: []Slowdown{{Address: state}},
+			Walls: map[string]int{"x": n}, WallMakers: map[string]int{"x": n}, Slowdowns: []Slowdown{{Address: state}},
 		}
 	}
 	var sum Status
