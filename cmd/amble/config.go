@@ -381,6 +381,6 @@ func (l *liveSettings) reload(ctx context.Context) {
 		l.log.Error("the settings are not applied, the previous ones stay in force", "error",
 			fmt.Errorf("reload: %w", err))
 	case len(changes) == 0:
-		l.log.Warn("settings reloaded: nothing has changed")
+		l.log.Warn("settings reloaded: " + noSettingChanged)
 	}
 }

@@ -246,7 +246,7 @@ func (c *controlling) set() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.changed(command, http.MethodPatch, "/config", patch)
+			return c.changed(command, http.MethodPatch, "/config", patch, "nothing has changed")
 		},
 	}
 }
@@ -255,21 +255,25 @@ func (c *controlling) reload() *cobra.Command {
 	return &cobra.Command{
 		Use: "reload", Short: "Let the running crawl read its config file again",
 		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set.\n" +
-			"If a setting is wrong or cannot change, nothing is changed.",
+			"If a setting is wrong or cannot change, nothing is changed. Seeds are not read again: amble seed add\n" +
+			"and amble seed rm change them while the crawl runs.",
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return c.changed(command, http.MethodPost, "/config/reload", nil)
+			return c.changed(command, http.MethodPost, "/config/reload", nil, noSettingChanged)
 		},
 	}
 }
 
-// changed sends settings and prints the keys that changed.
-func (c *controlling) changed(command *cobra.Command, method, path string, body any) error {
+// noSettingChanged is what there is to say about files that were read again and say the same. A seeds file may not.
+const noSettingChanged = "no setting has changed; seeds are not read again, amble seed add and rm change them"
+
+// changed sends settings and prints the keys that changed, or else nothing.
+func (c *controlling) changed(command *cobra.Command, method, path string, body any, nothing string) error {
 	var done struct{ Changed []string }
 	if err := c.submit(command.Context(), method, path, body, &done); err != nil {
 		return err
 	}
-	text := "nothing has changed"
+	text := nothing
 	if len(done.Changed) > 0 {
 		text = "changed: " + strings.Join(done.Changed, ", ")
 	}
