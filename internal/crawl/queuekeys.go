@@ -45,7 +45,7 @@ type putKey struct {
 // addKey adds the key of a put to its group. Most hosts have theirs.
 func (i *keyIndex) addKey(g *putGroup, host, key string) {
 	switch known, is := g.keys[host]; {
-	case key == "" || key == host && !is && !i.any.Load() || is && known.key == key:
+	case key == "" || key == host && !i.any.Load() || is && known.key == key:
 		return
 	case g.keys == nil:
 		g.keys = make(map[string]putKey)
