@@ -24,6 +24,7 @@ func (b *Branches) Links(
 	var at, outside []int
 	for i := range found {
 		switch u := &found[i].URL; {
+		case u.Host() != p.Host && !b.any.Load():
 		case u.Host() != p.Host:
 			outside = append(outside, i)
 		case !found[i].Sitemap:

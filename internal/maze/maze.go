@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -57,7 +58,8 @@ type Page struct {
 
 // Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
 type Branches struct {
-	least int // pages of a branch that make it suspected; 0: nothing is
+	least int         // pages of a branch that make it suspected; 0: nothing is
+	any   atomic.Bool // a branch has been suspected: before that nobody needs texts and links from outside
 	mu    sync.Mutex
 	hosts map[string]*host
 	stops map[string][]string // the mazes of hosts, sorted
@@ -90,7 +92,7 @@ func New(least int) *Branches {
 
 // Suspects reports whether the text of a page of a host is needed.
 func (b *Branches) Suspects(of string) bool {
-	if b == nil {
+	if b == nil || !b.any.Load() {
 		return false
 	}
 	b.mu.Lock()
@@ -147,6 +149,7 @@ func (b *Branches) add(p Page) judgment {
 			return judgment{advice: Stop, path: path}
 		case advice == Last && j.advice == Usual:
 			j.advice, j.path = Last, path
+			b.any.Store(true)
 		}
 	}
 	return j

@@ -67,7 +67,7 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 			continue
 		}
 		requested[next.path]++
-		if len(requested) == 10 {
+		if len(requested) == 45 {
 			for i := range of.outside {
 				other, err := weburl.Parse(fmt.Sprintf("http://other-%d.test/", i))
 				if err != nil {
