@@ -29,10 +29,12 @@ func BenchmarkManners(b *testing.B) {
 		defaults := DefaultOptions()
 		o.Frontier.Walls, o.Frontier.Politeness.IPRate, o.Frontier.Deliver = true, 5, all.Has
 		o.Traps.MazePages, o.Traps.Expensive = defaults.Traps.MazePages, defaults.Traps.Expensive
-		o.Frontier.Ranges = []frontier.Range{{
-			Network: netip.MustParsePrefix("127.0.0.0/8"),
-			Limit:   politeness.LimitOptions{InFlight: o.Frontier.Politeness.PerIP},
-		}}
+		for _, network := range []string{"127.0.0.0/8", "::1/128"} {
+			o.Frontier.Ranges = append(o.Frontier.Ranges, frontier.Range{
+				Network: netip.MustParsePrefix(network),
+				Limit:   politeness.LimitOptions{InFlight: o.Frontier.Politeness.PerIP},
+			})
+		}
 	}
 	mesh := testweb.Mesh{Hosts: 64, Pages: 200, Links: 20, PageBytes: 8 << 10}
 	webs := []benchWeb{
