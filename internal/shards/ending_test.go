@@ -37,17 +37,19 @@ func relay(turns int) (sites []testweb.Site) {
 func TestHeavyEnd(t *testing.T) {
 	t.Parallel()
 	const turns = 60
+	// Below the first backoff of a robots.txt, and beyond what a slow page makes its host wait.
+	const giveUp = 20 * time.Second
 	web := serve(t, relay(turns))
 	w := newWorldOf(t, web, nil, natstest.Start(t, names, 1, nil), 20*time.Millisecond, shortTTL)
 	for _, site := range relay(turns) {
 		w.seeds = append(w.seeds, seed(t, web, site.Host))
 	}
 	w.alter = func(o *Options) {
-		o.Crawl.ExitWhenDone, o.Crawl.GiveUpAfter, o.EndEvery = true, time.Second, 10*time.Millisecond
+		o.Crawl.ExitWhenDone, o.Crawl.GiveUpAfter, o.EndEvery = true, giveUp, 10*time.Millisecond
 	}
 	machine := serve(t, relay(turns))
 	o := crawlOptions(machine, t.TempDir(), "alone", time.Millisecond)
-	o.GiveUpAfter = time.Second
+	o.GiveUpAfter = giveUp
 	crawlAlone(t, w.seedsOf(machine), o)
 	want := pages(machine)
 	for i := range 3 {

@@ -24,8 +24,8 @@ import (
 // which the nodes then wait.
 const busyHost, busyWait, moveTTL = "busy.test", 8 * time.Second, 2 * time.Second
 
-// clockSkew is by how much a wait may be shorter that passes from process to process, by the wall clock: Go reads that
-// and the monotonic clock one after the other, and a busy machine may put the process aside between the two.
+// clockSkew is by how much a wait may be shorter that passes from process to process. It passes by the wall clock,
+// which may be set meanwhile, and the web measures it by the monotonic one. On busy machines 30 ms were seen.
 const clockSkew = time.Second / 2
 
 // ringAndBusy is the ring and a host whose first page says so.

@@ -37,9 +37,14 @@ func (w *world) checkRepeats(want []string) (repeats int) {
 		if last[q.Host+q.Path] = q; !again {
 			continue
 		}
-		if repeats++; !w.losses.isLost(before) {
-			w.t.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, before.UserAgent, q.UserAgent)
-		}
+		repeats++
+		w.eventually("what was requested again was lost", func() error { // a node that stalls says so later
+			if !w.losses.isLost(before) {
+				return fmt.Errorf("%s%s was requested by %s and again by %s", q.Host, q.Path, before.UserAgent,
+					q.UserAgent)
+			}
+			return nil
+		})
 	}
 	return repeats
 }
