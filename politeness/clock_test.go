@@ -154,3 +154,24 @@ func TestStateKeepsEverything(t *testing.T) {
 		t.Fatalf("the state of a host without a request is %+v", got)
 	}
 }
+
+// TestStateOfAMomentLater: a clock that was read shortly before another process took the last response shortens neither
+// its Retry-After nor the delay after it.
+func TestStateOfAMomentLater(t *testing.T) {
+	end := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	const wait = 8 * time.Second
+	o := DefaultOptions()
+	o.Delay = 2 * time.Second
+	for _, late := range []time.Duration{time.Nanosecond, 30 * time.Millisecond, maxLate} {
+		now := end.Add(-late)
+		h := NewHost(&o, State{LastEnd: end}, now)
+		if ready := h.Ready(now); !ready.Equal(end.Add(o.Delay)) {
+			t.Errorf("%v earlier: ready at %v, want %v after the end", late, ready.Sub(end), o.Delay)
+		}
+		hold := Hold{Until: end.Add(wait), Length: wait, Reason: ReasonRetryAfter}
+		h = NewHost(&o, State{LastEnd: end, Holds: []Hold{hold}}, now)
+		if ready := h.Ready(now); !ready.Equal(end.Add(wait)) {
+			t.Errorf("%v earlier: ready at %v, want %v after the end", late, ready.Sub(end), wait)
+		}
+	}
+}

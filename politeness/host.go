@@ -34,11 +34,15 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 			cause:    s.Cause,
 		},
 	}
+	late := s.LastEnd.Sub(now)
+	if late < 0 || late > maxLate {
+		late = 0
+	}
 	if !s.LastEnd.IsZero() {
-		h.pace.end = now.Add(-max(now.Sub(s.LastEnd), 0))
+		h.pace.end = now.Add(-max(now.Sub(s.LastEnd), -late))
 	}
 	for _, x := range s.Holds {
-		if remaining := min(x.Until.Sub(now), x.Length); remaining > 0 {
+		if remaining := min(x.Until.Sub(now), x.Length+late); remaining > 0 {
 			x.Until = now.Add(remaining)
 			h.holds = append(h.holds, x)
 		}
@@ -46,6 +50,10 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	h.SetDemands(s.Demands)
 	return h
 }
+
+// maxLate is by how much a state may be later than the reading of the clock with which it is restored: another process
+// was at work meanwhile. Beyond, the clock was set back, and no wait becomes longer by that.
+const maxLate = time.Second
 
 // SetDemands sets the demands of robots.txt, merged over all origins of the host with [Demands.Merge].
 // A delay is never clamped, and counts from the end of the last request at once.

@@ -123,7 +123,7 @@ func TestNoRequestIsEarly(t *testing.T) {
 				for _, x := range state.Holds {
 					longest = max(longest, x.Length)
 				}
-				if left := w.ready() - w.now; left > longest+time.Microsecond {
+				if left := w.ready() - w.now; left > longest+maxLate+time.Microsecond {
 					rt.Fatalf("%v left of a hold or a delay of %v", left, longest)
 				}
 			},

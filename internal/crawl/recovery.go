@@ -188,7 +188,7 @@ func (r *recovery) holdHosts(b *storage.Batch) error {
 
 // holdHost adds the restart hold of a host to b.
 func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
-	held := restartHolds{r.ledger, r.limits, r.opened}
+	held := restartHolds{r.ledger, r.limits, r.o.Now()}
 	encoded, err := held.apply(h.Name, h.Politeness)
 	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
 	return err
