@@ -340,7 +340,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("a second erasure finds %+v: %v", again, err)
 	}
 	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
-		t.Errorf("it is still named in %q, of which the database knows nothing", left)
+		t.Errorf("it is still named in %q, which the database does not know", left)
 	}
 	e, err := crawl.Open(o.Crawl, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// many returns seeds of which the n-th has the URL that format makes of n.
+// many returns seeds; the n-th has the URL that format makes of n.
 func many(b testing.TB, n int, format string, fields ...string) (all []Seed) {
 	for i := range n {
 		u, err := weburl.Parse(fmt.Sprintf(format, i))

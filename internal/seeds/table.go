@@ -10,8 +10,8 @@ import (
 // tableParts is how many maps a table has. A change of one key copies one of them.
 const tableParts = 256
 
-// table is a map of which a changed copy shares most with the table before: the copy of a large one costs little. The
-// zero value is not ready for use.
+// table is a map whose changed copy shares most with the table before: the copy of a large one costs little. The zero
+// value is not ready for use.
 type table[K comparable, V any] struct {
 	seed  maphash.Seed
 	parts []map[K]V
