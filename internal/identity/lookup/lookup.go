@@ -3,16 +3,19 @@
 package lookup
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"html/template"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -234,25 +237,34 @@ func (l *Lookup) show(ctx context.Context, w http.ResponseWriter, q url.Values) 
 	return l.describe(ctx, v, "")
 }
 
-// writeLines writes all requests to a host, one JSON object a line. If they cannot be read to the end, the connection
-// breaks.
+// writeLines writes all requests to a host, one JSON object a line. They are read into a file first: a client that
+// takes them slowly keeps nobody else waiting.
 func (l *Lookup) writeLines(ctx context.Context, w http.ResponseWriter, v *visitor) error {
 	if v.proof == "" {
 		return &refusal{http.StatusForbidden, "Prove first that this host is yours."}
 	}
-	lines, begun := json.NewEncoder(w), false
-	err := l.visits.each(ctx, v.crawl, v.host, l.since(), func(q *Visit) error {
-		if !begun {
-			begun = true
-			w.Header().Set("Content-Type", "application/jsonl")
-			w.Header().Set("Content-Disposition", `attachment; filename="requests.jsonl"`)
-		}
-		return lines.Encode(q)
-	})
-	if err != nil && begun {
-		panic(http.ErrAbortHandler)
+	f, err := os.CreateTemp("", "amble-lookup-")
+	if err != nil {
+		return err
 	}
-	return err
+	defer os.Remove(f.Name())
+	defer f.Close()
+	out := bufio.NewWriter(f)
+	lines := json.NewEncoder(out)
+	err = l.visits.each(ctx, v.crawl, v.host, l.since(), func(q *Visit) error { return lines.Encode(q) })
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.Header().Set("Content-Disposition", `attachment; filename="requests.jsonl"`)
+	_, _ = io.Copy(w, f) // a client that leaves gets no more
+	return nil
 }
 
 // post does what a form asks for.

@@ -414,6 +414,12 @@ func TestReport(t *testing.T) {
 		!strings.HasPrefix(lines, `{"at":"2026-11-28T03:40:00Z`) {
 		t.Errorf("status %d, %d lines: %.200s", status, n, lines)
 	}
+	for range 2 * readBurst {
+		status, _ = b.ask("GET", "host", site, "key", key, "as", "lines")
+	}
+	if status != 503 || b.crawl.read > readBurst {
+		t.Errorf("status %d, and the log was read %d times for one host at once", status, b.crawl.read)
+	}
 	if status, lines := b.ask("GET", "host", site, "as", "lines"); status != 403 || strings.Contains(lines, "/299") {
 		t.Errorf("without a proof: status %d\n%s", status, lines)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Bounds of the requests of a host that are kept to be shown.
@@ -39,10 +41,33 @@ type visits struct {
 	reading sync.Mutex // one log is read at a time
 	mu      sync.Mutex
 	hosts   map[string]*Report
+	reads   map[string]*rate.Limiter // by host: how often the log is read for it
 }
 
 func newVisits(now func() time.Time) *visits {
-	return &visits{now: now, hosts: make(map[string]*Report)}
+	return &visits{now: now, hosts: make(map[string]*Report), reads: make(map[string]*rate.Limiter)}
+}
+
+// How often the log is read for one host, so that no site keeps the others from it.
+const (
+	readBurst = 5
+	readEvery = time.Minute
+	maxReads  = 4096 // hosts that have proven themselves
+)
+
+// mayRead reports whether the log may be read for a host now.
+func (s *visits) mayRead(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.reads[host]
+	if l == nil {
+		if len(s.reads) >= maxReads {
+			clear(s.reads)
+		}
+		l = rate.NewLimiter(rate.Every(readEvery), readBurst)
+		s.reads[host] = l
+	}
+	return l.AllowN(s.now(), 1)
 }
 
 // of returns the requests to a host since an instant, those for URLs with a text in them if it is not empty.
@@ -83,6 +108,9 @@ func (s *visits) each(ctx context.Context, c Crawl, host string, since time.Time
 			"Somebody else's requests are being read. Try again in a minute."}
 	}
 	defer s.reading.Unlock()
+	if !s.mayRead(host) {
+		return &refusal{http.StatusServiceUnavailable, "Your requests were read a moment ago. Try again in a minute."}
+	}
 	return c.Visits(ctx, host, since, f)
 }
 
