@@ -250,11 +250,13 @@ func (oc *outcomes) enter(l *frontier.Lease, now time.Time) {
 	oc.flights.enter(l, offset, now)
 }
 
-// depart gives workers the leases that were entered, when the ledger has them; false: it cannot be written.
+// depart gives workers the leases that were entered, when the ledger has them; false: it cannot be written. What ended
+// before they begin is in the log first: after a kill an audit could take it for a request that was still in flight.
 func (oc *outcomes) depart(now time.Time) bool {
 	if len(oc.flights.entered) == 0 {
 		return true
 	}
+	oc.requests.flush()
 	err := oc.ledger.Flush()
 	for _, res := range oc.flights.entered {
 		if err == nil || res.lease.Kind == frontier.Match {

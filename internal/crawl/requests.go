@@ -97,9 +97,7 @@ type startLedger struct{ ledger }
 
 // start makes the line of a request for the next Flush, and returns its offset.
 func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64) {
-	start := starts.Start{
-		Host: l.HostName, At: now, Delay: -1, Note: startNote(l),
-	}
+	start := starts.Start{Host: l.HostName, At: now, Delay: -1, Note: startNote(l)}
 	if l.Address.IsValid() {
 		start.Address = l.Address.String()
 	}
@@ -124,8 +122,7 @@ func (s startLedger) claim(l *frontier.Lease, x *remote.Held) (offset uint64, er
 
 func (s startLedger) note(kind string, l *frontier.Lease, x *remote.Held) (offset uint64, err error) {
 	return s.Append(starts.Start{
-		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind),
-	})
+		Host: l.URL.Host(), Address: x.Address, At: x.Given, Delay: l.Delay, Note: x.Note(kind)})
 }
 
 // wait writes a Retry-After or the reset of a RateLimit: it holds even if this process ends before

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -130,6 +131,46 @@ func TestRequestLogGaps(t *testing.T) {
 			if !exact || d > g.Length || d < 20*time.Millisecond {
 				t.Errorf("before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
 			}
+		}
+	})
+}
+
+// logFirst is a start ledger that looks into the request log before it writes.
+type logFirst struct {
+	ledger
+	look func()
+}
+
+func (l *logFirst) Flush() error {
+	l.look()
+	return l.ledger.Flush()
+}
+
+// TestRequestLogBeforeTheNext: what has ended is in the log before the start of another request is in the ledger, also
+// without a delay between them: after a kill no request seems open that another one followed.
+func TestRequestLogBeforeTheNext(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 12), nil))
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay = 0
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := 0
+		e.ledger = &logFirst{e.ledger, func() {
+			if n := len(logged(t, o.DataDir)); n != begun { // one at a time
+				t.Errorf("before request %d the log has %d", begun+1, n)
+			}
+			begun++
+		}}
+		_, err = e.Run(t.Context(), seedList(t, web.URL("a.test", "/")))
+		if err := errors.Join(err, e.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(web.Requests()); begun != n {
+			t.Errorf("%d requests, %d writes of the ledger", n, begun)
 		}
 	})
 }
