@@ -10,12 +10,15 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start goroutines, in their tests at least: these run with the race detector, which has nothing to find in
 # any other package. The first ones take longest, so that no core is idle at the end.
-RACING   := ./internal/crawl ./cmd/amble ./internal/server ./internal/shards ./internal/urlfrontier/service ./internal/fetch \
-	./internal/clusterapi ./internal/console ./internal/crawlcheck ./internal/badsync \
-	./internal/identity ./internal/identity/command ./internal/journal ./internal/membership ./internal/memnet ./internal/natsconn \
-	./internal/networks ./internal/node ./internal/remote ./internal/routes ./internal/spool ./internal/testkit ./internal/testweb ./politeness
+RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./internal/cluster/shards \
+	./internal/modules/urlfrontier/service ./internal/web/fetch ./internal/cluster/clusterapi ./internal/console \
+	./internal/testing/crawlcheck ./internal/testing/badsync ./internal/modules/identity \
+	./internal/modules/identity/command ./internal/cluster/journal ./internal/cluster/membership \
+	./internal/testing/memnet ./internal/cluster/natsconn ./internal/rules/networks ./internal/engine/node \
+	./internal/engine/remote ./internal/cluster/routes ./internal/web/spool ./internal/testing/testkit \
+	./internal/testing/testweb ./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
-MIXED    := ./internal/archive ./internal/warc/warcfiles ./internal/simulate ./robots ./storage
+MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.
 RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
 # Tests that are too slow with the race detector, and whose goroutines others run with it.
@@ -85,7 +88,7 @@ bench-compare: $(BENCHSTAT) ## compare benchmarks of the commit REF with the wor
 
 .PHONY: sim
 sim: ## simulate two years of recrawls by several policies; writes docs/FRESHNESS.md and docs/freshness
-	go run ./internal/simulate $(ARGS)
+	go run ./internal/testing/simulate $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn; FUZZTIME=30s
@@ -106,7 +109,7 @@ test-real: build ## crawl what nginx and lighttpd serve, and cut a link between 
 
 .PHONY: test-cluster
 test-cluster: ## run the long tests of a cluster (build tag cluster): servers and nodes that are killed, cut off and stopped; under half an hour
-	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/membership ./internal/natsconn ./internal/shards ./cmd/amble
+	CGO_ENABLED=1 go test -race -tags cluster -run '^TestCluster' -count 1 -timeout 30m -v ./internal/cluster/membership ./internal/cluster/natsconn ./internal/cluster/shards ./cmd/amble
 
 .PHONY: conformance
 conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANCE.md; ARGS='wget scrapy'; needs their package managers, takes hours
@@ -114,7 +117,7 @@ conformance: ## grade this crawler and others by crawlcheck, for docs/CONFORMANC
 
 .PHONY: pictures
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
-	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/server
+	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/service/server
 
 .PHONY: lint
 lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
@@ -125,7 +128,7 @@ lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
 
 .PHONY: words
 words: ## list old words that docs/GLOSSARY.md replaces; ARGS=-list prints every place, ARGS=-check fails if there is one
-	go run ./internal/words $(ARGS)
+	go run ./internal/testing/words $(ARGS)
 
 $(STATICCHECK):
 	GOBIN='$(CURDIR)/bin' go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
@@ -141,8 +144,8 @@ DIST         := dist
 DIST_VERSION := $(or $(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
 DIST_EPOCH   := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
-PROTO  := internal/urlfrontier/proto
-HEALTH := internal/urlfrontier/health
+PROTO  := internal/modules/urlfrontier/proto
+HEALTH := internal/modules/urlfrontier/health
 .PHONY: proto
 proto: ## generate the messages and handlers of URLFrontier and of gRPC's health service again; needs protoc
 	GOBIN='$(CURDIR)/bin' go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/optout"
-	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"

@@ -3,7 +3,7 @@ package frontier
 import (
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"

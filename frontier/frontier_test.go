@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wall"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"

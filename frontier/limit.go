@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 )
 

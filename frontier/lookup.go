@@ -225,7 +225,7 @@ func (s *scheduler) applyLookup(h *host, r *ResolveReport, now instant) {
 	}
 }
 
-// minTTL is how long a DNS answer is kept at least, as in internal/fetch, so that hosts which wait
+// minTTL is how long a DNS answer is kept at least, as in internal/web/fetch, so that hosts which wait
 // for an address that many share need not be looked up again.
 const minTTL = 30 * time.Second
 

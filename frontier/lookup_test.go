@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -27,7 +27,7 @@ type Options struct {
 	NoRobots     bool   // no robots.txt is fetched, and every URL is allowed
 	NoLookups    bool   // no name is looked up: leases have no address, and addresses no limits
 	Batches      bool   // remote fetchers get batches of URLs, whatever the delay: see LeaseRemote
-	Walls        bool   // hosts that put up a wall are left alone; see internal/wall
+	Walls        bool   // hosts that put up a wall are left alone; see internal/rules/wall
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL fails

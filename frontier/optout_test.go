@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/storage"
 )
 

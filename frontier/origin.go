@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 )
 

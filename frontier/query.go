@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 

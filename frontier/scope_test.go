@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/optout"
-	"github.com/amble-crawler/amble/internal/seeds"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

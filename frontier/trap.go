@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/expensive"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -21,7 +21,7 @@ type TrapOptions struct {
 	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 	Refresh          bool // refuse a refresh to the path of its page with another query
-	// MazePages is the number of pages of a part of a host that make it a suspected maze: see internal/maze.
+	// MazePages is the number of pages of a part of a host that make it a suspected maze: see internal/rules/maze.
 	MazePages int
 	// Expensive is what becomes of links to the expensive endpoints of forges, wikis and the like. Whoever
 	// reads a page checks it, because it depends on the page with the link.

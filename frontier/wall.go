@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A host that has put up a wall (internal/wall) is fetched from once in each period of its backoff. A
+// A host that has put up a wall (internal/rules/wall) is fetched from once in each period of its backoff. A
 // response of the wall uses up no attempt: the URL is due again at once, behind those that are due
 // already, so that each probe is of another URL.
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/recrawl"
-	"github.com/amble-crawler/amble/internal/wall"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // DecodeState reads what [State.AppendBinary] of this or an earlier version wrote. An error wraps

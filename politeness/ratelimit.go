@@ -9,7 +9,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
 )
 
 // RateLimit is what a response says about the rate at which its server accepts requests.

@@ -3,7 +3,7 @@ package politeness
 import (
 	"time"
 
-	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
 )
 
 // ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3): seconds, or a

@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // ErrRecord is wrapped by every error of DecodeRecord: the bytes are no record, or a damaged one.

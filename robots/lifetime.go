@@ -3,7 +3,7 @@ package robots
 import (
 	"time"
 
-	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
 )
 
 // lifetime returns how long a response that arrived at now may be used: max-age minus Age, else

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
 )
 
 // Header holds the response headers that matter, unchanged.

@@ -3,7 +3,7 @@ package robots
 import (
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/internal/testing/badsync"
 )
 
 // badSyncChild is the environment variable with the data directory of the process whose syncs fail.

@@ -3,7 +3,7 @@ package storage
 import (
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/names"
 	"github.com/amble-crawler/amble/storage/internal/sizer"
 )
@@ -80,8 +80,8 @@ type Done struct {
 type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
-	Site       []byte // encoded by internal/recrawl, at most 255 bytes; nil: unchanged
-	Wall       []byte // encoded by internal/wall, at most 255 bytes; nil: unchanged
+	Site       []byte // encoded by internal/rules/recrawl, at most 255 bytes; nil: unchanged
+	Wall       []byte // encoded by internal/rules/wall, at most 255 bytes; nil: unchanged
 	Requests   uint32 // requests sent since the last update; these add up
 	Bytes      uint64 // body bytes received since the last update; these add up
 	Cursors    []Cursor

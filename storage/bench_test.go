@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // benchSizes returns the numbers of URLs on which the benchmarks work: a million, and those of

@@ -1,7 +1,7 @@
 package storage_test
 
 import (
-	"github.com/amble-crawler/amble/internal/journal/records"
+	"github.com/amble-crawler/amble/internal/cluster/journal/records"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // The number of keys in the tallies of a host's row.

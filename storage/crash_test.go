@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/badsync"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 

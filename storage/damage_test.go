@@ -14,7 +14,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/internal/testing/badsync"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 

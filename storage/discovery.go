@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // tailRef locates one entry of a host's tail.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // TestImpossibleBatches: an impossible batch is refused as a whole. What is before the impossible

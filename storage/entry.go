@@ -3,7 +3,7 @@ package storage
 import (
 	"encoding/binary"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // blockSize is how many URLs, and how many outcomes, are in one row.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Erasure takes hosts out of a database: all rows that are theirs, and all that rows of other hosts

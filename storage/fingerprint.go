@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 const keySize = 16

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 func FuzzDecodeEntry(f *testing.F) {

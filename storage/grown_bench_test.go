@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // BenchmarkGrown measures a store of many URLs over 10,000 hosts: opening it (and reading one

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // HostID identifies a host in this store. Ids are dense, begin at 1 and are never reused.
@@ -26,8 +26,8 @@ type Host struct {
 	Requests   uint32
 	Bytes      uint64
 	Politeness []byte       // as committed, encoded by the politeness package
-	Site       []byte       // as committed, encoded by internal/recrawl; only of HostByID and HostByName
-	Wall       []byte       // as committed, encoded by internal/wall; only of HostByID and HostByName
+	Site       []byte       // as committed, encoded by internal/rules/recrawl; only of HostByID and HostByName
+	Wall       []byte       // as committed, encoded by internal/rules/wall; only of HostByID and HostByName
 	Errors     []ErrorCount // failures of its URLs, ordered by reason; only of HostByID and HostByName
 	Queues     []Queue
 }

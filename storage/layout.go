@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // The buckets. FORMAT.md describes their keys and values.

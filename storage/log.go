@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // Log is what a store is a view of: every batch is in the log before it is in the store, so that

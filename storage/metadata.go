@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // model is what a store should hold, in plain maps.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // Flags of an encoded outcome: which optional fields follow.

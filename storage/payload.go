@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // Payload says which response in the output holds a body, so that later responses with the same

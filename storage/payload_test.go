@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
 )
 
 // bodyAt returns a payload of the first URL of a host.

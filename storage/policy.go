@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Policy returns the stored robots record of an origin, nil if there is none. One that is damaged counts

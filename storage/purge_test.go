@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // rowsOf counts the rows of a host by bucket, other than those of the host itself.

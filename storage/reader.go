@@ -3,8 +3,8 @@ package storage
 import (
 	"fmt"
 
-	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Head is a URL with its last outcome.

@@ -3,8 +3,8 @@ package storage
 import (
 	"encoding/binary"
 
-	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // rowVersion is the first byte of a host's row.
@@ -66,10 +66,10 @@ type hostRow struct {
 	plain      uint32 // ordinals below it are of version 1, where the cursor passes every priority
 	queries    tally  // different queries, by path
 	digests    tally  // pages, by digest
-	site       []byte // encoded by internal/recrawl
+	site       []byte // encoded by internal/rules/recrawl
 	errors     errorCounts
 	payloads   recentPayloads
-	wall       []byte // encoded by internal/wall
+	wall       []byte // encoded by internal/rules/wall
 	tail       []byte // encoded entries from spilled to next
 }
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // rowCopy copies hosts of a database, with all that is known of them, to another one where they have

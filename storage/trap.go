@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/internal/wire"
+	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Trap is why a URL leads into a trap: a part of a site that goes on for ever. The numbers are

@@ -122,12 +122,12 @@ type Outcome struct {
 	Line     uint32    // of robots.txt, the rule that decided
 	ETag     string    // at most 255 bytes; longer ones are not kept
 	Modified string    // Last-Modified as sent, at most 255 bytes
-	History  [8]byte   // change history, encoded by internal/recrawl
+	History  [8]byte   // change history, encoded by internal/rules/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
 	Stamp    uint32    // of all that decided what was read out of the body; 0: none
 	// of a refusal: what it said; which fault it was; or the fetcher of a lost lease; at most 255 bytes
 	Note  string
-	Usage string // preferences for the use of the page, encoded by internal/consent, at most 255 bytes
+	Usage string // preferences for the use of the page, encoded by internal/rules/consent, at most 255 bytes
 }
 
 // Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero

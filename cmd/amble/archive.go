@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/warc"
-	"github.com/amble-crawler/amble/internal/warc/warcfiles"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // archiveModule is the output as web archives, and what reads it.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/warc"
-	"github.com/amble-crawler/amble/internal/warc/warcfiles"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // archivedPage reads a page that is stored, or is in a WARC file. It is not taken if from is neither.

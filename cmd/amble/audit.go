@@ -13,18 +13,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/audit"
-	"github.com/amble-crawler/amble/internal/audit/auditapi"
-	"github.com/amble-crawler/amble/internal/audit/auditreport"
-	auditcommand "github.com/amble-crawler/amble/internal/audit/command"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/identity"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/node"
-	"github.com/amble-crawler/amble/internal/requestlog"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/modules/audit"
+	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
+	"github.com/amble-crawler/amble/internal/modules/audit/auditreport"
+	auditcommand "github.com/amble-crawler/amble/internal/modules/audit/command"
+	"github.com/amble-crawler/amble/internal/modules/identity"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // auditFlags are the flags of amble audit.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/testkit"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage/starts"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/audit"
-	"github.com/amble-crawler/amble/internal/audit/auditreport"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/modules/audit"
+	"github.com/amble-crawler/amble/internal/modules/audit/auditreport"
 )
 
 // gapText formats a time to the millisecond, rounded down.

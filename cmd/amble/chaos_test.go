@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/boot"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
 )

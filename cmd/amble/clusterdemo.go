@@ -18,11 +18,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/membership"
-	"github.com/amble-crawler/amble/internal/natsconn"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // clusterDemo is a run of the demonstration with several nodes, each a process of this program with a

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // A page is fetched again because the victim had fetched it, and for no other reason. One that nobody can

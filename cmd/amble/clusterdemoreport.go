@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // report prints what the web saw, and whether the nodes behaved as one crawler.

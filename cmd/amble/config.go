@@ -17,8 +17,8 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
 func newConfigCommand(settings *settingsFlags) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
 const controlLong = `Control the running crawl in data_dir over its API. When the command ends, the change has

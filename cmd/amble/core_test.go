@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/internal/testkit"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // TestHeavyCore: the program without its modules crawls, goes on after an end, serves its dashboard, and refuses

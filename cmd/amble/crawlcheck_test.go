@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
 // TestHeavyConformance: amble by its defaults holds the stations of crawlcheck that a short run shows. The whole suite,

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/networks"
+	"github.com/amble-crawler/amble/internal/rules/networks"
 )
 
 func newDataCommand(settings *settingsFlags) *cobra.Command {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -15,17 +15,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/access"
-	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/cluster/shards"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/erase"
-	"github.com/amble-crawler/amble/internal/node"
-	"github.com/amble-crawler/amble/internal/optout"
-	"github.com/amble-crawler/amble/internal/shards"
-	"github.com/amble-crawler/amble/internal/warc/warcfiles"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/modules/erase"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

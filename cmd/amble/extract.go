@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // extractFlags are the flags of amble extract.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/web/extract"
 )
 
 // extractedPage is the JSON of amble extract.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/storage"
 )
 

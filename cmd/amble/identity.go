@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/audit/receipts"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/identity/command"
-	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/modules/audit/receipts"
+	"github.com/amble-crawler/amble/internal/modules/identity/command"
 )
 
 // identityModule proves to sites who the crawler is.

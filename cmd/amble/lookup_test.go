@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/testkit"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // TestSiteLooksUp: the operator of a site finds the cause of a line of his log with a browser, and stops the crawl of

@@ -22,9 +22,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
-	"github.com/amble-crawler/amble/internal/natsconn"
-	"github.com/amble-crawler/amble/internal/natstest"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 func TestMain(m *testing.M) {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/node"
-	"github.com/amble-crawler/amble/internal/seeds"
-	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
 // module is what a product adds to the program. The core runs without any: the build tag core leaves them out. What a

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/testkit"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 

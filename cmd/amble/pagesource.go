@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // pageSource is a page to extract from.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
 func newPlanCommand(settings *settingsFlags) *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/system"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/node"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/node"
 )
 
 // TestDescriptorsOfCrawls: no more crawls of clients may be open than there are descriptors for.

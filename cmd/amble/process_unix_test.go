@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/internal/testkit"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
 

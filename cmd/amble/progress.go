@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 // crawlProgress shows the state of a crawl.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

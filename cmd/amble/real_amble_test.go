@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc"
 )
 
 // oddAnswers are answers that break off, and one body that comes in chunks of several lengths, by

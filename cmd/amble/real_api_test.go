@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // schemathesis is a tester of APIs by their description that nobody here wrote.
@@ -43,7 +43,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "403", "404", "409",
 // TestRealDescription holds the API of a running crawl against its description, with requests that
 // schemathesis makes up. Left out are what ends the crawl, the stream that has no end, the long poll
 // for leases, which waits longer than the tool does, and the list of reports, whose type the tool
-// cannot write. Lines of JSON are held against their schema by the tests of internal/server.
+// cannot write. Lines of JSON are held against their schema by the tests of internal/service/server.
 func TestRealDescription(t *testing.T) {
 	forgetSettings(t)
 	dir := t.TempDir()

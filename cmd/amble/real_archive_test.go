@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc"
 )
 
 // The versions of the readers that nobody here wrote.

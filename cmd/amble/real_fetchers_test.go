@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // What the fetchers of docs/fetchers need.

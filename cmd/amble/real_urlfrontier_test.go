@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	urlfrontierpb "github.com/amble-crawler/amble/internal/urlfrontier/proto"
+	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
 )
 
 // frontierSettings are those of a service whose clients decide everything.

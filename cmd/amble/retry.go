@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/server"
-	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
 // retryFlags are the flags of amble retry.

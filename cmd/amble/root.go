@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/access"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	seedcommand "github.com/amble-crawler/amble/internal/seeds/command"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/seedcommand"
 )
 
 const rootLong = `amble is a polite crawler. It starts from the given URLs, crawls the sites they reach, never

@@ -13,8 +13,8 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/remote"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 func counts(fetched, redirected, failed, denied, excluded, queued int) crawl.Status {

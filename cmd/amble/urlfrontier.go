@@ -14,13 +14,13 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/node"
-	"github.com/amble-crawler/amble/internal/seeds"
-	"github.com/amble-crawler/amble/internal/urlfrontier"
-	"github.com/amble-crawler/amble/internal/urlfrontier/service"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/modules/urlfrontier"
+	"github.com/amble-crawler/amble/internal/modules/urlfrontier/service"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

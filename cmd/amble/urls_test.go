@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
 // TestWhyText: a list of URLs says which fault it was where a reason covers several, and not more than

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
 // column is what all runs of a crawler with the same settings have shown.

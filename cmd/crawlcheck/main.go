@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawlcheck"
-	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // The exit codes.

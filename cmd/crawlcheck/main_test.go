@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
 // actAs is the variable of the environment that makes the test binary a crawler.

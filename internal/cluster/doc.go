@@ -2,7 +2,7 @@
 // limits that it shares with others. It is pure: it does no I/O, reads no clock and starts no
 // goroutine. A shell tells a [Node] what happens and when, and carries out its actions.
 //
-// The shell is internal/membership. On one machine nothing of this is used.
+// The shell is internal/cluster/membership. On one machine nothing of this is used.
 //
 // # The promise
 //

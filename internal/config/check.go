@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/formats"
+	"github.com/amble-crawler/amble/internal/output/formats"
 )
 
 // checker checks the values of a Config. It leaves out settings whose value could not be read:

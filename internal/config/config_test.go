@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/formats"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
 )
 

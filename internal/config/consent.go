@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/consent"
-	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 )
 
 // Consent says what sites and people do not want to be done.

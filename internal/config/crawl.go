@@ -7,13 +7,13 @@ import (
 	"regexp"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/expensive"
-	"github.com/amble-crawler/amble/internal/networks"
-	"github.com/amble-crawler/amble/internal/seeds"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/rules/networks"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 )
 
-// CrawlOptions returns the options of internal/crawl and of all packages below it. version is that
+// CrawlOptions returns the options of internal/engine/crawl and of all packages below it. version is that
 // of the program. It returns no error for a Config from Load, which has checked everything.
 func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	mode, inMode := seeds.ParseMode(c.Scope.Mode)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/expensive"
-	"github.com/amble-crawler/amble/internal/requestlog"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 

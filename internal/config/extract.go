@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/web/extract"
 )
 
 // Extract says what is extracted from a page besides its links to other pages.
@@ -76,14 +76,14 @@ func wantedOfRule(bad *extract.RuleError) string {
 	return message + "; docs/EXTRACTION.md has the selectors"
 }
 
-// compile makes a rule of internal/extract.
+// compile makes a rule of internal/web/extract.
 func (item *ExtractRule) compile() (*extract.Rule, error) {
 	text := extract.RuleText{Pattern: item.Pattern, Links: item.Links, Ignore: item.Ignore, Fields: item.Fields}
 	text.Hosts = hostPatterns(item.Hosts)
 	return extract.NewRule(&text)
 }
 
-// ExtractOptions returns the options of internal/extract. It returns no error for a Config from
+// ExtractOptions returns the options of internal/web/extract. It returns no error for a Config from
 // Load.
 func (c *Config) ExtractOptions() (extract.Options, error) {
 	all, _ := c.options()

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 func TestExtractAndSitemapOptions(t *testing.T) {

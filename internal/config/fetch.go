@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/web/fetch"
 )
 
 // Fetch bounds a single request, and all requests together.
@@ -118,7 +118,7 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// FetchOptions returns the options of internal/fetch. version is that of the program.
+// FetchOptions returns the options of internal/web/fetch. version is that of the program.
 func (c *Config) FetchOptions(version string) fetch.Options {
 	all, _ := c.options()
 	f, o := c.Fetch, all.Fetch

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/web/fetch"
 )
 
 // Identity says who the crawler is, to the operators of the sites that it requests from.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/output/archive"
 )
 
 // output checks the section.
@@ -45,7 +45,7 @@ func (k *checker) outputFormats() {
 	}
 }
 
-// ArchiveOptions returns the options of internal/archive. version is that of the program.
+// ArchiveOptions returns the options of internal/output/archive. version is that of the program.
 func (c *Config) ArchiveOptions(version string) archive.Options {
 	robots := "obey"
 	if !c.Robots.Obey {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 )
 
 // Recrawl says when fetched pages are recrawled, by a crawl that does not end when it is done.
@@ -32,7 +32,7 @@ type RecrawlRule struct {
 	MaxInterval *time.Duration `mapstructure:"max_interval" range:"1s..87600h"`
 }
 
-// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done
+// RecrawlOptions returns the options of internal/rules/recrawl, or nil if the crawl ends when it is done
 // or recrawls no page. It returns no error for a Config from Load.
 func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 	r := c.Recrawl

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 )
 
 // What the section says reaches the plan, a rule with what is in force for all pages where it says

@@ -12,9 +12,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/seeds"
-	"github.com/amble-crawler/amble/internal/urllist"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/output/urllist"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 )
 
 // BadSeed is a seed that cannot be used, or a seeds file that cannot be read.

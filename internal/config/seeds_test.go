@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/seeds"
-	"github.com/amble-crawler/amble/internal/urllist"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/output/urllist"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 func TestSeedsHaveSources(t *testing.T) {

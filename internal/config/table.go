@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 )
 
 // The table of the settings is [Config]: a field is a setting. Its tags say

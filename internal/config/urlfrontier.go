@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 // URLFrontier configures the service for clients of the URLFrontier protocol.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/sweep"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
 )
 
 // Offer completes a flag with fixed values.

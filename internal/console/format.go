@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
 )
 
 // Grouped formats a count with commas: 1,234,567.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
 func TestUnits(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/csvout"
+	"github.com/amble-crawler/amble/internal/output/csvout"
 )
 
 // Table is how a list is printed.

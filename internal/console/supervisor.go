@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 // supervisor is a service manager that wants to know the state of this process: systemd with

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 // TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as

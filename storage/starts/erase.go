@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // ledgerFiller takes the place of what is erased from a line: no host name has it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // TestErase: what is left of a ledger holds the same hosts back, except those that are erased,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/badsync"
+	"github.com/amble-crawler/amble/internal/testing/badsync"
 	"github.com/amble-crawler/amble/storage"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // Index is the index of names as a transaction sees it.

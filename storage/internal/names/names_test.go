@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // index is an Index in memory.

@@ -1,0 +1,64 @@
+package natsconn_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
+)
+
+// TestFollow: whoever follows subjects asks the server for signs of life, so that a request that was lost is noticed
+// soon, and leaves no consumer behind. The stream may have more consumers than a server takes by default.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: natstest.Start(t, names, 1, nil).URLs(), Node: "a", Names: names,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream, err := natsconn.OpenStream(ctx, js, names, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := stream.CachedInfo().Config.MaxConsumers; most != natsconn.MaxConsumers {
+		t.Errorf("the stream may have %d consumers", most)
+	}
+	asked, err := nc.SubscribeSync("$JS.API.CONSUMER.MSG.NEXT.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(ctx, names.Subject("member", "a"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	following, end := context.WithCancel(ctx)
+	delivered := 0
+	f := natsconn.Following{Subjects: []string{names.Subject("member", "*")}, Policy: jetstream.DeliverAllPolicy}
+	err = natsconn.Follow(following, nc, stream, f, func(jetstream.RawStreamMsg) { delivered++ }, end)
+	if delivered != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d messages, then %v", delivered, err)
+	}
+	m, err := asked.NextMsgWithContext(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var request struct {
+		Heartbeat time.Duration `json:"idle_heartbeat"`
+	}
+	err = json.Unmarshal(m.Data, &request)
+	if every := request.Heartbeat; err != nil || every <= 0 || every > 2*time.Second {
+		t.Errorf("a sign of life each %v is asked for: %v", every, err)
+	}
+	if info, err := stream.Info(ctx); err != nil || info.State.Consumers != 0 {
+		t.Errorf("%d consumers are left: %v", info.State.Consumers, err)
+	}
+}

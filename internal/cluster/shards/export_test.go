@@ -1,0 +1,265 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster/journal"
+	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// exportTo exports the crawl of the cluster.
+func (w *world) exportTo(ctx context.Context, dir string, report func(Exported)) (Exported, error) {
+	w.t.Helper()
+	nc, js := w.connect()
+	o := w.options("export", w.t.TempDir())
+	o.Timeout = patience // an export gives up after it
+	return Export(ctx, nc, js, o, dir, report)
+}
+
+// publishFor publishes a URL for its shard, as another shard does before its commit.
+func (w *world) publishFor(text string) {
+	w.t.Helper()
+	nc, _ := w.connect()
+	streams, err := journal.Open(w.t.Context(), nc, (&Options{
+		Names: names, Replicas: w.replicas, Cluster: nodeOptions(crawl.Options{}, "x", w.ttl).Cluster,
+		Timeout: patience,
+	}).journal())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u, err := weburl.Parse(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := storage.Found{URL: u, At: time.Now()}
+	err = streams.Shard(w.t.Context(), 0, 0).Publish(1, []storage.Discovery{{Found: found}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The host that opts out in the tests of exports: nobody else links to the pages that the next host has from it.
+var outHost, afterOut = host(hosts - 1), host(0) + "/from-another/"
+
+// TestHeavyExport: a crawl that three nodes have begun goes on on one machine. Each page is requested once over
+// both, hosts wait for as long as they demand, who opted out is left alone, and a URL that no shard had
+// committed is fetched. While nodes own shards, or an export is under way, nothing is exported or joins.
+func TestHeavyExport(t *testing.T) {
+	t.Parallel()
+	sites := ringAndBusy()
+	sites[2].Handler.(testweb.Routes)["/on-its-way"] = testweb.Page("on its way")
+	web := serve(t, sites)
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 40*time.Millisecond, moveTTL)
+	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
+	dir := filepath.Join(t.TempDir(), "whole")
+	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, membership.ErrNoCluster) {
+		t.Errorf("an export of no cluster: %v", err)
+	}
+	for _, node := range []string{"node0", "node1", "node2"} {
+		w.start(node, t.TempDir())
+	}
+	w.requested(len(ringPages()) / 3)
+	_, err := w.exportTo(t.Context(), dir, nil)
+	if !errors.Is(err, ErrOwned) || !strings.Contains(err.Error(), "node node0 ") {
+		t.Errorf("an export of a cluster in service: %v", err)
+	}
+	w.optOut(outHost)
+	w.eventually("the busy host answers", func() error {
+		if len(web.Requests().Host(busyHost).Pages()) < 2 {
+			return errNotYet
+		}
+		return nil
+	})
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	before := len(web.Requests().Host(outHost))
+	w.publishFor(web.URL(host(2), "/on-its-way"))
+	w.publishFor(web.URL(outHost, "/on-its-way"))
+
+	w.interruptExport(dir)
+	w.overtakeExport()
+	w.killExport(dir)
+	done, err := w.exportTo(t.Context(), dir, func(Exported) {})
+	if err != nil || done.Shards != shards || done.InTransit < 2 || done.OptOuts != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := w.exportTo(t.Context(), dir, nil); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("an export to a directory that is not empty: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the export has made %v, %v", entries, err)
+	}
+	w.killLate(done.Counters)
+	if _, err := w.exportTo(t.Context(), filepath.Join(t.TempDir(), "again"), func(Exported) {}); err != nil {
+		t.Errorf("an export after others that were killed late: %v", err)
+	}
+	if err := w.tryOpen("late"); err != nil {
+		t.Errorf("a node that joins after the export: %v", err)
+	}
+
+	o := Options{Crawl: crawlOptions(web, dir, "alone", w.delay)}
+	w.alter(&o)
+	crawlAlone(t, w.seeds, o.Crawl)
+	if after := len(web.Requests().Host(outHost)); after != before {
+		t.Errorf("%s was requested %d times after it had opted out", outHost, after-before)
+	}
+	w.checkOnce(append(ringPages(), busyHost+"/", busyHost+"/last", busyHost+"/later", host(2)+"/on-its-way"))
+}
+
+// optOut has a host opt out, and waits until all nodes know.
+func (w *world) optOut(host string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	e, err := optout.New(optout.Entry{Scope: optout.ScopeHost, Value: host, At: time.Now()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, sequence, err := w.nodes[0].node.SetOptOut(ctx, e, false)
+	for _, p := range w.nodes {
+		err = errors.Join(err, p.node.WaitForDesired(ctx, sequence))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// interruptExport breaks an export off after a shard. No node joins while it is under way.
+func (w *world) interruptExport(dir string) {
+	w.t.Helper()
+	ctx, interrupt := context.WithCancel(w.t.Context())
+	defer interrupt()
+	_, err := w.exportTo(ctx, dir, func(x Exported) {
+		if x.Shards > 1 {
+			w.t.Error("an export that was interrupted goes on")
+		}
+		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+			w.t.Errorf("a node that joins during an export: %v", err)
+		}
+		interrupt()
+	})
+	if !errors.Is(err, context.Canceled) {
+		w.t.Errorf("an export that is interrupted: %v", err)
+	}
+	left, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(left) > 0 {
+		w.t.Errorf("an export that was interrupted has left %v, %v", left, err)
+	}
+}
+
+// overtakeExport exports while another export is under way, which then says once that it was taken over.
+func (w *world) overtakeExport() {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	_, err := w.exportTo(w.t.Context(), filepath.Join(dir, "first"), func(x Exported) {
+		if x.Shards > 1 {
+			w.t.Error("an export that was taken over goes on")
+			return
+		}
+		if _, err := w.exportTo(w.t.Context(), filepath.Join(dir, "second"), func(Exported) {}); err != nil {
+			w.t.Errorf("an export during another: %v", err)
+		}
+	})
+	if err == nil || strings.Count(err.Error(), "another import or export") != 1 {
+		w.t.Errorf("an export that was taken over: %v", err)
+	}
+}
+
+// killExport kills a process that exports: after the first shard, in the middle, and when all of them are joined.
+// There is nothing at the place of the export then, and no node joins until the export is repeated.
+func (w *world) killExport(dir string) {
+	w.t.Helper()
+	for _, after := range []int{1, shards / 2, shards} {
+		w.startMover(func(c *childConfig) { c.Export, c.StopAfter = dir, after }).killAfter(after)
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			w.t.Errorf("an export that was killed after %d shards has left %s: %v", after, dir, err)
+		}
+		if _, err := os.Stat(dir + ".export.partial"); err != nil {
+			w.t.Errorf("an export that was killed after %d shards had made nothing yet: %v", after, err)
+		}
+		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+			w.t.Errorf("a node that joins after an export was killed: %v", err)
+		}
+	}
+}
+
+// killLate kills processes at the end of an export, when they complete the directory or put it at its place. It is
+// not there then, or it is all there.
+func (w *world) killLate(want storage.Counters) {
+	w.t.Helper()
+	for range 3 {
+		dir := filepath.Join(w.t.TempDir(), "late")
+		w.startMover(func(c *childConfig) { c.Export = dir }).killAfter(shards)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		store, err := storage.Open(dir, storage.Options{ReadOnly: true})
+		if err != nil {
+			w.t.Error(err)
+			continue
+		}
+		if got := store.Counters(); got.Hosts != want.Hosts || got.URLs != want.URLs {
+			w.t.Errorf("an export that was killed late has %d hosts and %d URLs, want %d and %d", got.Hosts, got.URLs,
+				want.Hosts, want.URLs)
+		}
+		if err := store.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// checkOnce checks that each page was requested once, but for those that opted out and what only they link to,
+// and that hosts were left alone for as long as they demand.
+func (w *world) checkOnce(want []string) {
+	w.t.Helper()
+	times := make(map[string]int)
+	log := w.web.Requests()
+	for _, q := range log.Pages() {
+		times[q.Host+q.Path]++
+	}
+	for _, page := range want {
+		most, least := 1, 1
+		if page == busyHost+"/later" {
+			most, least = 2, 2
+		}
+		if strings.HasPrefix(page, outHost) || strings.HasPrefix(page, afterOut) {
+			least = 0
+		}
+		if n := times[page]; n < least || n > most {
+			w.t.Errorf("%s was requested %d times, want %d to %d", page, n, least, most)
+		}
+		delete(times, page)
+	}
+	if len(times) > 0 {
+		w.t.Errorf("these are no pages of the crawl: %v", times)
+	}
+	for _, host := range w.web.Sites() {
+		for _, g := range log.Host(host).ShortGaps(w.delay) {
+			w.t.Errorf("%s: %v between %s by %s and %s by %s", host, g.Length,
+				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
+		}
+	}
+	var refused time.Time
+	for _, q := range log.Host(busyHost).Pages() {
+		if wait := q.Start.Sub(refused); !refused.IsZero() && wait < busyWait-clockSkew {
+			w.t.Errorf("%s%s was requested after %v, it demanded %v", busyHost, q.Path, wait, busyWait)
+		}
+		if q.Path == "/later" && refused.IsZero() {
+			refused = q.End
+		}
+	}
+}

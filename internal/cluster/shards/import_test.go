@@ -1,0 +1,173 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// busyHost is a host that wants to be left alone for a while: longer than the move takes, and the TTL for
+// which the nodes then wait.
+const busyHost, busyWait, moveTTL = "busy.test", 8 * time.Second, 2 * time.Second
+
+// clockSkew is by how much a wait may be shorter that passes from process to process. It passes by the wall clock,
+// which may be set meanwhile, and the web measures it by the monotonic one. On busy machines 30 ms were seen.
+const clockSkew = time.Second / 2
+
+// ringAndBusy is the ring and a host whose first page says so.
+func ringAndBusy() []testweb.Site {
+	return append(ring(), testweb.Site{Host: busyHost, Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/later", "/last"),
+		"/last":  testweb.Page("last"),
+		"/later": testweb.Flaky(1, testweb.RetryAfter(http.StatusTooManyRequests, "8"), testweb.Page("later")),
+	}})
+}
+
+// connect connects to the servers of the world without being a node.
+func (w *world) connect() (*nats.Conn, jetstream.JetStream) {
+	w.t.Helper()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "import", Names: names, IgnoreOthers: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc, js
+}
+
+// crawlHalf crawls on one machine until so many pages were requested.
+func (w *world) crawlHalf(dir string, count int) {
+	w.t.Helper()
+	o := Options{Crawl: crawlOptions(w.web, dir, "alone", w.delay)}
+	if w.alter != nil {
+		w.alter(&o)
+	}
+	e, err := crawl.Open(o.Crawl, logger(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(ctx, w.seeds)
+		ended <- errors.Join(err, e.Close())
+	}()
+	w.requested(count)
+	stop()
+	if err := <-ended; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// importFrom imports the crawl of one machine.
+func (w *world) importFrom(ctx context.Context, dir string, report func(Imported)) (Imported, error) {
+	w.t.Helper()
+	nc, js := w.connect()
+	return Import(ctx, nc, js, w.options("import", w.t.TempDir()), dir, report)
+}
+
+// TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over
+// both, and hosts wait for as long as they would have on the one machine. An import that is interrupted keeps
+// nodes out, and is done again.
+func TestHeavyImport(t *testing.T) {
+	t.Parallel()
+	web := serve(t, ringAndBusy())
+	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), 20*time.Millisecond, moveTTL)
+	w.alter = func(o *Options) { o.Crawl.Frontier.RetryDelay = time.Second }
+	want := append([]string{busyHost + "/", busyHost + "/last", busyHost + "/later"}, ringPages()...)
+	alone := t.TempDir()
+	w.crawlHalf(alone, len(want)/2)
+	before := w.by("alone").Host(busyHost).Pages()
+	if len(before) != 2 {
+		t.Fatalf("%d requests of %s before the move", len(before), busyHost)
+	}
+	database, err := os.ReadFile(filepath.Join(alone, storage.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	killed, kill := context.WithCancel(t.Context())
+	if _, err := w.importFrom(killed, alone, func(i Imported) {
+		if i.Shards == 2 {
+			kill()
+		}
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an import that is interrupted: %v", err)
+	}
+	if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+		t.Errorf("a node that joins before the import is complete: %v", err)
+	}
+	for _, after := range []int{1, shards / 2, shards} {
+		w.startMover(func(c *childConfig) { c.Import, c.StopAfter = alone, after }).killAfter(after)
+		if err := w.tryOpen("early"); !errors.Is(err, membership.ErrReserved) {
+			t.Errorf("a node that joins after an import was killed: %v", err)
+		}
+	}
+	done, err := w.importFrom(t.Context(), alone, func(Imported) {})
+	if err != nil || done.Shards != shards || done.Counters.Of(storage.Fetched) < uint64(len(want)/3) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := w.importFrom(t.Context(), alone, func(Imported) {}); !errors.Is(err, membership.ErrInService) {
+		t.Errorf("an import into a cluster in service: %v", err)
+	}
+
+	for _, node := range []string{"node0", "node1", "node2"} {
+		w.start(node, t.TempDir())
+	}
+	w.crawled(want)
+	w.eventually("the busy host is requested again", func() error {
+		if len(web.Requests().Host(busyHost).Pages()) < 4 {
+			return errNotYet
+		}
+		return nil
+	})
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	log := w.check(want)
+	times := make(map[string]int)
+	for _, q := range log.Pages() {
+		if times[q.Host+q.Path]++; times[q.Host+q.Path] > 1 && q.Host != busyHost {
+			t.Errorf("%s%s was requested again, by %s", q.Host, q.Path, q.UserAgent)
+		}
+	}
+	busy := log.Host(busyHost)
+	for _, q := range busy {
+		if wait := q.Start.Sub(before[1].End); wait > 0 && wait < busyWait-clockSkew {
+			t.Errorf("%s%s was requested after %v, it demanded %v", busyHost, q.Path, wait, busyWait)
+		}
+	}
+	if after, err := os.ReadFile(filepath.Join(alone, storage.FileName)); err != nil ||
+		string(after) != string(database) {
+		t.Errorf("the database that was imported has changed: %v", err)
+	}
+}
+
+// tryOpen opens a node that is not to run.
+func (w *world) tryOpen(name string) error {
+	w.t.Helper()
+	nc, js := w.connect()
+	n, err := Open(w.t.Context(), nc, js, w.options(name, w.t.TempDir()), w.logger(name))
+	if err == nil {
+		n.member.Close()
+		n.routes.Close()
+		n.engines.shared.Close()
+	}
+	return err
+}

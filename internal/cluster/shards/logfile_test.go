@@ -1,0 +1,96 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestLostLog: the stream with the logs is deleted. A node that has shards does not begin with an empty one,
+// and says so; one that has none does.
+func TestLostLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Millisecond, shortTTL)
+	dir := t.TempDir()
+	p := w.start("first", dir)
+	w.requested(10)
+	p.leave()
+	w.start("first", dir).leave() // the log is the same
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: names,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := js.DeleteStream(ctx, names.Stream()); err != nil {
+		t.Fatal(err)
+	}
+	o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
+	o.Seeds = w.seeds
+	_, err = Open(ctx, nc, js, o, logger(t))
+	if !errors.Is(err, storage.ErrAhead) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("the node begins with another log: %v", err)
+	}
+	if _, err = Open(ctx, nc, js, o, logger(t)); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("again: %v", err)
+	}
+	w.start("second", t.TempDir()).takes(shards)
+}
+
+// TestShardsOfAnotherCluster: a node does not open what another cluster has left in its data directory, with the
+// note that says so or without it. Without these databases it begins.
+func TestShardsOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Millisecond, shortTTL)
+	dir := t.TempDir()
+	p := w.start("first", dir)
+	w.requested(10)
+	p.leave()
+	other := natsconn.Names{Cluster: "other"}
+	nc, js, err := natsconn.Connect(natsconn.Options{
+		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: other, IgnoreOthers: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	open := func() error {
+		o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
+		o.Seeds, o.Names = w.seeds, other
+		n, err := Open(t.Context(), nc, js, o, logger(t))
+		if err == nil {
+			n.member.Close()
+			n.routes.Close()
+			n.engines.shared.Close()
+		}
+		return err
+	}
+	if err := open(); !errors.Is(err, storage.ErrAhead) {
+		t.Errorf("the shards of another cluster are opened: %v", err)
+	}
+	path := filepath.Join(dir, shardsDir)
+	if err := os.Remove(filepath.Join(path, logFile)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := open(); !errors.Is(err, storage.ErrAhead) {
+			t.Errorf("the shards of nobody knows which cluster are opened: %v", err)
+		}
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil {
+		t.Errorf("a node without shards: %v", err)
+	}
+}

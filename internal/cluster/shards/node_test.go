@@ -1,0 +1,226 @@
+package shards
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+)
+
+// The TTLs of members: one that no slow machine exceeds, one that elections of three servers do not, and
+// one for tests that wait for its end. A new granter waits for it.
+const longTTL, serversTTL, shortTTL = 10 * time.Second, 15 * time.Second, 2 * time.Second
+
+// TestHeavyOneNode: a node with four shards requests the pages that one machine requests, each once.
+func TestHeavyOneNode(t *testing.T) {
+	t.Parallel()
+	want := ringPages()
+	if alone := aloneAt(t, ring()); !slices.Equal(alone, want) {
+		t.Fatalf("one machine has requested %v, want %v", alone, want)
+	}
+	w := newWorld(t, 20*time.Millisecond, longTTL)
+	p := w.start("first", t.TempDir())
+	w.crawled(want)
+	p.leave()
+	w.checkRepeats(want)
+}
+
+// TestKilledNode: of three nodes one is killed in the middle of the crawl. The others request its pages,
+// and none of another host again; the node itself requests nothing any more.
+func TestKilledNode(t *testing.T) {
+	t.Parallel()
+	want := ringPages()
+	w := newWorld(t, 20*time.Millisecond, shortTTL)
+	for i := range 3 {
+		w.start(fmt.Sprintf("node%d", i), t.TempDir())
+	}
+	victim := w.victim(want)
+	victim.kill()
+	dead := time.Now()
+	w.crawled(want)
+	for _, p := range w.nodes {
+		if p != victim {
+			p.leave()
+		}
+	}
+	twice := w.checkRepeats(want)
+	after, late := 0, make(map[string]int)
+	for _, q := range w.web.Requests() {
+		if !q.Start.After(dead) {
+			continue
+		}
+		if after++; q.UserAgent == victim.name {
+			late[q.Host]++
+		}
+	}
+	for host, n := range late {
+		if n > 1 { // the server may see the one that was in flight late
+			t.Errorf("%s received %d requests of the node that was killed", host, n)
+		}
+	}
+	if after == 0 {
+		t.Error("the crawl was over before the node was killed")
+	}
+	t.Logf("%d pages, %d of them twice, %d requests after the death", len(want), twice, after)
+}
+
+// TestHeavyCutOff: a node that cannot reach NATS any more, and goes on to live, stops before another node
+// begins. When it is back it is a node like others.
+func TestHeavyCutOff(t *testing.T) {
+	t.Parallel()
+	want := ringPages()
+	w := newWorld(t, 100*time.Millisecond, shortTTL)
+	for i := range 3 {
+		w.start(fmt.Sprintf("node%d", i), t.TempDir())
+	}
+	victim := w.victim(want)
+	victim.proxy.Cut()
+	w.crawled(want)
+	victim.proxy.Mend()
+	victim.takes(1)
+	for _, p := range w.nodes {
+		p.leave()
+	}
+	t.Logf("%d pages, %d of them twice", len(want), w.checkRepeats(want))
+}
+
+// victim waits until the crawl is under way, and returns a node that has some of the shards.
+func (w *world) victim(want []string) (victim *process) {
+	w.t.Helper()
+	w.eventually("the nodes crawl all shards", func() error {
+		owned := 0
+		victim = nil
+		for _, p := range w.nodes {
+			all := p.owned()
+			if owned += len(all); len(all) < shards && slices.ContainsFunc(all, hasHosts) {
+				victim = p
+			}
+		}
+		if n := len(pages(w.web)); owned != shards || victim == nil || n < len(want)/4 {
+			return fmt.Errorf("%d shards, and %d of %d pages", owned, n, len(want)) // each change is progress
+		}
+		return nil
+	})
+	return victim
+}
+
+// hasHosts reports whether hosts of the web are in a shard.
+func hasHosts(s cluster.Shard) bool {
+	for i := range hosts {
+		if shardOf(host(i)) == s {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMoves: shards go to a node that joins, and back when it leaves, in an orderly way. No page is
+// requested twice.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	want := ringPages()
+	w := newWorld(t, 20*time.Millisecond, longTTL)
+	first := w.start("first", t.TempDir())
+	w.requested(len(want) / 8)
+	second := w.start("second", t.TempDir())
+	second.takes(1)
+	first.leave()
+	w.crawled(want)
+	second.leave()
+	by := make(map[string]int)
+	w.checkRepeats(want)
+	for _, q := range w.web.Requests() {
+		by[q.UserAgent]++
+	}
+	if by["first"] == 0 || by["second"] == 0 {
+		t.Errorf("requests by node: %v", by)
+	}
+}
+
+// TestValidate: what a cluster cannot do is refused by name.
+func TestValidate(t *testing.T) {
+	web := serve(t, ring())
+	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
+	o.Names, o.Cluster.Node = names, "first"
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	o.Crawl.Recrawl = &recrawl.Options{Budget: 1e12}
+	o.Crawl.Workers, o.Crawl.Shared = 0, new(crawl.Shared)
+	err := o.Validate()
+	if err == nil {
+		t.Fatal("nothing is refused")
+	}
+	for _, name := range []string{"recrawl.budget", "crawl.workers", "Shared"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+}
+
+// TestSettings: a setting that decides which URLs there are, and what a commit does, is one to agree on.
+func TestSettings(t *testing.T) {
+	web := serve(t, ring())
+	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
+	o.Seeds = allSeeds(t, web)
+	planOf := func(missing int, budget float64) *recrawl.Options {
+		return &recrawl.Options{Missing: missing, Budget: budget}
+	}
+	o.Crawl.Recrawl = planOf(2, 0)
+	agreed := o.settings()
+	for name, change := range map[string]func(o *Options){
+		"crawl.seeds":          func(o *Options) { o.Seeds = o.Seeds[1:] },
+		"scope.mode":           func(o *Options) { o.Crawl.Mode = frontier.ModeDomain },
+		"scope.exclude":        func(o *Options) { o.Crawl.Exclude = []*regexp.Regexp{regexp.MustCompile("x")} },
+		"the rules of URLs":    func(o *Options) { o.Crawl.Traps.PathDepth++ },
+		"the limits of URLs":   func(o *Options) { o.Crawl.Storage.MaxQueries++ },
+		"recrawl.similar_bits": func(o *Options) { o.Crawl.SimilarBits++ },
+		"recrawl":              func(o *Options) { o.Crawl.Recrawl = planOf(3, 0) },
+		"recrawl.budget":       func(o *Options) { o.Crawl.Recrawl = planOf(2, 7) },
+
+		"crawl.exit_when_done":    func(o *Options) { o.Crawl.ExitWhenDone = !o.Crawl.ExitWhenDone },
+		"crawl.give_up_after":     func(o *Options) { o.Crawl.GiveUpAfter++ },
+		"crawl.max_pages":         func(o *Options) { o.Crawl.MaxPages++ },
+		"crawl.max_depth":         func(o *Options) { o.Crawl.Frontier.MaxDepth++ },
+		"limits.host_pages":       func(o *Options) { o.Crawl.Frontier.HostBudget++ },
+		"limits.domain_pages":     func(o *Options) { o.Crawl.Frontier.DomainBudget++ },
+		"retry.max_attempts":      func(o *Options) { o.Crawl.Frontier.MaxAttempts++ },
+		"robots.product_token":    func(o *Options) { o.Crawl.Frontier.Tokens = []string{"other"} },
+		"robots.obey":             func(o *Options) { o.Crawl.Frontier.Obey = false },
+		"robots.forbidden_denies": func(o *Options) { o.Crawl.Frontier.Robots.ForbiddenDenies = true },
+		"robots.obey_nofollow":    func(o *Options) { o.Crawl.NoFollow = !o.Crawl.NoFollow },
+		"fetch.max_redirects":     func(o *Options) { o.Crawl.Frontier.MaxRedirects++ },
+		"fetch.content_types":     func(o *Options) { o.Crawl.Fetch.ContentTypes = []string{"text/*"} },
+		"fetch.max_body":          func(o *Options) { o.Crawl.Fetch.MaxBody++ },
+		"extract.media":           func(o *Options) { o.Crawl.Extract.Media = true },
+		"extract.forms":           func(o *Options) { o.Crawl.Extract.Forms = true },
+		"extract.max_links":       func(o *Options) { o.Crawl.Extract.MaxLinks++ },
+		"extract.max_depth":       func(o *Options) { o.Crawl.Extract.MaxDepth++ },
+		"sitemaps":                func(o *Options) { o.Crawl.Sitemaps.Guess = true },
+	} {
+		other := o
+		change(&other)
+		now := other.settings()
+		for n := range agreed {
+			v, depends := now[n], n == "crawl.give_up_after" && name == "crawl.exit_when_done"
+			if differs := v != agreed[n]; differs != (n == name) && !depends {
+				t.Errorf("%s was changed, and %s is %q and was %q", name, n, v, agreed[n])
+			}
+		}
+	}
+	other := o
+	other.Seeds = slices.Clone(o.Seeds)
+	slices.Reverse(other.Seeds)
+	other.Crawl.Workers, other.Crawl.DataDir = 7, t.TempDir()
+	if !maps.Equal(other.settings(), agreed) {
+		t.Error("what belongs to a node counts as a setting of the cluster")
+	}
+}

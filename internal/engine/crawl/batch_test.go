@@ -1,0 +1,108 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Results gather between two commits, but nobody waits for a commit that nothing would be added to,
+// or that he waits for.
+func TestGathers(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*dispatcher)
+		want    bool
+	}{
+		"behind a commit":        {func(*dispatcher) {}, true},
+		"after the pause":        {func(d *dispatcher) { d.timeIs(d.pauseEnd) }, false},
+		"nothing else in flight": {func(d *dispatcher) { d.flights.busy = 0 }, false},
+		"while ending":           {func(d *dispatcher) { d.shuttingDown = true }, false},
+		"a command":              {func(d *dispatcher) { d.pending.waiting = append(d.pending.waiting, nil) }, false},
+		"many results":           {func(d *dispatcher) { d.pending.size = maxGather }, false},
+		"much output":            {func(d *dispatcher) { d.pending.bytes = maxPendingBytes }, false},
+	} {
+		d := testDispatcher(t)
+		d.pending.rows.Found = make([]storage.Found, 1)
+		d.flights.busy, d.pauseEnd = 1, time.Now().Add(time.Hour)
+		test.prepare(d)
+		if _, b := d.nextBatch(); (b == nil) != test.want {
+			t.Errorf("%s: offered %v", name, b)
+		}
+	}
+}
+
+// Additions follow each other while the crawl's own work gathers, and take turns with it when it is
+// ready. The commit of an addition does not make the crawl's own work wait longer.
+func TestAdditionsTakeTurns(t *testing.T) {
+	for name, test := range map[string]struct {
+		lastAdded, paused, empty bool
+		want                     bool
+	}{
+		"while own work gathers":              {lastAdded: true, paused: true, want: true},
+		"when own work is ready":              {lastAdded: true, want: false},
+		"after own work":                      {want: true},
+		"after own work, while more gathers":  {paused: true, want: true},
+		"after an addition, without own work": {lastAdded: true, empty: true, want: true},
+	} {
+		d := testDispatcher(t)
+		if !test.empty {
+			d.pending.rows.Found = make([]storage.Found, 1)
+		}
+		d.flights.busy, d.lastAdded = 1, test.lastAdded
+		if test.paused {
+			d.pauseEnd = time.Now().Add(time.Hour)
+		}
+		d.addition = &addition{answer: make(chan added, 1)}
+		_, b := d.nextBatch()
+		if got := b != nil && b.addition != nil; got != test.want {
+			t.Errorf("%s: an addition is offered: %v, want %v", name, got, test.want)
+		}
+		before := d.pauseEnd
+		d.takeCommitted(&batch{addition: d.addition, took: time.Second})
+		if d.pauseEnd != before {
+			t.Errorf("%s: the addition moved the end of the pause", name)
+		}
+	}
+}
+
+// TestGatheredOnce: a crawl of many pages makes fewer commits than requests, and what one commit held
+// is not in the next. In real time: results gather while a commit takes its time.
+func TestGatheredOnce(t *testing.T) {
+	m := testweb.Mesh{Hosts: 8, Pages: 60, Links: 8}
+	web, err := testweb.NewMesh(m, testweb.Config{CountOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = 0
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []Seed
+	for h := range m.Hosts {
+		seeds = append(seeds, seed(t, web.URL(m.Host(h), "/")))
+	}
+	sum, err := e.Run(t.Context(), seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, commits := e.store.Counters().Requests, e.tally.Commits.Load()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := uint64(m.Hosts * (m.Pages + 1)); int(sum.Status.Run.Pages) != m.TotalPages() || requests != want {
+		t.Errorf("%d pages and %d requests counted, want %d and %d", sum.Status.Run.Pages, requests,
+			m.TotalPages(), want)
+	}
+	if commits >= requests/2 {
+		t.Errorf("%d commits for %d requests", commits, requests)
+	}
+}

@@ -1,0 +1,330 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// bomb is an observer that panics at some URLs: it stands for a parser, an encoder or a rule with a
+// bug in it.
+type bomb struct {
+	mu  sync.Mutex
+	at  string // the end of their URLs; empty: none
+	hit int
+}
+
+func (b *bomb) Requested(q requestlog.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at != "" && strings.HasSuffix(q.URL.String(), b.at) {
+		b.hit++
+		var nothing []byte
+		_ = nothing[len(q.URL.String())]
+	}
+}
+
+func (b *bomb) Committed(time.Duration, int) {}
+
+// bombHandler is a log handler that panics at messages of some beginning.
+type bombHandler struct {
+	slog.Handler
+	at string
+}
+
+func (h bombHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h bombHandler) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, h.at) {
+		panic("bomb at " + r.Message)
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// bombStore is a store with contents of an earlier run that panics where the making of WARC records
+// reads one.
+type bombStore struct{ store }
+
+func (s bombStore) Counters() storage.Counters {
+	c := s.store.Counters()
+	c.Requests++ // of the earlier run
+	return c
+}
+
+func (s bombStore) Payload(storage.HostID, uint64) (storage.Payload, bool, error) { panic("bomb") }
+
+// crawlWith runs a crawl with an observer until it is done.
+func crawlWith(t *testing.T, o Options, b *bomb, log *slog.Logger, seeds ...string) *Engine {
+	t.Helper()
+	e, err := Open(o, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Observe(b)
+	runToEnd(t, e, seeds...)
+	return e
+}
+
+func runToEnd(t *testing.T, e *Engine, seeds ...string) {
+	t.Helper()
+	all := seedList(t, seeds...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sum, err := e.Run(ctx, all)
+	if err := errors.Join(err, e.Close()); err != nil || sum.Stopped {
+		t.Fatalf("stopped: %v, %v", sum.Stopped, err)
+	}
+}
+
+// crashFiles are the files of a data directory with what amble failed at.
+func crashFiles(t *testing.T, o Options) (texts []string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(o.DataDir, CrashDir, "*.crash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&^0o640 != 0 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+// TestCrashCostsItsURL: a panic in a worker ends its URL, is counted and kept, and nothing else
+// changes. The URL is not requested again by the same version, and by another one it is.
+func TestCrashCostsItsURL(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Version, o.Archive.Formats = "1.0", []string{archive.FormatJSONL, warcfiles.Name}
+		b := &bomb{at: "/bomb"}
+		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
+		e := crawlWith(t, o, b, testLog(t), seeds...)
+		if n := e.Status().Errors["crash"]; n != 1 {
+			t.Errorf("%d crashes are counted, want 1", n)
+		}
+		all := stored(t, o.DataDir)
+		for u, outcome := range all {
+			want := "fetched 200"
+			if u == web.URL("a.test", "/bomb") {
+				want = "failed crash 200"
+			}
+			if got := ended(outcome, false); got != want {
+				t.Errorf("%s is %q, want %q", u, got, want)
+			}
+		}
+		if len(all) != 18 {
+			t.Errorf("%d URLs, want 18", len(all))
+		}
+		if line := outputLines(t, o.Archive.Dir)[web.URL("a.test", "/bomb")]; len(line) != 1 ||
+			line[0].Reason != "crash" {
+			t.Errorf("the output says %+v", line)
+		}
+		checkOutput(t, o)
+		files := crashFiles(t, o)
+		if len(files) != 1 {
+			t.Fatalf("%d files of crashes, want 1", len(files))
+		}
+		for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range",
+			"(*bomb).Requested",
+			"HTTP/1.1 200", "Content-Type: ", "<html"} {
+			if !strings.Contains(files[0], part) {
+				t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
+			}
+		}
+		counts := hostErrors(t, o.DataDir, "a.test")
+		if counts[0][inspect.ReasonName(storage.ReasonCrash)] != 1 {
+			t.Errorf("counted for the host: %v", counts[0])
+		}
+
+		crawlWith(t, o, b, testLog(t), seeds...)
+		if b.hit != 1 {
+			t.Errorf("the same version requested the URL %d times", b.hit)
+		}
+		o.Version = "1.1"
+		crawlWith(t, o, b, testLog(t), seeds...)
+		crawlWith(t, o, b, testLog(t), seeds...)
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 ||
+			got != "failed crash 200" {
+			t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
+		}
+		o.Version = "1.2"
+		crawlWith(t, o, &bomb{}, testLog(t))
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
+			t.Errorf("a version without the bug made it %q", got)
+		}
+		checkNoMarks(t, o, sweep.MarkCrash, sweep.MarkOffer)
+		if n := len(web.Requests().Pages()); n != 18+2 {
+			t.Errorf("%d pages were requested, want 20", n)
+		}
+	})
+}
+
+// checkNoMarks fails where the store has marks of these beginnings.
+func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
+	t.Helper()
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, prefix := range prefixes {
+		if marks, err := s.Marks(prefix); err != nil || len(marks) > 0 {
+			t.Errorf("marks %s: %v, %v", prefix, marks, err)
+		}
+	}
+	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCrashAtRobots: a robots.txt that a worker panics at holds its origin as one that cannot be
+// reached does.
+func TestCrashAtRobots(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil), site("b.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
+			web.URL("b.test", "/"))
+		if n := e.Status().Errors["crash"]; n == 0 {
+			t.Error("no crash is counted")
+		}
+		if got := web.Requests().Pages().CountByPath(); len(got) != 6 || got["a.test/"] != 0 {
+			t.Errorf("pages %v", got)
+		}
+		if got := stored(t, o.DataDir)[web.URL("a.test", "/")]; got.State != storage.Queued {
+			t.Errorf("the URL that waits is %s", got.State)
+		}
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		encoded, err := s.Policy(parse(t, web.URL("a.test", "/")).Origin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
+			record.Failure != robots.FailureCrash {
+			t.Errorf("%v, %+v", err, record)
+		}
+	})
+}
+
+// TestCrashesElsewhere: wherever a worker panics, the crawl comes to its end, and what is not
+// concerned is fetched.
+func TestCrashesElsewhere(t *testing.T) {
+	t.Parallel()
+	run := func(name string, test func(*testing.T, *testweb.Web)) {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				test(t, serve(
+					site("a.test", "", paths("/", 5), testweb.Routes{"/list": testweb.Content("application/xml",
+						[]byte("<urlset><url><loc>/x</loc></url><url><loc>/y"))}),
+					site("b.test", "", paths("/", 5), nil)))
+			})
+		})
+	}
+	quiet := slog.NewTextHandler(io.Discard, nil)
+	run("in a lookup", func(t *testing.T, web *testweb.Web) {
+		o := testOptions(t, web)
+		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "cannot resolve"}), "http://nowhere.test/",
+			web.URL("b.test", "/"))
+		if got := stored(t, o.DataDir); got[web.URL("b.test", "/")].State != storage.Fetched || len(got) != 7 {
+			t.Errorf("%v", got)
+		}
+	})
+	run("in a sitemap", func(t *testing.T, web *testweb.Web) {
+		o := testOptions(t, web)
+		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "a sitemap or feed is longer"}),
+			web.URL("a.test", "/list"), web.URL("b.test", "/"))
+		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/list")], false); got != "failed crash 200" {
+			t.Errorf("the sitemap is %q", got)
+		}
+		checkOutput(t, o)
+	})
+	run("in the making of records", func(t *testing.T, web *testweb.Web) {
+		o := testOptions(t, web)
+		o.Archive.Formats = []string{warcfiles.Name, archive.FormatJSONL}
+		s, err := storage.Open(o.DataDir, o.Storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := open(o, bombStore{s}, slog.New(quiet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runToEnd(t, e, web.URL("b.test", "/"))
+		if got := ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false); got != "failed crash 200" {
+			t.Errorf("the page is %q", got)
+		}
+		if lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]; len(lines) != 1 ||
+			lines[0].Reason != "crash" {
+			t.Errorf("lines %+v", lines)
+		}
+	})
+}
+
+// TestLookupThatPanics: it fails for its host, which is kept with the panic.
+func TestLookupThatPanics(t *testing.T) {
+	results := make(chan ending, 1)
+	w := new(worker)
+	w.o, w.log, w.tally = &Options{Now: time.Now}, slog.New(slog.DiscardHandler), new(tally.Tally)
+	w.results, w.crashes = results, &crashes.Files{Dir: filepath.Join(t.TempDir(), CrashDir)}
+	w.lookUp(&lookup{ctx: t.Context(), host: "bomb.test"}) // there is no client
+	if l := (<-results).(*lookup); l.report.Reason != storage.ReasonCrash || l.report.End.IsZero() {
+		t.Errorf("report %+v", l.report)
+	}
+	files, err := os.ReadDir(w.crashes.Dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(filepath.Join(w.crashes.Dir, files[0].Name()))
+	if err != nil || !strings.Contains(string(text), "host: bomb.test\n") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+// TestStackIsLoggedOnce: of panics from one place the log has one stack.
+func TestStackIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", []string{"/1/bomb", "/2/bomb", "/3/bomb"}, nil))
+		o := testOptions(t, web)
+		var text strings.Builder
+		b := &bomb{at: "/bomb"}
+		crawlWith(t, o, b, slog.New(slog.NewTextHandler(&text, nil)), web.URL("a.test", "/"))
+		if n := strings.Count(text.String(), "stack="); b.hit != 3 || n != 1 {
+			t.Errorf("%d panics, %d stacks:\n%s", b.hit, n, text.String())
+		}
+		if n := len(crashFiles(t, o)); n != 3 {
+			t.Errorf("%d files", n)
+		}
+	})
+}

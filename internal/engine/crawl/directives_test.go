@@ -1,0 +1,56 @@
+package crawl
+
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestDirectivesOfPolicy: the content of a page that says noarchive, noindex, nosnippet or a past
+// unavailable_after is not stored, if the policy says so of that category, and of no other.
+func TestDirectivesOfPolicy(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{
+		"/archive": "noarchive", "/index": "noindex", "/none": "none", "/snippet": "nosnippet",
+		"/past":   "unavailable_after: 25 Jun 1999 15:00:00 GMT",
+		"/future": "unavailable_after: 25 Jun 2099 15:00:00 GMT",
+	}
+	for category, refused := range map[string][]string{
+		"archive": {"/archive"}, "index": {"/index", "/none", "/past"}, "snippet": {"/snippet"},
+	} {
+		t.Run(category, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				routes, paths := testweb.Routes{}, []string{}
+				for path, directive := range pages {
+					paths = append(paths, path)
+					routes[path] = withFields(htmlPage("<p>words"), "X-Robots-Tag", directive)
+				}
+				web := serve(site("a.test", "", paths, routes))
+				o := testOptions(t, web)
+				var err error
+				if o.Consent, err = consent.NewPolicy(map[string]string{category: "skip-storing"}); err != nil {
+					t.Fatal(err)
+				}
+				crawl(t, o, web.URL("a.test", "/"))
+				skipped := make(map[string]bool)
+				for u, outcome := range stored(t, o.DataDir) {
+					skipped[u] = outcome.Reason == storage.ReasonUsage
+				}
+				for _, path := range refused {
+					if !skipped[web.URL("a.test", path)] {
+						t.Errorf("%s is stored", path)
+					}
+					delete(skipped, web.URL("a.test", path))
+				}
+				for u, skip := range skipped {
+					if skip {
+						t.Errorf("%s is not stored", u)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// A crawl that stays up ends when it is drained: with all that it knows done, and nothing taken
+// from outside.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 60), nil))
+		o := testOptions(t, web)
+		o.ExitWhenDone = false
+		r := start(t, o, web, web.URL("a.test", "/"))
+		r.until("requests", func() bool { return r.pages("a.test") > 3 })
+		more := []Addition{{URL: parse(t, web.URL("a.test", "/more"))}}
+		if err := r.Drain(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if r.Status().State != "draining" {
+			t.Errorf("the state is %s", r.Status().State)
+		}
+		if _, err := r.Add(t.Context(), more); !errors.Is(err, ErrDraining) {
+			t.Errorf("URLs while it drains: %v", err)
+		}
+		if err := r.Drain(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Add(t.Context(), more); err != nil || r.Status().State != "running" {
+			t.Errorf("afterwards: %v, %s", err, r.Status().State)
+		}
+		if err := r.Drain(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-r.ended; err != nil {
+			t.Fatal(err)
+		}
+		if n := r.pages("a.test"); n != 62 {
+			t.Errorf("%d pages, want all 62", n)
+		}
+		if err := r.Drain(t.Context(), true); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+func TestStopByTheOperator(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 500), nil))
+		e, err := Open(testOptions(t, web), testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("before it runs: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ctx.Err() == nil && len(web.Requests()) < 3 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if err := e.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+		if err != nil || !s.Stopped || ctx.Err() != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+		<-stopped
+		if n := len(web.Requests()); n < 3 || n > 400 {
+			t.Errorf("%d requests of a site with 501 pages", n)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package crawl
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// benchURLs is how many URLs the benchmarks of large stores make: AMBLE_BENCH_URLS says it.
+func benchURLs() int {
+	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
+		return n
+	}
+	return 100_000
+}
+
+// fillMesh makes a store that knows all pages of a mesh.
+func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch storage.Batch
+	var size storage.BatchSizer
+	for h := range m.Hosts {
+		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range m.Pages {
+			u := root.Origin().URL(m.Path(i))
+			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
+		}
+		if len(batch.Found) < size.Items() && h+1 < m.Hosts {
+			continue
+		}
+		result, err := s.Commit(&batch)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size.Committed(len(batch.Found), result.Changed, time.Second/100)
+		batch.Found = batch.Found[:0]
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

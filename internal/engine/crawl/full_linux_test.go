@@ -1,0 +1,56 @@
+package crawl
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// TestFullFileSystem is TestFullDisk with a file system that really is full, in real time.
+func TestFullFileSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
+		t.Skipf("needs the right to mount a file system: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	web, seeds := fullWeb(t, func(sites ...testweb.Site) *testweb.Web { return startWeb(t, sites...) })
+	o := testOptions(t, web)
+	o.Archive.Formats = allFormats
+	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
+	log := &messages{count: make(map[string]int)}
+	e, err := Open(o, slog.New(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(dir, "filler")
+	fill := func() {
+		f, err := os.Create(filler)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for size := 64 << 10; size > 0; { // to the last byte
+			if _, err := f.Write(make([]byte, size)); err != nil {
+				size /= 2
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	ride(t, e, web, seeds, log, "disk is full", fill, func() {
+		if err := os.Remove(filler); err != nil {
+			t.Error(err)
+		}
+	})
+	checkWhole(t, web, o, 0)
+}

@@ -1,0 +1,325 @@
+package crawl
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+const (
+	// robotsWorkers is how many workers there may be besides Live.Workers for what the pages of
+	// fetchers wait for: robots.txt files, and long matches.
+	robotsWorkers = 64
+	// maxLeases bounds the remote leases that are out. Each takes about 1 KB.
+	maxLeases = 200_000
+	// maxWaiters bounds the requests that wait for leases.
+	maxWaiters = 1024
+)
+
+// remoteLeases are the page leases that fetchers have, and those who wait for some. The dispatcher owns them.
+type remoteLeases struct {
+	*remote.Book
+	waiters []*leaseWait
+	wake    time.Time // when there may be a lease for a waiter; zero: only an event can change that
+	parked  []*claims // wait until the hosts of adopted leases are loaded
+	// outputLost encodes the output of a URL whose lease has run out.
+	outputLost func(*result)
+	// parkedPuts wait for the same.
+	parkedPuts []*putGroup
+}
+
+// lender lends URLs to fetchers outside of the process, and takes what they report and put.
+type lender struct{ outcomes }
+
+// lentPage is a lease on its way to a fetcher.
+type lentPage struct {
+	lease  frontier.Lease
+	remote *remote.Held
+}
+
+// leaseWait is a request for leases.
+type leaseWait struct {
+	request remote.Request
+	host    storage.HostID
+	given   []*lentPage   // set before done is closed, as is err
+	err     error         //
+	done    chan struct{} // closed by the dispatcher when it is through with the request
+	// lastChance says that the request ends when the queues are read that were being read at its mark.
+	lastChance bool
+	mark       uint64
+}
+
+// loadTimeout is for how long a request that is to end waits for queues that are being read. It bounds
+// what a disk that hangs can do.
+const loadTimeout = 10 * time.Second
+
+// run waits until the request is answered, or waited or ctx end. The error is ErrNotRunning, remote.ErrCutOff or
+// remote.ErrLease.
+func (w *leaseWait) run(ctx, waited context.Context, m *mailbox) error {
+	uncancelled := context.WithoutCancel(ctx)
+	if err := m.call(uncancelled, func(d *dispatcher) { d.addWaiter(w) }); err != nil {
+		return err
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-waited.Done():
+	}
+	if ctx.Err() == nil {
+		_ = m.call(uncancelled, func(d *dispatcher) { w.lastChance, w.mark = true, d.loads.Mark() })
+		select {
+		case <-w.done:
+			return w.err
+		case <-ctx.Done():
+		case <-time.After(loadTimeout):
+		}
+	}
+	// After an error the dispatcher has turned the request away.
+	_ = m.call(uncancelled, func(d *dispatcher) { d.remote.removeWaiter(w) })
+	<-w.done
+	return w.err
+}
+
+// addWaiter takes in a request for leases.
+func (ld *lender) addWaiter(w *leaseWait) {
+	r := &ld.remote
+	w.err = r.checkFetcher(w.request.Fetcher, ld.o.Now())
+	if w.err == nil && len(r.waiters) >= maxWaiters {
+		w.err = fmt.Errorf("%w: %d requests wait already", remote.ErrLease, maxWaiters)
+	}
+	if w.err != nil || ld.lend(w) {
+		close(w.done)
+		return
+	}
+	r.waiters = append(r.waiters, w)
+}
+
+// removeWaiter ends a request, whether it has leases or not.
+func (r *remoteLeases) removeWaiter(w *leaseWait) {
+	if i := slices.Index(r.waiters, w); i >= 0 {
+		r.waiters = slices.Delete(r.waiters, i, i+1)
+		close(w.done)
+	}
+}
+
+// refuseAll ends all that waits for leases, and the reports that wait for hosts to be loaded.
+func (r *remoteLeases) refuseAll() {
+	for _, w := range r.waiters {
+		w.err = ErrNotRunning
+		close(w.done)
+	}
+	for _, c := range r.parked {
+		c.err = ErrNotRunning
+		close(c.done)
+	}
+	for _, g := range r.parkedPuts {
+		g.done <- ErrNotRunning
+	}
+	r.waiters, r.parked, r.parkedPuts = nil, nil, nil
+}
+
+// lendPages gives leases to those who wait for some.
+func (ld *lender) lendPages() {
+	r := &ld.remote
+	if !ld.isPaused() && ld.f.Prepare(ld.o.Now()) {
+		ld.collect()
+	}
+	if r.wake = (time.Time{}); len(r.waiters) == 0 {
+		return
+	}
+	r.waiters = slices.DeleteFunc(r.waiters, func(w *leaseWait) bool {
+		ended := ld.lend(w) || w.lastChance && ld.loads.HaveCome(w.mark, w.host)
+		if ended {
+			close(w.done)
+		}
+		return ended
+	})
+}
+
+// canLend reports whether another lease may be given out. The caller holds the lock of the share.
+func (pm *permits) canLend(now time.Time) bool {
+	if pm.isPaused() || pm.inactive.Load() || pm.remote.Len() >= maxLeases {
+		return false
+	}
+	switch {
+	case pm.maxRate.allows(robotsWorkers, now):
+		return true
+	case pm.share.full:
+		pm.share.waitToLend()
+	default:
+		pm.remote.wake = earliest(pm.remote.wake, pm.maxRate.next)
+	}
+	return false
+}
+
+// lend gives leases to one who waits for some. It reports whether there were any.
+func (ld *lender) lend(w *leaseWait) bool {
+	now := ld.o.Now()
+	ld.runOut(now)
+	ld.mayBegin()
+	ld.takeOptOuts()
+	ld.share.lock()
+	defer ld.share.unlock()
+	if !ld.canLend(now) {
+		return false
+	}
+	ld.requests.flush() // as in depart
+	want := frontier.Want{Host: w.host, PerHost: w.request.PerHost, Hosts: w.request.Hosts}
+	wake := ld.f.LeaseRemote(now, want, func(l *frontier.Lease) bool {
+		if l.Kind != frontier.Page {
+			return ld.serveInside(*l, now) && ld.canLend(now)
+		}
+		given, err := ld.give(*l, &w.request, now)
+		if err != nil {
+			ld.notSent(l, now)
+			ld.fail(ld.stall.StartFailed(err, now))
+			return false
+		}
+		w.given = append(w.given, given)
+		return len(w.given) < w.request.N && ld.canLend(now)
+	})
+	ld.remote.wake = earliest(ld.remote.wake, wake)
+	ld.collect()
+	return len(w.given) > 0
+}
+
+// serveInside gives a lease that a page of a fetcher waits for to a worker.
+func (ld *lender) serveInside(l frontier.Lease, now time.Time) bool {
+	ld.share.begin()
+	ld.maxRate.took(&l, now)
+	ld.enter(&l, now)
+	return ld.depart(now)
+}
+
+// give makes a remote lease of a page lease, and writes it to the start ledger.
+func (ld *lender) give(l frontier.Lease, to *remote.Request, now time.Time) (*lentPage, error) {
+	x := &remote.Held{
+		FrontierID: l.ID, At: storage.Position{Host: l.Host, Ordinal: l.Head.Ordinal}, Began: now,
+		Ends: now.Add(to.Visibility),
+		Record: remote.Record{
+			ID: rand.Text(), Fetcher: to.Fetcher, URL: l.URL.String(), Given: now.Round(0),
+			Deadline: now.Add(to.Visibility).Round(0),
+			Delay:    l.Delay, Line: l.Verdict.Line, Again: l.Head.Last.At.Unix() == now.Unix(),
+		},
+	}
+	if l.Address.IsValid() {
+		x.Address = l.Address.String()
+	}
+	if l.Rules != nil && !l.Rules.Version().IsZero() {
+		x.Version = l.Rules.Version().String()
+	}
+	key, err := ld.keys.of(l.HostName)
+	if err != nil {
+		return nil, err
+	}
+	x.Key = key
+	offset, err := ld.ledger.lend(&l, x)
+	if err != nil {
+		return nil, err
+	}
+	ld.stall.Started()
+	ld.maxRate.took(&l, now)
+	ld.remote.Enter(x, offset)
+	ld.remote.Known(x.Fetcher).Taken++
+	ld.flights.pages++
+	return &lentPage{l, x}, nil
+}
+
+// noteEnd writes that a lease has ended, after the request log has its request. One with a report has its line.
+// Without room for the line it may count as out until its deadline.
+func (s startLedger) noteEnd(res *result) error {
+	x := res.remote.lease
+	if x.IsClaimed() {
+		return nil
+	}
+	_, err := s.note(remote.NoteEnd, &res.lease, x)
+	if errors.Is(err, storage.ErrNoSpace) {
+		return nil
+	}
+	return err
+}
+
+// endRemote takes a lease back that has ended. Its request belongs to the line that says so.
+func (oc *outcomes) endRemote(res *result) {
+	x := res.remote.lease
+	if res.offset = x.EndLine; res.offset == 0 {
+		res.offset = oc.ledger.Offset()
+	}
+	if x.IsMarked() {
+		oc.pending.setMark(remote.Mark+x.ID, nil)
+	}
+	oc.remote.End(x)
+	oc.flights.pages--
+}
+
+// extend moves the deadline of a lease; zero: it is not out, or not the fetcher's.
+func (ld *lender) extend(fetcher string, id remote.ID, visibility time.Duration) (time.Time, error) {
+	now := ld.o.Now()
+	x, _ := ld.remote.Find(string(id))
+	if x == nil || x.IsClaimed() || x.Fetcher != fetcher || !now.Before(x.Ends) {
+		return time.Time{}, nil
+	}
+	l, _ := ld.f.LeaseOf(x.FrontierID)
+	until := now.Add(visibility)
+	if longest := x.Began.Add(remote.MaxLeaseLife); until.After(longest) {
+		until = longest
+	}
+	before := x.Deadline
+	x.Deadline = until.Round(0)
+	offset, err := ld.ledger.lend(l, x)
+	if err != nil {
+		x.Deadline = before
+		return time.Time{}, err
+	}
+	ld.remote.Extend(x, until, offset)
+	return x.Deadline, nil
+}
+
+// runOut ends the leases whose deadline has passed: the host is charged as for a broken request, and
+// the URL goes back to its queue.
+func (ld *lender) runOut(now time.Time) {
+	for x := ld.remote.Over(now); x != nil; x = ld.remote.Over(now) {
+		l, loaded := ld.f.LeaseOf(x.FrontierID)
+		if !loaded { // its host is being read
+			ld.remote.Postpone(x, now.Add(time.Second))
+			continue
+		}
+		if f := ld.remote.Known(x.Fetcher); f != nil {
+			f.RanOut++
+		}
+		ld.log.Debug("a lease has run out", "url", x.URL, "fetcher", x.Fetcher)
+		res := broken(l, x, x.Began, x.Ends)
+		if !ld.o.IgnoreRobots { // else the client decides when it has had enough
+			ld.loseURL(res)
+		}
+		ld.complete(res)
+	}
+}
+
+// loseURL decides about the URL of a lease that has run out: it counts as an attempt, and the reason names the
+// fetcher.
+func (pm *permits) loseURL(res *result) {
+	res.page.RanOut, res.page.Outcome = true, storage.Outcome{
+		State: storage.Retrying, Reason: storage.ReasonLeaseLost, Note: res.remote.lease.Fetcher,
+	}
+	pm.remote.outputLost(res)
+}
+
+// broken returns the result of a lease without a result: the host is charged, and the URL is fetched
+// again. How long the request took is not known: the host is not what the fetcher's time was spent on.
+func broken(l *frontier.Lease, x *remote.Held, start, end time.Time) *result {
+	res := &result{lease: *l, remote: &remoteResult{lease: x}}
+	res.page.Report = frontier.Report{Sent: true, Broken: true, End: end, Signal: politeness.SignalAborted}
+	res.request = recordOf(&res.lease, start, end)
+	res.request.Sent, res.request.Failure = true, fetch.KindCanceled
+	return res
+}

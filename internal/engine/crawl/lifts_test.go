@@ -1,0 +1,111 @@
+package crawl
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func patternList(texts ...string) (list []*regexp.Regexp) {
+	for _, text := range texts {
+		list = append(list, regexp.MustCompile(text))
+	}
+	return list
+}
+
+// TestSettingsOfferAgain: what a run could not reach is fetched by the next, once a setting allows
+// it, and nothing is fetched twice.
+func TestSettingsOfferAgain(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 5), nil))
+		o := testOptions(t, web)
+		o.Fetch.AllowPrivate = false
+		sum := crawl(t, o, web.URL("a.test", "/"))
+		if sum.Status.URLs["failed"] != 1 || len(web.Requests()) > 0 {
+			t.Fatalf("URLs: %v, %d requests", sum.Status.URLs, len(web.Requests()))
+		}
+		if sum = crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 || sum.Fresh {
+			t.Fatalf("with the same settings: %+v", sum)
+		}
+		o.Fetch.AllowPrivate = true
+		if sum = crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 6 {
+			t.Fatalf("URLs: %v", sum.Status.URLs)
+		}
+		crawl(t, o, web.URL("a.test", "/"))
+		o.Fetch.AllowPrivate = false
+		crawl(t, o, web.URL("a.test", "/"))
+		for path, n := range pagesOf(web, "a.test") {
+			if n != 1 {
+				t.Errorf("%s was requested %d times", path, n)
+			}
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+		checkNoMarks(t, o)
+	})
+}
+
+// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was
+// not allowed is requested as soon as it is, and not when the file would be requested again.
+func TestSettingsForgiveRobots(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil))
+		o := testOptions(t, web)
+		o.Fetch.Ports = []uint16{1}
+		o.GiveUpAfter = time.Second
+		if sum := crawl(t, o, web.URL("a.test", "/")); !sum.Seeds.Failed ||
+			sum.Seeds.First[0].Reason != "robots.txt, blocked address" || len(web.Requests()) > 0 {
+			t.Fatalf("%+v", sum.Seeds)
+		}
+		if crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 {
+			t.Fatal("the same settings reach it")
+		}
+		o.Fetch.Ports = nil
+		if sum := crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 4 {
+			t.Errorf("%v: %+v", sum.Status.URLs, sum.Postponed)
+		}
+		checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	})
+}
+
+// TestScopeOffersAgainLive: a scope that becomes wider while the crawl runs puts back what it had
+// excluded.
+func TestScopeOffersAgainLive(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			site("a.test", "", []string{"/in", "/out/1", "/out/2"}, testweb.Routes{"/": testweb.Page("root", "/in")}))
+		o := testOptions(t, web)
+		e, stop := daemon(t, o, web.URL("a.test", "/"))
+		ctx, narrow := t.Context(), e.o.Live()
+		narrow.Exclude = patternList("/out/")
+		if err := e.Pause(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2"))); err != nil ||
+			sum.Added != 2 {
+			t.Fatal(sum, err)
+		}
+		if err := errors.Join(e.Change(ctx, narrow), e.Resume(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "they are excluded", func() bool { return e.store.Counters().Of(storage.Excluded) == 2 })
+		if err := e.Change(ctx, e.o.Live()); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Until(t, "they are fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 })
+		stop()
+		for path, n := range pagesOf(web, "a.test") {
+			if n != 1 {
+				t.Errorf("%s was requested %d times", path, n)
+			}
+		}
+		checkNoMarks(t, o)
+	})
+}

@@ -1,0 +1,237 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/stamp"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/spool"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of reading the body back.
+func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	l := &res.lease
+	contentType := resp.Header.Get("Content-Type")
+	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		rd.compareLinks(res, "", false)
+		return nil
+	}
+	var mark uint32
+	if rd.stamps != nil && !resp.Truncated {
+		mark = rd.stamps.Of(&l.Head, rd.scope(), resp.Header, res.body)
+	}
+	if stamp.IsKnown(&l.Head, shortDigest(res.body), mark) {
+		page.Extracted, res.stamp = archive.ExtractedEarlier, mark
+		return nil
+	}
+	rd.endRequest(res)
+	o := rd.o.Extract
+	o.Text = o.Text || rd.comparesText(res) || rd.mazes.Suspects(l.HostName)
+	doc, err := rd.html(ctx, resp, l.URL, o)
+	var unread *spool.Error
+	switch {
+	case errors.As(err, &unread):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is fetched again
+		res.page.Broken = true
+		return nil
+	}
+	if err != nil {
+		rd.log.Debug("cannot extract", "url", page.URL, "error", err)
+		page.Error = err.Error()
+		return nil
+	}
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	page.Canonical = doc.Canonical.String()
+	switch {
+	case doc.Cut != 0 || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
+	page.Fields = doc.Fields
+	rd.keepText(res, &doc)
+	rd.noteProducts(res, doc.Generator, resp.Header)
+	if rd.comparesText(res) {
+		res.simhash = recrawl.Simhash(doc.Text)
+	}
+	if !doc.Robots.SaysMore(extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)) {
+		res.stamp = mark // else it is read at each visit
+	}
+	note(res, page, &doc.Robots)
+	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
+	if rd.followsLinks(&l.Head, res.seed, &doc.Robots) {
+		rd.takeDocument(res, &doc)
+	}
+	return nil
+}
+
+// endRequest ends the request of a page whose links take time, so that its host may have the next
+// one meanwhile. A host with a delay waits for longer than that. Which short pages are those of a
+// wall is only known later: their leases have one end, so that its sweep finds all of them on disk.
+func (rd *reading) endRequest(res *result) {
+	isPage := !rd.o.Frontier.Walls || res.page.Wall.Sign() == wall.SignPage
+	if res.lease.Delay > 0 || res.remote != nil || !isPage {
+		return
+	}
+	res.requestEnded = true
+	rd.results <- &requestEnd{res, res.page.RequestEnd}
+	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
+}
+
+// followsLinks reports whether the links of a page of a seed are followed, by its depth and its directives.
+func (rd *reading) followsLinks(h *storage.Head, seed *seeds.Member, d *extract.Directives) bool {
+	return h.Depth < seed.Depth(rd.o.Frontier.MaxDepth) && !rd.forbidsLinks(d)
+}
+
+// takeDocument makes discoveries of the links of a document.
+func (rd *reading) takeDocument(res *result, doc *extract.Page) {
+	l := &res.lease
+	scope := rd.scope()
+	res.found = slices.Grow(res.found, len(doc.Links))
+	for i := range doc.Links {
+		link := &doc.Links[i]
+		u, from, ok := rd.admit(scope, res, link.URL)
+		switch {
+		case link.NoFollow && rd.o.NoFollow:
+		case link.Kind == extract.Sitemap:
+			if rd.o.Sitemaps.Follow && res.seed.Follows(false) {
+				rd.findSitemap(res, rd.sitemap(res, link.URL))
+			}
+		case link.Kind != extract.Refresh && !res.seed.Follows(true):
+		case !ok:
+			rd.tally.Outside.Add(1)
+		case rd.trap(res, u) != storage.NoTrap:
+		case link.Kind == extract.Refresh:
+			rd.takeRefresh(res, u, from)
+		default:
+			f := rd.discovery(res, u, from, l.Head.Depth+1)
+			rd.stripSession(&f)
+			postpone(rd.o.Traps.Expensive, res, &f)
+			res.found = append(res.found, f)
+		}
+	}
+	rd.compareLinks(res, doc.Text, doc.Robots.NoIndex)
+}
+
+// compareLinks compares the links of a page, and its text, with those of others of its host, and leaves out links
+// into mazes.
+func (rd *reading) compareLinks(res *result, text string, noIndex bool) {
+	l := &res.lease
+	found, refused, isNew := rd.mazes.Links(l.URL, l.Head.Depth, res.found, text, noIndex)
+	res.found, res.refused = found, append(res.refused, refused...)
+	if isNew {
+		res.mazes = rd.mazes.Encode(l.HostName)
+		rd.log.Warn("a part of a host goes on for ever and is left alone: traps.maze_pages", "host", l.HostName,
+			"parts", res.mazes, "page", l.URL.String())
+	}
+}
+
+// takeRefresh makes a discovery of the target of a refresh, unless the refreshes lead on and on: as many
+// may follow each other as redirects.
+func (rd *reading) takeRefresh(res *result, u weburl.URL, from seeds.Ref) {
+	l := &res.lease
+	t := rd.o.Traps.CheckRefresh(u, l.URL)
+	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
+		t = storage.TrapRefresh
+	}
+	if rd.refuse(res, u, t) {
+		return
+	}
+	f := rd.discovery(res, u, from, l.Head.Depth+1)
+	f.Redirects = l.Head.Redirects + 1
+	postpone(rd.o.Traps.Expensive, res, &f)
+	res.found = append(res.found, f)
+}
+
+// discovery returns the discovery of a URL on the page of a lease; from is the seed that it is reached by.
+func (rd *reading) discovery(res *result, u weburl.URL, from seeds.Ref, depth uint16) storage.Found {
+	l := &res.lease
+	return storage.Found{
+		URL: u, Fingerprint: rd.store.Fingerprint(u), Depth: depth,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+		From: storage.SeedRef(from),
+	}
+}
+
+// trap returns which trap a discovered URL leads into by its text, and has the store count it.
+func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
+	t := rd.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
+		t = storage.TrapExpensive
+	}
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && rd.scope().Seeds().IsFar() && !rd.hosts.Add(u.Host()) {
+		t = storage.TrapHosts
+	}
+	rd.refuse(res, u, t)
+	return t
+}
+
+// refuse has the store count a URL that leads into a trap. It reports whether it does.
+func (rd *reading) refuse(res *result, u weburl.URL, t storage.Trap) bool {
+	if t != storage.NoTrap {
+		host := u.Host()
+		if t == storage.TrapHosts { // it is not known, so the count is that of the page
+			host = res.lease.HostName
+		}
+		res.refused = append(res.refused, storage.Refused{Host: host, Reason: t, URL: u})
+	}
+	return t != storage.NoTrap
+}
+
+// stripSession makes URLs that differ by a session id only the same to the store. That is for links only: if a site
+// redirects to add an id, the target would be known already and its content never seen.
+func (rd *reading) stripSession(f *storage.Found) {
+	stripped, has := rd.sessions.Strip(f.URL.RequestURI())
+	if !has {
+		return
+	}
+	f.Stripped = stripped
+	f.Fingerprint = rd.store.Fingerprint(f.URL.Origin().URL(stripped))
+}
+
+// parsers are the permissions to parse, as many as there are cores: the tree of a document is many times its size, and
+// more at once would not be faster. Each carries a buffer for documents that are in a file.
+type parsers chan []byte
+
+func newParsers() parsers {
+	n := runtime.GOMAXPROCS(0)
+	p := make(parsers, n)
+	for range n {
+		p <- nil
+	}
+	return p
+}
+
+// html reads a document. It waits for its turn, which does not depend on the network; the error is
+// that of the context if the crawl ends before that.
+func (rd *reading) html(
+	ctx context.Context, resp *fetch.Response, base weburl.URL, o extract.Options,
+) (extract.Page, error) {
+	var buf []byte
+	select {
+	case buf = <-rd.parsers:
+	case <-ctx.Done():
+		return extract.Page{}, ctx.Err()
+	}
+	defer func() { rd.parsers <- buf }()
+	text, err := resp.Body.Load(buf, maxParse)
+	if err != nil {
+		return extract.Page{}, err
+	}
+	if _, inMemory := resp.Body.Bytes(); !inMemory {
+		buf = text
+	}
+	return extract.HTML(text, resp.Header, base, rd.o.Frontier.Tokens, o)
+}

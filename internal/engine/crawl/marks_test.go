@@ -1,0 +1,39 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestGoldenQueueMarks: the marks of what clients set are what storage/FORMAT.md says.
+func TestGoldenQueueMarks(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", nil, nil)}})
+		r := &clientRun{o: clientOptions(t, web)}
+		r.remoteRun = startRemote(t, r.o)
+		r.discover("http://a.test/", "http://b.test/")
+		r.set("b.test", func(s *QueueSettings) { s.Limit = 12345 })
+		if err := r.SetDefaultDelay(t.Context(), 1500*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.SetActive(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		r.end()
+		s, err := storage.Open(r.o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for name, want := range map[string]string{"limit/2": "12345", "delay": "1500000000", "inactive": "1"} {
+			if got, err := s.Mark(name); err != nil || string(got) != want {
+				t.Errorf("mark %s is %q, %v, want %q", name, got, err, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
+	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/testing/zoo"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// addSite adds a site of the zoo.
+func (w *wallWeb) addSite(t *testing.T, name string, site zoo.Site) {
+	t.Helper()
+	visits, err := w.zoo.AddSite(name, site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.visits[name] = visits
+	w.web.SetAnswer(w.zoo.Host(name), w.zoo.Address(name))
+	w.seeds = append(w.seeds, w.zoo.URL(name))
+}
+
+// TestRefreshMaze: a page that refreshes to itself with another token each time has one request, and as
+// many refreshes are followed in a row as redirects.
+func TestRefreshMaze(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		const pages = 4
+		w.addSite(t, "refreshes", zoo.RefreshMaze(pages))
+		o := w.options(t)
+		o.Traps, o.MaxPages = DefaultOptions().Traps, 100 // the maze has no end
+		crawl(t, o, w.seeds...)
+		verify, next := 0, 0
+		for _, v := range w.visits["refreshes"]() {
+			switch {
+			case strings.HasPrefix(v.Target, "/verify/"):
+				verify++
+			case strings.HasPrefix(v.Target, "/next/"):
+				next++
+			}
+		}
+		if want := pages * (1 + int(o.Frontier.MaxRedirects)); verify != pages || next != want {
+			t.Errorf("%d and %d requests into the maze, want %d and %d", verify, next, pages, want)
+		}
+		refused := refusals(t, o.DataDir, w.zoo.Host("refreshes"))
+		if len(refused) != 1 || refused[storage.TrapRefresh].Count != 2*pages {
+			t.Errorf("refused %v, want %d refreshes", refused, 2*pages)
+		}
+	})
+}
+
+// TestSitemapMaze: indexes of sitemaps take no page from the budget of a host that has pages, and at most a quarter
+// of it in all.
+func TestSitemapMaze(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		const pages, budget = 20, 40
+		w.addSite(t, "sitemaps", zoo.SitemapMaze(100, pages))
+		o := w.options(t)
+		o.Frontier.HostBudget = budget
+		crawl(t, o, w.seeds...)
+		var order []string
+		requests := make(map[string]int)
+		for _, v := range w.visits["sitemaps"]() {
+			kind, _, _ := strings.Cut(strings.TrimPrefix(v.Target, "/"), "/")
+			kind, _, _ = strings.Cut(kind, "-")
+			requests[kind]++
+			order = append(order, kind)
+		}
+		if requests["page"] != pages || requests["map"] > budget/4 || requests["map"] < 2 {
+			t.Errorf("requests by kind: %v, of %d pages", requests, pages)
+		}
+		if first, last := slices.Index(order, "map"),
+			lastIndex(order, "page"); slices.Contains(order[first+1:last], "map") {
+			t.Errorf("a sitemap that an index names came before a page: %v", order)
+		}
+	})
+}
+
+func lastIndex(list []string, text string) int {
+	last := -1
+	for i := range list {
+		if list[i] == text {
+			last = i
+		}
+	}
+	return last
+}
+
+// TestDomainHosts: links to hosts of a domain that has as many as it may have lead nowhere; other domains, and hosts
+// that are known, are as before.
+func TestDomainHosts(t *testing.T) {
+	t.Parallel()
+	d := domains.New(100)
+	d.Restore("known.wild.example")
+	taken := 0
+	for i := range 1000 {
+		if d.Add(fmt.Sprintf("h%d.wild.example", i)) {
+			taken++
+		}
+	}
+	if taken < 95 || taken > 99 {
+		t.Errorf("%d hosts of a domain were taken, want 99", taken)
+	}
+	if !d.Add("known.wild.example") || !d.Add("h3.wild.example") || !d.Add("www.other.example") {
+		t.Error("a known host, or one of another domain, is refused")
+	}
+	if d := domains.New(0); !d.Add("any.example") {
+		t.Error("without a limit a host is refused")
+	}
+}
+
+// TestWildcardDomain: a crawl without a scope follows the links of a domain with a wildcard in the DNS to as many
+// hosts as traps.domain_hosts says.
+func TestWildcardDomain(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var sites []testweb.Site
+		for i := range 30 {
+			next := testweb.Page("home", fmt.Sprintf("//h%d.wild.example/", i+1))
+			sites = append(sites,
+				testweb.Site{Host: fmt.Sprintf("h%d.wild.example", i), Handler: testweb.Routes{"/": next}})
+		}
+		web := serve(sites...)
+		o := testOptions(t, web)
+		o.Mode, o.MaxDomainHosts = frontier.ModeAny, 10
+		crawl(t, o, web.URL("h0.wild.example", "/"))
+		visited := 0
+		for _, site := range sites {
+			if web.ServedBy(site.Host) > 0 {
+				visited++
+			}
+		}
+		if visited != 10 {
+			t.Errorf("%d hosts were visited, want 10", visited)
+		}
+	})
+}
+
+// TestHeavyMazes: each maze gets at most 200 requests, at its servers and over two restarts, and the pages of the site
+// in front of it are all fetched. Forgetting the host, or another setting, puts back what was refused.
+func TestHeavyMazes(t *testing.T) {
+	t.Parallel()
+	for _, m := range zoo.Mazes() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				w := newWallWeb(t, network)
+				pages := 30
+				if m.Start == "/" {
+					pages = 0 // it is the whole host
+				}
+				w.addSite(t, "maze", m.Site(pages))
+				o := w.options(t)
+				o.Traps = DefaultOptions().Traps
+				for _, limit := range []time.Duration{80 * time.Second, time.Hour, time.Hour} {
+					if _, err := crawlFor(t, o, limit, w.seeds...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				into, site := 0, make(map[string]bool)
+				for _, v := range w.visits["maze"]() {
+					if strings.HasPrefix(v.Target, "/page/") {
+						site[v.Target] = true
+					} else {
+						into++
+					}
+				}
+				if into > 200 || into < 40 || len(site) != pages {
+					t.Errorf("%d requests into it, and for %d pages of %d", into, len(site), pages)
+				}
+				if n := refusals(t, o.DataDir, w.zoo.Host("maze"))[storage.TrapMaze].Count; n == 0 {
+					t.Error("no link is refused")
+				}
+				o.Traps.MazePages, o.MaxPages = 0, uint64(into+pages+100)
+				crawl(t, o, w.seeds...)
+				if n := len(w.visits["maze"]()); n < into+pages+50 {
+					t.Errorf("%d requests without the check, %d before", n, into+pages)
+				}
+			})
+		})
+	}
+}

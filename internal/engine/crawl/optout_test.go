@@ -1,0 +1,270 @@
+package crawl
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func optOut(t *testing.T, scope optout.Scope, value string) optout.Entry {
+	t.Helper()
+	e, err := optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// excludedBy counts the URLs of a stopped crawl that an opt-out excluded, and those that wait.
+func excludedBy(t *testing.T, dir, host string) (excluded, waiting int) {
+	t.Helper()
+	for text, o := range stored(t, dir) {
+		switch {
+		case parse(t, text).Host() != host:
+		case o.State == storage.Excluded && o.Reason == storage.ReasonOptOut:
+			excluded++
+		case o.State == storage.Queued || o.State == storage.Retrying:
+			waiting++
+		}
+	}
+	return excluded, waiting
+}
+
+// TestOptOut opts a host out in the middle of a crawl, in each scope. Its server sees at most the
+// request in flight, also after a restart and whatever an import says; the neighbour is crawled as
+// before. When the opt-out is removed, the URLs are fetched.
+func TestOptOut(t *testing.T) {
+	for _, scope := range []optout.Scope{optout.ScopeHost, optout.ScopeDomain, optout.ScopeRange, optout.ScopePrefix} {
+		t.Run(string(scope), func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+				web := serve(site("a.x.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 20), nil))
+				value := map[optout.Scope]string{
+					optout.ScopeHost: "a.x.test", optout.ScopeDomain: "x.test",
+					optout.ScopeRange: web.Address("a.x.test").String(), optout.ScopePrefix: web.URL("a.x.test", "/"),
+				}[scope]
+				o := testOptions(t, web)
+				o.ExitWhenDone = false
+				r := start(t, o, web, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				r.until("pages", func() bool { return r.pages("a.x.test") > 3 && r.pages("b.test") > 3 })
+				e := optOut(t, scope, value)
+				if err := r.AddOptOut(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+				before := r.pages("a.x.test") + r.robots("a.x.test")
+				added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
+				sum, results, err := r.addWithResults(t.Context(), added)
+				refused := scope != optout.ScopeRange // its address is not known when a URL is added
+				if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
+					t.Errorf("an addition: %+v, %v, %v", sum, results, err)
+				}
+				r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
+				r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
+				r.end()
+				o.ExitWhenDone = true
+				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				if n := r.pages("a.x.test") + r.robots("a.x.test"); n > before+1 {
+					t.Errorf("%d requests after the opt-out", n-before)
+				}
+				if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
+					t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
+				}
+				removeOptOut(t, o, e)
+				crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+				if n := r.pages("a.x.test"); n < 21 {
+					t.Errorf("%d pages were fetched when the opt-out was removed", n)
+				}
+			})
+		})
+	}
+}
+
+// removeOptOut removes an opt-out from the database.
+func removeOptOut(t *testing.T, o Options, e optout.Entry) {
+	t.Helper()
+	k, err := OpenOptOuts(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.RemoveOptOut(t.Context(), optout.ScopeHost, "other.test"); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if err := errors.Join(k.RemoveOptOut(t.Context(), e.Scope, e.Value), k.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOptOutOfSettings has opt-outs from the start: not even the robots.txt is requested, nor that of a
+// host that redirects its own there. One that ends brings the URLs back.
+func TestOptOutOfSettings(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(site("a.test", "", paths("/", 3), nil), site("b.test", "", []string{"/p"}, testweb.Routes{
+			"/robots.txt": testweb.Redirect(301, "http://a.test/robots.txt"),
+		}))
+		o := testOptions(t, web)
+		e := optOut(t, optout.ScopeHost, "a.test")
+		o.OptOuts = []optout.Entry{e}
+		sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+		r := &running{t: t, web: web}
+		if n := r.pages("a.test") + r.robots("a.test") + r.pages("b.test"); n > 0 {
+			t.Errorf("%d requests: %v", n, web.Requests())
+		}
+		if sum.Status.OptOuts != 1 {
+			t.Errorf("%d opt-outs in force", sum.Status.OptOuts)
+		}
+		if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
+			t.Error("a seed that opted out was added")
+		}
+
+		o.OptOuts, o.ExitWhenDone = nil, false
+		o.Frontier.Politeness.Delay = 300 * time.Millisecond
+		live := start(t, o, web, web.URL("a.test", "/"))
+		live.until("all links", func() bool { // those found while the opt-out is in force would be left out
+			known := 0
+			for _, n := range live.Status().URLs {
+				known += n
+			}
+			return known >= 5 // and the page of b.test
+		})
+		changed := o.Live()
+		e.Until = time.Now().Add(1500 * time.Millisecond)
+		changed.OptOuts = []optout.Entry{e}
+		if err := live.Change(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
+		live.end()
+	})
+}
+
+// TestOptOutThatEnds: links to what opted out until some time are kept, and fetched when it has ended,
+// though the page that has them is not fetched again. Those to what opted out for good are not kept. No
+// request reaches either before, robots.txt included.
+func TestOptOutThatEnds(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
+			site("a.test", "", []string{"/p"}, nil), site("never.test", "", []string{"/p"}, nil),
+			{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("")}},
+		}})
+		links := testweb.Page("links", web.URL("a.test", "/p"), web.URL("never.test", "/p"))
+		web.SetHandler("b.test", testweb.Routes{"/robots.txt": testweb.Robots(""), "/": links})
+		o := tdmOptions(t, web)
+		o.Mode = frontier.ModeAny
+		ends := optOut(t, optout.ScopeHost, "a.test")
+		ends.Until = time.Now().Add(2 * time.Hour)
+		o.OptOuts = []optout.Entry{ends, optOut(t, optout.ScopeDomain, "never.test")}
+		crawl(t, o, web.URL("b.test", "/"))
+		log := web.Requests()
+		if n := len(log.Host("a.test")) + len(log.Host("never.test")); n > 0 {
+			t.Errorf("%d requests to what opted out", n)
+		}
+		outcomes := stored(t, o.DataDir)
+		if got := outcomes[web.URL("a.test", "/p")]; got.State != storage.Excluded ||
+			got.Reason != storage.ReasonOptOut {
+			t.Errorf("a link to what opted out for a time is %+v", got)
+		}
+		if _, known := outcomes[web.URL("never.test", "/p")]; known {
+			t.Error("a link to what opted out for good is kept")
+		}
+		time.Sleep(3 * time.Hour)
+		crawl(t, o, web.URL("b.test", "/"))
+		log = web.Requests()
+		if n, again := len(log.Host("a.test").Path("/p")), len(log.Host("b.test").Path("/")); n != 1 || again != 1 {
+			t.Errorf("after its end %d requests for the link, and %d for its page", n, again)
+		}
+	})
+}
+
+// TestOptOutMark has the bytes of an opt-out in the database on record.
+func TestOptOutMark(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		entry       optout.Entry
+		name, value string
+	}{
+		{optout.Entry{Scope: optout.ScopeHost, Value: "Example.org", At: at}, "optout/host example.org",
+			`{"scope":"host","value":"example.org","at":"2026-11-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopeDomain, Value: "example.org", At: at, Until: at.AddDate(0, 1, 0),
+			Reason: "mail", By: "anna"},
+			"optout/domain example.org",
+			`{"scope":"domain","value":"example.org","reason":"mail","by":"anna","at":"2026-11-20T12:00:00Z","until":"2026-12-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: at}, "optout/range 192.0.2.0/24",
+			`{"scope":"range","value":"192.0.2.0/24","at":"2026-11-20T12:00:00Z"}`},
+		{optout.Entry{Scope: optout.ScopePrefix, Value: "https://example.org/diary/", At: at},
+			"optout/prefix https://example.org/diary/",
+			`{"scope":"prefix","value":"https://example.org/diary/","at":"2026-11-20T12:00:00Z"}`},
+	} {
+		e, err := optout.New(test.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, value := marks.OptOut(e.Scope, e.Value), string(encodeOptOut(e)); name != test.name ||
+			value != test.value {
+			t.Errorf("%s: %s\nwant %s: %s", name, value, test.name, test.value)
+		}
+		read, err := CommandedOptOuts(markMap{test.name: []byte(test.value)})
+		if err != nil || len(read) != 1 || read[test.name] != e {
+			t.Errorf("%s is read as %+v, %v", test.value, read, err)
+		}
+	}
+	if _, err := CommandedOptOuts(markMap{"optout/host a.test": []byte("{")}); !errors.Is(err, storage.ErrCorrupt) {
+		t.Errorf("a mark that cannot be read: %v", err)
+	}
+}
+
+// markMap is a store with marks alone.
+type markMap map[string][]byte
+
+func (m markMap) Marks(string) (map[string][]byte, error) { return m, nil }
+
+// TestOptOutSurvivesKill kills a crawler as soon as it says that an opt-out is recorded. The server
+// of what opted out sees nothing more than what was in flight, while the next process crawls the
+// neighbour. In real time: a process is killed.
+func TestOptOutSurvivesKill(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("out.test", "", paths("/", 100), nil), site("good.test", "", paths("/", 100), nil))
+	dir, o := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+		Formats: allFormats, Compress: archive.CompressNone, OptsOut: "out.test",
+	})
+	child, done := startChild(t, dir)
+	tell := filepath.Join(dir, optOutFile)
+	testkit.Until(t, "what has to come", func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
+	if err := os.WriteFile(tell, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "what has to come", func() bool { return !exists(tell) || len(done) > 0 })
+	if err := child.Process.Kill(); err != nil && len(done) == 0 {
+		t.Fatal(err)
+	}
+	<-done
+	answered(t, web)
+	before := len(web.Requests().Host("out.test"))
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(web.Requests().Host("out.test")); n != before {
+		t.Errorf("%d requests after the kill", n-before)
+	}
+	if n := len(web.Requests().Host("good.test").Pages()); n < 101 {
+		t.Errorf("%d pages of the neighbour", n)
+	}
+	if excluded, waiting := excludedBy(t, o.DataDir, "out.test"); excluded == 0 || waiting > 0 {
+		t.Errorf("%d URLs are excluded, and %d wait", excluded, waiting)
+	}
+}

@@ -1,0 +1,263 @@
+package crawl
+
+import (
+	"context"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/httpfield"
+	"github.com/amble-crawler/amble/internal/web/spool"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// fetchPage serves a Page lease: one request, its links, its line of output.
+func (w *worker) fetchPage(ctx context.Context, res *result) {
+	l := &res.lease
+	if refusal, refused := w.refusesUse(l); refused {
+		res.page = refusal
+		return
+	}
+	if l.Head.Depth > 0 && w.mazes.IsStopped(l.HostName, l.Head.RequestURI) {
+		res.page.End, res.page.Refused = w.o.Now(), true
+		res.page.Outcome = storage.Outcome{State: storage.Denied, Reason: storage.ReasonMaze}
+		return
+	}
+	etag, modified := w.validators(l)
+	resp, failure, report := w.request(ctx, res, fetch.Request{
+		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
+		MaxBody: w.maxBody(&l.Head), AnyType: l.Head.Sitemap,
+	})
+	defer closePartial(failure)
+	res.page.Report = report
+	w.takePage(ctx, res, resp, failure)
+}
+
+// takePage takes what a request for a page has brought.
+func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
+	l, report := &res.lease, &res.page.Report
+	if !report.Sent || report.Broken {
+		return
+	}
+	last := l.Head.Last.State
+	isRecrawl := last != storage.Queued && last != storage.Retrying
+	if isRecrawl {
+		w.tally.Recrawls.Add(1)
+	}
+	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
+	res.seed = w.scope().Seeds().Of(l.URL, frontier.RefOf(&l.Head.Entry))
+	if m := res.seed; m != nil {
+		page.Seed, page.Tags = m.Root.String(), m.Tags
+	}
+	if failure != nil {
+		res.page.Outcome = failed(failure)
+		page.FetchedAt, page.Duration = failure.Start, report.Duration
+		page.Reason, page.Error = failure.Kind.String(), failure.Error()
+	} else {
+		describe(&page, resp)
+		w.judge(ctx, res, resp, &page)
+		if res.page.Broken {
+			return
+		}
+		if isRecrawl && res.page.Change == recrawl.Same {
+			w.tally.Unchanged.Add(1)
+			w.tally.UnchangedBytes.Add(report.Bytes)
+		}
+	}
+	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
+		w.tally.Pages.Add(1)
+	}
+	w.output(ctx, res, &page, resp, failure)
+}
+
+// closePartial gives back what a failed request has left.
+func closePartial(failure *fetch.Error) {
+	if failure != nil {
+		_ = failure.Partial.Close() // nothing can be done about a file that cannot be closed
+	}
+}
+
+// failed returns the outcome of a request without a response.
+func failed(failure *fetch.Error) storage.Outcome {
+	o := storage.Outcome{State: storage.Failed, Reason: reasonOf(failure.Kind), Note: failure.Detail()}
+	if failure.Kind.Temporary() {
+		o.State = storage.Retrying
+	}
+	return o
+}
+
+func describe(page *archive.Page, resp *fetch.Response) {
+	page.Status, page.FetchedAt = resp.Status, resp.Start
+	page.FirstByte, page.Duration = resp.FirstByte.Sub(resp.Start), resp.End.Sub(resp.Start)
+	page.ContentType = resp.Header.Get("Content-Type")
+	page.Bytes, page.Truncated = resp.Body.Size(), resp.Truncated
+}
+
+// judge makes an outcome of a response, and takes the links of a page and the target of a redirect.
+func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
+	page.Note = refusalNote(resp)
+	o := storage.Outcome{
+		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
+	}
+	if resp.Status/100 == 2 {
+		sum, err := res.digestOf(resp.Body)
+		if err != nil {
+			res.page.Outcome = rd.unreadable(page, err)
+			return
+		}
+		res.body = sum
+	}
+	if rd.judgeWall(res, resp) {
+		res.page.Outcome = wallOutcome(resp, page)
+		return
+	}
+	rd.readTDMFile(res, resp)
+	switch {
+	case resp.Status/100 == 2, resp.Status == 304:
+		o.State, o.Reason = storage.Fetched, storage.ReasonNone
+		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
+		if resp.Status == 304 {
+			o.Digest = res.lease.Head.Last.Digest
+		} else if res.body != (digest.Digest{}) {
+			o.Digest, page.Digest = shortDigest(res.body), res.body.String()
+		}
+		if err := rd.read(ctx, res, resp, page); err != nil {
+			res.page.Outcome = rd.unreadable(page, err)
+			return
+		}
+		if rd.skipsStoring(res) {
+			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
+			page.Title, page.Fields = "", nil
+		}
+		o.Simhash, o.Stamp, o.Usage = res.simhash, res.stamp, res.keptUsage
+		rd.compare(res, &o, resp.Header)
+	case httpfield.IsRedirect(resp.Status):
+		o.State, o.Reason = rd.redirect(res, resp, page)
+		if o.State == storage.Redirected && rd.recrawls {
+			o.Digest = targetDigest(page.Redirect)
+			rd.compare(res, &o, resp.Header)
+		}
+	case httpfield.IsTemporary(resp.Status):
+		o.State = storage.Retrying
+	default:
+		o.State = storage.Failed
+	}
+	res.page.Outcome = o
+}
+
+// unreadable returns the outcome of a page whose body could not be read back from its file: the page is fetched again.
+func (rd *reading) unreadable(page *archive.Page, err error) storage.Outcome {
+	rd.log.Error("cannot read back a body", "url", page.URL, "error", err)
+	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
+	return storage.Outcome{State: storage.Retrying, Reason: reasonOf(fetch.KindLocal)}
+}
+
+// redirect makes a discovery of a redirect's target: a URL like any other, with the politeness and
+// the rules of its own host.
+func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
+	l := &res.lease
+	target, err := l.URL.Resolve(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		page.Reason = "redirect without a usable target"
+		return storage.Failed, storage.ReasonLocation
+	}
+	page.Redirect = target.String()
+	if target == l.URL {
+		page.Reason = "redirect to itself"
+		if resp.NewCookies { // which it may have been for
+			return storage.Retrying, storage.ReasonLoop
+		}
+		return storage.Failed, storage.ReasonLoop
+	}
+	if l.Head.Redirects >= rd.o.Frontier.MaxRedirects {
+		page.Reason = "too many redirects"
+		return storage.Failed, storage.ReasonRedirects
+	}
+	scope := rd.scope()
+	from := rd.reached(scope, res, target)
+	verdict := scope.CheckHead(target, &storage.Entry{Sitemap: l.Head.Sitemap, From: storage.SeedRef(from)})
+	if l.Head.Seed && (verdict == frontier.OutOfSeeds || verdict == frontier.InScope && from == seeds.Ref{}) &&
+		scope.Seeds().Widens(res.seed, target) {
+		res.scopeSeeds = []Seed{{URL: target, Of: res.seed.Root}}
+		verdict = frontier.InScope
+		from = seeds.Ref{} // it is in scope then
+	}
+	if verdict != frontier.InScope {
+		page.Reason = "target " + verdict.String()
+		rd.tally.Outside.Add(1)
+		if verdict == frontier.OptedOut {
+			return storage.Redirected, storage.ReasonOptOut
+		}
+		return storage.Redirected, storage.ReasonScope
+	}
+	if trap := rd.trap(res, target); trap != storage.NoTrap {
+		page.Reason = "target leads into a trap: " + trap.String()
+		return storage.Redirected, storage.ReasonNone
+	}
+	f := rd.discovery(res, target, from, l.Head.Depth)
+	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
+	if l.Head.Sitemap {
+		f.Sitemap, f.Priority = true, l.Head.Priority
+	}
+	postpone(rd.o.Traps.Expensive, res, &f)
+	res.found = append(res.found, f)
+	return storage.Redirected, storage.ReasonNone
+}
+
+// sniffBytes is how much of a body decides what it is (WHATWG MIME Sniffing, section 5.2, reads as far).
+const sniffBytes = 1445
+
+// read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
+// The error is one of reading the body back.
+func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	if rd.isTDMFile(res.lease.URL) {
+		page.Kind = kindTDM
+		return nil
+	}
+	wishes := extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)
+	note(res, page, &wishes)
+	rd.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
+	if !res.hasBody() {
+		rd.takeReported(res, page, &wishes)
+		return nil
+	}
+	kind := rd.listKind(&res.lease, res.seed, resp)
+	switch {
+	case kind == extract.NotAList:
+		return rd.takeLinks(ctx, res, resp, page)
+	case rd.forbidsLinks(&wishes):
+		page.Kind = kind.String()
+		return nil
+	}
+	return rd.takeList(ctx, res, resp, page, kind)
+}
+
+// forbidsLinks reports whether the links of a page are not to be followed.
+func (rd *reading) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && rd.o.NoFollow }
+
+// note takes the directives of a page. A page that is no longer available is not to be shown, and
+// is not fetched again.
+func note(res *result, page *archive.Page, d *extract.Directives) {
+	res.page.Expires = d.UnavailableAfter
+	page.Robots, page.Preferences = d.Seen, d.Preferences
+	page.UnavailableAfter = d.UnavailableAfter
+	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
+}
+
+// maxParse is how many bytes of a document are searched for links. What follows is kept and counted, but not read.
+const maxParse = extract.MaxDocument
+
+// bodyDigest returns the SHA-256 of a body.
+func bodyDigest(body *spool.Content) (digest.Digest, error) {
+	if b, ok := body.Bytes(); ok {
+		return digest.Of(b), nil
+	}
+	h := digest.NewHash()
+	_, err := body.WriteTo(h)
+	return digest.Sum(h), err
+}

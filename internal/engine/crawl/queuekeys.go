@@ -1,0 +1,326 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A queue of a client that decides everything has a key. It is the name of its host, or any text that the client
+// has put URLs of hosts with: then it stands for all of these hosts. A host is in one queue, that of its last key.
+// Marks keep the keys: for each host that has one its key, and for each key and host one without a value. So
+// there are at most as many keys as hosts, none of them is in memory, and the log of a shard has them.
+
+// keyIndex are the keys of the queues of hosts as they are on disk. It is safe for concurrent use.
+type keyIndex struct {
+	database store
+	now      func() time.Time
+	any      atomic.Bool // a host has a key
+}
+
+// queueKeys are the keys of the queues of hosts with those that are not on disk yet. The dispatcher owns them.
+type queueKeys struct {
+	store   queueStore
+	any     *atomic.Bool
+	changed map[string]string // by host, what is not on disk yet; empty: it has none
+}
+
+// queueKey is the key of the queue of a host.
+type queueKey struct{ host, key string }
+
+// putKey is the key that a client has put a host with.
+type putKey struct {
+	key    string
+	onDisk bool // the host has had it there
+}
+
+// addKey adds the key of a put to its group. Most hosts have theirs.
+func (i *keyIndex) addKey(g *putGroup, host, key string) {
+	switch known, is := g.keys[host]; {
+	case key == "" || key == host && !i.any.Load() || is && known.key == key:
+		return
+	case g.keys == nil:
+		g.keys = make(map[string]putKey)
+	}
+	i.any.Store(true) // for the next group too, before this one is on its way
+	stored, err := i.keyOf(host)
+	g.keys[host] = putKey{key, err == nil && stored == key}
+}
+
+// of returns the key of a host; empty: it has none.
+func (q *queueKeys) of(host string) (string, error) {
+	if !q.any.Load() {
+		return "", nil
+	}
+	if key, is := q.changed[host]; is {
+		return key, nil
+	}
+	key, err := q.store.Mark(marks.QueueKey + host)
+	return string(key), err
+}
+
+// set puts a host into the queue of a key, in the batch; the name of the host: it has none any more. It reports
+// whether the key is another one.
+func (q *queueKeys) set(k queueKey, b *batch) (changed bool, err error) {
+	if k.key == k.host {
+		k.key = ""
+	}
+	before, err := q.of(k.host)
+	if err != nil || before == k.key {
+		return false, err
+	}
+	if before != "" {
+		b.setMark(marks.OfQueueHost(before, k.host), nil)
+	}
+	var value []byte
+	if k.key != "" {
+		value = []byte(k.key)
+		b.setMark(marks.OfQueueHost(k.key, k.host), []byte{1})
+	}
+	b.setMark(marks.QueueKey+k.host, value)
+	q.changed[k.host] = k.key
+	return true, nil
+}
+
+// committed takes note that a batch is on disk. What changed since is in the pending one.
+func (q *queueKeys) committed(b, pending *batch) {
+	for name := range b.rows.Marks {
+		if host, is := strings.CutPrefix(name, marks.QueueKey); is {
+			if _, again := pending.rows.Marks[name]; !again {
+				delete(q.changed, host)
+			}
+		}
+	}
+}
+
+// setGroup puts the hosts of a group into their queues, in the batch.
+func (q *queueKeys) setGroup(g *putGroup, b *batch) error {
+	for host, k := range g.keys {
+		if _, is := q.changed[host]; k.onDisk && !is {
+			continue
+		}
+		changed, err := q.set(queueKey{host, k.key}, b)
+		if err != nil {
+			return err
+		}
+		if changed {
+			g.moved = append(g.moved, queueKey{host, k.key})
+		}
+	}
+	return nil
+}
+
+// inheritSettings has hosts that are in another queue now take over the block, the delay and the limit of that
+// queue, as far as they are stricter than their own. Their puts are acknowledged when that is on disk, with the
+// pending batch.
+func (q *queueKeys) inheritSettings(b, pending *batch, now time.Time, set setQueue) error {
+	for _, g := range b.puts {
+		for _, k := range g.moved {
+			key, err := q.of(k.host)
+			if err != nil {
+				return err
+			}
+			if key != k.key {
+				continue
+			}
+			changed, err := q.inherit(k, now, set)
+			if err != nil {
+				return err
+			}
+			if changed && !g.again {
+				pending.waiting = append(pending.waiting, g.done)
+				g.again = true
+			}
+		}
+	}
+	return nil
+}
+
+// setQueue changes the settings of a host. The error is inspect.ErrUnknown if it has no URLs.
+type setQueue func(host string, change func(*QueueSettings)) error
+
+// inherit reports whether there were settings to take over.
+func (q *queueKeys) inherit(k queueKey, now time.Time, set setQueue) (changed bool, err error) {
+	others, err := hostsOfQueue(q.store, k.key, "", 2)
+	if err != nil {
+		return false, err
+	}
+	for _, other := range append(others, k.key) { // the key may be the name of a host
+		h, err := queueOf(q.store, other)
+		if other == k.host || errors.Is(err, inspect.ErrUnknown) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		of, err := queueSettings(q.store, &h, now)
+		if err != nil || of == (QueueSettings{}) {
+			return false, err
+		}
+		if err = set(k.host, of.tighten); errors.Is(err, inspect.ErrUnknown) { // its URLs were refused
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// tighten makes other settings as strict as these.
+func (q *QueueSettings) tighten(other *QueueSettings) {
+	if q.BlockedUntil.After(other.BlockedUntil) {
+		other.BlockedUntil = q.BlockedUntil
+	}
+	if q.Delay != nil && (other.Delay == nil || *q.Delay > *other.Delay) {
+		other.Delay = q.Delay
+	}
+	if q.Limit > 0 && (other.Limit == 0 || q.Limit < other.Limit) {
+		other.Limit = q.Limit
+	}
+}
+
+// hostsOfQueue returns names of the hosts that clients have put into the queue of a key, those after a name.
+func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
+	prefix := marks.OfQueueHost(key, "")
+	names, err := s.MarkNames(prefix, prefix+after, most)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], prefix)
+	}
+	return names, err
+}
+
+// HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
+// at most so many. Any goroutine may call it.
+func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
+	return hostsOfQueue(i.database, key, after, most)
+}
+
+// keyOf returns the key of the queue of a host, as it is on disk.
+func (i *keyIndex) keyOf(host string) (string, error) {
+	if !i.any.Load() {
+		return host, nil
+	}
+	key, err := i.database.Mark(marks.QueueKey + host)
+	if err != nil || len(key) == 0 {
+		return host, err
+	}
+	return string(key), nil
+}
+
+// restore finds out whether a host has a key.
+func (i *keyIndex) restore() error {
+	names, err := i.database.MarkNames(marks.QueueKey, "", 1)
+	i.any.Store(len(names) > 0)
+	return err
+}
+
+// QueueQuery selects queues.
+type QueueQuery struct {
+	// Of the queues that match: how many are skipped, and the most that follow; Size 0: all.
+	Start, Size int
+	// Also queues that are blocked, and those without URLs that are due now or later.
+	IncludeInactive bool
+}
+
+// queuesPage is how many hosts are read in one transaction.
+const queuesPage = 500
+
+// queueList is a list of the keys of queues on its way.
+type queueList struct {
+	QueueQuery
+	store store
+	now   time.Time
+	keys  []string
+}
+
+// isFull reports whether the list has what is wanted.
+func (l *queueList) isFull() bool { return l.Size > 0 && len(l.keys) == l.Size }
+
+func (l *queueList) add(key string) {
+	if l.Start > 0 {
+		l.Start--
+	} else {
+		l.keys = append(l.keys, key)
+	}
+}
+
+// ListQueues returns keys of queues with URLs: first those of several hosts by their keys, and then the other hosts
+// in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
+// store. Any goroutine may call it.
+func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
+	l := &queueList{QueueQuery: q, store: i.database, now: i.now()}
+	keyed := i.any.Load()
+	if keyed {
+		err = l.keyed(ctx)
+	}
+	for at := storage.HostID(1); err == nil && at != storage.NoHost && !l.isFull(); {
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		at, err = i.database.HostsFrom(at, queuesPage, func(h *storage.Host) error {
+			if l.isFull() {
+				return nil
+			}
+			matches, err := l.matches(h, l.now)
+			if matches && keyed && err == nil {
+				matches, err = l.isAlone(h.Name)
+			}
+			if matches && err == nil {
+				l.add(h.Name)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return l.keys, nil
+}
+
+// keyed adds the queues whose keys are not the names of their hosts.
+func (l *queueList) keyed(ctx context.Context) error {
+	last := ""
+	for after := marks.QueueHost; !l.isFull(); {
+		names, err := l.store.MarkNames(marks.QueueHost, after, queuesPage)
+		if err = errors.Join(err, ctx.Err()); err != nil || len(names) == 0 {
+			return err
+		}
+		for _, name := range names {
+			escaped, host, _ := strings.Cut(strings.TrimPrefix(name, marks.QueueHost), "/")
+			if escaped == last || l.isFull() {
+				continue
+			}
+			h, err := queueOf(l.store, host)
+			if errors.Is(err, inspect.ErrUnknown) {
+				continue
+			}
+			matches, err := l.matches(&h, l.now)
+			if err != nil {
+				return err
+			}
+			if key, err := url.QueryUnescape(escaped); matches && err == nil {
+				last = escaped
+				l.add(key)
+			}
+		}
+		after = names[len(names)-1]
+	}
+	return nil
+}
+
+// isAlone reports whether a host is in the queue of its name, and no other host is.
+func (l *queueList) isAlone(host string) (bool, error) {
+	key, err := l.store.Mark(marks.QueueKey + host)
+	if err != nil || len(key) > 0 {
+		return false, err
+	}
+	others, err := hostsOfQueue(l.store, host, "", 1)
+	return len(others) == 0, err
+}

@@ -1,0 +1,135 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// SeedWish is a change of seeds that somebody wants.
+type SeedWish = seedbook.Wish
+
+// SeedCounts is what became of a SeedWish.
+type SeedCounts = seedbook.Counts
+
+// ChangeSeeds adds and removes seeds, and returns when that is on disk. The seeds are in their queues then, and the
+// scope is that of the new seeds. The URLs that wait and are of no seed any more are excluded in the background, also
+// after a restart; what was fetched stays. In a cluster it holds for all shards. The error is inspect.ErrUnknown for a
+// seed to remove that there is not, and then nothing has changed; ErrNotRunning, ErrDraining, that of the context, or
+// why it could not be committed. Any goroutine may call it.
+func (e *Engine) ChangeSeeds(ctx context.Context, w SeedWish) (SeedCounts, error) {
+	if _, err := e.openMailbox(); err != nil {
+		return SeedCounts{}, err
+	}
+	e.seedChanges.Lock()
+	defer e.seedChanges.Unlock()
+	before := e.scope.Load().Seeds()
+	c, err := seedbook.Plan(before, &w)
+	if err != nil || len(c.Add)+len(c.Remove) == 0 {
+		return c.Counts, err
+	}
+	ready := seedbook.NewUpdate(before, c.Rows(before))
+	err = e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+		d.pending.rows.Seeds = append(d.pending.rows.Seeds, ready.Rows...)
+		d.applySeeds(ready)
+		return nil
+	})
+	if err != nil {
+		return SeedCounts{}, fmt.Errorf("change seeds: %w", err)
+	}
+	e.log.Info("seeds have changed", "added", c.Added, "changed", c.Changed, "removed", c.Removed)
+	return c.Counts, e.queueSeeds(ctx, c.Add)
+}
+
+// queueSeeds adds seeds to their queues, in the order of their hosts.
+func (e *Engine) queueSeeds(ctx context.Context, add []Seed) error {
+	order := listCommitter{store: e.store, sorter: e.shared.room.NewSorter(true), commit: e.commitAddition}
+	scope := e.scope.Load()
+	for i := range add {
+		s := &add[i]
+		f, ok := e.o.foundSeed(e.store, scope, s)
+		if !ok {
+			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source,
+				"reason", scopeReason(scope, s.URL, seeds.Ref{}))
+			continue
+		}
+		if err := order.take(&listItem{Found: f}); err != nil {
+			return err
+		}
+	}
+	return order.commitAll(ctx, storage.Found{At: e.o.Now()}, func(*hostBatch) {})
+}
+
+// applySeeds puts changes of seeds in force.
+func (x *exclusions) applySeeds(u *seedbook.Update) {
+	scope := x.f.Scope()
+	u = u.Of(scope.Seeds())
+	x.setScope(scope.WithSeeds(u.After))
+	x.reconsider()
+	if u.Removes {
+		x.sweeps.exclude(x.pending)
+	}
+	x.collect()
+}
+
+// addScopeSeeds widens the scope by where seeds led. Nothing of a seed that was removed meanwhile is added.
+func (g *gathering) addScopeSeeds(res *result) {
+	if len(res.scopeSeeds) == 0 {
+		return
+	}
+	after, added := seedbook.Led(g.f.Scope().Seeds(), res.scopeSeeds)
+	g.setScope(g.f.Scope().WithSeeds(after))
+	for i := range added {
+		s := &added[i]
+		g.pending.rows.Seeds = append(g.pending.rows.Seeds, seedbook.Row(s))
+		g.log.Info("a seed leads elsewhere, which is in scope now", "seed", s.Of.String(), "target", s.URL.String())
+	}
+}
+
+// Seeds returns all seeds, and where their redirects led, in the order of their URLs. Any goroutine may call it.
+func (v *views) Seeds() ([]Seed, error) {
+	if scope := v.scope.Load(); scope != nil {
+		return seedbook.List(scope.Seeds()), nil
+	}
+	return seedbook.Read(v.store) // the crawl has not begun
+}
+
+// SeedKeeper changes the seeds of a crawl that does not run.
+type SeedKeeper struct{ *offline }
+
+// OpenSeeds opens the store in o.DataDir, and makes one if there is none. The errors of storage.Open come through.
+func OpenSeeds(o Options) (*SeedKeeper, error) {
+	f, err := openOffline(&o)
+	if err != nil {
+		return nil, err
+	}
+	return &SeedKeeper{f}, nil
+}
+
+// ChangeSeeds is Engine.ChangeSeeds; the next run fetches the seeds, and drops what is of no seed any more.
+func (k *SeedKeeper) ChangeSeeds(_ context.Context, w SeedWish) (SeedCounts, error) {
+	all, err := StoredSeeds(k.store)
+	if err != nil {
+		return SeedCounts{}, err
+	}
+	set := seeds.NewSet(0).With(all)
+	c, err := seedbook.Plan(set, &w)
+	b := storage.Batch{Seeds: c.Rows(set)}
+	if err != nil || b.Empty() {
+		return c.Counts, err
+	}
+	if c.Removed > 0 {
+		b.Marks = map[string][]byte{sweep.MarkExclude: []byte(storage.Position{}.String())}
+	}
+	if _, err := k.commit(&b); err != nil {
+		return SeedCounts{}, fmt.Errorf("change seeds: %w", err)
+	}
+	return c.Counts, nil
+}
+
+// StoredSeeds is Engine.Seeds of a crawl that does not run.
+func StoredSeeds(s seedbook.Store) ([]Seed, error) { return seedbook.Read(s) }

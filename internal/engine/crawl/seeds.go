@@ -1,0 +1,286 @@
+package crawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/inserts"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Seed is a URL to start from.
+type Seed = seeds.Seed
+
+// scopeStore is where the seeds are.
+type scopeStore interface {
+	markReader
+	seedbook.Store
+}
+
+// initialScope is the scope at the start of a run: that of the seeds, of those of earlier runs, and
+// of where their redirects led, in a cluster those of all shards.
+type initialScope struct {
+	seedbook.Beginning
+	scope *frontier.Scope
+}
+
+func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.SeedRow) (*initialScope, error) {
+	recorded, err := seedbook.Read(s)
+	if err != nil {
+		return nil, err
+	}
+	// The nodes of a cluster agree on the seeds of the settings.
+	b := seedbook.Begin(o.Mode, recorded, given, shared, o.KeepSeeds || o.Journal != nil)
+	commanded, err := CommandedOptOuts(s)
+	if err != nil {
+		return nil, err
+	}
+	optOuts := listOptOuts(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
+	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude).WithSeeds(b.Set).WithOptOuts(optOuts)
+	return &initialScope{b, scope}, nil
+}
+
+// StoredScope puts the scope of a crawl that does not run into view: that of the seeds given and of
+// those that earlier runs have recorded, without what opted out.
+func StoredScope(s *storage.Store, o Options, given []Seed, view *inspect.Options) error {
+	o.fill()
+	initial, err := newInitialScope(s, &o, given)
+	if err != nil {
+		return err
+	}
+	view.Scope = func(u weburl.URL, from seeds.Ref) (bool, string) { return isInScope(initial.scope, u, from) }
+	view.Seeds = initial.scope.Seeds
+	view.OptOut = func(host, address string) string { return hostOptOut(initial.scope, host, address) }
+	return nil
+}
+
+// isInScope reports whether a URL that was reached by a seed is in scope, and why. A nil scope is that of a crawl that
+// has not begun.
+func isInScope(scope *frontier.Scope, u weburl.URL, from seeds.Ref) (in bool, why string) {
+	if scope == nil {
+		return false, "the crawl has not begun"
+	}
+	return scope.Check(u, from) == frontier.InScope, scopeReason(scope, u, from)
+}
+
+// addSeeds commits the rows of seeds, and the seeds of this engine's hosts. Seeds that the scope itself excludes are
+// reported and left out. Those of other shards count for the scope only.
+func (e *Engine) addSeeds(ctx context.Context, initial *initialScope) error {
+	scope := e.scope.Load()
+	b := storage.Batch{Seeds: initial.Rows}
+	if initial.Narrow {
+		b.Marks = map[string][]byte{sweep.MarkExclude: []byte(storage.Position{}.String())}
+	}
+	start := initial.Start
+	var size storage.BatchSizer
+	if len(start) > size.Items() { // as in listCommitter
+		slices.SortStableFunc(start, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
+	}
+	for i := range start {
+		if !e.o.owns(start[i].URL.Host()) { // the engine of its shard adds it
+			continue
+		}
+		if f, ok := e.o.foundSeed(e.store, scope, &start[i]); ok {
+			b.Found = append(b.Found, f)
+		} else {
+			e.log.Warn("seed left out", "seed", start[i].URL.String(), "source", start[i].Source,
+				"reason", scopeReason(scope, start[i].URL, seeds.Ref{}))
+		}
+		if len(b.Found) < size.Items() {
+			continue
+		}
+		if err := e.addBatch(ctx, &b, &size); err != nil {
+			return err
+		}
+	}
+	if b.Empty() {
+		return ctx.Err()
+	}
+	return e.addBatch(ctx, &b, &size)
+}
+
+func (e *Engine) addBatch(ctx context.Context, b *storage.Batch, size *storage.BatchSizer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	started := e.o.Now()
+	result, err := e.commitAtStart(ctx, b)
+	if err != nil {
+		return fmt.Errorf("add seeds: %w", err)
+	}
+	size.Committed(len(b.Found), result.Changed, e.o.Now().Sub(started))
+	*b = storage.Batch{Found: b.Found[:0]}
+	return nil
+}
+
+// foundSeed returns a seed as a discovery; false: the scope excludes it.
+func (o *Options) foundSeed(store fingerprinter, scope *frontier.Scope, s *Seed) (f storage.Found, ok bool) {
+	if scope.Check(s.URL, seeds.Ref{}) != frontier.InScope {
+		return f, false
+	}
+	from := scope.Seeds().Link(nil, seeds.Ref{}, s.URL)
+	return storage.Found{
+		URL: s.URL, Fingerprint: store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: o.Now(),
+		From: storage.SeedRef(from),
+	}, true
+}
+
+// commitAtStart commits before there is a committer. It waits for space on the disk as that does.
+func (e *Engine) commitAtStart(ctx context.Context, b *storage.Batch) (result storage.Result, err error) {
+	for logged := false; ; logged = true {
+		if err = e.space.Check(); err == nil {
+			result, err = e.store.Commit(b)
+			err = e.space.Explain(err)
+		}
+		if !errors.Is(err, storage.ErrNoSpace) {
+			return result, err
+		}
+		if !logged {
+			e.log.Error(disk.NoRoom, "error", err)
+			e.publish(Status{State: "stalled", Reason: err.Error()})
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-time.After(disk.Again):
+		}
+	}
+}
+
+// SeedReport says what became of the seeds of a run, or of the recorded ones if it was given none.
+type SeedReport = seedbook.Report
+
+// SeedResult is why a seed could not be fetched.
+type SeedResult = seedbook.Result
+
+// seedReport looks the seeds up.
+func seedReport(s seedbook.Lookup, given []Seed, postponed []Postponed) (SeedReport, error) {
+	waits := make(map[string]*Postponed, len(postponed))
+	for i := range postponed {
+		waits[postponed[i].Host] = &postponed[i]
+	}
+	return seedbook.NewReport(s, given, func(host string) (string, bool) {
+		if p := waits[host]; p != nil && p.Failed {
+			return cmp.Or(p.Cause, p.Reason), true
+		}
+		return "", false
+	})
+}
+
+// Addition is a URL that somebody gives to a crawl, as if a page had led there.
+type Addition struct {
+	URL      weburl.URL
+	Depth    uint16 // links from a seed
+	Priority int8
+	Again    bool      // one that is known and was given up, denied or excluded is put back into its queue
+	Put      *Imported // what another frontier knows of it; nil: nothing
+}
+
+// Imported is what another frontier knows of a URL.
+type Imported struct {
+	Created  time.Time // when it was discovered; zero: now
+	Metadata []byte    // as storage.Metadata.Encode returns them
+	// Known says that it was fetched, or that somebody decided when to fetch it: then Due and Metadata
+	// replace what is known of it here.
+	Known bool
+	Due   time.Time // when it is fetched; zero: never again
+}
+
+// InsertResult is what became of an Addition.
+type InsertResult = inserts.Result
+
+// The results.
+const (
+	InsertNone     = inserts.None
+	InsertAdded    = inserts.Added
+	InsertKnown    = inserts.Known
+	InsertOutside  = inserts.Outside
+	InsertRefused  = inserts.Refused
+	InsertAgain    = inserts.Again
+	InsertOptedOut = inserts.OptedOut
+)
+
+// Added is what became of additions. Each of them is counted once.
+type Added = inserts.Counts
+
+// insertResultOf returns the result of an addition that was a discovery.
+func insertResultOf(r storage.InsertResult) InsertResult {
+	switch r {
+	case storage.InsertAdded, storage.InsertRouted:
+		return InsertAdded
+	case storage.InsertKnown:
+		return InsertKnown
+	}
+	return InsertRefused
+}
+
+// addition is a group of discoveries on its way through the dispatcher.
+type addition struct {
+	found  []storage.Found
+	again  []storage.Done // known URLs that are put back
+	marks  map[string][]byte
+	user   bool       // somebody gives it to the crawl, which did not find it itself
+	answer chan added // holds one
+}
+
+// added is what the commit of an addition did.
+type added struct {
+	results []storage.InsertResult // of each discovery
+	changed int64                  // see storage.Result
+	took    time.Duration
+	err     error
+}
+
+// importStore is what an import reads.
+type importStore interface {
+	fingerprinter
+	Lookup(weburl.URL) (storage.Head, storage.Host, error)
+}
+
+// admitAddition applies the rules for discovered URLs to an addition that was reached by from. It returns false if it
+// does not belong to the crawl.
+func (o *Options) admitAddition(scope *frontier.Scope, a *Addition, from seeds.Ref) (weburl.URL, bool) {
+	u, short := o.URLs.Apply(a.URL)
+	if a.Depth > scope.Seeds().Of(u, from).Depth(o.Frontier.MaxDepth) {
+		return a.URL, false
+	}
+	return u, short && scope.Check(u, from) == frontier.InScope
+}
+
+// retrieve returns what puts a URL back that was given up, denied or excluded; false: it is not
+// known, or in another state.
+func retrieve(store importStore, u weburl.URL, now time.Time) (storage.Done, bool, error) {
+	head, host, err := store.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Done{}, false, nil
+	}
+	if err != nil || !storage.In(storage.Failed, storage.Denied, storage.Excluded).Has(head.Last.State) {
+		return storage.Done{}, false, err
+	}
+	return sweep.PutBack(host.ID, &head, now), true, nil
+}
+
+// admit applies the rules for discovered URLs to a link of a page. It returns the seed that it is reached by, and
+// whether the result is stored.
+func (rd *reading) admit(scope *frontier.Scope, res *result, found weburl.URL) (u weburl.URL, from seeds.Ref, ok bool) {
+	u, ok = rd.o.URLs.Apply(found)
+	from = rd.reached(scope, res, u)
+	return u, from, ok && scope.Keeps(u, from)
+}
+
+// reached returns the seed that a link of a page is reached by.
+func (rd *reading) reached(scope *frontier.Scope, res *result, u weburl.URL) seeds.Ref {
+	return scope.Seeds().Link(res.seed, frontier.RefOf(&res.lease.Head.Entry), u)
+}

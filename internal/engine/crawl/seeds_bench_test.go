@@ -1,0 +1,89 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// BenchmarkChangeSeeds adds 10,000 seeds to a running crawl of 10,000 hosts, and removes them. Besides the time of each
+// it reports the longest time that the dispatcher, which begins all requests, did not answer meanwhile.
+func BenchmarkChangeSeeds(b *testing.B) {
+	const hosts = 10_000
+	b.Run(fmt.Sprintf("hosts=%d/seeds=%d", hosts, hosts), func(b *testing.B) {
+		var sites []testweb.Site
+		for i := range 2 * hosts {
+			sites = append(sites, testweb.Site{
+				Host: fmt.Sprintf("h%d.test", i), Group: fmt.Sprint("g", i%250),
+				Handler: testweb.Routes{"/robots.txt": testweb.Robots("")},
+			})
+		}
+		web := testweb.Serve(b, testweb.Config{Sites: sites, CountOnly: true})
+		o := testOptions(b, web)
+		o.ExitWhenDone, o.Archive.Formats = false, []string{archive.FormatNone}
+		o.Frontier.Politeness.Delay = 24 * time.Hour
+		list := make([]string, 2*hosts)
+		for i := range list {
+			list[i] = web.URL(sites[i].Host, "/")
+		}
+		first, more := seedList(b, list[:hosts]...), seedList(b, list[hosts:]...)
+		for b.Loop() {
+			o.DataDir = b.TempDir()
+			e, err := Open(o, testLog(b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			ended := make(chan error, 1)
+			go func() { _, err := e.Run(ctx, first); ended <- err }()
+			for e.Status().Hosts < hosts/2 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			add, gap := measured(b, e, func() (SeedCounts, error) { return e.ChangeSeeds(ctx, SeedWish{Add: more}) })
+			b.ReportMetric(add.Seconds()*1000, "add-ms")
+			b.ReportMetric(gap.Seconds()*1000, "add-gap-ms")
+			var w SeedWish
+			for i := range more {
+				w.Remove = append(w.Remove, more[i].URL)
+			}
+			remove, gap := measured(b, e, func() (SeedCounts, error) { return e.ChangeSeeds(ctx, w) })
+			b.ReportMetric(remove.Seconds()*1000, "remove-ms")
+			b.ReportMetric(gap.Seconds()*1000, "remove-gap-ms")
+			cancel()
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+			if err := e.Close(); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// measured returns how long a change takes, and the longest time that the dispatcher does not answer meanwhile.
+func measured(b *testing.B, e *Engine, change func() (SeedCounts, error)) (took, gap time.Duration) {
+	ctx, cancel := context.WithCancel(b.Context())
+	longest := make(chan time.Duration, 1)
+	go func() {
+		var most time.Duration
+		for ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			started := time.Now()
+			if e.Wake(context.Background()) == nil {
+				most = max(most, time.Since(started))
+			}
+		}
+		longest <- most
+	}()
+	started := time.Now()
+	if _, err := change(); err != nil {
+		b.Error(err)
+	}
+	took = time.Since(started)
+	cancel()
+	return took, <-longest
+}

@@ -1,0 +1,312 @@
+package crawl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Status is a snapshot of a crawl, made once a second. It is plain data and goes out as JSON.
+type Status struct {
+	State      string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
+	Reason     string         `json:"reason,omitempty"`
+	Started    time.Time      `json:"started,omitzero"` // of the run
+	Since      time.Time      `json:"since,omitzero"`   // when it came into this state
+	At         time.Time      `json:"at"`
+	URLs       map[string]int `json:"urls"`  // by state, over all runs
+	Hosts      int            `json:"hosts"` // known
+	HostStates map[string]int `json:"places"`
+	Held       map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
+	InFlight   int            `json:"in_flight"`
+	Requests   uint64         `json:"requests"` // over all runs
+	Bytes      uint64         `json:"bytes"`    // over all runs
+
+	Run Rates `json:"run"`
+	// Traps are links of this run that were refused, by reason; Statuses the responses of this run
+	// by HTTP status, those to requests for robots.txt included.
+	Traps    map[string]uint64 `json:"traps,omitempty"`
+	Statuses map[string]uint64 `json:"statuses,omitempty"`
+	// Errors are the requests of this run without a usable response, those for robots.txt and
+	// lookups of names included; Failed the URLs that this run gave up. Both by the names of
+	// docs/ERRORS.md; a status is spelt out: "status 404".
+	Errors map[string]uint64 `json:"errors,omitempty"`
+	Failed map[string]uint64 `json:"failed,omitempty"`
+
+	Fetchers []remote.Fetcher `json:"fetchers,omitempty"` // remote ones, by name
+
+	Pace        tally.Pace `json:"pace"`
+	Limits      Limits     `json:"limits"`
+	OptOuts     int        `json:"opt_outs"`         // in force
+	PagesPerSec float64    `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec float64    `json:"bytes_per_second"`
+	Finish      float64    `json:"finish_seconds"`          // at the delays and the max_rate in force
+	Slowest     []SlowHost `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
+	// hosts that want no request for a week, or whose wall did not end
+	Parked int            `json:"parked_hosts,omitempty"`
+	Walls  map[string]int `json:"walls,omitempty"` // hosts behind a wall, by its kind
+	// the same by its maker; UnknownMaker: nobody knows
+	WallMakers map[string]int `json:"wall_makers,omitempty"`
+	// addresses whose hosts got slower together; the first 50
+	Slowdowns    []Slowdown `json:"slowdowns,omitempty"`
+	DataDir      string     `json:"data_dir"`
+	OutputDir    string     `json:"output_dir,omitempty"`
+	ProductToken string     `json:"product_token"`
+}
+
+// UnknownMaker is in Status.WallMakers for walls that nobody is known to have made.
+const UnknownMaker = survey.UnknownMaker
+
+// Rates are the counts of one run.
+type Rates = tally.Rates
+
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have
+// held it in this run.
+type Limits struct {
+	MaxRate       float64 `json:"max_rate"`               // requests a second
+	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them
+	Bandwidth     int64   `json:"bandwidth"`              // bytes a second
+	HostBandwidth int64   `json:"host_bandwidth"`         // bytes a second of each host; overrides may say otherwise
+	BandwidthWait float64 `json:"bandwidth_wait_seconds"` // that requests have waited for either, all together
+	Received      uint64  `json:"received_bytes"`         // over the connections of this run, TLS and headers included
+}
+
+// limits are the limits in force.
+func (v *views) limits(rateWait float64) Limits {
+	force := v.live.Load()
+	perSecond, bandwidth := v.shared.inForce()
+	received, waited := v.shared.client.Received()
+	return Limits{
+		MaxRate: perSecond, RateWait: rateWait,
+		Bandwidth: bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
+		Received: uint64(received),
+	}
+}
+
+// SlowHost is a host that takes long to be done.
+type SlowHost = survey.SlowHost
+
+// Slowdown is an address whose hosts have become slower together: they probably share a server. Nothing
+// is done about it.
+type Slowdown struct {
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
+	Hosts   []string  `json:"hosts"` // that are slower, the first 10
+	Slow    int       `json:"slow"`  // how many are slower
+	Of      int       `json:"of"`    // the hosts of the address that responded lately
+	Factor  float64   `json:"factor"`
+}
+
+// String returns the slowdown for people.
+func (s *Slowdown) String() string {
+	return fmt.Sprintf("%d of %d hosts of %s became slower together, %.1f times, since %s UTC", s.Slow, s.Of, s.Address,
+		s.Factor, s.Since.UTC().Format(time.DateTime))
+}
+
+// The bounds of the slowdowns in a status.
+const maxSlowdowns, maxSlowdownHosts = 50, 10
+
+// slowdownsEvery is how often they are looked for.
+const slowdownsEvery = 10 * time.Second
+
+// observe takes how long a response took to begin.
+func (r *reporter) observe(res *result) {
+	if q := &res.request; !q.FirstByte.IsZero() {
+		r.slow.Observe(q.Address, res.lease.HostName, q.FirstByte.Sub(q.Connected), q.End)
+	}
+}
+
+// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that are new.
+func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
+	if now.Before(r.nextSlow) {
+		return
+	}
+	r.nextSlow = now.Add(slowdownsEvery)
+	found, ended := r.slow.Found(now)
+	r.slowdowns = nil
+	for _, f := range found {
+		s := Slowdown{
+			Address: f.Address.String(), Since: f.Since.UTC(), Hosts: f.Hosts[:min(len(f.Hosts), maxSlowdownHosts)],
+			Slow: len(f.Hosts), Of: f.Of, Factor: math.Round(10*f.Factor) / 10,
+		}
+		if f.Since.Equal(now) {
+			log.Warn("hosts of one address became slower together: they may share a server; politeness.groups can "+
+				"limit them together", "address", s.Address, "hosts", s.Hosts, "slow", s.Slow, "of", s.Of,
+				"factor", s.Factor)
+		}
+		if len(r.slowdowns) < maxSlowdowns {
+			r.slowdowns = append(r.slowdowns, s)
+		}
+	}
+	for _, address := range ended {
+		log.Info("the hosts of an address are not slower together any more", "address", address.String())
+	}
+}
+
+// slowdownOf returns the slowdown of the address of a host, for people; empty: there is none.
+func (s *Status) slowdownOf(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return ""
+	}
+	network := politeness.AddressOf(a).String()
+	for i := range s.Slowdowns {
+		if s.Slowdowns[i].Address == network {
+			return s.Slowdowns[i].String()
+		}
+	}
+	return ""
+}
+
+// Postponed is a host with URLs that could not be fetched in this run.
+type Postponed struct {
+	Host   string    `json:"host"`
+	URLs   int       `json:"urls"`
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason"`
+	Cause  string    `json:"cause,omitempty"`  // why the last request to it, or the last lookup of its name, failed
+	Failed bool      `json:"failed,omitempty"` // it could not be reached, or its robots.txt lets nothing be fetched
+}
+
+// Status returns the latest snapshot.
+func (v *views) Status() Status { return *v.status.Load() }
+
+// publish completes a snapshot and makes it the latest.
+func (v *views) publish(s Status) {
+	c := v.store.Counters()
+	s.At, s.DataDir = v.o.Now(), v.o.DataDir
+	s.OutputDir, s.ProductToken = v.o.Archive.Dir, v.o.Frontier.Tokens[0]
+	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
+	s.URLs = StateCounts(c)
+	if s.HostStates == nil {
+		s.HostStates = map[string]int{}
+	}
+	t := &v.tally
+	s.Run, s.Traps, s.Failed = t.Rates(), t.Traps(), t.Failed()
+	s.Limits = v.limits(s.Limits.RateWait)
+	if scope := v.scope.Load(); scope != nil {
+		s.OptOuts = scope.OptOuts().Len()
+	}
+	s.Statuses, s.Errors, s.Pace = t.Statuses(), t.Errors(), t.Pace()
+	v.status.Store(&s)
+}
+
+// StateCounts gives the counts of URLs names.
+func StateCounts(c storage.Counters) map[string]int {
+	m := make(map[string]int, len(c.States))
+	for state, n := range c.States {
+		m[storage.State(state).String()] = int(n)
+	}
+	return m
+}
+
+// reporter publishes what a run does. The dispatcher owns it.
+type reporter struct {
+	send       func(Status)
+	tally      *tally.Tally
+	surveyor   survey.Surveyor
+	started    time.Time
+	state      string // as last reported
+	stateSince time.Time
+	meter      tally.Meter
+	slow       politeness.Slowdowns
+	slowdowns  []Slowdown // as last found
+	nextSlow   time.Time  // when they are looked for again
+}
+
+// publish publishes a snapshot of the run, with what the last survey found.
+func (r *reporter) publish(s Status, now time.Time) {
+	found := r.surveyor.Found()
+	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
+	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
+	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slowdowns
+	if s.State != r.state {
+		r.state, r.stateSince = s.State, now
+	}
+	s.Since = r.stateSince
+	s.PagesPerSec, s.BytesPerSec = r.meter.Rates(now, r.tally.Rates())
+	r.send(s)
+}
+
+// report publishes a snapshot of the run. state is running, stopping or finished; the snapshot says
+// more precisely what holds.
+func (oc *outcomes) report(state string) {
+	switch state {
+	case "running":
+		oc.surveyor.Begin(oc.postponedAfter())
+	case "finished":
+		oc.surveyor.All(oc.postponedAfter())
+	}
+	now := oc.o.Now()
+	s := Status{State: state, InFlight: oc.flights.busy + oc.remote.Len(), Fetchers: oc.remote.Fetchers()}
+	perSecond, _ := oc.share.of.inForce()
+	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.maxRate.total(now).Seconds()}
+	switch {
+	case state == "finished":
+	case oc.stall.Why() != nil:
+		s.State, s.Reason = "stalled", oc.stall.Why().Error()
+	case oc.shuttingDown:
+		s.State = "stopping"
+	case !oc.pausedSince.IsZero():
+		s.State, s.Reason = "paused", "by the operator since "+oc.pausedSince.UTC().Format(time.DateTime)+" UTC"
+	case oc.draining:
+		s.State = "draining"
+	case oc.waitsForURLs():
+		s.Reason = waitsForURLs
+	}
+	oc.publish(s, now)
+}
+
+// postponedAfter is the longest wait for which this run does not postpone a host.
+func (pm *permits) postponedAfter() time.Duration {
+	if pm.endsWhenDone() {
+		return pm.live.Load().GiveUpAfter
+	}
+	return math.MaxInt64
+}
+
+// waitsForURLs is the reason of a run that stays up and has nothing to do.
+const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), " +
+	"or for recrawls that are due"
+
+// waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
+// or have recrawls only.
+func (oc *outcomes) waitsForURLs() bool {
+	if oc.endsWhenDone() || oc.flights.busy+oc.remote.Len() > 0 || !oc.sweeps.isEmpty() ||
+		oc.surveyor.Found().States == nil {
+		return false
+	}
+	for state := range oc.surveyor.Found().States {
+		if state != "idle" && state != "resting" && state != "renewing" {
+			return false
+		}
+	}
+	c := oc.store.Counters()
+	return c.Of(storage.Queued)+c.Of(storage.Retrying) == 0
+}
+
+// summary returns what the run came to, but for its seeds.
+func (oc *outcomes) summary(ctx context.Context, status func() Status) Summary {
+	s := Summary{Status: status(), Stopped: ctx.Err() != nil || oc.stopped}
+	oc.f.Waiting(oc.o.Now(), func(w frontier.View) {
+		if w.Left > 0 {
+			s.Postponed = append(s.Postponed, postponed(oc.store, &w))
+		}
+	})
+	slices.SortFunc(s.Postponed, func(a, b Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
+	return s
+}
+
+// maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
+const maxUnlisted = 100_000

@@ -1,0 +1,57 @@
+package crawl
+
+import (
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestManyExclusions begins an exclusion before each step of one that goes on: it comes to its end all the same, and
+// one more follows. A restart at any time begins again.
+func TestManyExclusions(t *testing.T) {
+	var q sweepQueue
+	b := new(batch)
+	begin := func() {
+		q.exclude(b)
+		if got := string(b.rows.Marks[sweep.MarkExclude]); got != (storage.Position{}).String() {
+			t.Fatalf("the mark is %q", got)
+		}
+	}
+	step := func(end bool) *sweep.Sweep {
+		t.Helper()
+		if len(q.waiting) != 1 {
+			t.Fatalf("%d sweeps wait", len(q.waiting))
+		}
+		s := q.waiting[0]
+		q.handedOver()
+		begin()
+		if err := q.take(&sweep.Step{Sweep: s, End: end, Done: make([]storage.Done, 1)}, b); err != nil {
+			t.Fatal(err)
+		}
+		begin()
+		return s
+	}
+	begin()
+	first := step(false)
+	if again := step(false); again != first {
+		t.Error("the sweep began again")
+	}
+	if last := step(true); last != first {
+		t.Error("another sweep ended")
+	}
+	if second := step(false); second == first {
+		t.Error("no sweep follows")
+	}
+	s := q.waiting[0]
+	q.handedOver()
+	if err := q.take(&sweep.Step{Sweep: s, End: true}, b); err != nil || len(q.waiting) != 1 {
+		t.Fatalf("%d sweeps wait: %v", len(q.waiting), err)
+	}
+	s = q.waiting[0]
+	q.handedOver()
+	if err := q.take(&sweep.Step{Sweep: s, End: true}, b); err != nil || !q.isEmpty() ||
+		b.rows.Marks[sweep.MarkExclude] != nil {
+		t.Errorf("%d sweeps wait, the mark is %q: %v", len(q.waiting), b.rows.Marks[sweep.MarkExclude], err)
+	}
+}

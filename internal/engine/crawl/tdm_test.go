@@ -1,0 +1,196 @@
+package crawl
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// tdmFile answers with a TDM file, and with 304 if the client has it.
+func tdmFile(text string) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Etag", `"1"`)
+		if r.Header.Get("If-None-Match") == `"1"` {
+			rw.WriteHeader(http.StatusNotModified)
+			return
+		}
+		fmt.Fprint(rw, text)
+	})
+}
+
+// tdmWeb is a site with a TDM file, one whose robots.txt forbids it, and one whose file is none.
+func tdmWeb(t *testing.T, network *memnet.Network) *testweb.Web {
+	return testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{
+		site("a.test", "", []string{"/art/x", "/free/x", "/other"}, testweb.Routes{
+			consent.TDMFilePath: tdmFile(`[{"location": "/art/", "tdm-reservation": 1},
+			{"location": "/free/*", "tdm-reservation": 0}]`),
+		}), site("b.test", "User-agent: *\nDisallow: /.well-known/\n", []string{"/art/x"}, testweb.Routes{
+			consent.TDMFilePath: tdmFile(`[{"location": "/", "tdm-reservation": 1}]`),
+		}),
+		site("c.test", "", []string{"/art/x"},
+			testweb.Routes{consent.TDMFilePath: htmlPage("<a href=/not-followed>")})}})
+}
+
+// tdmOptions are those of a crawl in virtual time.
+func tdmOptions(t *testing.T, web *testweb.Web) Options {
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay, o.GiveUpAfter = 10*time.Second, time.Hour
+	return o
+}
+
+// TestTDMFile: the file is one request of an origin, after its robots.txt, before its pages, and
+// within the delay. What it says is among the preferences of the pages, also after a restart.
+func TestTDMFile(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMFile)
+}
+
+func checkTDMFile(t *testing.T, network *memnet.Network) {
+	web := tdmWeb(t, network)
+	o := tdmOptions(t, web)
+	o.TDMFiles = true
+	o.MaxPages = 5 // with the files; so some pages are left for another process
+	seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/")}
+	crawl(t, o, seeds...)
+	o.MaxPages = 0
+	crawl(t, o, seeds...)
+	for host, want := range map[string]int{"a.test": 1, "b.test": 0, "c.test": 1} {
+		log := web.Requests().Host(host)
+		if n := len(log.Path(consent.TDMFilePath)); n != want {
+			t.Errorf("%s: %d requests for the TDM file, want %d", host, n, want)
+		}
+		if want > 0 && log[1].Path != consent.TDMFilePath {
+			t.Errorf("%s: the second request is for %s", host, log[1].Path)
+		}
+	}
+	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	checkLogged(t, o.DataDir, web.Requests())
+	outcomes, lines := stored(t, o.DataDir), outputLines(t, o.Archive.Dir)
+	const rule = "tdmrep.json rule "
+	for u, want := range map[string]string{
+		web.URL("a.test", "/art/x"):  "train-ai=n " + rule + "1; train-ai-images=n " + rule + "1; tdm=n " + rule + "1",
+		web.URL("a.test", "/free/x"): "tdm=y " + rule + "2",
+		web.URL("a.test", "/other"):  "", web.URL("b.test", "/art/x"): "", web.URL("c.test", "/art/x"): "",
+	} {
+		if got := keptUsage(t, outcomes[u]); got != want {
+			t.Errorf("%s: %q, want %q", u, got, want)
+		}
+		if want == "" && outcomes[u].Usage != "" {
+			t.Errorf("%s states nothing and takes %d bytes", u, len(outcomes[u].Usage))
+		}
+	}
+	want := archive.Usage{Preference: "n", From: rule + "1: tdm-reservation: 1"}
+	if got := lines[web.URL("a.test", "/art/x")]; len(got) != 1 || got[0].Usage["tdm"] != want {
+		t.Errorf("line %+v", got)
+	}
+	if got := lines[web.URL("a.test", consent.TDMFilePath)]; len(got) != 1 || got[0].Kind != kindTDM {
+		t.Errorf("the line of the file is %+v", got)
+	}
+	if _, known := outcomes[web.URL("c.test", "/not-followed")]; known {
+		t.Error("links of a response for a TDM file are followed")
+	}
+	if got := outcomes[web.URL("b.test", consent.TDMFilePath)]; got.State != storage.Denied {
+		t.Errorf("a file that robots.txt forbids is %+v", got)
+	}
+}
+
+// TestTDMPolicy: a policy about training reads the files by itself, and keeps what they refuse from
+// being fetched; one about nothing of that kind makes no request.
+func TestTDMPolicy(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMPolicy)
+}
+
+func checkTDMPolicy(t *testing.T, network *memnet.Network) {
+	for policy, requests := range map[string]int{"train-ai=skip-fetching": 1, "search=skip-fetching": 0} {
+		web := tdmWeb(t, network)
+		o := tdmOptions(t, web)
+		category, action, _ := strings.Cut(policy, "=")
+		var err error
+		if o.Consent, err = consent.NewPolicy(map[string]string{category: action}); err != nil {
+			t.Fatal(err)
+		}
+		crawl(t, o, web.URL("a.test", "/"))
+		log := web.Requests().Host("a.test")
+		if n := len(log.Path(consent.TDMFilePath)); n != requests {
+			t.Errorf("%s: %d requests for the TDM file, want %d", policy, n, requests)
+		}
+		if n := len(log.Path("/art/x")); n != 1-requests {
+			t.Errorf("%s: %d requests for a refused page", policy, n)
+		}
+		if got := stored(t,
+			o.DataDir)[web.URL("a.test", "/art/x")]; (got.Reason == storage.ReasonUsage) != (requests > 0) {
+			t.Errorf("%s: a refused page is %+v", policy, got)
+		}
+	}
+}
+
+// TestTDMFileIsFetchedAgain: when the robots.txt is fetched again a day later, the file is too; a
+// 304 keeps it, a 404 ends it, and a failure changes nothing.
+func TestTDMFileIsFetchedAgain(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: 50 * time.Millisecond}, checkTDMFileIsFetchedAgain)
+}
+
+func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
+	web := tdmWeb(t, network)
+	o := tdmOptions(t, web)
+	o.TDMFiles = true
+	u := web.URL("a.test", consent.TDMFilePath)
+	crawl(t, o, web.URL("a.test", "/"))
+	for i, test := range []struct {
+		answer http.Handler
+		status int
+		kept   bool
+	}{{nil, 304, true}, {testweb.Status(404), 404, false},
+		{tdmFile(`[{"location": "/", "tdm-reservation": 1}]`), 200, true}} {
+		time.Sleep(25 * time.Hour)
+		now := time.Now().Truncate(time.Second)
+		if test.answer != nil {
+			web.SetHandler("a.test", site("a.test", "", nil, testweb.Routes{consent.TDMFilePath: test.answer}).Handler)
+		}
+		crawl(t, o, web.URL("a.test", fmt.Sprintf("/new%d", i)))
+		got := stored(t, o.DataDir)[u]
+		if int(got.Status) != test.status || got.At.Before(now) {
+			t.Errorf("%d days later the file is %+v, want status %d", i+1, got, test.status)
+		}
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark, err := s.Mark(marks.TDM + parse(t, u).Origin().String())
+		if err != nil || (mark != nil) != test.kept {
+			t.Errorf("after %d the mark is %s, %v", test.status, mark, err)
+		}
+		s.Close()
+	}
+}
+
+// TestTDMCache: what is kept in memory of any number of files is bounded.
+func TestTDMCache(t *testing.T) {
+	big, err := consent.ParseTDMFile(
+		[]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f tdmFiles
+	for i := range 3 * maxTDMFiles {
+		of := parse(t, fmt.Sprintf("http://h%d.test/", i)).Origin()
+		f.put(of, big)
+		if got, known := f.find(of); !known || got.Size() != big.Size() {
+			t.Fatal("a file is not found that was put")
+		}
+		if sum := len(f.files) * big.Size(); len(f.files) > maxTDMFiles || f.bytes != sum || sum > maxTDMBytes {
+			t.Fatalf("%d files of %d bytes, counted as %d", len(f.files), sum, f.bytes)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// MaxCheck is the most URLs of one Check.
+const MaxCheck = 1000
+
+// URLCheck says whether a URL may be requested now.
+type URLCheck struct {
+	URL    string    `json:"url"`
+	Scope  bool      `json:"in_scope"`
+	Robots string    `json:"robots" enum:"allowed,disallowed,held,unknown"` // unknown: none of its origin is in force
+	Line   int       `json:"line,omitempty"`                                // of the robots.txt that gave the verdict
+	May    bool      `json:"may"`                                           // it may be requested now
+	Until  time.Time `json:"until,omitzero"`                                // when the robots verdict ends
+	// when its host may be; absent: now, or not known
+	Earliest time.Time `json:"earliest,omitzero"`
+	Reason   string    `json:"reason,omitempty"` // why it may not be requested now
+}
+
+// Check says of URLs whether they may be requested now: they are in scope, the robots.txt in force
+// allows them, and their hosts may be requested from. With take, each host of a URL that may is
+// charged at once as for a request, so that of several URLs of a host with a delay one may. The
+// error is ErrNotRunning or that of ctx. Any goroutine may call it.
+func (v *views) Check(ctx context.Context, urls []weburl.URL, take bool) ([]URLCheck, error) {
+	all := make([]URLCheck, len(urls))
+	hosts := make([]storage.HostID, len(urls))
+	read := make(map[weburl.Origin]*originRules)
+	for i, u := range urls {
+		c := &all[i]
+		c.URL, hosts[i] = u.String(), storage.NoHost
+		if c.Scope, c.Reason = isInScope(v.scope.Load(), u, seeds.Ref{}); c.Scope {
+			c.Reason = ""
+		}
+		if h, err := v.store.HostByName(u.Host()); err == nil {
+			hosts[i] = h.ID
+		}
+		o := u.Origin()
+		if read[o] == nil {
+			read[o] = v.rulesInForce(o)
+		}
+		read[o].check(u, v.o.Frontier.Obey, c)
+	}
+	err := v.mailbox.Load().call(ctx, func(d *dispatcher) {
+		for i := range all {
+			d.check(hosts[i], urls[i].Host(), &all[i], take)
+		}
+	})
+	return all, err
+}
+
+// originRules is what the robots.txt of an origin means now.
+type originRules struct {
+	decision robots.Decision
+	rules    *robots.Rules // of DecisionMatch
+}
+
+// rulesInForce reads the robots.txt of an origin.
+func (v *views) rulesInForce(o weburl.Origin) *originRules {
+	unknown := &originRules{decision: robots.Decision{Kind: robots.DecisionFetch}}
+	encoded, err := v.store.Policy(o)
+	if err != nil || len(encoded) == 0 {
+		return unknown
+	}
+	record, err := robots.DecodeRecord(encoded)
+	if err != nil {
+		return unknown
+	}
+	in := &originRules{decision: v.o.Frontier.Robots.Decide(record, 0, v.o.Now())}
+	if in.decision.Kind == robots.DecisionMatch {
+		if in.rules, err = v.rulesReader().Compile(&record); err != nil {
+			return unknown
+		}
+	}
+	return in
+}
+
+// check sets what robots.txt says of a URL.
+func (r *originRules) check(u weburl.URL, obey bool, c *URLCheck) {
+	switch r.decision.Kind {
+	case robots.DecisionMatch:
+		v := r.rules.Match(u.RequestURI())
+		c.Robots, c.Line, c.Until = "disallowed", v.Line, r.decision.Until
+		if v.Allowed || !obey {
+			c.Robots = "allowed"
+		}
+	case robots.DecisionHold:
+		c.Robots, c.Until = "held", r.decision.Until
+	default:
+		c.Robots = "unknown"
+	}
+}
+
+// check decides whether a URL of a host may be requested now.
+func (pm *permits) check(host storage.HostID, name string, c *URLCheck, take bool) {
+	switch {
+	case c.Reason != "": // it is out of scope
+		return
+	case c.Robots != "allowed":
+		c.Reason = "robots.txt: " + c.Robots
+		return
+	case pm.isPaused():
+		c.Reason = "the crawl gives out nothing at the moment"
+		return
+	}
+	now := pm.o.Now()
+	at, may := pm.f.MayRequest(host, name, now, take)
+	c.May = may
+	if !may {
+		c.Reason = "its host may not be requested from now"
+		if at.After(now) {
+			c.Earliest = at
+		}
+	}
+}
+
+// URLStatus is what a client may know of a URL.
+type URLStatus struct {
+	Completed bool
+	Key       string    // of its queue
+	Due       time.Time // of a discovery the time when it was put; zero: never
+	Created   time.Time // when it became known
+	Metadata  storage.Metadata
+}
+
+func newURLStatus(h *storage.Head, metadata storage.Metadata) URLStatus {
+	s := URLStatus{Completed: true, Due: h.Last.Due, Created: h.FirstSeen, Metadata: metadata}
+	switch h.Last.State {
+	case storage.Queued:
+		s.Completed, s.Due = false, h.FirstSeen
+	case storage.Retrying:
+		s.Completed = false
+	}
+	return s
+}
+
+// URLStatus returns what is known of a URL. The error is inspect.ErrUnknown, or that of the store.
+// Any goroutine may call it.
+func (v *views) URLStatus(_ context.Context, u weburl.URL) (URLStatus, error) {
+	u, _ = v.o.URLs.Apply(u)
+	head, host, err := v.store.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && head.RequestURI != u.RequestURI() {
+		return URLStatus{}, fmt.Errorf("%s: %w", u, inspect.ErrUnknown)
+	}
+	if err != nil {
+		return URLStatus{}, err
+	}
+	metadata, err := v.store.MetadataOf([]storage.Position{{Host: host.ID, Ordinal: head.Ordinal}})
+	if err != nil {
+		return URLStatus{}, err
+	}
+	status := newURLStatus(&head, metadata[0])
+	status.Key, err = v.keyOf(host.Name)
+	return status, err
+}
+
+// URLQuery selects URLs.
+type URLQuery struct {
+	Host        string // empty: all hosts
+	Start, Size int    // of the URLs that match: how many are skipped, and the most that follow; Size 0: all
+	Filter      string // they contain it; empty: all
+	IgnoreCase  bool   // of Filter
+}
+
+// filter returns a function that reports whether a URL passes the filter.
+func (q *URLQuery) filter() func(weburl.URL) bool {
+	switch {
+	case q.Filter == "":
+		return func(weburl.URL) bool { return true }
+	case !q.IgnoreCase:
+		return func(u weburl.URL) bool { return strings.Contains(u.String(), q.Filter) }
+	}
+	text := strings.ToLower(q.Filter)
+	return func(u weburl.URL) bool { return strings.Contains(strings.ToLower(u.String()), text) }
+}
+
+// ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
+// in which they did. An error of yield ends it and is returned. It reads in short transactions, none
+// while yield runs. An unknown host has no URLs. Any goroutine may call it.
+func (v *views) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
+	skip, left := q.Start, q.Size
+	host, key := "", ""
+	return v.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
+		if skip > 0 {
+			skip--
+			return nil
+		}
+		u, status := l.URL(), newURLStatus(&l.Head, l.Metadata)
+		if u.Host() != host {
+			if key, err = v.keyOf(u.Host()); err != nil {
+				return err
+			}
+			host = u.Host()
+		}
+		status.Key = key
+		if err := yield(u, status); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return storage.ErrStop
+		}
+		return nil
+	})
+}
+
+// CountURLs returns how many URLs match, whatever Start and Size are. With a filter it reads all URLs
+// of the host, in short transactions. Any goroutine may call it.
+func (v *views) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
+	switch {
+	case q.Filter != "":
+		err = v.walkURLs(ctx, &q, func(*storage.Located) error {
+			n++
+			return nil
+		})
+		return n, err
+	case q.Host == "":
+		return v.store.Counters().URLs, nil
+	}
+	h, err := queueOf(v.store, q.Host)
+	if errors.Is(err, inspect.ErrUnknown) {
+		return 0, nil
+	}
+	return uint64(h.URLs()), err
+}
+
+// walkURLs calls f for the URLs that match.
+func (v *views) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
+	only, from := storage.NoHost, storage.Position{}
+	if q.Host != "" {
+		h, err := queueOf(v.store, q.Host)
+		if errors.Is(err, inspect.ErrUnknown) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		only, from.Host = h.ID, h.ID
+	}
+	passes := q.filter()
+	_, err := v.store.Walk(ctx, from, 0, func(l *storage.Located) error {
+		switch {
+		case only != storage.NoHost && l.At.Host != only:
+			return storage.ErrStop
+		case l.Host == nil || !passes(l.URL()):
+			return nil
+		}
+		return f(l)
+	})
+	return err
+}

@@ -1,0 +1,131 @@
+package crawl
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// walling is the handler of a host that puts up a wall after a number of pages.
+type walling struct {
+	pages           http.Handler
+	open            int64
+	served, refused atomic.Int64
+}
+
+func (h *walling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/robots.txt" && h.served.Add(1) > h.open {
+		h.refused.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	h.pages.ServeHTTP(w, r)
+}
+
+// storedWall reads what the store knows of the wall of a host.
+func storedWall(t *testing.T, dir, host string) (v wall.Verdict) {
+	t.Helper()
+	readHost(t, dir, host, func(_ *storage.Store, h *storage.Host) error {
+		state, err := wall.DecodeState(h.Wall)
+		v = state.Verdict()
+		return err
+	})
+	return v
+}
+
+// TestHeavyWallSurvivesKill: after kill -9 a host behind a wall is left alone for the rest of its backoff,
+// and the URLs that the wall refused are in their queue. In real time: a process is killed.
+func TestHeavyWallSurvivesKill(t *testing.T) {
+	t.Parallel()
+	walled := &walling{pages: site("walled.test", "", paths("/", 60), nil).Handler, open: 15}
+	web := startWeb(t, testweb.Site{Host: "walled.test", Handler: walled}, site("good.test", "", paths("/", 500), nil))
+	dir, o := newChild(t, web, 10*time.Millisecond)
+	for {
+		child, done := startChild(t, dir)
+		testkit.Until(t, "what has to come", func() bool { return walled.refused.Load() >= 8 })
+		seen := lastCommit(t, o.DataDir)
+		testkit.Until(t, "what has to come", func() bool { return lastCommit(t, o.DataDir) >= seen+5 || len(done) > 0 })
+		if err := child.Process.Kill(); err != nil && len(done) == 0 {
+			t.Fatal(err)
+		}
+		<-done
+		if v := storedWall(t, o.DataDir, "walled.test"); v.Stand == wall.Walled {
+			break
+		}
+	}
+	before := walled.refused.Load()
+	_, done := startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	log := web.Requests().Host("walled.test")
+	for _, gap := range log.Gaps()[len(log.Gaps())-int(walled.refused.Load()-before):] {
+		if gap.Length < time.Minute {
+			t.Errorf("%v after %s the wall got a request for %s", gap.Length, gap.Before.Path, gap.After.Path)
+		}
+	}
+	for u, outcome := range stored(t, o.DataDir) {
+		if outcome.State == storage.Failed || strings.Contains(u, "good.test") && outcome.State != storage.Fetched {
+			t.Errorf("%s is %+v", u, outcome)
+		}
+	}
+}
+
+// TestHeavyHoldsSurviveKill: a backoff, and the wait of a host that is parked for it, hold after kill
+// -9: their servers see no request of the next process, which crawls the others. In real time: a
+// process is killed.
+func TestHeavyHoldsSurviveKill(t *testing.T) {
+	t.Parallel()
+	tired := site("tired.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.Status(429)})
+	parked := site("parked.test", "", paths("/", 60), testweb.Routes{"/ac": testweb.RetryAfter(429, "700000")})
+	web := startWeb(t, tired, parked, site("good.test", "", paths("/", 300), nil))
+	dir, o := newChild(t, web, 10*time.Millisecond)
+	child, done := startChild(t, dir)
+	testkit.Until(t, "what has to come", func() bool {
+		log := web.Requests()
+		return len(log.Host("tired.test").Path("/ac")) > 0 && len(log.Host("parked.test").Path("/ac")) > 0
+	})
+	answered(t, web)
+	seen := lastCommit(t, o.DataDir)
+	testkit.Until(t, "what has to come", func() bool { return lastCommit(t, o.DataDir) >= seen+3 || len(done) > 0 })
+	if err := child.Process.Kill(); err != nil && len(done) == 0 {
+		t.Fatal(err)
+	}
+	<-done
+	answered(t, web)
+	before := web.Requests()
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"tired.test", "parked.test"} {
+		if n := len(web.Requests().Host(host)) - len(before.Host(host)); n > 0 {
+			t.Errorf("%s got %d requests after the kill", host, n)
+		}
+	}
+	if n := len(web.Requests().Host("good.test").Pages()); n < 301 {
+		t.Errorf("%d pages of the other host", n)
+	}
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.HostByName("parked.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := politeness.DecodeState(h.Politeness)
+	now := time.Now()
+	if err != nil || !politeness.NewHost(&o.Frontier.Politeness, state, now).Explain(now).Parked {
+		t.Errorf("the host is not parked: %+v, %v", state, err)
+	}
+}

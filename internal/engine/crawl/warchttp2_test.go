@@ -1,0 +1,96 @@
+package crawl
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// secureServer is a server of a test web with TLS.
+type secureServer struct{ *http.Server }
+
+func (s secureServer) Serve(l net.Listener) error { return s.ServeTLS(l, "", "") }
+
+// TestArchiveOfHTTP2: with WARC on, a site that speaks HTTP/2 alone is crawled and stored: each exchange in the form of
+// HTTP/1.1, with the protocol that it came over.
+func TestArchiveOfHTTP2(t *testing.T) {
+	t.Parallel()
+	certFile, keyFile := testkit.Certify(t, t.TempDir())
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site("a.test", "User-agent: *\nAllow: /\n", []string{"/page", "/moved", "/missing"}, testweb.Routes{
+		"/page":    testweb.Page("a page"),
+		"/moved":   testweb.Redirect(301, "/page"),
+		"/missing": testweb.Status(404),
+	})
+	web, err := testweb.NewWith(testweb.Config{Sites: []testweb.Site{s}, CountOnly: true},
+		func(s *http.Server) testweb.Server {
+			s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
+			s.Protocols = new(http.Protocols)
+			s.Protocols.SetHTTP2(true)
+			return secureServer{s}
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	o := testOptions(t, web)
+	o.Archive.Formats, o.Fetch.TLSConfig = allFormats, &tls.Config{InsecureSkipVerify: true}
+	o.GiveUpAfter = patience
+	home := strings.Replace(web.URL("a.test", "/"), "http:", "https:", 1)
+	started := time.Now()
+	sum := crawl(t, o, home)
+	if n := sum.Status.URLs["fetched"]; n != 2 {
+		t.Errorf("%d pages after %v: %v", n, time.Since(started), sum.Status.URLs)
+	}
+	checkOutput(t, o)
+	checkArchive(t, o)
+	head, body, _ := page(t, o.Archive.Dir, home+"page")
+	if !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\nContent-Length: ") || !strings.Contains(body, "a page") {
+		t.Errorf("stored as %q %q", head, body)
+	}
+	const exchanges = 5 // robots.txt, the start and three pages
+	if n := bytes.Count(unpacked(t, o.Archive.Dir), []byte("\r\nWARC-Protocol: h2\r\n")); n != 2*exchanges {
+		t.Errorf("%d records say their protocol, want the request and the response of %d exchanges", n, exchanges)
+	}
+}
+
+// unpacked returns the WARC files of a directory, one behind the other, decompressed.
+func unpacked(t *testing.T, dir string) (all []byte) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%v of %s: %v", names, warcfiles.Name, err)
+	}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b...)
+		_ = f.Close()
+	}
+	return all
+}

@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/output/csvout"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestLinesAreDocumented holds the second part of docs/OUTPUT.md to the fields of a URL.
+func TestLinesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/OUTPUT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n# What is known of every URL")
+	text, _, _ = strings.Cut(text, "\n# What is known of every host")
+	fields := 0
+	for field := range reflect.TypeFor[URL]().Fields() {
+		fields++
+		name, optional, _ := strings.Cut(field.Tag.Get("json"), ",")
+		_, row, found := strings.Cut(text, "\n| `"+name+"` | ")
+		if !found {
+			t.Errorf("%s has no row", name)
+			continue
+		}
+		row, _, _ = strings.Cut(row, "\n")
+		if always := strings.Contains(row, "| always"); always != (optional == "") {
+			t.Errorf("%s: the row says %q", name, row)
+		}
+	}
+	if rows := strings.Count(text, "\n| `"); rows != fields {
+		t.Errorf("%d rows for %d fields", rows, fields)
+	}
+}
+
+// TestStatesAreInTheGlossary: docs/GLOSSARY.md has a row for each state of a host and of a URL, and no other.
+func TestStatesAreInTheGlossary(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/GLOSSARY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for s := storage.Queued; s <= storage.Retrying; s++ {
+		urls = append(urls, s.String())
+	}
+	for title, states := range map[string][]string{"host": HostFilters(), "URL": urls} {
+		_, text, _ := strings.Cut(string(page), "\n| State of a "+title+" |")
+		text, _, _ = strings.Cut(text, "\n\n")
+		var rows []string
+		for _, row := range regexp.MustCompile("\n\\| `([a-z]+)` \\|").FindAllStringSubmatch(text, -1) {
+			rows = append(rows, row[1])
+		}
+		slices.Sort(rows)
+		slices.Sort(states)
+		if !slices.Equal(rows, states) {
+			t.Errorf("states of a %s: the page has %q, the code %q", title, rows, states)
+		}
+	}
+}
+
+// TestHostsAreDocumented holds the table of hosts in docs/OUTPUT.md to the columns of their CSV.
+func TestHostsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/OUTPUT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n# What is known of every host")
+	var rows []string
+	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\|").FindAllStringSubmatch(text, -1) {
+		rows = append(rows, row[1])
+	}
+	if want := csvout.Columns[Host](); !slices.Equal(rows, want) {
+		t.Errorf("the page has\n%q\nthe columns are\n%q", rows, want)
+	}
+}
+
+// docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is
+// done about it.
+func TestErrorsPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/ERRORS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(
+		string(text), -1) {
+		name, again := row[1], row[2]
+		listed = append(listed, name)
+		r, err := ParseReason(name)
+		if err != nil {
+			t.Errorf("%s is in the page and no reason", name)
+			continue
+		}
+		if r < storage.ReasonFetch {
+			continue
+		}
+		if k := fetch.Kind(r - storage.ReasonFetch); (again == "yes") != k.Temporary() && k != fetch.KindDNSNotFound {
+			t.Errorf("%s: the page says again: %s, Temporary is %v", name, again, k.Temporary())
+		}
+	}
+	for _, name := range ReasonNames() {
+		if n := strings.Count(strings.Join(append([]string{""}, append(listed, "")...), " "), " "+name+" "); n != 1 {
+			t.Errorf("%s has %d rows in the page, want 1", name, n)
+		}
+	}
+	if !slices.Contains(listed, "loop") {
+		t.Error("the rows are not found")
+	}
+}

@@ -1,0 +1,284 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// RecrawlPlan is the recrawl plan of the fetched pages.
+type RecrawlPlan struct {
+	Pages int `json:"pages"` // pages in the plan
+	// of these, the pages with the policies fixed, nutch and stormcrawler
+	Plain   int     `json:"plain"`
+	Hosts   int     `json:"hosts"`          // hosts in the plan
+	Overdue int     `json:"overdue_hosts"`  // hosts with an overdue recrawl
+	Budget  float64 `json:"budget_per_day"` // of all shards of a cluster; 0: no limit
+	Visits  float64 `json:"visits_per_day"` // recrawls a day
+	// part of the time in which copies are up to date, by importance; of pages with the policy
+	// harmonic
+	Freshness *float64         `json:"freshness,omitempty"`
+	Yield     recrawl.Yield    `json:"yield"`         // of the recrawls of all runs
+	Budgets   []BudgetForecast `json:"budgets"`       // the effect of other budgets
+	Largest   []HostRecrawls   `json:"largest_hosts"` // the hosts with the most pages
+	Next      []Recrawl        `json:"next"`          // the next recrawls
+	// hosts with fetched pages that are not in the plan; the crawl adds them when it runs
+	Unplanned int `json:"unplanned"`
+	Known     int `json:"known_hosts"`
+	// if fewer than Known, the counts of hosts are estimates, and the lists are of the inspected
+	// hosts
+	Inspected int       `json:"hosts_looked_at"`
+	At        time.Time `json:"at"`
+}
+
+// BudgetForecast is the effect of a budget.
+type BudgetForecast struct {
+	Factor    float64  `json:"factor"` // of the budget in force
+	Budget    float64  `json:"budget_per_day"`
+	Visits    float64  `json:"visits_per_day"`
+	Freshness *float64 `json:"freshness,omitempty"`
+}
+
+// HostRecrawls are the recrawls of a host. Visits and freshness are extrapolated from a sample of
+// its pages.
+type HostRecrawls struct {
+	Host      string    `json:"host"`
+	Pages     int       `json:"pages"`
+	Next      time.Time `json:"next"`
+	Visits    float64   `json:"visits_per_day"`
+	Freshness *float64  `json:"freshness,omitempty"`
+	Sample    int       `json:"sample"`
+
+	Yield recrawl.Yield `json:"yield"` // of the recrawls of all runs
+}
+
+// Recrawl is one recrawl to come.
+type Recrawl struct {
+	URL     string    `json:"url"`
+	Due     time.Time `json:"due"`
+	Fetched time.Time `json:"fetched"`
+	Changes *float64  `json:"changes_per_day,omitempty"` // estimated changes of the page
+}
+
+// Bounds of a RecrawlPlan.
+const (
+	MaxPlanHosts = 1000 // largest hosts
+	sampleSize   = 64   // pages of a host that are inspected
+	nextRecrawls = 20
+	maxInspected = 1 << 16 // hosts; of more hosts an even sample is inspected
+	stretch      = 256     // hosts that are read together; maxInspected is a multiple of it
+)
+
+// markPlan is the name of the mark of the plan.
+const markPlan = "plan"
+
+// factors are the budgets that are compared with the one in force.
+var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
+
+// RecrawlPlan forecasts the recrawls of the crawl, with at most so many of its largest hosts. It
+// inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
+// lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
+// number of hosts and pages. It returns ErrQuery if the settings recrawl no page.
+func (v *records) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
+	if v.o.Recrawl == nil {
+		return RecrawlPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
+			"recrawl.policy is never", ErrQuery)
+	}
+	plan, err := v.plan()
+	if err != nil {
+		return RecrawlPlan{}, err
+	}
+	indexed, plain := plan.Planned()
+	r := RecrawlPlan{
+		Pages: indexed + plain, Plain: plain, Budget: v.o.Recrawl.Budget, At: v.o.Now(), Yield: plan.Yield(),
+		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
+	}
+	now := plan.Forecast(plan.Budget())
+	r.Visits, r.Freshness = now.Visits, known(now.Freshness)
+	if r.Budget > 0 {
+		for _, factor := range factors {
+			f := plan.Forecast(plan.Budget() * factor)
+			r.Budgets = append(r.Budgets, BudgetForecast{Factor: factor, Budget: r.Budget * factor, Visits: f.Visits,
+				Freshness: known(f.Freshness)})
+		}
+	}
+	largest, soonest, err := v.recrawlHosts(ctx, &r, min(hosts, MaxPlanHosts))
+	if err != nil {
+		return r, err
+	}
+	for i := range largest {
+		h, err := v.sample(&largest[i])
+		if err != nil {
+			return r, err
+		}
+		r.Largest = append(r.Largest, h)
+	}
+	return r, v.nextOf(&r, soonest)
+}
+
+// plan returns the crawl's plan as last committed.
+func (v *records) plan() (*recrawl.Plan, error) {
+	plan, err := recrawl.New(*v.o.Recrawl)
+	if err != nil {
+		return nil, err
+	}
+	if v.o.RecrawlPart != nil {
+		plan.SetBudget(v.o.RecrawlPart())
+	}
+	encoded, err := v.store.Mark(markPlan)
+	if err != nil {
+		return nil, err
+	}
+	return plan, plan.Restore(encoded)
+}
+
+// known returns the address of a number, or nil if it is not a number.
+func known(n float64) *float64 {
+	if math.IsNaN(n) {
+		return nil
+	}
+	return &n
+}
+
+// recrawlHosts finds the hosts with the most recrawls and those with the next ones.
+func (v *records) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
+	err error) {
+	byPages := func(a, b storage.Host) int {
+		return cmp.Or(cmp.Compare(b.Backlog().Recrawls, a.Backlog().Recrawls), cmp.Compare(a.ID, b.ID))
+	}
+	byTime := func(a, b storage.Host) int {
+		return cmp.Or(cmp.Compare(a.Backlog().NextRecrawl, b.Backlog().NextRecrawl), cmp.Compare(a.ID, b.ID))
+	}
+	err = v.someHosts(ctx, r, func(h *storage.Host) error {
+		b := h.Backlog()
+		if h.Of(storage.Fetched) > b.Recrawls {
+			r.Unplanned++
+		}
+		if b.Recrawls == 0 {
+			return nil
+		}
+		r.Hosts++
+		if int64(b.NextRecrawl) < r.At.Unix() {
+			r.Overdue++
+		}
+		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRecrawls, byTime)
+		return nil
+	})
+	if r.Inspected < r.Known {
+		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue} {
+			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.Inspected)))
+		}
+	}
+	return largest, soonest, err
+}
+
+// someHosts calls f for all hosts, or for evenly spread stretches of them.
+func (v *records) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
+	inspect := func(h *storage.Host) error {
+		r.Inspected++
+		return f(h)
+	}
+	r.Known = int(v.store.Counters().Hosts)
+	sampled := r.Known > v.maxHosts
+	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= v.maxHosts/stretch); n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if next, err = v.store.HostsFrom(next, stretch, inspect); err != nil {
+			return err
+		}
+		if sampled { // ids are consecutive
+			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.maxHosts/stretch-1))
+		}
+	}
+	r.Known = max(r.Known, r.Inspected) // the crawl goes on
+	return nil
+}
+
+// keepFirst inserts a host into the first hosts of an order.
+func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b storage.Host) int) []storage.Host {
+	i, _ := slices.BinarySearchFunc(first, h, compare)
+	if i == most {
+		return first
+	}
+	first = slices.Insert(first, i, h)
+	return first[:min(len(first), most)]
+}
+
+// yieldOf returns what the recrawls of a host have brought.
+func yieldOf(h *storage.Host) (recrawl.Yield, error) {
+	site, err := recrawl.DecodeSite(h.Site)
+	return site.Yield(), err
+}
+
+// sample inspects some pages of a host, evenly spread.
+func (v *records) sample(h *storage.Host) (HostRecrawls, error) {
+	b := h.Backlog()
+	r := HostRecrawls{Host: h.Name, Pages: int(b.Recrawls), Next: time.Unix(int64(b.NextRecrawl), 0).UTC()}
+	whole, err := v.store.HostByID(h.ID)
+	if err == nil {
+		r.Yield, err = yieldOf(&whole)
+	}
+	if err != nil {
+		return r, err
+	}
+	fresh, weights, visits := 0.0, 0.0, 0.0
+	urls := h.Tail - h.First
+	parts := min(urls, sampleSize)
+	for n := range parts {
+		from := h.First + uint32(uint64(urls)*uint64(n)/uint64(parts))
+		_, err := v.store.URLs(h.ID, from, 1, func(head storage.Head) {
+			every := head.Last.Due.Sub(head.Last.At).Seconds()
+			if head.Last.Due.IsZero() || head.Last.State == storage.Retrying || every <= 0 {
+				return
+			}
+			r.Sample++
+			visits += 24 * 60 * 60 / every
+			if rate, ok := recrawl.History(head.Last.History).Rate(); ok {
+				w := recrawl.ImportanceOf(head.Priority, head.Depth).Weight()
+				fresh += w * recrawl.Freshness(rate, every)
+				weights += w
+			}
+		})
+		if err != nil {
+			return r, err
+		}
+	}
+	if r.Sample > 0 {
+		r.Visits = visits / float64(r.Sample) * float64(b.Recrawls)
+	}
+	if weights > 0 {
+		r.Freshness = known(fresh / weights)
+	}
+	return r, nil
+}
+
+// nextOf finds the next recrawls of some hosts.
+func (v *records) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
+	for i := range hosts {
+		h := &hosts[i]
+		for origin := range h.Queues {
+			err := v.store.Recrawls(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
+				next := Recrawl{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
+					Fetched: head.Last.At.UTC()}
+				if rate, ok := recrawl.History(head.Last.History).Rate(); ok {
+					next.Changes = known(rate.PerDay())
+				}
+				r.Next = append(r.Next, next)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(r.Next, func(a, b Recrawl) int { return a.Due.Compare(b.Due) })
+	r.Next = r.Next[:min(len(r.Next), nextRecrawls)]
+	return nil
+}

@@ -1,0 +1,236 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestRecrawlPlan compares what is foretold with what a full count of the pages gives.
+func TestRecrawlPlan(t *testing.T) {
+	s := testkit.OpenStore(t)
+	o := recrawl.DefaultOptions()
+	o.Budget = 50
+	plan, err := recrawl.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for n := range 60 {
+		texts = append(texts, fmt.Sprintf("http://large.test/%d", n))
+	}
+	texts = append(texts, "http://small.test/", "http://none.test/")
+	commit(t, s, storage.Batch{Found: found(t, s, texts...)})
+	var b storage.Batch
+	sites := make([]recrawl.Site, 3)
+	want := struct {
+		visits, fresh float64
+		soonest       time.Time
+	}{}
+	for round := range 3 { // later rounds know more
+		want.visits, want.fresh, want.soonest, b.Done = 0, 0, time.Time{}, nil
+		for n := range 61 {
+			host, ordinal := n/60, n%60
+			at := now.Add(time.Duration(round-3) * 24 * time.Hour)
+			v := &recrawl.Visit{Page: recrawl.Page{Host: "large.test", RequestURI: fmt.Sprintf("/%d", ordinal)}, At: at}
+			if round > 0 {
+				last := stored(t, s, storage.HostID(host+1), uint32(ordinal))
+				v.Memory = recrawl.Memory{At: last.At, Due: last.Due, History: last.History}
+				if v.Change = recrawl.Same; n%2 == 0 {
+					v.Change = recrawl.Changed
+				}
+			}
+			m := plan.Answered(v, &sites[host])
+			b.Done = append(b.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(ordinal),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: at, Due: m.Due, History: m.History,
+				}})
+			every := m.Due.Sub(at).Seconds()
+			rate, _ := m.History.Rate()
+			want.visits += 86400 / every / 61
+			want.fresh += recrawl.Freshness(rate, every) / 61
+			if want.soonest.IsZero() || m.Due.Before(want.soonest) {
+				want.soonest = m.Due
+			}
+		}
+		encoded, _ := plan.AppendBinary(nil)
+		b.Marks = map[string][]byte{"plan": encoded}
+		commit(t, s, b)
+	}
+	commit(t, s, storage.Batch{Done: []storage.Done{{Host: 3,
+		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
+
+	options := testOptions()
+	if _, err := New(s, options).RecrawlPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
+		t.Errorf("without recrawls: %v", err)
+	}
+	options.Recrawl = &o
+	r, err := New(s, options).RecrawlPlan(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Pages != 61 || r.Hosts != 2 || r.Unplanned != 1 || r.Plain != 0 || r.Budget != 50 {
+		t.Errorf("%+v", r)
+	}
+	if math.Abs(r.Visits-50) > 1 {
+		t.Errorf("the plan has %g visits a day, the budget is 50", r.Visits)
+	}
+	last := 0.0
+	for _, f := range r.Budgets {
+		if *f.Freshness < last || f.Visits > f.Budget*1.01 {
+			t.Errorf("budgets: %+v", r.Budgets)
+		}
+		last = *f.Freshness
+	}
+	large := r.Largest[0]
+	if large.Host != "large.test" || large.Pages != 60 || large.Sample != 60 ||
+		math.Abs(large.Visits/60-want.visits) > 0.05*want.visits || math.Abs(*large.Freshness-want.fresh) > 0.02 {
+		t.Errorf("%+v with a freshness of %g, want %g visits a day of a page and %g", large, *large.Freshness,
+			want.visits, want.fresh)
+	}
+	if len(r.Next) != 20 || r.Next[0].Due.Sub(want.soonest).Abs() > time.Second ||
+		r.Next[0].Due.After(r.Next[19].Due) || r.Next[0].Changes == nil {
+		t.Errorf("next: %+v, want the first at %v", r.Next, want.soonest)
+	}
+}
+
+// TestRecrawlPlanOfManyHosts: of more hosts than the limit, an even sample is inspected.
+func TestRecrawlPlanOfManyHosts(t *testing.T) {
+	const hosts, sampled = 3000, 8 * stretch
+	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var b storage.Batch
+	for n := range hosts {
+		u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", n), Port: 80}.URL("/")
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
+		if n%4 == 3 {
+			continue
+		}
+		o := storage.Outcome{State: storage.Fetched, At: now.Add(-time.Hour),
+			Due: now.Add(time.Duration(n+1) * time.Hour)}
+		if n%4 == 2 {
+			o.Due = now.Add(-time.Minute)
+		}
+		b.Done = append(b.Done, storage.Done{Host: storage.HostID(n + 1), Outcome: o})
+	}
+	commit(t, s, b)
+	o := testOptions()
+	o.Recrawl = new(recrawl.Options)
+	*o.Recrawl = recrawl.DefaultOptions()
+	v := New(s, o)
+	v.maxHosts = sampled
+	r, err := v.RecrawlPlan(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
+	if r.Known != hosts || r.Inspected != sampled || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) ||
+		len(r.Largest) != 10 || len(r.Next) != nextRecrawls {
+		t.Errorf("%d hosts are known, %d were inspected; %d with recrawls, %d with one that is overdue, %d listed",
+			r.Known, r.Inspected, r.Hosts, r.Overdue, len(r.Largest))
+	}
+	seen := map[storage.HostID]bool{}
+	last := storage.NoHost
+	err = v.someHosts(t.Context(), &RecrawlPlan{}, func(h *storage.Host) error {
+		seen[h.ID], last = true, h.ID
+		return nil
+	})
+	if err != nil || len(seen) != sampled || last != hosts {
+		t.Errorf("%d hosts were inspected, up to id %d of %d (%v)", len(seen), last, hosts, err)
+	}
+}
+
+func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32) (o storage.Outcome) {
+	t.Helper()
+	if _, err := s.URLs(host, ordinal, 1, func(h storage.Head) { o = h.Last }); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// BenchmarkRecrawlPlan: a forecast takes as long for many pages as for few, and no longer beyond
+// the limit of inspected hosts.
+func BenchmarkRecrawlPlan(b *testing.B) {
+	for _, size := range []struct{ hosts, pages int }{{20, 50}, {20, 5000}, {10_000, 2}, {100_000, 2}, {1_000_000, 2}} {
+		b.Run(fmt.Sprintf("hosts=%d/pages=%d", size.hosts, size.hosts*size.pages), func(b *testing.B) {
+			if size.hosts > 100_000 && testing.Short() {
+				b.Skip("takes half a minute to fill the store")
+			}
+			s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			o := recrawl.DefaultOptions()
+			planPages(b, s, o, size.hosts, size.pages)
+			options := testOptions()
+			options.Recrawl = &o
+			view := New(s, options)
+			before := heapBytes()
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := view.RecrawlPlan(b.Context(), 20)
+				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 ||
+					len(p.Next) != nextRecrawls {
+					b.Fatalf("%+v, %v", p, err)
+				}
+			}
+			b.ReportMetric(float64(heapBytes())-float64(before), "B-kept")
+		})
+	}
+}
+
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// planPages puts planned pages into a store.
+func planPages(b *testing.B, s *storage.Store, o recrawl.Options, hosts, pages int) {
+	plan, err := recrawl.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch storage.Batch
+	var site recrawl.Site
+	for host := range hosts {
+		for n := range pages {
+			batch.Found = append(batch.Found, foundIn(b, s, fmt.Sprintf("http://h%d.test/%d", host, n)))
+			m := plan.Answered(&recrawl.Visit{At: now.Add(time.Duration(host+n) * time.Second)}, &site)
+			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
+				}})
+		}
+		if len(batch.Done) < 4000 && host < hosts-1 {
+			continue
+		}
+		encoded, _ := plan.AppendBinary(nil)
+		batch.Marks = map[string][]byte{markPlan: encoded}
+		if _, err := s.Commit(&batch); err != nil {
+			b.Fatal(err)
+		}
+		batch = storage.Batch{}
+	}
+}
+
+func foundIn(b *testing.B, s *storage.Store, text string) storage.Found {
+	u, err := weburl.Parse(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now}
+}

@@ -1,0 +1,297 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func TestURLs(t *testing.T) {
+	s := fill(t)
+	via := found(t, s, "http://ready.test/4", "http://done.test/4")
+	for i := range via {
+		via[i].ViaHost, via[i].ViaOrdinal, via[i].Depth, via[i].Priority = 1, 0, 2, 5
+	}
+	commit(t, s, storage.Batch{Found: via})
+	v := New(s, testOptions())
+	for _, c := range []struct {
+		host, state, reason string
+		limit               int
+		want                string
+	}{
+		{want: "http://ready.test/1 http://ready.test/2 http://ready.test/3 http://ready.test/4 http://done.test/ " +
+			"http://done.test/4 " +
+			"http://slow.test/ https://slow.test/private http://sick.test/ http://closed.test/"},
+		{host: "done.test", want: "http://done.test/ http://done.test/4"},
+		{host: "closed.test", want: "http://closed.test/"},
+		{state: "failed", want: "http://ready.test/2"},
+		{reason: "tls", want: "http://ready.test/2"},
+		{reason: "robots", want: "http://ready.test/3"},
+		{host: "ready.test", state: "queued", limit: 1, want: "http://ready.test/1"},
+		{host: "done.test", state: "retrying"},
+	} {
+		q := URLQuery{Host: c.host, Limit: c.limit}
+		if err := q.Filter(c.state, c.reason); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		_, err := v.URLs(context.Background(), q, func(u *URL) error {
+			got = append(got, u.URL)
+			if (u.Via == "http://ready.test/1") != (u.Depth == 2) || (u.Priority == 5) != (u.Depth == 2) {
+				t.Errorf("%+v", u)
+			}
+			return nil
+		})
+		if text := strings.Join(got, " "); err != nil || text != c.want {
+			t.Errorf("%+v: %s, %v", c, text, err)
+		}
+	}
+	if _, err := v.URLs(context.Background(), URLQuery{Host: "nobody.test"}, nil); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the error is %v", err)
+	}
+	q := URLQuery{}
+	if q.Filter("asleep", "") == nil || q.Filter("", "bad luck") == nil {
+		t.Error("names that do not exist are taken")
+	}
+}
+
+// Pages of any size give each URL once.
+func TestPages(t *testing.T) {
+	s := testkit.OpenStore(t)
+	var texts []string
+	for i := range 1200 {
+		texts = append(texts, fmt.Sprintf("http://h%d.test/%d", i%3, i))
+	}
+	commit(t, s, storage.Batch{Found: found(t, s, texts...)})
+	v := New(s, testOptions())
+	for _, limit := range []int{1, 7, 400, 500, 1200, 5000} {
+		seen, pages := map[string]bool{}, 0
+		for from := new(storage.Position); from != nil; {
+			pages++
+			n := 0
+			next, err := v.URLs(context.Background(), URLQuery{From: *from, Limit: limit}, func(u *URL) error {
+				if seen[u.URL] {
+					t.Errorf("%s is there twice", u.URL)
+				}
+				seen[u.URL] = true
+				n++
+				return nil
+			})
+			if err != nil || n > limit {
+				t.Fatalf("%d URLs, %v", n, err)
+			}
+			from = next
+		}
+		if len(seen) != len(texts) || pages != (len(texts)+limit-1)/limit {
+			t.Errorf("limit %d: %d URLs in %d pages", limit, len(seen), pages)
+		}
+	}
+}
+
+func TestURLStory(t *testing.T) {
+	v := New(fill(t), testOptions())
+	u, err := v.URL(context.Background(), testkit.Parse(t, "http://done.test/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` ||
+		u.LastModified != "yesterday" ||
+		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed ||
+		u.Robots.Record.Class != "never fetched" || u.Host.State != HostEmpty {
+		t.Errorf("%+v", u)
+	}
+	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
+		u, err := v.URL(context.Background(), testkit.Parse(t, path))
+		if err != nil || u.Robots.Allowed != allowed ||
+			(u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
+			t.Errorf("%s: %+v, %v", path, u.Robots, err)
+		}
+	}
+	denied, err := v.URL(context.Background(), testkit.Parse(t, "http://ready.test/3"))
+	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 ||
+		denied.Reason != "robots" {
+		t.Errorf("%+v, %v", denied, err)
+	}
+}
+
+// A URL that is not known has a story too: what would become of it.
+func TestStoryOfAnUnknownURL(t *testing.T) {
+	o := testOptions()
+	o.Scope = func(u weburl.URL, _ seeds.Ref) (bool, string) { return u.Host() != "nobody.test", "because" }
+	v := New(fill(t), o)
+	for text, want := range map[string]struct{ host, allowed, in string }{
+		"http://done.test/other":         {HostEmpty, "false", "true"}, // its robots.txt was never fetched
+		"https://slow.test/private/more": {HostWaiting, "false", "true"},
+		"https://slow.test/public":       {HostWaiting, "true", "true"},
+		"http://nobody.test/":            {StateUnknown, "false", "false"},
+	} {
+		u, err := v.URL(context.Background(), testkit.Parse(t, text))
+		if err != nil || u.Known || u.State != StateUnknown || u.URL.URL != text || u.Host.State != want.host ||
+			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in ||
+			u.Scope.Reason != "because" {
+			t.Errorf("%s: %+v, %+v, %v", text, u, u.Scope, err)
+		}
+	}
+}
+
+// The way to a URL is told back to the seed, and a way that has no end is cut.
+func TestChain(t *testing.T) {
+	s := testkit.OpenStore(t)
+	one := found(t, s, "http://a.test/0")
+	one[0].Seed = true
+	commit(t, s, storage.Batch{Found: one})
+	h, err := s.HostByName("a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		next := found(t, s, fmt.Sprintf("http://a.test/%d", i+1))
+		next[0].ViaHost, next[0].ViaOrdinal, next[0].Depth = h.ID, uint32(i), uint16(i+1)
+		commit(t, s, storage.Batch{Found: next})
+	}
+	v := New(s, testOptions())
+	for n, steps := range map[int]int{0: 0, 1: 1, 3: 3, 100: maxSteps} {
+		u, err := v.URL(context.Background(), testkit.Parse(t, fmt.Sprintf("http://a.test/%d", n)))
+		if err != nil || len(u.Chain) != steps {
+			t.Fatalf("%d: %d steps, %v", n, len(u.Chain), err)
+		}
+		for i, step := range u.Chain {
+			if step.URL != fmt.Sprintf("http://a.test/%d", n-1-i) || step.Depth != n-1-i ||
+				step.Seed != (step.Depth == 0) || step.State != "queued" {
+				t.Errorf("%d: step %d is %+v", n, i, step)
+			}
+		}
+	}
+}
+
+func TestRobotsTextAndCheck(t *testing.T) {
+	v := New(fill(t), testOptions())
+	text, err := v.RobotsText(testkit.Parse(t, "https://slow.test/").Origin())
+	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 ||
+		text.Origin != "https://slow.test" {
+		t.Errorf("%+v, %v", text, err)
+	}
+	if text, err = v.RobotsText(testkit.Parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
+		text.Robots.Class != "never fetched" {
+		t.Errorf("%+v, %v", text, err)
+	}
+	list, err := v.CheckRobots(
+		[]weburl.URL{testkit.Parse(t, "https://slow.test/private"), testkit.Parse(t, "https://slow.test/"),
+			testkit.Parse(t, "http://nobody.test/")})
+	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed ||
+		list[2].Allowed {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestReasonsHaveOneNameEach(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range ReasonNames() {
+		r, err := ParseReason(name)
+		if err != nil || ReasonName(r) != name || seen[name] {
+			t.Errorf("%s is reason %d, whose name is %s; %v", name, r, ReasonName(r), err)
+		}
+		seen[name] = true
+	}
+	if len(seen) < 25 {
+		t.Errorf("only %d reasons: %v", len(seen), ReasonNames())
+	}
+	if _, err := ParseReason(""); err == nil {
+		t.Error("the empty name is a reason")
+	}
+	if name := ReasonName(40); name != "reason_40" {
+		t.Error(name)
+	}
+}
+
+// TestURLUsage: the preferences that the store keeps come with their sources; those of a later
+// version of amble are left out.
+func TestURLUsage(t *testing.T) {
+	for kept, want := range map[string]map[string]Usage{
+		"":         nil,
+		"\x80":     nil,
+		"\x48\x03": {"train-ai": {"n", "robots.txt line 3"}},
+		"\x33\x1c": {"search": {"y", "meta"}, "tdm": {"n", "tdmrep.json"}},
+	} {
+		got := newURL("http://a.test/", &storage.Head{Last: storage.Outcome{Usage: kept}}).Usage
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%x: %v, want %v", kept, got, want)
+		}
+	}
+}
+
+// TestFirstSeenOfUnknown: of a URL that nobody has found nothing says when it was found.
+func TestFirstSeenOfUnknown(t *testing.T) {
+	s := fill(t)
+	v := New(s, testOptions())
+	for text, known := range map[string]bool{"http://ready.test/1": true, "http://ready.test/nobody": false} {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		story, err := v.URL(context.Background(), u)
+		if err != nil || story.Known != known {
+			t.Fatalf("%s: %+v, %v", text, story, err)
+		}
+		if encoded, err := json.Marshal(story); err != nil || strings.Contains(string(encoded), "first_seen") != known {
+			t.Errorf("%s: %s, %v", text, encoded, err)
+		}
+	}
+}
+
+// TestURLsOfSeeds lists the pages of a seed, and those of seeds with a tag: also those that a link led to out of its
+// scope. What belongs to a seed by its URL does so however it was found.
+func TestURLsOfSeeds(t *testing.T) {
+	s := fill(t)
+	slow := seeds.Seed{URL: testkit.Parse(t, "http://slow.test/")}
+	ready := seeds.Seed{URL: testkit.Parse(t, "http://ready.test/1")}
+	slow.Tags, slow.Hops = []string{"news", "slow"}, 1
+	ready.Tags = []string{"news"}
+	far := found(t, s, "http://far.test/")
+	far[0].From = storage.SeedRef{ID: seeds.IDOf(slow.URL), Outside: 1}
+	commit(t, s, storage.Batch{Found: far})
+	o := testOptions()
+	set := seeds.NewSet(seeds.ModeHost).With([]seeds.Seed{slow, ready})
+	o.Seeds = func() *seeds.Set { return set }
+	v := New(s, o)
+	const ofSlow = "http://slow.test/ https://slow.test/private"
+	const ofReady = "http://ready.test/1 http://ready.test/2 http://ready.test/3 "
+	for query, want := range map[[2]string]string{
+		{"http://slow.test/", ""}:           ofSlow + " http://far.test/",
+		{"", "slow"}:                        ofSlow + " http://far.test/",
+		{"http://slow.test/", "slow"}:       ofSlow + " http://far.test/",
+		{"http://ready.test/1", "slow"}:     "",
+		{"", "nothing"}:                     "",
+		{"", "news"}:                        ofReady + ofSlow + " http://far.test/",
+		{"http://done.test/", ""}:           "unknown",
+		{"https://slow.test/private", "no"}: "unknown",
+	} {
+		var q URLQuery
+		if err := q.OfSeed(query[0], query[1]); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		_, err := v.URLs(t.Context(), q, func(u *URL) error { got = append(got, u.URL); return nil })
+		if errors.Is(err, ErrUnknown) && v.KnowsSeed(q) != nil {
+			got, err = []string{"unknown"}, nil
+		}
+		if text := strings.Join(got, " "); err != nil || text != want {
+			t.Errorf("%v: %s, want %s: %v", query, text, want, err)
+		}
+		if n := v.count(q); n >= 0 {
+			t.Errorf("%v: %d are counted without a look at them", query, n)
+		}
+	}
+	if err := new(URLQuery).OfSeed("ftp://a.test/", ""); err == nil {
+		t.Error("a seed of ftp is one")
+	}
+}

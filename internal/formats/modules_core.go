@@ -1,8 +1,0 @@
-//go:build core
-
-package formats
-
-import "github.com/amble-crawler/amble/internal/archive"
-
-// ofModules is empty: this program is the core alone.
-func ofModules() []archive.Format { return nil }

@@ -1,0 +1,338 @@
+package receipts
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+)
+
+var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const keyName = "the key"
+
+func testSign(letter string) (Sign, map[string]ed25519.PublicKey) {
+	private := ed25519.NewKeyFromSeed([]byte(strings.Repeat(letter, ed25519.SeedSize)))
+	sign := func(_ time.Time, content []byte) (string, []byte, error) {
+		return keyName, ed25519.Sign(private, content), nil
+	}
+	return sign, map[string]ed25519.PublicKey{keyName: private.Public().(ed25519.PublicKey)}
+}
+
+// writeLog writes requests to a log, in files of about a megabyte and a half, and signs a head after every hundredth of
+// them.
+func writeLog(t testing.TB, dir string, requests int, sign Sign) (end time.Time) {
+	t.Helper()
+	l, err := requestlog.Open(dir, requestlog.Options{MaxSize: 24 << 20},
+		requestlog.Process{Began: began, Agent: "amble/1", Tokens: []string{"amble"}, Obey: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range requests {
+		u, err := weburl.Parse(fmt.Sprintf("https://host%d.test/articles/%d", i%50, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end = began.Add(time.Duration(i) * time.Second)
+		q := requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.7"), Sent: true,
+			Start: end.Add(-time.Second / 2), Decided: end.Add(-time.Second / 2), End: end,
+			Status: 200, Bytes: 1000, LedgerOffset: uint64(1000 + i)}
+		if err := l.Add(&q); err != nil {
+			t.Fatal(err)
+		}
+		if i%(requests/100) == requests/100-1 {
+			if err := l.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Append(dir, end, sign); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return end.Add(time.Hour)
+}
+
+// logFiles returns the files of a log, without that of the heads.
+func logFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func mustVerify(t testing.TB, dir string, keys map[string]ed25519.PublicKey, saved string, now time.Time) *Report {
+	t.Helper()
+	r, err := Verify(dir, keys, saved, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func kinds(r *Report) (all []string) {
+	for _, f := range r.Findings {
+		all = append(all, f.Kind)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// frameAt returns a byte range of one frame of a log file: a request line. Frames begin with their length.
+func frameAt(t testing.TB, content []byte, n int) (from, to int) {
+	t.Helper()
+	for at := 0; at < len(content); n-- {
+		size, width := 0, 0
+		for shift := 0; ; shift += 7 {
+			b := content[at+width]
+			size |= int(b&0x7f) << shift
+			if width++; b < 0x80 {
+				break
+			}
+		}
+		next := at + width + size + 4
+		if n == 0 {
+			return at, next
+		}
+		at = next
+	}
+	t.Fatal("the file has fewer frames")
+	return 0, 0
+}
+
+// TestFindsEveryChange: among 100,000 requests, a changed, dropped, doubled or late line is found, wherever it is, and
+// so are files that are gone, and changed or dropped heads.
+func TestFindsEveryChange(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "requests")
+	sign, keys := testSign("a")
+	const requests = 100_000
+	now := writeLog(t, dir, requests, sign)
+	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Heads != 100 || r.Bytes == 0 || r.Unsigned > 0 {
+		t.Fatalf("an untouched log: %+v", r)
+	}
+	files := logFiles(t, dir)
+	if len(files) < 3 {
+		t.Fatalf("%d files", len(files))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		name := files[random.IntN(len(files))]
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to := frameAt(t, content, 1+random.IntN(requests/len(files)/2))
+		changed := slices.Clone(content)
+		changed[from+2] ^= 1
+		for what, text := range map[string][]byte{
+			"changed": changed,
+			"dropped": slices.Delete(slices.Clone(content), from, to),
+			"doubled": slices.Insert(slices.Clone(content), from, content[from:to]...),
+		} {
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := mustVerify(t, dir, keys, "", now)
+			if len(r.Findings) == 0 {
+				t.Errorf("%s in %s at %d is not found", what, name, from)
+			} else if f := r.Findings[0]; f.Kind != Changed || int(f.From) > from || int(f.To) < from ||
+				f.File != filepath.Base(name) {
+				t.Errorf("%s in %s at %d: %+v", what, name, from, f)
+			}
+		}
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("late", func(t *testing.T) {
+		content, err := os.ReadFile(files[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to := frameAt(t, content, 5)
+		restore := slices.Clone(content)
+		if err := os.WriteFile(files[1], append(content, content[from:to]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := mustVerify(t, dir, keys, "", now); !slices.Equal(kinds(r), []string{Late}) {
+			t.Errorf("%+v", r.Findings)
+		}
+		if err := os.WriteFile(files[1], restore, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("files", func(t *testing.T) { testFilesGone(t, dir, files, keys, now) })
+	t.Run("heads", func(t *testing.T) { testHeads(t, dir, keys, now) })
+	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 {
+		t.Errorf("the log as it was: %+v", r.Findings)
+	}
+}
+
+// testFilesGone: the oldest file may go, as the bounds of the log have it; no other.
+func testFilesGone(t *testing.T, dir string, files []string, keys map[string]ed25519.PublicKey, now time.Time) {
+	for i, name := range files {
+		if err := os.Rename(name, name+".away"); err != nil {
+			t.Fatal(err)
+		}
+		r := mustVerify(t, dir, keys, "", now)
+		if i == 0 && (len(r.Findings) > 0 || r.Deleted != 1) {
+			t.Errorf("the oldest file is deleted: %+v", r)
+		} else if i > 0 && !slices.Contains(kinds(r), Dropped) {
+			t.Errorf("file %d is gone: %+v", i, r)
+		}
+		if err := os.Rename(name+".away", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// testHeads: a head that is changed, dropped, put elsewhere or signed by another key is found; those dropped at the end
+// by whoever has kept one.
+func testHeads(t *testing.T, dir string, keys map[string]ed25519.PublicKey, now time.Time) {
+	name := filepath.Join(dir, FileName)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	saved := filepath.Join(t.TempDir(), "saved.jsonl")
+	if err := os.WriteFile(saved, lines[len(lines)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustVerify(t, dir, keys, saved, now); len(r.Findings) > 0 {
+		t.Errorf("a head that was kept: %+v", r.Findings)
+	}
+	_, others := testSign("b")
+	foreign := map[string]ed25519.PublicKey{"another": others[keyName]}
+	for _, c := range []struct {
+		name  string
+		lines [][]byte
+		keys  map[string]ed25519.PublicKey
+		saved string
+		now   time.Time
+		want  string
+	}{
+		{"changed", replaced(lines, 50, bytes.Replace(lines[50], []byte(`"from":`), []byte(`"from":1`), 1)), keys, "",
+			now, Broken},
+		{"no JSON", replaced(lines, 50, []byte("{\n")), keys, "", now, Broken},
+		{"dropped", slices.Delete(slices.Clone(lines), 50, 51), keys, "", now, Broken},
+		{"the first ones dropped", lines[10:], keys, "", now, Broken},
+		{"twice", slices.Insert(slices.Clone(lines), 50, lines[50]), keys, "", now, Broken},
+		{"another key", lines, others, "", now, Broken},
+		{"an unknown key", lines, foreign, "", now, Broken},
+		{"of the future", lines, keys, "", began, Broken},
+		{"the last ones dropped, and one was kept", lines[:90], keys, saved, now, Dropped},
+	} {
+		if err := os.WriteFile(name, bytes.Join(c.lines, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := mustVerify(t, dir, c.keys, c.saved, c.now); !slices.Contains(kinds(r), c.want) {
+			t.Errorf("%s: %v", c.name, kinds(r))
+		}
+	}
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replaced(lines [][]byte, at int, by []byte) [][]byte {
+	lines = slices.Clone(lines)
+	lines[at] = by
+	return lines
+}
+
+// TestAppend: only what is new is signed, a line that a crash has cut is replaced, and the end that no head covers
+// yet is no finding.
+func TestAppend(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "requests")
+	sign, keys := testSign("a")
+	if made, err := Append(dir, began, sign); made || err != nil {
+		t.Errorf("without a log: %v, %v", made, err)
+	}
+	now := writeLog(t, dir, 1000, sign)
+	if made, err := Append(dir, now, sign); made || err != nil {
+		t.Errorf("nothing is new: %v, %v", made, err)
+	}
+	name := filepath.Join(dir, FileName)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(text, []byte(`{"head":{"at"`)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := logFiles(t, dir)
+	f, err := os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("more"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 4 {
+		t.Errorf("%+v", r)
+	}
+	if made, err := Append(dir, now, sign); !made || err != nil {
+		t.Errorf("4 bytes are new: %v, %v", made, err)
+	}
+	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 0 || r.Heads != 101 {
+		t.Errorf("%+v", r)
+	}
+	tail, err := Tail(dir)
+	if err != nil || !bytes.HasSuffix(tail, []byte("\n")) || !json.Valid(bytes.SplitAfter(tail, []byte("\n"))[0]) {
+		t.Errorf("%.200s, %v", tail, err)
+	}
+}
+
+// FuzzVerify: no file of heads ends the verification, and none that is not signed passes.
+func FuzzVerify(f *testing.F) {
+	f.Add([]byte(`{"head":{"at":"2026-11-20T12:00:00Z","previous":"","parts":[{"file":1,"from":0,"to":5}]},` +
+		`"keyid":"k"}` + "\n"))
+	dir := f.TempDir()
+	_, keys := testSign("a")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(filepath.Join(dir, FileName), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Verify(dir, keys, "", began)
+		if err == nil && r.Heads > 0 && len(r.Findings) == 0 {
+			t.Errorf("%q passes", text)
+		}
+	})
+}
+
+// BenchmarkReceipts: what signing costs a request, to compare with BenchmarkAppend of the request log and with a page.
+func BenchmarkReceipts(b *testing.B) {
+	sign, _ := testSign("a")
+	const requests = 20_000
+	dir := filepath.Join(b.TempDir(), "requests")
+	writeLog(b, dir, requests, sign)
+	for b.Loop() {
+		if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
+			b.Fatal(err)
+		}
+		if made, err := Append(dir, began, sign); !made || err != nil {
+			b.Fatal(made, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/requests, "ns/request")
+}

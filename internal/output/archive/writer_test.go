@@ -1,0 +1,344 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/web/spool"
+)
+
+// options returns options with small files, so that a few lines fill one.
+func options(t testing.TB) Options {
+	o := DefaultOptions()
+	o.Dir = filepath.Join(t.TempDir(), "output")
+	o.MaxFileBytes = 100
+	return o
+}
+
+func mustOpen(t testing.TB, o Options, marks []Mark) *Writer {
+	t.Helper()
+	w, err := Open(o, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func mustAppend(t testing.TB, w *Writer, lines ...string) {
+	t.Helper()
+	for _, l := range lines {
+		if err := w.Append(itemOf(l), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// itemOf returns an item of one line for FormatJSONL.
+func itemOf(line string) *Item {
+	return &Item{records: []*Record{{Content: spool.Of([]byte(line + "\n"))}}}
+}
+
+func mustSync(t testing.TB, w *Writer) []Mark {
+	t.Helper()
+	marks, err := w.Sync()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marks
+}
+
+// lines returns n different lines of 20 bytes with their newline.
+func lines(from, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%019d", from+i))
+	}
+	return all
+}
+
+// output returns all lines of the crawl, as a reader of the directory finds them.
+func output(t testing.TB, dir string) []string {
+	t.Helper()
+	var all []string
+	for _, name := range names(t, dir) {
+		if strings.Contains(name, SuffixUnmarked) || !strings.Contains(name, ".jsonl") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(string(data)) {
+			text, whole := strings.CutSuffix(l, "\n")
+			if !whole {
+				t.Errorf("%s ends in a torn line %q", name, l)
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	all, err := OSDisk{}.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func wantNames(t testing.TB, dir string, want ...string) {
+	t.Helper()
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("files are %q, want %q", got, want)
+	}
+}
+
+func wantOutput(t testing.TB, dir string, want []string) {
+	t.Helper()
+	if got := output(t, dir); !slices.Equal(got, want) {
+		t.Errorf("output is %q, want %q", got, want)
+	}
+}
+
+// finish ends a writer cleanly, and returns the marks that must be committed by then.
+func finish(t testing.TB, w *Writer) []Mark {
+	t.Helper()
+	marks, err := w.Finish()
+	if err == nil {
+		err = w.Committed()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return marks
+}
+
+func TestFilesRotateBetweenLines(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	wantNames(t, o.Dir)
+	mustAppend(t, w, lines(0, 12)...)
+	want := []Mark{FileMark{File: "pages-000003.jsonl", Length: 40}.Mark()}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
+		t.Fatalf("marks %v, want %v", got, want)
+	}
+	// A file whose mark is not committed keeps its suffix: the commit may still fail.
+	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
+	if err := w.Committed(); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl.open")
+	mustAppend(t, w, lines(12, 1)...)
+	mustSync(t, w)
+	finish(t, w)
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl")
+	wantOutput(t, o.Dir, lines(0, 13))
+}
+
+func TestLongLineHasAFileOfItsOwn(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	long := strings.Repeat("x", 1000)
+	mustAppend(t, w, "a", long, "b")
+	mustSync(t, w)
+	wantOutput(t, o.Dir, []string{"a", long, "b"})
+	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
+}
+
+func TestSyncWithoutLinesMovesNothing(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	if marks := mustSync(t, w); len(marks) != 0 {
+		t.Fatalf("marks of nothing: %v", marks)
+	}
+	mustAppend(t, w, "a")
+	first := mustSync(t, w)
+	if second := mustSync(t, w); !slices.Equal(first, second) {
+		t.Fatalf("marks moved from %v to %v", first, second)
+	}
+}
+
+func TestFinishDropsWhatWasNotSynced(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	mustAppend(t, w, "a")
+	mustSync(t, w)
+	mustAppend(t, w, lines(0, 9)...)
+	finish(t, w)
+	wantNames(t, o.Dir, "pages-000001.jsonl")
+	wantOutput(t, o.Dir, []string{"a"})
+}
+
+func TestClosedWriterRefuses(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	w.Close()
+	w.Close()
+	_, syncErr := w.Sync()
+	_, finishErr := w.Finish()
+	for _, err := range []error{w.Append(itemOf("a"), time.Now()), syncErr, finishErr, w.Rollback(nil), w.Committed()} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	wantNames(t, o.Dir)
+}
+
+func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
+	o := options(t)
+	o.Formats = []string{FormatNone}
+	before := []Mark{FileMark{File: "pages-000007.jsonl", Length: 70}.Mark(),
+		FileMark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}.Mark()}
+	w := mustOpen(t, o, before)
+	mustAppend(t, w, "a")
+	if got := mustSync(t, w); !slices.Equal(got, before) {
+		t.Fatalf("marks %v came back as %v", before, got)
+	}
+	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("there is a directory: %v", err)
+	}
+}
+
+func TestMarksOfOtherFormsAreCarried(t *testing.T) {
+	foreign := FileMark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}.Mark()
+	w := mustOpen(t, options(t), []Mark{foreign})
+	mustAppend(t, w, "a")
+	want := []Mark{foreign, FileMark{File: "pages-000001.jsonl", Length: 2}.Mark()}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func TestRollback(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	for range 2 { // the first commit fails once
+		mustAppend(t, w, lines(0, 7)...)
+		mustSync(t, w)
+		wantOutput(t, o.Dir, lines(0, 7))
+		if err := w.Rollback(nil); err != nil {
+			t.Fatal(err)
+		}
+		wantNames(t, o.Dir)
+	}
+	mustAppend(t, w, lines(0, 7)...)
+	committed := mustSync(t, w)
+	mustAppend(t, w, lines(100, 20)...)
+	mustSync(t, w)
+	if err := w.Rollback(committed); err != nil {
+		t.Fatal(err)
+	}
+	wantOutput(t, o.Dir, lines(0, 7))
+	mustAppend(t, w, lines(7, 5)...)
+	committed = mustSync(t, w)
+	w.Close()
+
+	w = mustOpen(t, o, committed)
+	wantOutput(t, o.Dir, lines(0, 12))
+	if err := w.Rollback(nil); err == nil {
+		t.Error("a crawl that began with marks was rolled back to nothing")
+	}
+}
+
+// recorder is a format whose sink is of another kind: it has no files, and keeps nothing.
+type recorder struct {
+	Lines
+	Sink
+	fail     error
+	reverted int
+	restored int
+}
+
+const recorderMark Mark = `{"Receiver":"a","Number":1}`
+
+func (r *recorder) NewSink(*Options, Disk) (Sink, error) { return r, nil }
+func (r *recorder) Owns(m Mark) bool                     { return m == recorderMark }
+func (r *recorder) Adopt() error                         { return nil }
+func (r *recorder) Restore(*Mark) error                  { r.restored++; return nil }
+func (r *recorder) Append(*Record, time.Time) error      { return r.fail }
+func (r *recorder) Sync() error                          { return r.fail }
+func (r *recorder) Mark() (Mark, bool)                   { return recorderMark, true }
+func (r *recorder) Revert() error                        { r.reverted++; return nil }
+func (r *recorder) Committed() error                     { return r.fail }
+func (r *recorder) LetGo()                               {}
+func (r *recorder) Aside() []Aside                       { return nil }
+
+func TestConcurrentSinks(t *testing.T) {
+	o := options(t)
+	r := &recorder{Lines: Lines{Format: "record",
+		Encode: func(v *Visit) ([]byte, error) { return []byte(v.Page.URL), nil }}}
+	o.Known, o.Formats = append(o.Known, r), []string{FormatJSONL, "record"}
+	e, err := NewEncoder(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mustOpen(t, o, nil)
+	encoded := func(url string) []byte {
+		b, err := Page{URL: url}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	append := func(url string) {
+		t.Helper()
+		item, err := e.Encode(&Visit{Page: &Page{URL: url}})
+		if err == nil {
+			err = w.Append(item, time.Now())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	append("a")
+	pages := FileMark{File: "pages-000001.jsonl", Length: int64(len(encoded("a")))}
+	want := []Mark{pages.Mark(), recorderMark}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	append("b")
+	r.fail = errors.New("no room")
+	if _, err := w.Sync(); !errors.Is(err, r.fail) {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(output(t, o.Dir)); n != 1 {
+		t.Errorf("%d lines, want 1", n)
+	}
+	if r.restored != 1 {
+		t.Error("the sink that failed was not rolled back")
+	}
+	r.fail = nil
+	append("b")
+	mustSync(t, w)
+	if n := len(output(t, o.Dir)); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	o := options(b)
+	o.MaxFileBytes = DefaultOptions().MaxFileBytes
+	w := mustOpen(b, o, nil)
+	encoded, err := fullPage().Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	item := itemOf(strings.TrimSuffix(string(encoded), "\n"))
+	b.SetBytes(int64(len(encoded)))
+	for b.Loop() {
+		if err := w.Append(item, time.Now()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

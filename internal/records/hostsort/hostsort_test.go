@@ -1,0 +1,330 @@
+package hostsort
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/web/spool"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+)
+
+// testRoom returns a room whose runs are always in files.
+func testRoom(t *testing.T, o Options) (*Room, string) {
+	t.Helper()
+	dir := t.TempDir()
+	pool, err := spool.Open(spool.Options{Dir: dir, Above: spool.HeadBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewRoom(pool, o), dir
+}
+
+// wantEmpty fails unless nothing is held and no file is left.
+func wantEmpty(t *testing.T, r *Room, dir string) {
+	t.Helper()
+	if memory, disk := r.Held(); memory != 0 || disk != 0 || r.pool.Files() != 0 || r.pool.Held() != 0 {
+		t.Errorf("%d bytes of memory, %d of disk space, %d files and %d bytes of the spool are held", memory, disk,
+			r.pool.Files(), r.pool.Held())
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+}
+
+// entry is a record of a test with its host.
+type entry struct{ host, text string }
+
+// sortPlainly is what a Sorter should do.
+func sortPlainly(all []entry) []entry {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b entry) int {
+		return strings.Compare(weburl.ReverseHost(a.host), weburl.ReverseHost(b.host))
+	})
+	return all
+}
+
+// take reads all records of a sorter.
+func take(t *testing.T, s *Sorter) (all []entry) {
+	t.Helper()
+	sorted, err := s.Sorted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		host, record, err := sorted.Next()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, entry{host, string(record)})
+	}
+}
+
+func mustAdd(t *testing.T, s *Sorter, e entry) {
+	t.Helper()
+	if err := s.Add(e.host, []byte(e.text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustReset(t *testing.T, s *Sorter) {
+	t.Helper()
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSorter compares sorters with a plain sort: in memory and in runs, of few and of many hosts, of
+// short and of long records, used more than once.
+func TestSorter(t *testing.T) {
+	for _, test := range []struct {
+		hosts, records, longest int
+		memory                  int64
+		runs                    bool
+	}{
+		{1, 0, 10, 1 << 20, false},
+		{1, 5_000, 40, 1 << 30, false},
+		{300, 20_000, 40, 0, true},
+		{20_000, 20_000, 40, 1 << 20, true},
+		{50, 300, MaxRecord, 1 << 20, true},
+		{3, 40_000, 60, 256 << 10, true},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", test.records, test.hosts), func(t *testing.T) {
+			room, dir := testRoom(t, Options{Memory: test.memory, Disk: 1 << 30})
+			s := room.NewSorter(false)
+			for round := range 2 {
+				random := rand.New(rand.NewPCG(uint64(round), uint64(test.hosts)))
+				var all []entry
+				for n := range test.records {
+					e := entry{host: fmt.Sprintf("h%d.test", random.IntN(test.hosts)), text: fmt.Sprint(n, " ")}
+					e.text += strings.Repeat("x", random.IntN(test.longest-len(e.text)))
+					all = append(all, e)
+					mustAdd(t, s, e)
+					if memory, disk := room.Held(); memory > test.memory || disk > 1<<30 {
+						t.Fatalf("%d bytes of memory and %d of disk space are held", memory, disk)
+					}
+				}
+				if got := take(t, s); !slices.Equal(got, sortPlainly(all)) {
+					t.Errorf("round %d: %d records in another order than expected", round, len(got))
+				}
+				if s.Full() || (len(s.runs) > 0) != test.runs {
+					t.Errorf("%d runs, full: %t", len(s.runs), s.Full())
+				}
+				mustReset(t, s)
+				wantEmpty(t, room, dir)
+			}
+		})
+	}
+}
+
+// TestFull: a sorter that can have neither memory nor disk space says that it is full, takes what
+// comes all the same, and loses nothing.
+func TestFull(t *testing.T) {
+	full := errors.New("no room")
+	for name, test := range map[string]struct {
+		inMemory bool
+		o        Options
+		runs     int
+	}{
+		"in memory only":     {true, Options{Memory: 1 << 20, Disk: 1 << 30}, 0},
+		"no disk space":      {false, Options{Memory: 1 << 20}, 0},
+		"disk space for one": {false, Options{Memory: 1 << 20, Disk: 3 << 19}, 1},
+		"a full disk":        {false, Options{Memory: 1 << 20, Disk: 1 << 30, Check: func() error { return full }}, 0},
+		"many runs":          {false, Options{Memory: 0, Disk: 1 << 30}, maxRuns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			room, dir := testRoom(t, test.o)
+			s := room.NewSorter(test.inMemory)
+			var all []entry
+			for n := 0; !s.Full() || n%100 != 0; n++ {
+				e := entry{fmt.Sprintf("h%d.test", n*7919%101), fmt.Sprint(n)}
+				all = append(all, e)
+				mustAdd(t, s, e)
+			}
+			if len(s.runs) != test.runs {
+				t.Errorf("%d runs, want %d", len(s.runs), test.runs)
+			}
+			if got := take(t, s); !slices.Equal(got, sortPlainly(all)) {
+				t.Errorf("%d records are lost or in another order", len(all)-len(got))
+			}
+			mustReset(t, s)
+			wantEmpty(t, room, dir)
+		})
+	}
+}
+
+// TestRoomIsShared: sorters share the memory, and each can sort without any of it.
+func TestRoomIsShared(t *testing.T) {
+	const memory = 1 << 20
+	room, dir := testRoom(t, Options{Memory: memory, Disk: 1 << 30})
+	sorters := make([]*Sorter, 5)
+	all := make([][]entry, len(sorters))
+	for i := range sorters {
+		sorters[i] = room.NewSorter(false)
+	}
+	for n := range 100_000 {
+		i := n * 31 % 7 % len(sorters)
+		e := entry{fmt.Sprintf("h%d.test", n%57), fmt.Sprint(i, " ", n)}
+		all[i] = append(all[i], e)
+		mustAdd(t, sorters[i], e)
+		if held, _ := room.Held(); held > memory {
+			t.Fatalf("%d bytes are held", held)
+		}
+	}
+	for i, s := range sorters {
+		if got := take(t, s); !slices.Equal(got, sortPlainly(all[i])) {
+			t.Errorf("sorter %d: %d of %d records, or another order", i, len(got), len(all[i]))
+		}
+		mustReset(t, s)
+	}
+	wantEmpty(t, room, dir)
+}
+
+// TestNoDirectory: the error of a run that cannot be written says what was to be done, and nothing
+// is held after it.
+func TestNoDirectory(t *testing.T) {
+	room, dir := testRoom(t, Options{Disk: 1 << 30})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	s := room.NewSorter(false)
+	var err error
+	for n := 0; err == nil && n < 100_000; n++ {
+		err = s.Add("a.test", []byte(fmt.Sprint(n)))
+	}
+	if !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "sort by host: ") {
+		t.Errorf("the error is %v", err)
+	}
+	mustReset(t, s)
+	if memory, disk := room.Held(); memory != 0 || disk != 0 || room.pool.Files() != 0 {
+		t.Errorf("%d bytes of memory, %d of disk space and %d files are held", memory, disk, room.pool.Files())
+	}
+}
+
+// TestRecordTooLong: a record that no run could hold is refused.
+func TestRecordTooLong(t *testing.T) {
+	room, _ := testRoom(t, DefaultOptions())
+	s := room.NewSorter(false)
+	if err := s.Add("a.test", make([]byte, MaxRecord+1)); err == nil {
+		t.Error("a record that is too long is taken")
+	}
+	mustAdd(t, s, entry{"a.test", strings.Repeat("x", MaxRecord)})
+	if got := take(t, s); len(got) != 1 || len(got[0].text) != MaxRecord {
+		t.Errorf("%d records", len(got))
+	}
+	mustReset(t, s)
+}
+
+// TestDamagedRun: a run that does not hold what was written is an error, not a shorter list.
+func TestDamagedRun(t *testing.T) {
+	t.Run("half of it", func(t *testing.T) { readDamaged(t, func(b []byte) []byte { return b[:len(b)/2] }) })
+	t.Run("none of it", func(t *testing.T) { readDamaged(t, func(b []byte) []byte { return nil }) })
+}
+
+func readDamaged(t *testing.T, damage func([]byte) []byte) {
+	t.Helper()
+	room, _ := testRoom(t, Options{Disk: 1 << 30})
+	s := room.NewSorter(false)
+	for n := 0; len(s.runs) == 0; n++ {
+		mustAdd(t, s, entry{fmt.Sprintf("h%d.test", n%50), fmt.Sprint(n)})
+	}
+	w := room.pool.NewWriter(0)
+	all, err := io.ReadAll(s.runs[0].NewReader())
+	if err == nil {
+		_, err = w.Write(damage(all))
+	}
+	if err = errors.Join(err, s.runs[0].Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.runs[0] = w.Content()
+	sorted, err := s.Sorted()
+	for err == nil {
+		_, _, err = sorted.Next()
+	}
+	if !errors.Is(err, errDamaged) {
+		t.Errorf("the error is %v", err)
+	}
+	mustReset(t, s)
+}
+
+// readRun reads a run to its end or its first error.
+func readRun(b []byte, each func(host string, record []byte)) error {
+	r := newRunReader(bytes.NewReader(b))
+	for {
+		host, count, err := r.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for range count {
+			record, err := r.record()
+			if err != nil {
+				return err
+			}
+			each(host, record)
+		}
+	}
+}
+
+// FuzzRun reads anything as a run. What is read without an error is written again and read as the
+// same.
+func FuzzRun(f *testing.F) {
+	run := []byte("\x06test.a\x02\x03one\x03two\x06test.b\x01\x00")
+	f.Add(run)
+	f.Add(run[:10])
+	f.Add(binary.AppendUvarint(nil, 1<<62))
+	f.Add([]byte{1, 'a', 0xff, 0xff, 0xff, 0xff, 0x7f, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var first []entry
+		if readRun(b, func(host string, record []byte) { first = append(first, entry{host, string(record)}) }) != nil {
+			return
+		}
+		w := newRunWriter(nil)
+		for i := 0; i < len(first); {
+			end := i
+			for end < len(first) && first[end].host == first[i].host {
+				end++
+			}
+			w.group(first[i].host, end-i)
+			for ; i < end; i++ {
+				w.record([]byte(first[i].text))
+			}
+		}
+		c, err := w.content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, _ := c.Bytes()
+		var again []entry
+		if err := readRun(written, func(host string, record []byte) {
+			again = append(again, entry{host, string(record)})
+		}); err != nil || !slices.Equal(first, again) {
+			t.Fatalf("%v: %q, at first %q", err, again, first)
+		}
+	})
+}
+
+// TestNoSpaceError: a disk that is full when a run is written makes the sorter full.
+func TestNoSpaceError(t *testing.T) {
+	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, &spool.Error{Err: &os.PathError{Err: syscall.ENOSPC}}} {
+		if !isFullDisk(err) {
+			t.Errorf("%v does not count as a full disk", err)
+		}
+	}
+	if isFullDisk(os.ErrPermission) {
+		t.Error("a file that may not be written counts as a full disk")
+	}
+}

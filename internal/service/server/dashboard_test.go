@@ -1,0 +1,356 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// busyCrawl is a crawl that has enough to do for the length of a test, with its dashboard.
+type busyCrawl struct {
+	web *testweb.Web
+	url string
+}
+
+func startBusyCrawl(t *testing.T) *busyCrawl {
+	t.Helper()
+	var sites []testweb.Site
+	for h := range 12 {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n")}
+		if h == 3 {
+			routes["/robots.txt"] = testweb.Robots("User-agent: *\nCrawl-delay: 2\nDisallow: /private\n")
+		}
+		links := []string{"/private", "/missing"}
+		for p := range 400 {
+			path := "/page-" + strconv.Itoa(p)
+			links = append(links, path)
+			routes[path] = testweb.Page("a page")
+		}
+		routes["/"] = testweb.Page("the first page", links...)
+		sites = append(sites, testweb.Site{Host: fmt.Sprintf("site-%d.test", h), Handler: routes})
+	}
+	web := testweb.Serve(t, testweb.Config{Sites: sites})
+	o := crawl.DefaultOptions()
+	o.MaxRate = 5000 // for a tile
+	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
+	o.Fetch.AllowPrivate, o.Fetch.Resolver = true, web.ResolverAddr()
+	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 200*time.Millisecond
+	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: o.DataDir, Now: time.Now}, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	var seeds []crawl.Seed
+	for _, site := range sites {
+		seeds = append(seeds, crawl.Seed{URL: testkit.Parse(t, web.URL(site.Host, "/"))})
+	}
+	go func() {
+		defer close(ended)
+		if _, err := engine.Run(ctx, seeds); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(s.Close(closing), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &busyCrawl{web: web, url: "http://" + s.Address()}
+}
+
+// fetched is the number on the tile of that name.
+const fetched = `Number([...document.querySelectorAll(".tiles div")].find((x) => x.textContent.startsWith("Fetched")).querySelector("dd").textContent.replaceAll(",", ""))`
+
+func TestDashboard(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	b.show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 3 && `+fetched+` > 20`)
+	first := b.text(`String(` + fetched + `)`)
+	b.wait(fetched + ` > ` + first)
+	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
+	b.wait(`document.querySelector("#state").textContent === "running"`)
+	b.wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
+	b.wait(`[...document.querySelectorAll(".tiles div")].filter((x) => !x.hidden).map((x) => x.textContent)` +
+		`.filter((text) => text.startsWith("Limit")).join() === "Limit: requests/s5000"`)
+	b.picture("dashboard", 40*time.Second)
+	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
+	b.show(c.url+"/#/hosts/contains=site-1&sort=waiting", 1280, false,
+		`document.querySelectorAll("tbody tr").length === 3`)
+	b.wait(`document.querySelector("caption").textContent === "3 of 3"`)
+	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
+	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
+	b.picture("host", 0)
+	b.text(`document.querySelector("details summary").click() ?? ""`)
+	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
+	b.text(
+		`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
+	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
+	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
+		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
+	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
+		`document.querySelector("h1").textContent.includes("nowhere.test")`)
+	b.wait(`!document.body.innerText.includes("[object Object]")`)
+	b.text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
+	b.wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
+	b.clean(c.url)
+}
+
+// port is that of the web.
+func (c *busyCrawl) port(t *testing.T) string {
+	t.Helper()
+	u := testkit.Parse(t, c.web.URL("site-3.test", "/"))
+	return strconv.Itoa(int(u.Port()))
+}
+
+// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard
+// reaches the controls.
+func TestDashboardOnAPhone(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/urls", "/#/fetches", "/#/optouts"} {
+		b.show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
+		if wide := b.text(`String(document.documentElement.scrollWidth)`); wide != "360" {
+			t.Errorf("%s is %s wide", page, wide)
+		}
+		if page == "/" {
+			b.wait(`document.querySelectorAll(".uplot").length === 3`)
+			b.picture("phone", 5*time.Second)
+		}
+	}
+	if ground := b.text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
+		t.Errorf("the ground is %s in the dark", ground)
+	}
+	if first := b.text(`document.body.focus(), document.querySelector("a, button, input").className`); first != "skip" {
+		t.Errorf("the first stop of the keyboard is %q, not the way past the header", first)
+	}
+	b.clean(c.url)
+}
+
+// TestDashboardControls: what the buttons say is what the servers of the crawl see.
+func TestDashboardControls(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	b.show(c.url+"/", 1280, false, fetched+` > 20`)
+	b.press("Pause")
+	b.wait(`document.querySelector("#state").textContent === "paused"`)
+	c.quiet(t, "")
+	b.wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	b.press("Resume")
+	b.wait(`document.querySelector("#state").textContent === "running"`)
+	before := len(c.web.Requests())
+	b.wait(fetched + ` > ` + b.text(`String(`+fetched+`)`))
+	if now := len(c.web.Requests()); now == before {
+		t.Error("no request arrives after the crawl was resumed")
+	}
+
+	b.show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
+	b.press("Pause")
+	b.wait(
+		`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && document.body.innerText.includes("pause")`)
+	c.quiet(t, "site-5.test")
+	b.press("Resume")
+	b.wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Set delay").click() ?? ""`)
+	b.text(`document.querySelector("#dialog input").value = "0.7", ""`)
+	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	b.wait(`document.body.innerText.includes("set-delay")`)
+	before = len(c.arrived("site-5.test"))
+	c.wait(t, "requests", func() bool { return len(c.arrived("site-5.test")) > before+3 })
+	if short := c.arrived("site-5.test")[before:].ShortGaps(700 * time.Millisecond); len(short) > 0 {
+		t.Errorf("with a delay of 0.7 s: %v", short)
+	}
+	b.press("Drop queue")
+	b.wait(`document.body.innerText.includes("excluded")`)
+
+	const missing = "/#/urls/status=404&contains=/missing"
+	b.show(c.url+missing, 1280, false,
+		`document.querySelector("h1").textContent === "URLs" && document.querySelectorAll("tbody tr a").length > 1`)
+	if link := b.text(`document.querySelector("a.button").getAttribute("href")`); link !=
+		"/api/v1/export?status=404&contains=%2Fmissing&format=csv" {
+		t.Errorf("the CSV is at %s", link)
+	}
+	before = len(c.missing())
+	b.press("Retry these")
+	b.wait(`/^[1-9][0-9]* of [1-9][0-9,]* inspected URLs were put back$/` +
+		`.test(document.querySelector("#notice").innerText)`)
+	c.wait(t, "requests", func() bool { return len(c.missing()) > before })
+
+	b.show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
+	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Add").click() ?? ""`)
+	b.text(`document.querySelector("#dialog input[name=value]").value = "site-7.test", ""`)
+	b.text(`document.querySelector("#dialog input[name=reason]").value = "<b>mail</b>", ""`)
+	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	b.wait(`document.body.innerText.includes("1 in all") && document.body.innerText.includes("<b>mail</b>")`)
+	c.quiet(t, "site-7.test")
+	b.press("Remove")
+	b.wait(`document.body.innerText.includes("0 in all")`)
+	b.clean(c.url)
+}
+
+// missing returns the requests for pages that do not exist.
+func (c *busyCrawl) missing() (log testweb.Log) {
+	for _, r := range c.web.Requests() {
+		if r.Path == "/missing" {
+			log = append(log, r)
+		}
+	}
+	return log
+}
+
+// arrived returns the requests for a host; no host: all.
+func (c *busyCrawl) arrived(host string) testweb.Log {
+	if host == "" {
+		return c.web.Requests()
+	}
+	return c.web.Requests().Host(host)
+}
+
+// quiet checks that no request arrives after those that were in flight, while the crawl goes on: its
+// status does, and if the pause is that of one host, so do the requests for others.
+func (c *busyCrawl) quiet(t *testing.T, host string) {
+	t.Helper()
+	c.landed(t)
+	before, others := len(c.arrived(host)), len(c.arrived("site-6.test"))
+	if c.landed(t); host != "" {
+		c.wait(t, "requests for another host", func() bool { return len(c.arrived("site-6.test")) > others+3 })
+	}
+	if n := len(c.arrived(host)) - before; n > 0 {
+		t.Errorf("%d requests arrived during a pause", n)
+	}
+}
+
+// landed waits until all requests have ended that are in flight now.
+func (c *busyCrawl) landed(t *testing.T) {
+	t.Helper()
+	since := time.Now()
+	c.wait(t, "the end of all requests", func() bool {
+		resp, err := http.Get(c.url + "/api/v1/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status crawl.Status
+		err = json.NewDecoder(resp.Body).Decode(&status)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return status.At.After(since) && status.InFlight == 0
+	})
+}
+
+// wait waits until ok.
+func (c *busyCrawl) wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// BenchmarkDashboard crawls over a large store without any delay, as fast as the machine lets it
+// (see startSized), and compares slices of that with a browser and slices without: off, on, on,
+// off, so that what drifts counts for both. The browser has the live stream open and goes from page
+// to page, one each second; a host page requests its host again every other second; /metrics is
+// scraped in between. slower is the part of the requests that the crawl does not make meanwhile.
+func BenchmarkDashboard(b *testing.B) {
+	const slice = 5 * time.Second
+	c := startSized(b, 0)
+	time.Sleep(slice) // until it has its pace; a benchmark has no verdict
+	var off, on float64
+	for b.Loop() {
+		off += c.requestsIn(slice)
+		ctx, leave := context.WithCancel(context.Background())
+		var browser sync.WaitGroup
+		browser.Go(func() { c.watch(b, ctx) })
+		browser.Go(func() { c.browse(b, ctx) })
+		on += c.requestsIn(slice)
+		on += c.requestsIn(slice)
+		leave()
+		browser.Wait()
+		off += c.requestsIn(slice)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(off/float64(2*b.N)/slice.Seconds(), "requests/s-off")
+	b.ReportMetric(on/float64(2*b.N)/slice.Seconds(), "requests/s-on")
+	b.ReportMetric(100*(1-on/off), "%-slower")
+}
+
+// requestsIn counts the requests that arrive at the crawled servers in a slice of real time.
+func (c *sizedCrawl) requestsIn(slice time.Duration) float64 {
+	before := c.web.Served()
+	time.Sleep(slice)
+	return float64(c.web.Served() - before)
+}
+
+// watch reads the live stream.
+func (c *sizedCrawl) watch(b *testing.B, ctx context.Context) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.server.Address()+"/api/v1/events", nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	response, err := c.client.Do(q)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body) // until the browser leaves
+}
+
+// browse makes the requests of each page of the dashboard.
+func (c *sizedCrawl) browse(b *testing.B, ctx context.Context) {
+	host, second := c.mesh.Host(c.mesh.Hosts/2), time.NewTicker(time.Second)
+	defer second.Stop()
+	pages := [][]string{
+		{"/", "/app.js", "/style.css", "/api/v1/history?window=10m"},
+		{"/api/v1/hosts?sort=waiting&limit=50"},
+		{"/api/v1/hosts?sort=finish&limit=50"},
+		{"/api/v1/hosts/" + host, "/api/v1/urls?limit=50&host=" + host, "/api/v1/robots?origin=" +
+			url.QueryEscape(c.web.URL(host, ""))},
+		{"/metrics"},
+		{"/api/v1/hosts/" + host},
+		{"/api/v1/hosts?state=busy&sort=delay&limit=50"},
+		{"/api/v1/hosts?sort=name&limit=50"},
+		{"/api/v1/history?window=24h"},
+		{"/api/v1/url?url=" + url.QueryEscape(c.web.URL(host, "/"))},
+		{"/api/v1/hosts/" + bigHost, fmt.Sprintf("/api/v1/urls?limit=50&host=%s", bigHost)},
+	}
+	for n := 0; ; n++ {
+		for _, path := range pages[n%len(pages)] {
+			if _, _, err := c.get(ctx, path); err != nil {
+				if ctx.Err() == nil {
+					b.Error(err)
+				}
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-second.C:
+		}
+	}
+}

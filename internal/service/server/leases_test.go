@@ -1,0 +1,218 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// remote is a fetcher that works over the API.
+type farm struct {
+	t    *testing.T
+	s    *Server
+	name string
+	web  *testweb.Web
+}
+
+// call sends a request with the token of fetchers.
+func (f *farm) call(method, path string, body any) (status int, text string) {
+	f.t.Helper()
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	response, text := send(f.t, f.s, method, "/api/v1"+path, bytes.NewReader(encoded), "Authorization",
+		"Bearer fetcher",
+		"Content-Type", "application/json")
+	return response.StatusCode, text
+}
+
+// lease takes leases.
+func (f *farm) lease(n int) (leases []Lease) {
+	f.t.Helper()
+	status, text := 503, ""
+	for deadline := time.Now().Add(time.Minute); status == 503 && time.Now().Before(deadline); {
+		status, text = f.call("POST", "/leases", map[string]any{"fetcher": f.name, "n": n, "wait": 5}) // 503: it starts
+	}
+	if status != 200 {
+		f.t.Fatalf("leases: %d %s", status, text)
+	}
+	lines := json.NewDecoder(strings.NewReader(text))
+	for {
+		var l Lease
+		if err := lines.Decode(&l); err == io.EOF {
+			return leases
+		} else if err != nil {
+			f.t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+}
+
+// fetch makes the request of a lease, and returns its report.
+func (f *farm) fetch(l *Lease) Report {
+	f.t.Helper()
+	request, err := http.NewRequest("GET", l.URL, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for name, value := range l.Headers {
+		request.Header.Set(name, value)
+	}
+	started := time.Now()
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(l.Address, fmt.Sprint(f.web.Port())))
+	}}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	text := string(body)
+	return Report{ID: l.ID, Fetcher: f.name, Status: response.StatusCode, Body: &text,
+		Headers: map[string]string{"Content-Type": response.Header.Get("Content-Type")},
+		Took:    time.Since(started).Seconds()}
+}
+
+// TestFetchersOverTheAPI: a fetcher crawls by the API alone, with single reports and lists. Its token
+// opens nothing else.
+func TestFetchersOverTheAPI(t *testing.T) {
+	r := startCrawl(t, func(o *crawl.Options) { o.Workers = 0 })
+	f := &farm{t: t, s: r.server, name: "farm-1", web: r.web}
+	fetched, single := 0, true
+	for deadline := time.Now().Add(2 * time.Minute); fetched < 4 && time.Now().Before(deadline); single = !single {
+		var reports []Report
+		for _, l := range f.lease(10) {
+			if l.Headers["User-Agent"] != "amble-test" || l.Seconds <= 0 || l.Address == "" {
+				t.Errorf("lease %+v", l)
+			}
+			reports = append(reports, f.fetch(&l))
+		}
+		fetched += len(reports)
+		if !single {
+			f.reportAll(reports)
+			continue
+		}
+		for _, report := range reports {
+			id := report.ID
+			if status, text := f.call("PATCH", "/leases/"+string(id),
+				map[string]any{"fetcher": f.name}); status != 200 {
+				t.Errorf("extend: %d %s", status, text)
+			}
+			if status, text := f.call("POST", "/leases/"+string(id), report); status != 200 {
+				t.Errorf("report: %d %s", status, text)
+			}
+			if status, text := f.call("POST", "/leases/"+string(id), report); status != 409 {
+				t.Errorf("report again: %d %s", status, text)
+			}
+		}
+	}
+	pages := r.web.Requests().Pages()
+	if len(pages) != 4 { // /, /1, /2 and /missing of a.test; b.test has a long delay
+		t.Errorf("%d pages, want 4: %v", len(pages), pages)
+	}
+	for _, path := range []string{"/status", "/urls", "/fetchers"} {
+		if status, _ := f.call("GET", path, nil); status != 403 {
+			t.Errorf("GET %s with the token of fetchers: %d, want 403", path, status)
+		}
+	}
+	var may []string
+	text := ""
+	// the delay has to be over
+	for deadline := time.Now().Add(time.Minute); len(may) == 0 && time.Now().Before(deadline); {
+		may, text = f.check(r.web.URL("a.test", "/1"), r.web.URL("a.test", "/2"), r.web.URL("a.test", "/private"),
+			r.web.URL("b.test", "/1"), "http://stranger.test/")
+	}
+	if got := strings.Join(may, " "); got != "a.test/1" {
+		t.Errorf("may be requested: %q, want a.test/1 only: %s", got, text)
+	}
+	fetchers, err := r.client.Fetchers(t.Context())
+	if err != nil || len(fetchers) != 1 || fetchers[0].Reported != 4 || fetchers[0].Leases != 0 {
+		t.Errorf("fetchers %+v, %v", fetchers, err)
+	}
+	if err := r.client.SetCutOff(t.Context(), f.name, true); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := f.call("POST", "/leases", map[string]any{"fetcher": f.name}); status != 403 {
+		t.Errorf("a fetcher that is cut off: %d %s", status, text)
+	}
+	if err := r.client.SetCutOff(t.Context(), f.name, false); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := f.call("POST", "/leases", map[string]any{"fetcher": f.name}); status != 200 {
+		t.Errorf("a fetcher that is admitted: %d %s", status, text)
+	}
+}
+
+// check returns which of the URLs may be requested now, as host and path, and takes them.
+func (f *farm) check(urls ...string) (may []string, text string) {
+	f.t.Helper()
+	status, text := f.call("POST", "/check", map[string]any{"take": true, "urls": urls})
+	var checks checkList
+	if err := json.Unmarshal([]byte(text), &checks); err != nil || status != 200 {
+		f.t.Fatalf("check: %d %s", status, text)
+	}
+	for _, c := range checks.Results {
+		if c.May {
+			u, err := url.Parse(c.URL)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			may = append(may, u.Hostname()+u.Path)
+		}
+	}
+	return may, text
+}
+
+// reportAll reports a list.
+func (f *farm) reportAll(reports []Report) {
+	f.t.Helper()
+	var list bytes.Buffer
+	for i := range reports {
+		line, err := json.Marshal(&reports[i])
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		fmt.Fprintf(&list, "%s\n", line)
+	}
+	list.WriteString("{broken\n")
+	response, text := send(f.t, f.s, "POST", "/api/v1/reports", &list, "Authorization", "Bearer fetcher",
+		"Content-Type", JSONLines)
+	if response.StatusCode != 200 {
+		f.t.Fatalf("reports: %d %s", response.StatusCode, text)
+	}
+	n := 0
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); n++ {
+		var result ReportResult
+		if err := json.Unmarshal(lines.Bytes(), &result); err != nil {
+			f.t.Fatal(err)
+		}
+		want := "accepted"
+		if n == len(reports) {
+			want = "invalid"
+		}
+		if result.Result != want {
+			f.t.Errorf("report %d: %+v, want %s", n, result, want)
+		}
+	}
+	if n != len(reports)+1 {
+		f.t.Errorf("%d results of %d reports and a broken line", n, len(reports))
+	}
+}

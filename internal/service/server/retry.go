@@ -1,0 +1,184 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Retry selects the URLs to put back into their queues: those that match all fields that are set.
+type Retry struct {
+	States   []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
+	Reasons  []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
+	Statuses []int        `json:"statuses,omitempty" maxItems:"64" doc:"whose last response had one of these"`
+	Host     string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
+	Pattern  string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
+	DryRun   bool         `json:"dry_run,omitempty" doc:"only count them"`
+	Fetched  []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
+}
+
+// FetchedIn is a span of time in which pages were fetched.
+type FetchedIn struct {
+	From  time.Time `json:"from" doc:"in whole seconds"`
+	To    time.Time `json:"to" doc:"in whole seconds, included"`
+	Shard *int      `json:"shard,omitempty" minimum:"0" doc:"in a cluster: only pages of this shard, by number; absent: of all"`
+}
+
+// TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
+func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	one := 1
+	lists := func(names ...string) *huma.Schema {
+		l := &huma.Schema{Type: huma.TypeObject, Properties: make(map[string]*huma.Schema), Required: names}
+		for _, name := range names {
+			l.Properties[name] = &huma.Schema{Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}}
+		}
+		l.PrecomputeMessages()
+		return l
+	}
+	s.Not = lists("states", "fetched")
+	for name, field := range map[string]*huma.Schema{
+		"states":   {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"reasons":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"statuses": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"host":     {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+		"fetched": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+	} {
+		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
+			Properties: map[string]*huma.Schema{name: field}, Required: []string{name}})
+	}
+	slices.SortFunc(s.AnyOf, func(a, b *huma.Schema) int { return strings.Compare(a.Required[0], b.Required[0]) })
+	for _, field := range s.AnyOf {
+		field.PrecomputeMessages()
+	}
+	return s
+}
+
+// ReasonName is the name of a reason. The description lists all of them.
+type ReasonName string
+
+// Schema implements huma.SchemaProvider.
+func (ReasonName) Schema(huma.Registry) *huma.Schema { return enumOf(inspect.ReasonNames()) }
+
+// enumOf returns the schema of a text with few values.
+func enumOf(names []string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, name := range names {
+		s.Enum = append(s.Enum, name)
+	}
+	return s
+}
+
+// Selection returns the selection of internal/engine/crawl.
+func (q *Retry) Selection() (s sweep.Selection, err error) {
+	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
+		return s, errors.New("name the URLs to put back by states, statuses, reasons, host or pattern")
+	}
+	if len(q.States) > 0 && len(q.Fetched) > 0 {
+		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
+	}
+	for _, f := range q.Fetched {
+		s.Fetched = append(s.Fetched, sweep.Span{From: f.From.Unix(), To: f.To.Unix()})
+	}
+	for _, name := range q.States {
+		state, err := storage.ParseState(name)
+		if err != nil {
+			return s, err
+		}
+		if !frontier.CanPutBack().Has(state) {
+			return s, fmt.Errorf("a URL in state %q cannot be put back: want failed, denied, excluded, redirected "+
+				"or retrying", name)
+		}
+		s.States |= storage.In(state)
+	}
+	for _, name := range q.Reasons {
+		reason, err := inspect.ParseReason(string(name))
+		if err != nil {
+			return s, err
+		}
+		s.Reasons = append(s.Reasons, reason)
+	}
+	if q.Pattern != "" {
+		if s.Pattern, err = regexp.Compile(q.Pattern); err != nil {
+			return s, fmt.Errorf("pattern %q: %w", q.Pattern, err)
+		}
+	}
+	s.Host, s.Statuses = q.Host, q.Statuses
+	return s, nil
+}
+
+// RetryReport reports the progress of a retry. It is one line of the response; the last one has
+// Done or Error.
+type RetryReport struct {
+	sweep.Retried
+	Done  bool   `json:"done,omitempty"`  // it has ended
+	Error string `json:"error,omitempty"` // why there are no further reports
+}
+
+// retryRequest is the request for a retry.
+type retryRequest struct {
+	Body Retry
+}
+
+func retryAPI(s *Server, api huma.API) {
+	op := streams[RetryReport](api, Operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues",
+		append(bodyErrors(), http.StatusNotFound)...))
+	op.Description = "URLs that failed, were denied or excluded, or whose redirect was not followed, are due at " +
+		"once, and so are those that wait for another attempt. The delays of their hosts, and robots.txt, " +
+		"apply as usual. The command is on disk before the first report; reports are sent while the URLs are " +
+		"searched in the background, and the last one has done or error. " +
+		"If a client disconnects, only the reports end. After a restart the crawl continues with it."
+	Handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
+		selection, err := in.Body.Selection()
+		if err != nil {
+			return nil, errQuery{err}
+		}
+		if d := s.divided(ctx); d != nil {
+			return s.stream(func(t *Stream) error { return retryOf(ctx, d, t, &in.Body) }), nil
+		}
+		return s.stream(func(t *Stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
+	})
+}
+
+func (s *Server) retryURLs(ctx context.Context, t *Stream, selection sweep.Selection, dry bool) error {
+	retry := s.crawl(ctx).Retry
+	if dry {
+		retry = s.crawl(ctx).CountRetries
+	}
+	last, err := retry(ctx, selection, func(p sweep.Retried) error {
+		return errors.Join(t.Lines.Write(&RetryReport{Retried: p}), t.flush())
+	})
+	switch {
+	case err == nil:
+		return t.Lines.Write(&RetryReport{Retried: last, Done: true})
+	case t.begun:
+		return t.Lines.Write(&RetryReport{Retried: last, Error: err.Error()})
+	}
+	return err
+}
+
+// Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] for a dry run.
+func (c *Client) Retry(ctx context.Context, q Retry, each func(sweep.Retried) error) (sweep.Retried, error) {
+	var last RetryReport
+	encoded, err := json.Marshal(q)
+	if err == nil {
+		err = eachReport(ctx, c, "/api/v1/urls/retry", nil, bytes.NewReader(encoded), func(r *RetryReport) error {
+			last = *r
+			return each(r.Retried)
+		})
+	}
+	return last.Retried, c.ended(err, last.Error, last.Done)
+}

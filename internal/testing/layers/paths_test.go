@@ -1,0 +1,32 @@
+package layers
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPaths: every Go file that a page names by its path exists, so that a reader finds it.
+func TestPaths(t *testing.T) {
+	path := regexp.MustCompile("`([a-z_0-9]+/[a-z_0-9/]*\\.go)`")
+	found := 0
+	err := filepath.WalkDir("../../..", func(page string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(page, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(page)
+		for _, m := range path.FindAllSubmatch(text, -1) {
+			found++
+			if _, err := os.Stat(filepath.Join("../../..", string(m[1]))); err != nil {
+				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || found < 20 {
+		t.Errorf("%d paths, %v", found, err)
+	}
+}

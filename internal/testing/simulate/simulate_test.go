@@ -1,0 +1,132 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const docs = "../../../docs"
+
+// TestDocumentation: the tables and drawings of the documentation match the results in it.
+func TestDocumentation(t *testing.T) {
+	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(docs, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if page := read(document); !strings.Contains(page, tablesIn+r.tables()+tablesTo) ||
+		!strings.Contains(page, r.Command) {
+		t.Errorf("%s does not have the tables of %s, or not the command that made them", document, resultsFile)
+	}
+	for which := range webs {
+		if read(drawingOf(which)) != r.drawing(which) {
+			t.Errorf("%s is not what the results draw", drawingOf(which))
+		}
+	}
+}
+
+// TestTargets checks the results against the scheduler's targets, with the limits of hosts in
+// force.
+func TestTargets(t *testing.T) {
+	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []struct{ budget, fresh, penalty float64 }{{100, 0.72, 0.43}, {300, 0.84, 0.21}} {
+		got := r.of(webs[0].name, target.budget, ours)
+		for seed, s := range got.Seeds {
+			if s.Freshness < target.fresh || s.Penalty >= target.penalty {
+				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget,
+					got.First+uint64(seed), s, target.fresh, target.penalty)
+			}
+		}
+		if part := got.mean().Freshness / r.best(webs[0].name, target.budget); part < 0.95 {
+			t.Errorf("%g a day: %.3f of the best possible", target.budget, part)
+		}
+	}
+}
+
+// TestSmallRun crawls a web for some weeks with two policies: the learned one is better, and the
+// same seed gives the same run.
+func TestSmallRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	scores := map[string]Score{}
+	for _, p := range policies() {
+		if p.Name != "uniform" && p.Name != ours {
+			continue
+		}
+		s, err := run(0, 1, p, 100, 40, 20)
+		if err != nil {
+			t.Fatalf("%s: %v", p.Name, err)
+		}
+		if s.Visits > 105 {
+			t.Errorf("%s makes %g visits a day of 100", p.Name, s.Visits)
+		}
+		scores[p.Name] = s
+	}
+	if a, b := scores[ours], scores["uniform"]; a.Freshness < b.Freshness+0.05 || a.Penalty > 0.7*b.Penalty {
+		t.Errorf("harmonic %+v, uniform %+v", a, b)
+	}
+	again, err := run(0, 1, policies()[0], 100, 40, 20)
+	if err != nil || again != scores["uniform"] {
+		t.Errorf("a run of the same seed scores %+v, not %+v (%v)", again, scores["uniform"], err)
+	}
+}
+
+// TestConcurrentRuns: runs at the same time have the results of runs one after the other.
+func TestConcurrentRuns(t *testing.T) {
+	var r Results
+	uniform := policies()[0]
+	if err := r.run(webs[0].name, []policy{uniform}, Seeds{1, 2}, 4, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	got := r.Results[1].Seeds[1]
+	if want, err := run(0, 2, uniform, budgets[1], 1, 1); err != nil || got != want {
+		t.Errorf("%+v at the same time as others, alone %+v (%v)", got, want, err)
+	}
+}
+
+// TestPagesChangeAtTheirRates counts the changes of pages over a long time.
+func TestPagesChangeAtTheirRates(t *testing.T) {
+	for which, w := range webs {
+		for _, k := range w.kinds {
+			expected, seen := 0.0, 0.0
+			for _, p := range newWeb(which, 3)[:400] {
+				if p.kind != k || p.rate > 5 {
+					continue
+				}
+				const days = 1000
+				for p.next < days {
+					seen++
+					p.next = p.after(p.next)
+				}
+				expected += p.rate * days
+			}
+			if k == never && seen > 0 || k != never && math.Abs(seen/expected-1) > 0.1 {
+				t.Errorf("web %s: %.0f changes of pages of kind %d, expected %.0f", w.name, seen, k, expected)
+			}
+		}
+	}
+}
+
+// TestScore computes the score of the copy of one page.
+func TestScore(t *testing.T) {
+	p := &page{kind: periodic, rate: 0.1, weight: 1, from: warmUp, next: warmUp + 10}
+	p.fetched(warmUp)
+	p.fetched(warmUp + 12) // two days out of date
+	p.until(warmUp + 40)   // changes at 20, 30 and 40: fresh until 20
+	if p.fresh != 18 || p.penalty != 2+10+10*1.5 || p.outdated != 2*1+20*10 {
+		t.Errorf("fresh for %g days, penalty %g, outdated %g", p.fresh, p.penalty, p.outdated)
+	}
+}

@@ -1,0 +1,81 @@
+package weburl
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestDocumentedExamples checks every example of docs/URLS.md. Its code spans are a text and its
+// canonical form, after the page if the text is a reference.
+func TestDocumentedExamples(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/URLS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for line := range strings.Lines(string(document)) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		cells := cellsOf(t, line)
+		if len(cells) == 0 {
+			continue // a heading
+		}
+		examples++
+		t.Run(strings.Join(cells, " "), func(t *testing.T) {
+			checkExample(t, cells)
+		})
+	}
+	if examples < 50 {
+		t.Errorf("only %d examples were found: has the form of the tables changed?", examples)
+	}
+}
+
+var codeSpan = regexp.MustCompile("`([^`]*)`")
+
+// cellsOf returns the code spans of a table row, and unquotes those that are Go strings.
+func cellsOf(t *testing.T, row string) []string {
+	t.Helper()
+	var cells []string
+	for _, span := range codeSpan.FindAllStringSubmatch(row, -1) {
+		cell := span[1]
+		if strings.HasPrefix(cell, `"`) {
+			unquoted, err := strconv.Unquote(cell)
+			if err != nil {
+				t.Fatalf("%s: %v", cell, err)
+			}
+			cell = unquoted
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+func checkExample(t *testing.T, cells []string) {
+	t.Helper()
+	if rules := documentedRules[cells[0]]; rules != nil && len(cells) == 3 {
+		u, err := Parse(cells[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, _ = rules.Apply(u)
+		checkResult(t, u, nil, cells[2])
+		return
+	}
+	var base URL
+	if len(cells) == 3 {
+		page, err := Parse(cells[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, cells = page, cells[1:]
+	}
+	if len(cells) != 2 {
+		t.Fatalf("a row with %d cells of code", len(cells))
+	}
+	u, err := sameAsFull(t, base, cells[0])
+	checkResult(t, u, err, cells[1])
+}
