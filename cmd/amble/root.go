@@ -48,6 +48,8 @@ Exit codes:
 func newRootCommand() *cobra.Command {
 	root := group("amble", "A polite crawler", rootLong)
 	root.Example = rootExample
+	root.Version = programVersion()
+	root.SetVersionTemplate("amble {{.Version}}\n")
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if not .HasParent}}` + exitCodes + `{{end}}`)
