@@ -51,7 +51,7 @@ func (j *judging) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
 		}
 	}
 	a.Mark = j.marks.Find(resp.Header, body)
-	if a.HasShape() {
+	if a.HasShape(body) {
 		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
 	}
 	a.FromSame = a.MayBeSame() && j.isFromSame(&l.Head.Entry, l.Host, &a)

@@ -35,27 +35,36 @@ const (
 // the page with the link. Its time is linear in the target.
 func (l *List) Find(target string, on Products) *Line {
 	path, query, _ := strings.Cut(target, "?")
-	for segment := range strings.SplitSeq(path, "/") {
-		if n := find(l.segments, segment, pathMarks, path, query, on); n != nil {
+	for rest := strings.TrimPrefix(path, "/"); rest != ""; {
+		var segment string
+		segment, rest, _ = strings.Cut(rest, "/")
+		if n := l.segments.find(segment, path, query, on); n != nil {
 			return n
 		}
 	}
+	if query == "" {
+		return nil
+	}
 	for name := range parameters(query) {
-		if n := find(l.names, name, nameMarks, path, query, on); n != nil {
+		if n := l.names.find(name, path, query, on); n != nil {
 			return n
 		}
 	}
 	return nil
 }
 
-func find(lines map[string][]*Line, key, marks, path, query string, on Products) *Line {
-	for _, n := range lines[key] {
+// find returns the line that a target with a segment, or with a parameter of a name, is of.
+func (x *index) find(text, path, query string, on Products) *Line {
+	if !x.has(text) {
+		return nil
+	}
+	for _, n := range x.lines[text] {
 		if n.matches(path, query, on) {
 			return n
 		}
 	}
-	if i := strings.IndexAny(key, marks); i >= 0 {
-		for _, n := range lines[key[:i+1]] {
+	if i := strings.IndexAny(text, x.marks); i >= 0 {
+		for _, n := range x.lines[text[:i+1]] {
 			if n.matches(path, query, on) {
 				return n
 			}

@@ -20,10 +20,35 @@ const AnyProduct Products = 1<<32 - 1
 
 // List finds expensive endpoints. It is immutable; any goroutine may use it.
 type List struct {
-	products []string           // by number
-	marks    []productMark      // of pages
-	segments map[string][]*Line // by the segment of the path that each needs
-	names    map[string][]*Line // by the name of the parameter that each needs
+	products []string      // by number
+	marks    []productMark // of pages
+	segments index         // by the segment of the path that each needs
+	names    index         // by the name of the parameter that each needs
+}
+
+// index finds the lines that need a segment of a path, or the name of a parameter.
+type index struct {
+	lines   map[string][]*Line
+	marks   string      // one of these ends a key that is the start of others
+	lengths [256]uint64 // by the first byte of a text: a bit for each length of it that lines may have, 63 for longer ones
+}
+
+// add puts a line under a key, which all the line's texts start with if it ends in a mark.
+func (x *index) add(key string, n *Line) {
+	x.lines[key] = append(x.lines[key], n)
+	bit := min(len(key), longestKey)
+	x.lengths[key[0]] |= 1 << bit
+	if strings.IndexByte(x.marks, key[len(key)-1]) >= 0 {
+		x.lengths[key[0]] |= ^uint64(0) << bit
+	}
+}
+
+// longestKey is the greatest length that an index tells from others.
+const longestKey = 63
+
+// has reports whether there may be lines for a text.
+func (x *index) has(text string) bool {
+	return text != "" && x.lengths[text[0]]>>min(len(text), longestKey)&1 != 0
 }
 
 // Line is a line of the list: a form of URLs.
@@ -68,7 +93,10 @@ func NewList() *List {
 }
 
 func parse(text string) (*List, error) {
-	l := &List{segments: make(map[string][]*Line), names: make(map[string][]*Line)}
+	l := &List{
+		segments: index{lines: make(map[string][]*Line), marks: ":~"},
+		names:    index{lines: make(map[string][]*Line), marks: "_.-"},
+	}
 	for i, line := range strings.Split(text, "\n") {
 		if line == "" || line[0] == '#' {
 			continue
@@ -163,7 +191,7 @@ func (l *List) index(n *Line) error {
 	if len(n.path) > 0 {
 		key := n.path[len(n.path)-1]
 		if n.prefix {
-			key = start(key, pathMarks)
+			key = start(key, l.segments.marks)
 		}
 		if n.prefix && len(n.path) > 1 {
 			key = n.path[len(n.path)-2]
@@ -171,7 +199,7 @@ func (l *List) index(n *Line) error {
 		if key == "" {
 			return fmt.Errorf("path %q has no key", n.path)
 		}
-		l.segments[key] = append(l.segments[key], n)
+		l.segments.add(key, n)
 		return nil
 	}
 	if len(n.queries) == 0 {
@@ -180,20 +208,14 @@ func (l *List) index(n *Line) error {
 	p := n.queries[len(n.queries)-1]
 	key := p.name
 	if p.prefix {
-		key = start(key, nameMarks)
+		key = start(key, l.names.marks)
 	}
 	if key == "" {
 		return fmt.Errorf("parameter %q has no key", p.name)
 	}
-	l.names[key] = append(l.names[key], n)
+	l.names.add(key, n)
 	return nil
 }
-
-// The characters that end the start of a segment, or of a name, that many have in common.
-const (
-	pathMarks = ":~"
-	nameMarks = "_.-"
-)
 
 // start returns a text up to its first mark, and with it; empty if it has none.
 func start(text, marks string) string { return text[:strings.IndexAny(text, marks)+1] }

@@ -53,7 +53,7 @@ func (l *List) products1(t *testing.T, name string) Products {
 }
 
 func (l *List) all() (all []*Line) {
-	for _, by := range []map[string][]*Line{l.segments, l.names} {
+	for _, by := range []map[string][]*Line{l.segments.lines, l.names.lines} {
 		for _, lines := range by {
 			all = append(all, lines...)
 		}

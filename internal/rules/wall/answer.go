@@ -16,7 +16,7 @@ type Answer struct {
 	HTML   bool
 	Length int64  // bytes of the body
 	Digest uint64 // of the body
-	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body, and of short documents
+	Shape  uint64 // of the document, as [Shape] returns it; needed where [Answer.HasShape] says so
 	URL    uint64 // a hash of the URL
 	Place  uint64 // of the URL, as [PlaceOf] returns it; of a redirect, that of its target
 	// FromSame reports whether the URL was found on a page of the host that has the same document. A
@@ -118,10 +118,11 @@ func (a *Answer) document() Sign {
 	return SignPage
 }
 
-// HasShape reports whether Shape is needed, whatever else is known.
-func (a *Answer) HasShape() bool {
+// HasShape reports whether Shape is needed: with a mark of the body, of a gate, and of a short document with a key.
+func (a *Answer) HasShape(body []byte) bool {
 	sign := a.Sign()
-	return sign == SignShort || sign == SignGate || a.Mark.Tier != TierNone && a.Mark.Tier != TierHeader
+	return sign == SignGate || a.Mark.Tier != TierNone && a.Mark.Tier != TierHeader ||
+		sign == SignShort && MayHaveKey(body)
 }
 
 // MayBeSame reports whether FromSame is needed.

@@ -7,7 +7,8 @@ import "encoding/binary"
 // text, its window. Where a window may begin, the automaton of Aho and Corasick (CACM 18, 1975) reads
 // on, one step a byte. So the time is linear, whatever the body.
 type matcher struct {
-	offsets [1 << hashBits]uint8 // by the hash of a block: where windows have it, one bit for each offset
+	blocks  [1 << (hashBits - 6)]uint64 // by the hash of a block: one bit, whether windows have it
+	offsets [1 << hashBits]uint8        // the same: where they have it, one bit for each offset
 
 	class [256]uint8 // of a byte; 0: in no text
 	width int        // the number of classes
@@ -20,7 +21,7 @@ const (
 	window     = shortestMark
 	block      = 4
 	stride     = window - block + 1 // from a block to the next, and the offsets of a block in a window
-	hashBits   = 13
+	hashBits   = 15
 	leastSteps = window // of the automaton, before the search goes on by strides
 )
 
@@ -87,7 +88,9 @@ func newMatcher(patterns []pattern) *matcher {
 	m.link()
 	for _, p := range patterns {
 		for offset := range stride {
-			m.offsets[hashAt([]byte(p.text), offset)] |= 1 << offset
+			hash := hashAt([]byte(p.text), offset)
+			m.offsets[hash] |= 1 << offset
+			m.blocks[hash/64] |= 1 << (hash % 64)
 		}
 	}
 	return m
@@ -127,9 +130,12 @@ func (m *matcher) link() {
 
 // find returns the strongest mark in a body.
 func (m *matcher) find(body []byte) (best Mark) {
-	for i := stride - 1; i+block <= len(body); i += stride {
-		offsets := m.offsets[hashAt(body, i)]
-		if offsets == 0 || !m.hasWindow(body, i, offsets) {
+	for i := stride - 1; ; i += stride {
+		i = m.candidate(body, i)
+		if i < 0 {
+			return best
+		}
+		if !m.hasWindow(body, i, m.offsets[hashAt(body, i)]) {
 			continue
 		}
 		at, state := i-(stride-1), 0
@@ -146,7 +152,24 @@ func (m *matcher) find(body []byte) (best Mark) {
 		}
 		i = at - 1
 	}
-	return best
+}
+
+// candidate returns the first of the blocks at i, i+stride and so on that a window has; negative: there is none.
+func (m *matcher) candidate(body []byte, i int) int {
+	rest := body[min(i, len(body)):]
+	for ; len(rest) >= 4*stride; rest = rest[4*stride:] {
+		a, b := hashAt(rest, 0), hashAt(rest, stride)
+		c, d := hashAt(rest, 2*stride), hashAt(rest, 3*stride)
+		if (m.blocks[a/64]>>(a%64)|m.blocks[b/64]>>(b%64)|m.blocks[c/64]>>(c%64)|m.blocks[d/64]>>(d%64))&1 != 0 {
+			break
+		}
+	}
+	for ; len(rest) >= block; rest = rest[min(stride, len(rest)):] {
+		if a := hashAt(rest, 0); m.blocks[a/64]>>(a%64)&1 != 0 {
+			return len(body) - len(rest)
+		}
+	}
+	return -1
 }
 
 // hasWindow reports whether the block at body[i] may be at one of its offsets in a window, by the first

@@ -1,6 +1,10 @@
 package wall
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // shapeBytes is how much of a document has a part in its shape.
 const shapeBytes = 16 << 10
@@ -72,6 +76,39 @@ func (s *shaper) flush() {
 		s.add(s.last)
 	}
 	s.last, s.echoed = 0, false
+}
+
+// MayHaveKey reports whether the shape of a document may be odd: whether there is a key anywhere in it. It takes a
+// fraction of the time that Shape takes.
+func MayHaveKey(body []byte) bool {
+	body = body[:min(len(body), shapeBytes)]
+	for i := nextDigit(body, 0); i < len(body); i = nextDigit(body, i) {
+		begin := i
+		for begin > 0 && isWord(body[begin-1]) {
+			begin--
+		}
+		word, rest := cutWord(body[begin:])
+		if word.isKey() {
+			return true
+		}
+		i = len(body) - len(rest)
+	}
+	return false
+}
+
+// nextDigit returns the index of the first digit from i on, or the length of the body. It looks at eight bytes at a
+// time.
+func nextDigit(body []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(body); i += 8 {
+		eight := binary.LittleEndian.Uint64(body[i:]) ^ '0'*ones // digits are 0 to 9 now
+		if digits := ^(eight&^highs + (0x80-10)*ones | eight) & highs; digits != 0 {
+			return i + bits.TrailingZeros64(digits)/8
+		}
+	}
+	for ; i < len(body) && (body[i] < '0' || '9' < body[i]); i++ {
+	}
+	return i
 }
 
 // token is a word of a text, or the name of an element.

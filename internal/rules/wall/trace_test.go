@@ -101,7 +101,7 @@ func (b *bodies) answer(t testing.TB, status int, target, name string, header ma
 	}
 	a.Section, a.Top = Sections(target)
 	a.Place = place(status, target, header)
-	if a.HasShape() {
+	if a.HasShape(body) {
 		a.Shape = Shape(body, "www.example.com"+target)
 	}
 	return a
