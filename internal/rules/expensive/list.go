@@ -30,7 +30,7 @@ type List struct {
 type index struct {
 	lines   map[string][]*Line
 	marks   string      // one of these ends a key that is the start of others
-	lengths [256]uint64 // by the first byte of a text: a bit for each length of it that lines may have, 63 for longer ones
+	lengths [256]uint64 // by the first byte of a text: a bit for each length that one may have, 63 for longer ones
 }
 
 // add puts a line under a key, which all the line's texts start with if it ends in a mark.

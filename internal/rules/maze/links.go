@@ -15,41 +15,32 @@ const (
 // priorities, and takes out those into mazes, which it returns. text is what people see of the page, if
 // [Branches.Suspects] wants it. isNew says that the page has shown that its branch is a maze.
 func (b *Branches) Links(
-	page weburl.URL, depth uint16, found []storage.Found, text string, noIndex bool,
+	of weburl.URL, depth uint16, found []storage.Found, text string, noIndex bool,
 ) (kept []storage.Found, refused []storage.Refused, isNew bool) {
 	if b == nil || b.least <= 0 {
 		return found, nil, false
 	}
-	p := Page{Host: page.Host(), URI: page.RequestURI(), Depth: depth, Text: text, NoIndex: noIndex}
-	var at, outside []int
-	for i := range found {
-		switch u := &found[i].URL; {
-		case u.Host() != p.Host && !b.any.Load():
-		case u.Host() != p.Host:
-			outside = append(outside, i)
-		case !found[i].Sitemap:
-			p.Links, at = append(p.Links, found[i].Fingerprint), append(at, i)
-		}
-	}
+	p := page{host: of.Host(), uri: of.RequestURI(), depth: depth, text: text, noIndex: noIndex}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j := b.add(p)
-	for _, i := range outside {
-		if h := b.hosts[found[i].URL.Host()]; h != nil && j.advice == Usual {
-			h.linkedFrom(p.Host, found[i].URL.RequestURI())
-		}
-	}
-	if j.advice == Last {
-		fresh := at[:0]
-		for _, i := range j.fresh {
-			if f := &found[at[i]]; isIn(j.path, f.URL.RequestURI()) {
-				f.Priority = lastPriority
-				fresh = append(fresh, at[i])
+	h := b.host(p.host)
+	var room [usualLinks]int
+	fresh := room[:0] // indexes of found
+	for i := range found {
+		if f := &found[i]; !f.Sitemap && f.URL.Host() == p.host {
+			p.links++
+			if h.note(f.Fingerprint) {
+				fresh = append(fresh, i)
 			}
 		}
-		if len(fresh) > 0 {
-			found[fresh[found[fresh[0]].Fingerprint%uint64(len(fresh))]].Priority = probePriority
-		}
+	}
+	p.fresh = len(fresh)
+	advice, path := b.judge(h, &p)
+	switch {
+	case advice == Last:
+		putLast(found, fresh, path)
+	case advice == Usual && b.any.Load():
+		b.noteOutside(p.host, found)
 	}
 	if len(b.stops) == 0 {
 		return found, nil, false
@@ -61,5 +52,33 @@ func (b *Branches) Links(
 			kept = append(kept, f)
 		}
 	}
-	return kept, refused, j.advice == Stop
+	return kept, refused, advice == Stop
+}
+
+// usualLinks is how many new links of a page need no room of their own.
+const usualLinks = 64
+
+// putLast gives the links with the indexes fresh their priorities, those into a branch: one is the probe.
+func putLast(found []storage.Found, fresh []int, path string) {
+	into := fresh[:0]
+	for _, i := range fresh {
+		if f := &found[i]; isIn(path, f.URL.RequestURI()) {
+			f.Priority = lastPriority
+			into = append(into, i)
+		}
+	}
+	if len(into) > 0 {
+		found[into[found[into[0]].Fingerprint%uint64(len(into))]].Priority = probePriority
+	}
+}
+
+// noteOutside takes note of links of a page to other hosts. The caller has the lock.
+func (b *Branches) noteOutside(from string, found []storage.Found) {
+	for i := range found {
+		if u := found[i].URL; u.Host() != from {
+			if h := b.hosts[u.Host()]; h != nil {
+				h.linkedFrom(from, u.RequestURI())
+			}
+		}
+	}
 }

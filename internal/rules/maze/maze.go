@@ -42,18 +42,15 @@ const (
 	Stop         // those into the branch are refused, and so are its URLs that wait
 )
 
-// Page is a page that was read.
-type Page struct {
-	Host  string
-	URI   string // path and query
-	Depth uint16
-	// Links are the fingerprints of its links within the host, once each; a response that is no HTML
-	// has none.
-	Links []uint64
-	// Text is what people see of it. It counts in suspected branches only.
-	Text string
-	// NoIndex says that it has the directive noindex.
-	NoIndex bool
+// page is a page that was read.
+type page struct {
+	host, uri string
+	depth     uint16
+	links     int // within the host
+	fresh     int // of them, those that were not seen before
+	// text is what people see of it. It counts in suspected branches only.
+	text    string
+	noIndex bool // it has the directive noindex
 }
 
 // Branches remembers the pages of hosts in bounded memory. Its methods may be called concurrently.
@@ -119,40 +116,32 @@ func (b *Branches) isStopped(of, uri string) bool {
 // isIn reports whether a URL is in a branch.
 func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
 
-// judgment is what a page says about its branches.
-type judgment struct {
-	advice Advice
-	path   string // of the branch that the advice is for
-	fresh  []int  // indexes of the links that were not seen before
-}
-
-// add takes note of a page. The caller has the lock.
-func (b *Branches) add(p Page) judgment {
-	h := b.host(p.Host)
-	j := judgment{fresh: h.note(p.Links)}
-	known := len(p.Links) - len(j.fresh)
-	like := len(j.fresh) >= fewestLinks && known <= max(mostKnown, len(p.Links)/5)
-	paths := []string{section(p.URI), "/"}
-	if paths[0] == "/" {
-		paths = paths[1:]
+// judge takes note of a page of a host. It returns what becomes of its links, and the branch that this is for. The
+// caller has the lock.
+func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
+	isLike := p.fresh >= fewestLinks && p.links-p.fresh <= max(mostKnown, p.links/5)
+	directory, root := section(p.uri), h.branch("/")
+	if directory != "/" {
+		advice, path = h.branch(directory).count(p, isLike, b.least), directory
 	}
-	for _, path := range paths {
+	if advice != Stop {
 		least := b.least
-		if path == "/" && h.hasMost(paths[0]) {
+		if directory != "/" && h.hasMost(directory) {
 			least = math.MaxInt32 // the directory is judged, and not its host
 		}
-		switch advice := h.branch(path).count(&p, like, least); {
-		case advice == Stop:
-			b.stops[p.Host] = append(b.stops[p.Host], path)
-			slices.Sort(b.stops[p.Host])
-			clear(h.branches) // the rest of the host is judged without it
-			return judgment{advice: Stop, path: path}
-		case advice == Last && j.advice == Usual:
-			j.advice, j.path = Last, path
-			b.any.Store(true)
+		if of := root.count(p, isLike, least); advice == Usual || of == Stop {
+			advice, path = of, "/"
 		}
 	}
-	return j
+	switch advice {
+	case Last:
+		b.any.Store(true)
+	case Stop:
+		b.stops[p.host] = append(b.stops[p.host], path)
+		slices.Sort(b.stops[p.host])
+		clear(h.branches) // the rest of the host is judged without it
+	}
+	return advice, path
 }
 
 // host returns what is known of a host. If there are too many, one that is not suspected is forgotten.
@@ -196,27 +185,23 @@ func (h *host) branch(path string) *branch {
 }
 
 // hasMost reports whether a directory has most of the pages of its host that are like those of a maze.
-func (h *host) hasMost(path string) bool {
-	b := h.branch(path)
-	return path != "/" && (b.suspected || 2*b.like > h.branch("/").like)
+func (h *host) hasMost(directory string) bool {
+	b := h.branch(directory)
+	return b.suspected || 2*b.like > h.branch("/").like
 }
 
-// note adds links to those that were seen, and returns the indexes of those that were not.
-func (h *host) note(links []uint64) (fresh []int) {
-	for i, l := range links {
-		one, other := l%(seenWords*64), (l>>32)%(seenWords*64)
-		a, b := &h.seen[one/64], &h.seen[other/64]
-		if *a&(1<<(one%64)) == 0 || *b&(1<<(other%64)) == 0 {
-			fresh = append(fresh, i)
-		}
-		*a |= 1 << (one % 64)
-		*b |= 1 << (other % 64)
-	}
-	return fresh
+// note adds a link to those that were seen. It reports whether it was not among them.
+func (h *host) note(link uint64) (isFresh bool) {
+	one, other := link%(seenWords*64), (link>>32)%(seenWords*64)
+	a, b := &h.seen[one/64], &h.seen[other/64]
+	isFresh = *a>>(one%64)&(*b>>(other%64))&1 == 0
+	*a |= 1 << (one % 64)
+	*b |= 1 << (other % 64)
+	return isFresh
 }
 
 // count counts a page.
-func (b *branch) count(p *Page, like bool, least int) Advice {
+func (b *branch) count(p *page, like bool, least int) Advice {
 	if like {
 		b.like++
 	} else {
@@ -226,17 +211,17 @@ func (b *branch) count(p *Page, like bool, least int) Advice {
 		if int64(b.like) < int64(least)<<b.tries || b.other*10 > b.like {
 			return Usual
 		}
-		*b = branch{suspected: true, from: p.Depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
+		*b = branch{suspected: true, from: p.depth, tries: b.tries, outside: b.outside, lastOutside: b.lastOutside}
 		return Last
 	}
 	b.pages++
-	b.prose.add(p.Text)
-	if p.NoIndex {
+	b.prose.add(p.text)
+	if p.noIndex {
 		b.noIndex++
 	}
 	switch {
 	case b.other >= clearAfter:
-	case !like || p.Depth < b.from+stopLevels:
+	case !like || p.depth < b.from+stopLevels:
 		return Last
 	case b.isMaze():
 		return Stop

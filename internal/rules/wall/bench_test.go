@@ -35,6 +35,7 @@ func BenchmarkFind(b *testing.B) {
 	header := map[string][]string{"Content-Type": {"text/html"}, "Server": {"nginx"}, "Cache-Control": {"no-cache"}}
 	for name, body := range map[string]string{
 		"prose":   strings.Repeat("<p>The quick brown fox, checking its browser, jumps over a page.</p>\n", 1000),
+		"page":    strings.Repeat("<li><a href=\"/section-7/page-10\">Page 10</a> of mills and meadows</li>\n", 1000),
 		"hostile": strings.Repeat("<title>Just a moment..<title>Access Denie<h1>Access Denie/_Incapsula_Resourc", 1000),
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -45,6 +46,14 @@ func BenchmarkFind(b *testing.B) {
 				marks.Find(header, body)
 			}
 		})
+	}
+}
+
+func BenchmarkMayHaveKey(b *testing.B) {
+	body := []byte(strings.Repeat("<li><a href=\"/section-7/page-10\">Page 10</a> of mills and meadows</li>\n", 400))
+	b.SetBytes(shapeBytes)
+	for b.Loop() {
+		MayHaveKey(body)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	window     = shortestMark
 	block      = 4
 	stride     = window - block + 1 // from a block to the next, and the offsets of a block in a window
-	hashBits   = 15
+	hashBits   = 16
 	leastSteps = window // of the automaton, before the search goes on by strides
 )
 
