@@ -141,6 +141,7 @@ $(BENCHSTAT):
 # Releases are the same bytes whoever builds them: no paths, no times but that of the commit, no owner.
 PLATFORMS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST         := dist
+SBOM         := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 DIST_VERSION := $(or $(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
 DIST_EPOCH   := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
@@ -159,17 +160,7 @@ proto: ## generate the messages and handlers of URLFrontier and of gRPC's health
 
 .PHONY: dist
 dist: ## build releases for all platforms, with checksums, into dist/
-	rm -rf $(DIST)
-	@set -e; for platform in $(PLATFORMS); do \
-		name=amble-$(DIST_VERSION)-$$(echo $$platform | tr / -); mkdir -p $(DIST)/$$name; echo $$name; \
-		CGO_ENABLED=0 GOFLAGS= GOOS=$${platform%/*} GOARCH=$${platform#*/} \
-			go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(DIST_VERSION)' -o $(DIST)/$$name/amble ./cmd/amble; \
-		cp LICENSE README.md config.yaml docs/service/amble.service docs/service/cluster.conf $(DIST)/$$name/; \
-		chmod 644 $(DIST)/$$name/*; chmod 755 $(DIST)/$$name/amble; \
-		tar --sort=name --mtime=@$(DIST_EPOCH) --owner=0 --group=0 --numeric-owner --format=ustar -C $(DIST) -cf - $$name | gzip -n9 >$(DIST)/$$name.tar.gz; \
-		rm -rf $(DIST)/$$name; \
-	done
-	cd $(DIST) && sha256sum *.tar.gz >SHA256SUMS
+	SOURCE_DATE_EPOCH='$(DIST_EPOCH)' .ci/dist '$(DIST)' '$(DIST_VERSION)' '$(SBOM)' $(PLATFORMS)
 
 .PHONY: dist-check
 dist-check: ## build releases twice, the second time elsewhere and from nothing, and compare them

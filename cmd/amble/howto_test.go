@@ -107,8 +107,7 @@ func TestHeavyHowto(t *testing.T) {
 	}
 }
 
-// types runs the commands of a task in the directory of the program. Its sites are those of the web, and its waits
-// short.
+// types runs the commands of a task in the directory of the program. Its sites are those of the web, its waits short.
 func (p *program) types(x task) {
 	p.t.Helper()
 	bin := p.t.TempDir()

@@ -9,10 +9,8 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 
-	_ "time/tzdata"
+	_ "time/tzdata" // for politeness.time_zone on machines without a time zone database
 )
-
-// for politeness.time_zone on machines without a time zone database
 
 // version is set by the linker: -ldflags '-X main.version=1.2.3'. If it is empty, see
 // programVersion.

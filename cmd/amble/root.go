@@ -47,11 +47,9 @@ Exit codes:
 // newRootCommand builds the whole command line.
 func newRootCommand() *cobra.Command {
 	root := group("amble", "A polite crawler", rootLong)
-	root.Example = rootExample
-	root.Version = programVersion()
+	root.Example, root.Version = rootExample, programVersion()
 	root.SetVersionTemplate("amble {{.Version}}\n")
-	root.SilenceErrors = true
-	root.SilenceUsage = true
+	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if not .HasParent}}` + exitCodes + `{{end}}`)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Wrong(err) })
 	root.PersistentPreRunE = flagsThatGoTogether

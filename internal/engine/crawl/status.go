@@ -46,16 +46,15 @@ type Status struct {
 
 	Fetchers []remote.Fetcher `json:"fetchers,omitempty"` // remote ones, by name
 
-	Pace        tally.Pace `json:"pace"`
-	Limits      Limits     `json:"limits"`
-	OptOuts     int        `json:"opt_outs"`         // in force
-	PagesPerSec float64    `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec float64    `json:"bytes_per_second"`
-	Finish      float64    `json:"finish_seconds"`          // at the delays and the max_rate in force
-	Slowest     []SlowHost `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
-	// hosts that want no request for a week, or whose wall did not end
-	Parked int            `json:"parked_hosts,omitempty"`
-	Walls  map[string]int `json:"walls,omitempty"` // hosts behind a wall, by its kind
+	Pace        tally.Pace     `json:"pace"`
+	Limits      Limits         `json:"limits"`
+	OptOuts     int            `json:"opt_outs"`         // in force
+	PagesPerSec float64        `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec float64        `json:"bytes_per_second"`
+	Finish      float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
+	Slowest     []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
+	Parked      int            `json:"parked_hosts,omitempty"`  // want no request for a week, or their wall lasts
+	Walls       map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
 	// the same by its maker; UnknownMaker: nobody knows
 	WallMakers map[string]int `json:"wall_makers,omitempty"`
 	// addresses whose hosts got slower together; the first 50
@@ -80,6 +79,7 @@ type Limits struct {
 	HostBandwidth int64   `json:"host_bandwidth"`         // bytes a second of each host; overrides may say otherwise
 	BandwidthWait float64 `json:"bandwidth_wait_seconds"` // that requests have waited for either, all together
 	Received      uint64  `json:"received_bytes"`         // over the connections of this run, TLS and headers included
+	ExitWhenDone  bool    `json:"exit_when_done"`         // false: the process stays up
 }
 
 // limits are the limits in force.
@@ -90,7 +90,7 @@ func (v *views) limits(rateWait float64) Limits {
 	return Limits{
 		MaxRate: perSecond, RateWait: rateWait,
 		Bandwidth: bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
-		Received: uint64(received),
+		Received: uint64(received), ExitWhenDone: force.ExitWhenDone,
 	}
 }
 

@@ -174,7 +174,7 @@ type statusCollector struct {
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
 	bandwidthWait, wire, walls, wallMakers, parked, optOuts      *prometheus.Desc
 	fetchers, leases, leasesEnded                                *prometheus.Desc
-	recrawls, unchanged, unchangedBytes                          *prometheus.Desc
+	recrawls, unchanged, unchangedBytes, exits                   *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -203,9 +203,8 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		recrawls: d("recrawls_total", "Recrawls of this run."),
 		unchanged: d("unchanged_recrawls_total", "Recrawls of this run of pages that had not changed, whatever their "+
 			"validators say."),
-		unchangedBytes: d("unchanged_bytes_total", "Bytes of bodies that recrawls of this run received of pages "+
-			"that had not changed."),
-		crashes: d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
+		unchangedBytes: d("unchanged_bytes_total", "Bytes that recrawls of this run received of unchanged pages."),
+		crashes:        d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
 		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
 			"delays and the crawl.max_rate in force."),
 		age: d("status_age_seconds",
@@ -214,18 +213,15 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		violations: d("delay_violations_total",
 			"Gaps of this run that were shorter than the delay in force; must be 0."),
 
-		maxRate: d("max_rate", "crawl.max_rate: requests a second of all hosts together; 0: no limit."),
-		rateWait: d("max_rate_wait_seconds_total", "Time of this run in which hosts were due and "+
-			"crawl.max_rate held them back."),
-		bandwidth: d("bandwidth_limit_bytes",
-			"fetch.bandwidth: bytes a second of all hosts together; 0: no limit."),
-		hostBandwidth: d("host_bandwidth_limit_bytes",
-			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
-		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
-			"bandwidth, in total."),
-		optOuts:  d("opt_outs", "Opt-outs in force."),
-		fetchers: d("fetchers", "Fetchers outside of amble that took or reported leases in this run, or are cut off."),
-		leases:   d("remote_leases", "Leases that fetchers have."),
+		maxRate:       d("max_rate", "crawl.max_rate: requests a second of all hosts together; 0: no limit."),
+		rateWait:      d("max_rate_wait_seconds_total", "Time of this run in which crawl.max_rate held back hosts."),
+		bandwidth:     d("bandwidth_limit_bytes", "fetch.bandwidth: bytes a second of all hosts; 0: no limit."),
+		hostBandwidth: d("host_bandwidth_limit_bytes", "politeness.host_bandwidth: bytes a second; 0: no limit."),
+		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that requests of this run have waited for bandwidth."),
+		optOuts:       d("opt_outs", "Opt-outs in force."),
+		exits:         d("exit_when_done", "1 if crawl.exit_when_done is true, so the process ends by itself."),
+		fetchers:      d("fetchers", "Fetchers that took or reported leases in this run, or are cut off."),
+		leases:        d("remote_leases", "Leases that fetchers have."),
 		leasesEnded: d("remote_leases_ended_total", "Leases of fetchers that ended in this run, by how: reported, "+
 			"ran_out, not_done.", "how"),
 		wire: d("connection_received_bytes_total",
@@ -263,11 +259,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(s.parked, float64(st.Parked))
 	for _, state := range states() {
-		is := 0.0
-		if state == st.State {
-			is = 1
-		}
-		gauge(s.state, is, state)
+		gauge(s.state, truth(state == st.State), state)
 	}
 	gauge(s.hosts, float64(st.Hosts))
 	gauge(s.inFlight, float64(st.InFlight))
@@ -292,6 +284,14 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(s.hostBandwidth, float64(st.Limits.HostBandwidth))
 	total(s.bandwidthWait, st.Limits.BandwidthWait)
 	counter(s.wire, st.Limits.Received)
+	gauge(s.exits, truth(st.Limits.ExitWhenDone))
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // collectFetchers collects the numbers of all fetchers together.

@@ -126,7 +126,8 @@ func labels(text string) map[string]string {
 	return all
 }
 
-// Every series of an alert in docs/OPERATING.md exists, with its labels and values.
+// TestAlertSeriesExist: every series of rules.yaml and grafana.json in docs/service exists, with its labels and
+// values, and docs/OPERATING.md says what to do about each alert.
 func TestAlertSeriesExist(t *testing.T) {
 	m := NewMetrics("")
 	s := start(t, Options{Metrics: m, Now: time.Now})
@@ -134,15 +135,16 @@ func TestAlertSeriesExist(t *testing.T) {
 	m.Committed(time.Millisecond, 1)
 	_, body := request(t, s, "GET", "/metrics", nil)
 	there := metricLines(body)
-
-	page, err := os.ReadFile("../../../docs/OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
+	read := func(file string) string {
+		text, err := os.ReadFile("../../../docs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	_, alerts, _ := strings.Cut(string(page), "\n## Alerts\n")
-	alerts, _, _ = strings.Cut(alerts, "\n## ")
-	found := series.FindAllStringSubmatch(alerts, -1)
-	if len(found) < 9 {
+	rules, page := read("service/rules.yaml"), read("OPERATING.md")
+	found := series.FindAllStringSubmatch(rules+strings.ReplaceAll(read("service/grafana.json"), `\"`, `"`), -1)
+	if len(found) < 20 {
 		t.Fatalf("only %d series were found", len(found))
 	}
 	for _, wanted := range found {
@@ -159,9 +161,14 @@ func TestAlertSeriesExist(t *testing.T) {
 			t.Errorf("%s%s is not at /metrics", wanted[1], wanted[2])
 		}
 	}
-	for _, by := range regexp.MustCompile("`(amble_[a-z_]+)` by `([a-z_]+)`").FindAllStringSubmatch(alerts, -1) {
+	for _, by := range regexp.MustCompile("`(amble_[a-z_]+)` by `([a-z_]+)`").FindAllStringSubmatch(page, -1) {
 		if lines := there[by[1]]; len(lines) == 0 || !slices.Contains(slices.Collect(maps.Keys(lines[0])), by[2]) {
 			t.Errorf("%s has no label %s", by[1], by[2])
+		}
+	}
+	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
+		if !strings.Contains(page, "\n| `"+alert[1]+"` |") {
+			t.Errorf("docs/OPERATING.md does not say what to do about %s", alert[1])
 		}
 	}
 }
