@@ -179,7 +179,7 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 	case f.lines:
 	case f.requests:
 		t := console.NewTable(out, "TIME", "KIND", "ANSWER", "GAP", "DELAY", "WHY", "ALLOWED BY", "URL")
-		write = func(l *audit.Line) error { return t.Row(requestCells(l)...) }
+		write = func(l *audit.Line) error { return t.Row(auditreport.RequestCells(l)...) }
 		end = t.Flush
 	default:
 		now := time.Now()
@@ -220,7 +220,7 @@ func (f *auditFlags) printHosts(w io.Writer, hosts []*audit.Host) error {
 	for _, h := range hosts[:shown] {
 		gap, delay := "-", "-"
 		if g := h.Smallest; g != nil {
-			gap, delay = gapText(g.Seconds), gapText(g.Delay)+" "+g.Reason
+			gap, delay = auditreport.GapText(g.Seconds), auditreport.GapText(g.Delay)+" "+g.Reason
 		}
 		err := t.Row(h.Host, console.Grouped(h.Requests), console.Grouped(h.Pages), gap, delay,
 			console.Plural(len(h.Versions)+h.Older, "version"), console.Grouped(h.Counts.Violations))

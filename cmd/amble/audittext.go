@@ -13,11 +13,6 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit/auditreport"
 )
 
-// gapText formats a time to the millisecond, rounded down.
-func gapText(seconds float64) string {
-	return fromSeconds(seconds).Round(time.Microsecond).Truncate(time.Millisecond).String()
-}
-
 // hostAudit prints everything about one host.
 func hostAudit(h *audit.Host) string {
 	s := &story{}
@@ -30,7 +25,8 @@ func hostAudit(h *audit.Host) string {
 			console.Grouped(h.Again))
 	}
 	if g := h.Smallest; g != nil {
-		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", gapText(g.Seconds), gapText(g.Delay),
+		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", auditreport.GapText(g.Seconds),
+			auditreport.GapText(g.Delay),
 			g.Reason, auditreport.Stamp(g.At), inexact(g.Exact))
 	}
 	for _, v := range h.Versions {
@@ -54,52 +50,17 @@ func inexact(exact bool) string {
 	return ", by the wall clock"
 }
 
-// requestCells are the columns of a request.
-func requestCells(l *audit.Line) []string {
-	gap := "-"
-	if l.Gap != nil {
-		gap = gapText(*l.Gap)
-	}
-	return []string{auditreport.Stamp(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l),
-		console.Printable(l.URL)}
-}
-
-func answerText(l *audit.Line) string {
-	switch {
-	case l.NoEnd:
-		return "no end known"
-	case l.Status == 0:
-		return l.Failure
-	}
-	return fmt.Sprint(l.Status)
-}
-
-// allowedBy says in a few words which rule allowed a page.
-func allowedBy(l *audit.Line) string {
-	switch {
-	case l.Kind != "page":
-		return "-"
-	case l.Allowed == nil:
-		return "not known any more"
-	case !*l.Allowed:
-		return fmt.Sprintf("DISALLOWED by line %d", l.RuleLine)
-	case l.RuleLine > 0:
-		return fmt.Sprintf("line %d", l.RuleLine)
-	}
-	return l.Verdict
-}
-
 // printRequest explains why a URL was fetched, and how fast.
 func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	s := &story{now: now}
 	s.line("request", "%s, %s (%s)", auditreport.Stamp(l.At), l.Method+" "+console.Printable(l.URL), l.Kind)
 	s.line("", "at %s as %s", l.Address, console.Printable(l.Agent))
-	answer := answerText(l)
+	answer := auditreport.AnswerText(l)
 	if !l.NoEnd {
-		answer += fmt.Sprintf(", %s in %s", console.Size(l.Bytes), gapText(l.Seconds))
+		answer += fmt.Sprintf(", %s in %s", console.Size(l.Bytes), auditreport.GapText(l.Seconds))
 	}
 	if l.RetryAfter > 0 {
-		answer += ", Retry-After " + gapText(l.RetryAfter)
+		answer += ", Retry-After " + auditreport.GapText(l.RetryAfter)
 	}
 	if l.Fetcher != "" {
 		answer += ", to the fetcher " + console.Printable(l.Fetcher)
@@ -112,14 +73,14 @@ func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	}
 	s.line("answer", "%s", answer)
 	if l.Gap != nil {
-		s.line("gap", "%s since the end of the previous request%s", gapText(*l.Gap), inexact(l.Exact))
+		s.line("gap", "%s since the end of the previous request%s", auditreport.GapText(*l.Gap), inexact(l.Exact))
 	}
-	s.line("delay", "%s in force (%s)", gapText(l.Delay), l.Reason)
+	s.line("delay", "%s in force (%s)", auditreport.GapText(l.Delay), l.Reason)
 	if l.DelayLine > 0 {
 		s.line("", "robots.txt line %d: %s", l.DelayLine, console.Printable(l.DelayText))
 	}
 	if l.Kind == "page" {
-		s.line("allowed by", "%s", strings.TrimSuffix(allowedBy(l)+": "+console.Printable(l.Rule), ": "))
+		s.line("allowed by", "%s", strings.TrimSuffix(auditreport.AllowedBy(l)+": "+console.Printable(l.Rule), ": "))
 		if l.Version != "" {
 			s.line("", "of robots.txt %s", l.Version)
 		}

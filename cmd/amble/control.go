@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/service/server"
 )
 
 const controlLong = `Control the running crawl in data_dir over its API. When the command ends, the change has
@@ -230,7 +231,7 @@ func (c *controlling) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY=VALUE...", Short: "Change settings of the running crawl",
 		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed.\n" +
-			"They hold until the crawl ends, or reads its config file again. These can change:\n" +
+			"They hold until the crawl ends, or amble control reload --undo. These can change:\n" +
 			wrapped(config.LiveKeys(), 100) + ".",
 		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n" +
 			"  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
@@ -246,37 +247,41 @@ func (c *controlling) set() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.changed(command, http.MethodPatch, "/config", patch, "nothing has changed")
+			return c.changed(command, http.MethodPatch, "/config", patch)
 		},
 	}
 }
 
 func (c *controlling) reload() *cobra.Command {
-	return &cobra.Command{
-		Use: "reload", Short: "Let the running crawl read its config file again",
-		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set.\n" +
-			"If a setting is wrong or cannot change, nothing is changed. Seeds are not read again: amble seed add\n" +
-			"and amble seed rm change them while the crawl runs.",
+	undo := false
+	command := &cobra.Command{
+		Use: "reload", Short: "Let the running crawl read its config file and seeds again",
+		Long: "Let the running crawl read its config file, crawl.seeds and crawl.seeds_file again, as SIGHUP does.\n" +
+			"If a setting is wrong or cannot change, nothing is changed. Seeds that the settings do not name any\n" +
+			"more are removed, those of amble seed add stay. What amble control set has changed stays, and is\n" +
+			"listed.",
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return c.changed(command, http.MethodPost, "/config/reload", nil, noSettingChanged)
+			path := "/config/reload"
+			if undo {
+				path += "?undo=true"
+			}
+			return c.changed(command, http.MethodPost, path, nil)
 		},
 	}
+	command.Flags().BoolVar(&undo, "undo", false, "undo amble control set")
+	return command
 }
 
-// noSettingChanged is what there is to say about files that were read again and say the same. A seeds file may not.
-const noSettingChanged = "no setting has changed; seeds are not read again, amble seed add and rm change them"
-
-// changed sends settings and prints the keys that changed, or else nothing.
-func (c *controlling) changed(command *cobra.Command, method, path string, body any, nothing string) error {
-	var done struct{ Changed []string }
+// changed sends settings and prints what has changed.
+func (c *controlling) changed(command *cobra.Command, method, path string, body any) error {
+	var done server.SettingsChange
 	if err := c.submit(command.Context(), method, path, body, &done); err != nil {
 		return err
 	}
-	text := nothing
-	if len(done.Changed) > 0 {
-		text = "changed: " + strings.Join(done.Changed, ", ")
+	for _, text := range done.BadSeeds {
+		command.PrintErrln("bad seed:", text)
 	}
-	_, err := fmt.Fprintln(command.OutOrStdout(), text)
+	_, err := fmt.Fprintln(command.OutOrStdout(), strings.Join(reloadText(&done), "\n"))
 	return err
 }

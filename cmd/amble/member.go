@@ -25,6 +25,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -34,8 +35,13 @@ import (
 // member is this process as a node of a cluster: the shards that it owns instead of one crawl.
 type member struct {
 	*crawling
-	node *shards.Node
-	js   jetstream.JetStream // of its connection
+	shared *nodeSettings
+	node   *shards.Node
+	js     jetstream.JetStream // of its connection
+}
+
+func newMember(k *crawling) *member {
+	return &member{crawling: k, shared: &nodeSettings{liveSettings: k.settings}}
 }
 
 // clusterModule is the crawl of several machines together.
@@ -51,7 +57,7 @@ func clusterModule() module {
 			if !k.config.InCluster() {
 				return false, nil
 			}
-			m := &member{crawling: k}
+			m := newMember(k)
 			out, err := m.run(command.Context())
 			if err == nil {
 				err = m.print(command.OutOrStdout(), out, badSeeds)
@@ -101,8 +107,8 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 		return out, err
 	}
 	defer disconnect()
-	m.settings.apply, m.settings.agreed = m.node.Change, m.node.Agreed
-	m.settings.publish = func(ctx context.Context, reload bool, next func([]byte) ([]byte, error)) error {
+	m.settings.apply, m.settings.mayChange = m.node.Change, m.mayChange
+	m.shared.publish = func(ctx context.Context, reload bool, next func([]byte) ([]byte, error)) error {
 		_, err := m.node.SetSettings(ctx, reload, next)
 		return err
 	}
@@ -110,11 +116,15 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 		return out, err
 	}
 	if m.screen == nil {
-		defer m.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
+		// On a terminal the signal means that the terminal is gone.
+		defer m.settings.reloadOnHangup(ctx, m.settings.reread)()
 	}
 	api := m.serverOptions()
-	api.Division = clusterapi.New(m.node, api.DataDir, api.Now)
-	server, err := m.serve(api, nil)
+	api.Division, api.Settings = clusterapi.New(m.node, api.DataDir, api.Now), m.shared
+	m.settings.changeSeeds = func(ctx context.Context, w crawl.SeedWish) (crawl.SeedCounts, error) {
+		return clusterapi.ReloadSeeds(ctx, api.Division, w)
+	}
+	running, err := m.serve(api, nil)
 	if err != nil {
 		return out, err
 	}
@@ -126,7 +136,7 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 	if nats != nil && out.Finished {
 		m.waitForOthers(ctx)
 	}
-	return out, errors.Join(err, closeServer(server))
+	return out, errors.Join(err, closeServer(running))
 }
 
 // options returns the options of the node.
@@ -138,7 +148,7 @@ func (m *member) options() (shards.Options, error) {
 	c := &m.config.Cluster
 	o := shards.DefaultOptions(engines)
 	o.Crawl.ExitWhenDone = engines.ExitWhenDone
-	o.Settings, o.Erase = m.settings, eraseDirectory
+	o.Settings, o.Erase = m.shared, eraseDirectory
 	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, clusterconf.Names(m.config), c.Replicas, boot.Uptime()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.Cluster.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {
@@ -161,7 +171,7 @@ func nodeOptions(messages io.Writer, c *config.Config, urls []string) (shards.Op
 		return shards.Options{}, err
 	}
 	k.seeds = seeds.good
-	options, err := (&member{crawling: k}).options()
+	options, err := newMember(k).options()
 	if err != nil {
 		return options, console.Exit(console.ExitUsage, err)
 	}
@@ -170,7 +180,7 @@ func nodeOptions(messages io.Writer, c *config.Config, urls []string) (shards.Op
 
 // startNATS starts the NATS server of the settings.
 func startNATS(messages io.Writer, c *config.Config) (*natsconn.Server, error) {
-	return (&member{crawling: newCrawling(c, nil, messages)}).startNATS()
+	return newMember(newCrawling(c, nil, messages)).startNATS()
 }
 
 // startNATS starts the NATS server inside the process; nil: there is none.
@@ -268,29 +278,6 @@ func refusedError(ctx context.Context, m *member, err error) error {
 		return access.MakeError(ctx, m.config, err)
 	}
 	return console.Exit(console.ExitRefused, err)
-}
-
-// agree puts the politeness and the identity of the cluster in force, and says where this node's file differs.
-func (m *member) agree(ctx context.Context) error {
-	for {
-		followed, err := m.node.Agree(ctx)
-		switch {
-		case err == nil && len(followed) > 0:
-			m.notice("warning", "the settings of the cluster are in force, not those of this file: "+
-				strings.Join(followed, ", ")+
-				"; amble control reload makes those of the file of its node the cluster's")
-			return nil
-		case err == nil:
-			return nil
-		case !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown):
-			return console.Exit(console.ExitRefused, err)
-		}
-		select {
-		case <-ctx.Done():
-			return console.Exit(console.ExitProblem, fmt.Errorf("stopped before the cluster could be joined: %w", err))
-		case <-time.After(openAgain):
-		}
-	}
 }
 
 // crawl runs the node until the end of the crawl or a signal has made it leave.

@@ -264,9 +264,10 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		return out, access.MakeError(ctx, k.config, err)
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	k.settings.apply = n.Change
+	k.settings.apply, k.settings.changeSeeds = n.Change, n.Default().ChangeSeeds
 	if k.screen == nil {
-		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
+		// On a terminal the signal means that the terminal is gone.
+		defer k.settings.reloadOnHangup(ctx, k.settings.Reload)()
 	}
 	api, err := k.startServer(n, options.MaxCrawls > 0)
 	if err != nil {

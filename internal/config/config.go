@@ -51,8 +51,8 @@ type Config struct {
 
 // Crawl says where a crawl starts, how wide it is and when it ends.
 type Crawl struct {
-	Seeds         []string      `mapstructure:"seeds"`
-	SeedsFile     string        `mapstructure:"seeds_file" is:"path"`
+	Seeds         []string      `mapstructure:"seeds" is:"file"`
+	SeedsFile     string        `mapstructure:"seeds_file" is:"file path"`
 	Workers       int           `mapstructure:"workers" range:"0..4096" is:"live"`
 	MaxRate       float64       `mapstructure:"max_rate" range:"0|0.001..100000" is:"live"`
 	ExitWhenDone  bool          `mapstructure:"exit_when_done" is:"live"`

@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -52,6 +53,22 @@ func PatchOf(sets []string) (map[string]any, error) {
 		return nil, r.sorted()
 	}
 	return patch, nil
+}
+
+// PatchKeys returns the settings that a patch sets, in the order of the file.
+func PatchKeys(patch map[string]any) (keys []string) {
+	for _, s := range settings() {
+		section := patch
+		for name := range strings.SplitSeq(s.section(), ".") {
+			if name != "" {
+				section, _ = section[name].(map[string]any)
+			}
+		}
+		if section[s.name()] != nil {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
 }
 
 // Changes returns the settings in which another Config differs, in the order of the file.

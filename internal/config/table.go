@@ -20,7 +20,7 @@ import (
 //	              shared: all nodes of a cluster have it in common
 //	              secret: its value is not printed
 //	              file: it changes by the config file alone while a crawl runs. Secrets are not sent over the API, and
-//	              its clients could read files otherwise
+//	              its clients could read files otherwise; seeds have operations of their own
 //	              path: of a file or a directory
 //
 // config.yaml at the root of the repository says the same to people; tests compare both. What else a value has to be,

@@ -34,7 +34,9 @@ func (settings) Change(context.Context, []byte) ([]string, error) {
 	return []string{"crawl.workers"}, nil
 }
 
-func (settings) Reload(context.Context) ([]string, error) { return nil, nil }
+func (settings) Reload(context.Context, bool) (server.SettingsChange, error) {
+	return server.SettingsChange{}, nil
+}
 
 // send sends a request. Of an endless response it reads the beginning.
 func send(t *testing.T, s *server.Server, method, path, body string) (status int, text string) {

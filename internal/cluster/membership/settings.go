@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,8 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 // compare returns an error that names each setting that differs. Both lists are in the order of the
 // names.
 func (r *registers) compare(theirs, ours []setting) error {
+	// Older nodes agreed on the seeds here.
+	theirs = slices.DeleteFunc(theirs, func(s setting) bool { return s.name == "crawl.seeds" })
 	var d []string
 	for len(theirs) > 0 || len(ours) > 0 {
 		switch {

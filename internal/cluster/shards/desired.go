@@ -29,6 +29,8 @@ type Desired struct {
 	// Shared are the settings that all nodes have in common, by their keys: politeness and identity. They are in force
 	// in place of those of the config file of a node, and Settings in place of them; nil: no node has said its own.
 	Shared map[string]any `json:"shared,omitempty"`
+	// Seeded: the seeds of the settings of a node are those of the cluster.
+	Seeded bool `json:"seeded,omitempty"`
 	// Reloads counts the commands to read the config files again.
 	Reloads uint64 `json:"reloads,omitempty"`
 	// Deletions are those that some shards have not carried out.

@@ -253,7 +253,7 @@ func (x *exporting) complete(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	whole, err := crawl.OpenMerged(x.options(), x.o.Seeds, changes)
+	whole, err := crawl.OpenMerged(x.options(), changes)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
-	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -142,10 +142,10 @@ func (f *faults) takenName(t *testing.T) {
 
 func (f *faults) otherSettings(t *testing.T) {
 	err := f.tryOpen(t, "third", func(o *Options) {
-		o.Seeds, o.Cluster.Shards = []crawl.Seed{o.Seeds[0]}, 2*shards
+		o.Crawl.Mode, o.Cluster.Shards = seeds.ModeAny, 2*shards
 	})
 	for _, want := range []string{
-		"cluster web", "crawl.seeds is", "cluster.shards is 4 there and 8 here", "another cluster.name",
+		"cluster web", "scope.mode is", "cluster.shards is 4 there and 8 here", "another cluster.name",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -221,9 +221,9 @@ func (w *world) start(name, dir string) *process {
 	}
 	if d, is := o.Settings.(*delays); is {
 		d.node.Store(p.node)
-		if _, err := p.node.Agree(ctx); err != nil {
-			w.t.Fatal(err)
-		}
+	}
+	if _, err := p.node.Agree(ctx); err != nil {
+		w.t.Fatal(err)
 	}
 	p.node.Observe(unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) }))
 	w.nodes = append(w.nodes, p)

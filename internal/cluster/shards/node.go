@@ -85,7 +85,7 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 	if c := e.o.Crawl.Recrawl; c != nil && c.Budget > 0 {
 		e.recrawls = newRecrawlBudget(e.streams.Register("recrawls"), c.Budget, e.o.Cluster.Shards, log)
 	}
-	e.scope = newScope(e.streams, e.o.Seeds, log)
+	e.scope = newScope(e.streams, log)
 	e.desired = newDesired(e.streams.Register("desired"), log)
 	if n.routes, err = routes.Start(n.nc, e.o.Names, e.o.Cluster.Node); err != nil {
 		return natsconn.Down(err)

@@ -177,7 +177,6 @@ func TestSettings(t *testing.T) {
 	o.Crawl.Recrawl = planOf(2, 0)
 	agreed := o.settings()
 	for name, change := range map[string]func(o *Options){
-		"crawl.seeds":          func(o *Options) { o.Seeds = o.Seeds[1:] },
 		"scope.mode":           func(o *Options) { o.Crawl.Mode = frontier.ModeDomain },
 		"scope.exclude":        func(o *Options) { o.Crawl.Exclude = []*regexp.Regexp{regexp.MustCompile("x")} },
 		"the rules of URLs":    func(o *Options) { o.Crawl.Traps.PathDepth++ },

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Crawl are the options of the engines. DataDir holds the directories of all shards.
 	Crawl crawl.Options
-	// Seeds are those of the whole crawl. Each engine adds those of its shard.
+	// Seeds are those of the settings. Node.Agree makes them those of the cluster, if it has none.
 	Seeds []crawl.Seed
 	// Cluster are the options of the membership, with the name of the node and the number of shards.
 	Cluster cluster.Options
@@ -135,13 +135,7 @@ func ofEngine(l crawl.Live) crawl.Live {
 // one to the next.
 func (o *Options) settings() map[string]string {
 	c := &o.Crawl
-	seeds := make([]string, 0, len(o.Seeds))
-	for _, s := range o.Seeds {
-		seeds = append(seeds, fmt.Sprintf("%s %d", s.URL, s.Priority))
-	}
-	slices.Sort(seeds)
 	settings := map[string]string{
-		"crawl.seeds":          sum(slices.Compact(seeds)...),
 		"scope.mode":           fmt.Sprint(c.Mode),
 		"scope.include":        sum(texts(c.Include)...),
 		"scope.exclude":        sum(texts(c.Exclude)...),

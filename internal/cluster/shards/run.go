@@ -128,7 +128,7 @@ func (r *run) crawl(ctx context.Context, shard *journal.Shard) error {
 	e.Observe(r.observer)
 	r.robots = newRobotsRequests(running, e.FetchRobots)
 	finished := r.lent.begin(e)
-	r.summary, err = e.Run(running, r.o.Seeds)
+	r.summary, err = e.Run(running, nil)
 	finished()
 	r.summary.Status = e.Status()
 	if ctx.Err() == nil && errors.Is(context.Cause(running), errErase) {

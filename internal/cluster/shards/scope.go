@@ -22,20 +22,48 @@ type scope struct {
 	streams *journal.Streams
 
 	mu        sync.Mutex        // guards what follows; nothing blocks under it
-	known     map[string][]byte // what was said last of a URL, by the settings or the stream; nil: removed
+	known     map[string][]byte // what was said last of a URL; nil: removed
 	changes   []storage.SeedRow // in the order of the stream
 	last      uint64            // sequence of the newest message that was read
 	published uint64            // sequence of the newest message of this node
 	more      chan struct{}     // closed with the next message
 }
 
-// newScope returns the scope of the seeds of the settings.
-func newScope(streams *journal.Streams, given []crawl.Seed, log *slog.Logger) *scope {
-	s := &scope{log: log, streams: streams, known: make(map[string][]byte, len(given)), more: make(chan struct{})}
-	for i := range given {
-		s.known[given[i].URL.String()] = given[i].Encode()
+func newScope(streams *journal.Streams, log *slog.Logger) *scope {
+	return &scope{log: log, streams: streams, known: make(map[string][]byte), more: make(chan struct{})}
+}
+
+// unknown returns the seeds of which nothing was said yet.
+func (s *scope) unknown(of []crawl.Seed) (rows []storage.SeedRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range of {
+		url := of[i].URL.String()
+		if _, known := s.known[url]; !known {
+			rows = append(rows, storage.SeedRow{URL: url, Value: of[i].Encode()})
+		}
 	}
-	return s
+	return rows
+}
+
+// differs reports whether the seeds of the settings of the cluster are others than those of a node.
+func (s *scope) differs(own []crawl.Seed) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	named := make(map[string]bool, len(own))
+	for i := range own {
+		url := own[i].URL.String()
+		now, err := seeds.Decode(url, s.known[url])
+		if named[url] = true; err != nil || s.known[url] == nil || !now.Equal(&own[i]) {
+			return true
+		}
+	}
+	for url, value := range s.known {
+		if now, err := seeds.Decode(url, value); err == nil && now.Settings && !named[url] {
+			return true
+		}
+	}
+	return false
 }
 
 // retryRead is how long to wait before the scope is read again after an error.
@@ -128,8 +156,7 @@ func (s *scope) isNews(c *storage.SeedRow) bool {
 	case c.Value == nil || before == nil:
 		return (c.Value == nil) != (before == nil)
 	}
-	u, err := seeds.Decode(c.URL, c.Value)
-	return len(c.Value) > 0 && !bytes.Equal(c.Value, before) && err == nil && !u.Settings // whose nodes agree on them
+	return len(c.Value) > 0 && !bytes.Equal(c.Value, before)
 }
 
 // Seeds is part of crawl.Cluster.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,32 +23,41 @@ type Settings interface {
 	Shared() map[string]any
 }
 
-// Agree puts the politeness and the identity of the cluster in force before this node owns a shard; the first node
-// that calls it says what they are. It returns the keys of the settings in which this node differs and follows. The
-// error is membership.ErrSettings if it cannot follow, or storage.ErrLogDown.
+// Agree puts the seeds, the politeness and the identity of the cluster in force before this node owns a shard; the
+// first node that calls it says what they are. It returns the keys of the settings in which this node differs and
+// follows. The error is membership.ErrSettings if it cannot follow, or storage.ErrLogDown.
 func (n *Node) Agree(ctx context.Context) (followed []string, err error) {
 	e := n.engines
-	if e.o.Settings == nil {
-		return nil, nil
-	}
-	own := e.o.Settings.Shared()
-	_, err = n.command(ctx, func(d *Desired) error {
-		if d.Shared != nil || own == nil {
-			return errUnchanged
-		}
-		d.Shared = own
-		return nil
-	})
+	differs, err := n.publishSeeds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, _, _ := e.desired.latest()
-	if followed = different(now.Shared, own); len(followed) == 0 && len(now.Settings) == 0 {
-		return nil, nil
+	var own map[string]any
+	if e.o.Settings != nil {
+		own = e.o.Settings.Shared()
 	}
-	if err := e.o.Settings.Apply(ctx, now.Shared, now.Settings); err != nil {
-		return nil, fmt.Errorf("cluster %s has %w: %w; use the same settings on all nodes", e.o.Names.Cluster,
-			membership.ErrSettings, err)
+	_, err = n.command(ctx, func(d *Desired) error {
+		if d.Seeded && (d.Shared != nil || own == nil) {
+			return errUnchanged
+		}
+		if d.Seeded = true; d.Shared == nil {
+			d.Shared = own
+		}
+		return nil
+	})
+	if err != nil || e.o.Settings == nil {
+		return nil, err
+	}
+	now, _, _ := e.desired.latest()
+	followed = different(now.Shared, own)
+	if len(followed) > 0 || len(now.Settings) > 0 {
+		if err := e.o.Settings.Apply(ctx, now.Shared, now.Settings); err != nil {
+			return nil, fmt.Errorf("cluster %s has %w: %w; use the same settings on all nodes", e.o.Names.Cluster,
+				membership.ErrSettings, err)
+		}
+	}
+	if differs {
+		followed = append(followed, "crawl.seeds")
 	}
 	text := ""
 	if len(followed) > 0 {
@@ -55,6 +65,19 @@ func (n *Node) Agree(ctx context.Context) (followed []string, err error) {
 	}
 	n.member.Note("settings", text)
 	return followed, nil
+}
+
+// publishSeeds makes the seeds of this node those of the cluster, unless a node has done that: then differs says
+// whether they are others. What was said of a URL before stays. If it ends in the middle, another call goes on with it.
+func (n *Node) publishSeeds(ctx context.Context) (differs bool, err error) {
+	e := n.engines
+	if err := errors.Join(e.desired.read(ctx), e.streams.AllSeeds(ctx, e.scope.take)); err != nil {
+		return false, err
+	}
+	if now, _, _ := e.desired.latest(); now.Seeded {
+		return len(e.o.Seeds) > 0 && e.scope.differs(e.o.Seeds), nil
+	}
+	return false, e.scope.publish(ctx, e.scope.unknown(e.o.Seeds))
 }
 
 // different returns the keys of values that others have too and that differ.

@@ -1,3 +1,5 @@
+//go:build !core
+
 package crawl
 
 import (
@@ -15,9 +17,9 @@ type Merged struct {
 	scope *frontier.Scope
 }
 
-// OpenMerged opens the database in o.DataDir. The seeds given are those of the settings of the cluster. changes are
-// those that were published, which the database records.
-func OpenMerged(o Options, given []Seed, changes []storage.SeedRow) (*Merged, error) {
+// OpenMerged opens the database in o.DataDir. changes are those of seeds that were published, which the database
+// records.
+func OpenMerged(o Options, changes []storage.SeedRow) (*Merged, error) {
 	if o.IgnoreRobots { // as in Open
 		o.Storage.MaxQueries, o.Storage.MaxSameDigest = 0, 0
 	}
@@ -25,19 +27,17 @@ func OpenMerged(o Options, given []Seed, changes []storage.SeedRow) (*Merged, er
 	if err != nil {
 		return nil, err
 	}
-	j := &Merged{offline: f, o: &o}
 	if b := (storage.Batch{Seeds: changes}); !b.Empty() {
-		_, err = j.commit(&b)
+		_, err = f.commit(&b)
 	}
 	var initial *initialScope
 	if err == nil {
-		initial, err = newInitialScope(f.store, &o, given)
+		initial, err = newInitialScope(f.store, &o, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	j.scope = initial.scope
-	return j, nil
+	return &Merged{f, &o, initial.scope}, nil
 }
 
 // Counters returns the counters of the database.

@@ -1,6 +1,7 @@
 package seeds
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -279,6 +280,13 @@ type stored struct {
 	Bare     bool   `json:"bare,omitempty"`
 	Of       string `json:"of,omitempty"`
 	Fields
+}
+
+// Equal reports whether the same is said of two seeds, wherever they were given.
+func (s *Seed) Equal(other *Seed) bool {
+	x, y := *s, *other
+	x.Source, y.Source, x.Settings, y.Settings = "", "", false, false
+	return x.URL == y.URL && bytes.Equal(x.Encode(), y.Encode())
 }
 
 // Encode returns all of a seed but its URL.

@@ -125,7 +125,7 @@ func (refusing) Change(context.Context, []byte) ([]string, error) {
 	return nil, Rejected{{Key: "crawl.workers", Message: "read 0; want 1 to 4096"}}
 }
 
-func (refusing) Reload(context.Context) ([]string, error) { return nil, nil }
+func (refusing) Reload(context.Context, bool) (SettingsChange, error) { return SettingsChange{}, nil }
 
 // conforms holds an answer against the description of the API: that the operation has such a
 // status, with such a type, and that the body is as its schema says. What is no operation may only

@@ -266,6 +266,11 @@ func EachLine[T any](ctx context.Context, c *Client, path string, v url.Values, 
 	if err != nil {
 		return nil, err
 	}
+	return Lines(response, each, c.broken)
+}
+
+// Lines is EachLine of a response. broken makes the error of one that ends too early.
+func Lines[T any](response *http.Response, each func(*T) error, broken func(error) error) (http.Header, error) {
 	defer response.Body.Close()
 	lines := json.NewDecoder(response.Body)
 	for {
@@ -274,7 +279,7 @@ func EachLine[T any](ctx context.Context, c *Client, path string, v url.Values, 
 		case err == io.EOF:
 			return response.Trailer, nil
 		case err != nil:
-			return nil, c.broken(err)
+			return nil, broken(err)
 		}
 		if err := each(&line); err != nil {
 			return nil, err

@@ -241,8 +241,9 @@ type Settings interface {
 	// earlier patch. Change returns the keys whose values changed. The error is a Rejected if the
 	// patch is invalid.
 	Change(ctx context.Context, patch []byte) (changed []string, err error)
-	// Reload reads the config file again and undoes all patches. It returns what Change returns.
-	Reload(ctx context.Context) (changed []string, err error)
+	// Reload reads the config file and the seeds again. What Change has set stays, unless undo says so. The error is
+	// that of Change, or says why the seeds are not changed.
+	Reload(ctx context.Context, undo bool) (SettingsChange, error)
 }
 
 // Setting is one setting in force.
@@ -285,9 +286,13 @@ type settingsList struct {
 	Settings []Setting `json:"settings"`
 }
 
-// settingsChange is the result of a change.
-type settingsChange struct {
+// SettingsChange is the result of a change.
+type SettingsChange struct {
 	Changed []string `json:"changed" doc:"keys of the settings that changed"`
+	// Of a reload:
+	Kept     []string          `json:"kept,omitempty" doc:"keys that a patch sets in place of the file"`
+	Seeds    *crawl.SeedCounts `json:"seeds,omitempty" doc:"what became of the seeds of the settings"`
+	BadSeeds []string          `json:"bad_seeds,omitempty" doc:"left out, and why: no seed is removed then"`
 	// Incomplete are the nodes that have not followed, and why.
 	Incomplete *Incomplete `json:"incomplete,omitempty" doc:"in a cluster: nodes that do not have the change, and why"`
 }
@@ -304,28 +309,30 @@ func settingsAPI(s *Server, api huma.API) {
 		})
 	change := Operation("PATCH", "/config", "config-change", "Change settings while the crawl runs", bodyErrors()...)
 	change.Description = "A merge patch (RFC 7396) of the config file, such as {\"crawl\": {\"workers\": 16}}. All " +
-		"of it takes effect, or none. It holds until the crawl ends or the config file is " +
-		"read again; null undoes an earlier patch. Settings that cannot change are an error that lists them."
-	Handle(api, change, func(ctx context.Context, in *settingsPatch) (*Object[settingsChange], error) {
+		"of it takes effect, or none. It holds until the crawl ends; null undoes an earlier patch. Settings " +
+		"that cannot change are an error that lists them."
+	Handle(api, change, func(ctx context.Context, in *settingsPatch) (*Object[SettingsChange], error) {
 		patch, err := json.Marshal(in.Body)
 		if err != nil {
 			return nil, errQuery{err}
 		}
 		keys, err := s.o.Settings.Change(ctx, patch)
-		return s.changed(ctx, keys, err)
+		return s.changed(ctx, SettingsChange{Changed: keys}, err)
 	})
 	reload := Operation("POST", "/config/reload", "config-reload", "Read the config file again")
-	reload.Description = "As the signal SIGHUP does. Patches are undone."
-	Handle(api, reload, func(ctx context.Context, _ *struct{}) (*Object[settingsChange], error) {
-		keys, err := s.o.Settings.Reload(ctx)
-		return s.changed(ctx, keys, err)
+	reload.Description = "As the signal SIGHUP does, with crawl.seeds and crawl.seeds_file. Seeds that the settings " +
+		"do not name any more are removed, others stay. Patches stay in force."
+	Handle(api, reload, func(ctx context.Context, in *struct {
+		Undo bool `query:"undo" doc:"true: undo all patches"`
+	}) (*Object[SettingsChange], error) {
+		done, err := s.o.Settings.Reload(ctx, in.Undo)
+		return s.changed(ctx, done, err)
 	})
 }
 
 // changed answers a change. In a cluster it waits until all nodes have it.
-func (s *Server) changed(ctx context.Context, keys []string, err error) (*Object[settingsChange], error) {
-	done := settingsChange{Changed: keys}
-	if keys == nil {
+func (s *Server) changed(ctx context.Context, done SettingsChange, err error) (*Object[SettingsChange], error) {
+	if done.Changed == nil {
 		done.Changed = []string{}
 	}
 	if err == nil && s.o.Division != nil {

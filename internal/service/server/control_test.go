@@ -216,8 +216,8 @@ func (f *fixedSettings) Change(_ context.Context, patch []byte) ([]string, error
 	return []string{"crawl.workers"}, nil
 }
 
-func (f *fixedSettings) Reload(context.Context) ([]string, error) {
-	return nil, errors.Join(crawl.ErrNotRunning)
+func (f *fixedSettings) Reload(context.Context, bool) (SettingsChange, error) {
+	return SettingsChange{}, errors.Join(crawl.ErrNotRunning)
 }
 
 func TestSettings(t *testing.T) {

@@ -25,17 +25,20 @@ type SeedEntry struct {
 	URL string `json:"url"`
 	seeds.Fields
 	Source string `json:"source,omitempty" doc:"where it was given"`
-	Of     string `json:"of,omitempty" doc:"the seed whose redirect led here"`
+	// Settings is Seed.Settings.
+	Settings bool   `json:"settings,omitempty" doc:"the settings name it: a reload without it removes it"`
+	Of       string `json:"of,omitempty" doc:"the seed whose redirect led here"`
 }
 
 // NewSeedEntry returns the entry of a seed.
 func NewSeedEntry(s *crawl.Seed) SeedEntry {
-	return SeedEntry{URL: s.URL.String(), Fields: s.Fields, Source: s.Source, Of: s.Of.String()}
+	return SeedEntry{URL: s.URL.String(), Fields: s.Fields, Source: s.Source, Settings: s.Settings, Of: s.Of.String()}
 }
 
 // seedList is the request to add seeds.
 type seedList struct {
-	RawBody []byte `contentType:"application/jsonl"`
+	Settings bool   `query:"settings" doc:"true: they are of the settings, as those that a reload adds"`
+	RawBody  []byte `contentType:"application/jsonl"`
 }
 
 // seedNames names seeds.
@@ -70,7 +73,7 @@ func seedsAPI(s *Server, api huma.API) {
 	text := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	add.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/plain": text}}
 	Handle(api, add, func(ctx context.Context, in *seedList) (*Object[crawl.SeedCounts], error) {
-		return answer(addSeeds(ctx, s, in.RawBody))
+		return answer(addSeeds(ctx, s, in))
 	})
 	remove := Operation("DELETE", "/seeds", "seeds-remove", "Remove seeds", http.StatusNotFound, http.StatusConflict)
 	remove.Description = "If one of them is no seed, none is removed. URLs that wait and are of no other seed are " +
@@ -106,12 +109,17 @@ func writeSeeds(ctx context.Context, s *Server, t *Stream) (err error) {
 }
 
 // addSeeds adds seeds.
-func addSeeds(ctx context.Context, s *Server, list []byte) (done crawl.SeedCounts, err error) {
-	add, err := readSeeds(list)
+func addSeeds(ctx context.Context, s *Server, in *seedList) (done crawl.SeedCounts, err error) {
+	add, err := readSeeds(in.RawBody)
 	if err != nil {
 		return done, errQuery{err}
 	}
-	return changeSeeds(ctx, s, crawl.SeedWish{Add: add}, list)
+	for i := range add {
+		if add[i].Settings = in.Settings; in.Settings {
+			add[i].Source = "settings"
+		}
+	}
+	return changeSeeds(ctx, s, crawl.SeedWish{Add: add}, in.RawBody)
 }
 
 // removeSeeds removes seeds.
@@ -166,45 +174,59 @@ func readSeeds(text []byte) (all []crawl.Seed, err error) {
 	}
 }
 
-// ChangeSeeds is [crawl.Engine.ChangeSeeds] of the running crawl, with one request for all to add, and as few as can be
-// for those to remove.
-func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (sum crawl.SeedCounts, err error) {
-	var list bytes.Buffer
+// ChangeSeeds is [crawl.Engine.ChangeSeeds] of the running crawl, in as few requests as can be.
+func (c *Client) ChangeSeeds(ctx context.Context, w crawl.SeedWish) (crawl.SeedCounts, error) {
+	return SendSeeds(&w, func(method string, v url.Values, body []byte) (*http.Response, error) {
+		return c.send(ctx, method, BasePath+"/seeds", v, bytes.NewReader(body))
+	})
+}
+
+// SendSeeds sends a wish in as few requests as can be.
+func SendSeeds(
+	w *crawl.SeedWish, send func(method string, v url.Values, body []byte) (*http.Response, error),
+) (sum crawl.SeedCounts, err error) {
+	change := func(method string, v url.Values, body []byte) error {
+		more, err := decode[crawl.SeedCounts](send(method, v, body))
+		sum.Added, sum.Changed = sum.Added+more.Added, sum.Changed+more.Changed
+		sum.Known, sum.Removed = sum.Known+more.Known, sum.Removed+more.Removed
+		if err != nil {
+			return fmt.Errorf("change seeds: %w", err)
+		}
+		return nil
+	}
+	var list []byte
 	for i := range w.Add {
-		e := NewSeedEntry(&w.Add[i])
-		if e.Source = ""; w.Add[i].Bare {
+		s := &w.Add[i]
+		e := NewSeedEntry(s)
+		if e.Source, e.Settings = "", false; s.Bare {
 			e.URL = strings.TrimPrefix(e.URL, "https://")
 		}
 		line, err := json.Marshal(&e)
 		if err != nil {
 			return sum, err
 		}
-		list.Write(append(line, '\n'))
-	}
-	change := func(method string, v url.Values, body io.Reader) error {
-		response, err := c.send(ctx, method, BasePath+"/seeds", v, body)
-		if err != nil {
-			return err
+		list = append(append(list, line...), '\n')
+		if last := i == len(w.Add)-1; last || len(list) > maxSeedList/2 || w.Add[i+1].Settings != s.Settings {
+			v := url.Values{}
+			if s.Settings {
+				v.Set("settings", "true")
+			}
+			if err := change(http.MethodPost, v, list); err != nil {
+				return sum, err
+			}
+			list = list[:0]
 		}
-		more, err := decode[crawl.SeedCounts](response, nil)
-		sum.Added, sum.Changed = sum.Added+more.Added, sum.Changed+more.Changed
-		sum.Known, sum.Removed = sum.Known+more.Known, sum.Removed+more.Removed
-		return err
-	}
-	if len(w.Add) > 0 {
-		err = change(http.MethodPost, nil, &list)
 	}
 	var names []string
-	for i, size := 0, 0; i < len(w.Remove) && err == nil; i++ {
+	for i, size := 0, 0; i < len(w.Remove); i++ {
 		names = append(names, w.Remove[i].String())
 		size += len(url.QueryEscape(names[len(names)-1]))
 		if len(names) == mostRemoved || size > mostSeedNames || i == len(w.Remove)-1 {
-			err = change(http.MethodDelete, url.Values{"url": names}, nil)
+			if err := change(http.MethodDelete, url.Values{"url": names}, nil); err != nil {
+				return sum, err
+			}
 			names, size = nil, 0
 		}
-	}
-	if err != nil {
-		return sum, fmt.Errorf("change seeds: %w", err)
 	}
 	return sum, nil
 }

@@ -29,7 +29,7 @@ func (f sourceFile) at(n ast.Node) token.Position { return f.set.Position(n.Pos(
 func (f sourceFile) lines() int { return bytes.Count(f.text, []byte("\n")) }
 
 // isModule reports whether a file of the program, or of the list of formats, registers a module: it is left out of the
-// core. No other package has such files.
+// core. So are files of other packages that only modules use, which may import no more than the rest of theirs.
 func (f sourceFile) isModule() bool {
 	plugs := f.pkg() == "cmd/amble" || f.pkg() == "internal/output/formats"
 	return plugs && bytes.HasPrefix(f.text, []byte("//go:build !core\n"))

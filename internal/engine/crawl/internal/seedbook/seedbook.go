@@ -2,7 +2,6 @@
 package seedbook
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,10 +172,10 @@ func Plan(set *seeds.Set, w *Wish) (c Change, err error) {
 		switch {
 		case m == nil || !before.Of.IsZero():
 			c.Added++
-		case isSame(&before, &s) && before.Source != "":
+		case before.Equal(&s) && before.Source != "":
 			c.Known++
 			continue
-		case isSame(&before, &s): // now it is known where it was given
+		case before.Equal(&s): // now it is known where it was given
 			c.Known++
 		default:
 			s.Settings = s.Settings || before.Settings
@@ -203,11 +202,11 @@ func Plan(set *seeds.Set, w *Wish) (c Change, err error) {
 	return c, nil
 }
 
-// start returns the seeds of a set that a crawl begins with: those given, and those that were recorded as such. What is
-// said of a seed that is both is what is in force.
-func start(set *seeds.Set, given, recorded []seeds.Seed) (all []seeds.Seed) {
-	named := make(map[weburl.URL]bool, len(given))
-	for n, list := range [][]seeds.Seed{given, recorded} {
+// start returns the seeds of a set that a crawl begins with: those given, and those of the other lists that were
+// recorded as such. What is said of a seed that is both is what is in force.
+func start(set *seeds.Set, lists ...[]seeds.Seed) (all []seeds.Seed) {
+	named := make(map[weburl.URL]bool, len(lists[0]))
+	for n, list := range lists {
 		for i := range list {
 			s := list[i]
 			m := set.Get(s.URL)
@@ -219,13 +218,6 @@ func start(set *seeds.Set, given, recorded []seeds.Seed) (all []seeds.Seed) {
 		}
 	}
 	return all
-}
-
-// isSame reports whether the same is said of two seeds, wherever they were given.
-func isSame(a, b *seeds.Seed) bool {
-	x, y := *a, *b
-	x.Source, y.Source, x.Settings, y.Settings = "", "", false, false
-	return bytes.Equal(x.Encode(), y.Encode())
 }
 
 // Rows returns the change as the database has it. set has the seeds of before.
@@ -269,12 +261,12 @@ func Begin(mode seeds.Mode, recorded, given []seeds.Seed, shared []storage.SeedR
 		u, err := weburl.Parse(row.URL)
 		return row.Value != nil && (err != nil || b.Set.Get(u) == nil)
 	})
-	_, removed := last(shared)
+	added, removed := last(shared)
 	for _, u := range removed {
 		if set.Get(u) != nil {
 			b.Rows, b.Narrow = append(b.Rows, storage.SeedRow{URL: u.String()}), true
 		}
 	}
-	b.Start = start(b.Set, given, recorded)
+	b.Start = start(b.Set, given, recorded, added)
 	return b
 }
