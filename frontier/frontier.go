@@ -260,8 +260,8 @@ func (f *Frontier) TakeBatch() storage.Batch {
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
 	f.readClock(now)
 	for i := range b.Hosts {
-		if h := f.hosts.get(b.Hosts[i].Host); h != nil {
-			f.commands.updateCommitted(h)
+		if h := f.hosts.get(b.Hosts[i].Host); h != nil && f.commands.updateCommitted(h) {
+			f.memory.requestLoad(h)
 		}
 	}
 	for i := range b.Done {
@@ -290,14 +290,26 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 }
 
 // updateCommitted counts a host update that is on disk. Those of pending commands come before all
-// others.
-func (c *commands) updateCommitted(h *host) {
+// others. It reports whether queues have to be read that waited for it.
+func (c *commands) updateCommitted(h *host) (reads bool) {
 	if pending := c.pending[h.id]; pending != nil && pending.uncommitted > 0 {
 		pending.uncommitted--
 		c.forget(h)
-	} else if h.active != nil {
-		h.active.uncommitted--
+		return false
 	}
+	if h.active == nil {
+		return false
+	}
+	h.active.uncommitted--
+	for i := range h.active.queues {
+		if q := &h.active.queues[i]; q.awaits > 0 {
+			q.awaits--
+			q.awaitsRead = q.awaits == 0
+			reads = reads || q.awaitsRead
+		}
+	}
+	h.active.dueMissed = h.active.dueMissed || reads && h.active.loading
+	return reads
 }
 
 func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {

@@ -159,6 +159,9 @@ func (ls *leases) end(id uint64, kind Kind) (*outstanding, error) {
 	}
 	delete(ls.out, id)
 	ls.spare = append(ls.spare, out)
+	if head := &out.lease.Head; kind == Page && head.Priority == FirstPriority {
+		out.host.active.queues[head.Origin].firstInFlight = false
+	}
 	return out, nil
 }
 

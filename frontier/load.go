@@ -109,6 +109,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
 	a.recrawlsRead, a.dueLater = a.dueRead, 0
 	a.tail = max(a.tail, a.read)
+	missed := a.dueMissed
 	if a.dueMissed {
 		a.dueMissed, a.dueRead = false, 0
 	}
@@ -116,6 +117,9 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.memory.loadQueue(a, i, l)
 	}
 	a.applyCommitted()
+	if a.hasRead(!missed) {
+		f.memory.requestLoad(h)
+	}
 	f.commands.applyDrop(h, now)
 	h.setPace()
 	if opening {
@@ -124,6 +128,16 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	f.memory.updateBytes(h)
 	f.schedule(h, f.instant(now))
 	return nil
+}
+
+// hasRead says that what is due was read. It reports whether queues wait for more, because it was not all.
+func (a *active) hasRead(all bool) (waits bool) {
+	for i := range a.queues {
+		q := &a.queues[i]
+		q.awaitsRead = q.awaitsRead && !all
+		waits = waits || q.awaitsRead
+	}
+	return waits
 }
 
 // applyCommitted removes from busy what was committed during a load.
@@ -165,6 +179,7 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	f.readClock(now)
 	a.loading = false
 	a.applyCommitted()
+	a.hasRead(true) // as far as that can be told
 	if !a.loaded {
 		f.memory.activating--
 		if len(a.jobs) > 0 {

@@ -192,6 +192,7 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 	out := t.s.leases.request(t, Page, u)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
+	q.firstInFlight = head.Priority == FirstPriority
 	return out
 }
 

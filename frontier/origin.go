@@ -22,6 +22,9 @@ type originQueue struct {
 	optedOut       bool // nothing of it is fetched
 	fetchingRobots bool // its robots.txt is being fetched
 	matching       bool // a worker matches its first URL, or the queue waits for that
+	firstInFlight  bool // a URL of FirstPriority is in flight
+	awaitsRead     bool // what was found with its robots.txt is on disk and not in memory
+	awaits         int  // host updates that are to be on disk until then
 	holdReason     robots.Reason
 }
 
@@ -46,8 +49,14 @@ func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
 	q.record, q.rules, q.matchUntil, q.verdict = &record, rules, always, nil
 }
 
-// isBlocked reports whether the queue waits for its robots.txt or for a match.
-func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
+// FirstPriority is that of URLs that decide about all others of their origin: while one is in flight, no other is
+// fetched.
+const FirstPriority int8 = 100
+
+// isBlocked reports whether the queue waits for its robots.txt, for what was found with that, or for a match.
+func (q *originQueue) isBlocked() bool {
+	return q.fetchingRobots || q.matching || q.firstInFlight || q.awaits > 0 || q.awaitsRead
+}
 
 // hold lets the whole queue wait until an instant, at which another decision is made.
 func (q *originQueue) hold(s robots.Decision, until instant) {

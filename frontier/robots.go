@@ -23,6 +23,9 @@ type RobotsReport struct {
 	Record     robots.Record
 	Packed     []byte
 	Rules      *robots.Rules
+	// HasFirst says that URLs of FirstPriority were found with the file: nothing of the origin is fetched until
+	// they are in its queue. They are in the batch that has the record.
+	HasFirst bool
 }
 
 // robotsJobs are the robots jobs of hosts that are not active, and of other shards.
@@ -114,6 +117,9 @@ func (s *scheduler) setRecord(job RobotsJob, r *RobotsReport) *host {
 	}
 	q.setRules(record, rules)
 	q.fetchingRobots, q.known, q.heldUntil = false, true, always
+	if r.HasFirst {
+		q.awaits = h.active.uncommitted + 1 // up to the update that follows
+	}
 	s.memory.updateBytes(h)
 	h.setPace()
 	decision := s.o.Robots.Decide(record, h.active.polite.Delay(now), now)

@@ -187,8 +187,6 @@ func keptOfPage(last *storage.Outcome) []consent.Statement {
 // back into the queue when that is fetched again later. A mark keeps what it says.
 
 const (
-	// tdmPriority puts the TDM file of an origin before its sitemaps.
-	tdmPriority = sitemapPriority + 1
 	// tdmLifetime is the age from which on a TDM file is fetched again with the robots.txt. It is less
 	// than the usual lifetime of that.
 	tdmLifetime = 12 * time.Hour
@@ -223,12 +221,14 @@ func (j *judging) announceTDM(job *frontier.RobotsJob, record *robots.Record, re
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		res.found = append(res.found, storage.Found{
-			URL: u, Fingerprint: j.store.Fingerprint(u), Sitemap: true, Priority: tdmPriority, At: res.robots.End,
+			URL: u, Fingerprint: j.store.Fingerprint(u), Sitemap: true, Priority: frontier.FirstPriority, At: res.robots.End,
 		})
+		res.robots.HasFirst = true
 	case err != nil:
 		j.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
 	case last.State != storage.Queued && last.State != storage.Retrying && res.robots.End.Sub(last.At) >= tdmLifetime:
 		res.again = append(res.again, sweep.PutBack(host.ID, &head, res.robots.End))
+		res.robots.HasFirst = true
 	}
 }
 

@@ -103,6 +103,50 @@ func checkTDMFile(t *testing.T, network *memnet.Network) {
 	}
 }
 
+// TestTDMFileComesFirst: the file is requested before any page of its origin also where nothing else
+// separates the requests, and with many pages in memory already.
+func TestTDMFileComesFirst(t *testing.T) {
+	t.Parallel()
+	file := tdmFile(`[{"location": "/", "tdm-reservation": 1}]`)
+	var sites []testweb.Site
+	var paths []string
+	for i := range 40 {
+		paths = append(paths, fmt.Sprintf("/p%d", i))
+	}
+	for i := range 8 {
+		sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths, testweb.Routes{consent.TDMFilePath: file}))
+	}
+	web := testweb.Serve(t, testweb.Config{Sites: sites})
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 4
+	o.Consent = policyOf(t, "train-ai=skip-fetching")
+	var seeds []string
+	for i := range sites {
+		for _, path := range paths {
+			seeds = append(seeds, web.URL(sites[i].Host, path))
+		}
+	}
+	crawl(t, o, seeds...)
+	for i := range sites {
+		for _, r := range web.Requests().Host(sites[i].Host) {
+			if r.Path != "/robots.txt" && r.Path != consent.TDMFilePath {
+				t.Errorf("%s: a request for %s, which the file refuses", sites[i].Host, r.Path)
+			}
+		}
+	}
+}
+
+// policyOf returns a policy in the form of the setting.
+func policyOf(t *testing.T, text string) consent.Policy {
+	t.Helper()
+	category, action, _ := strings.Cut(text, "=")
+	p, err := consent.NewPolicy(map[string]string{category: action})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // TestTDMPolicy: a policy about training reads the files by itself, and keeps what they refuse from
 // being fetched; one about nothing of that kind makes no request.
 func TestTDMPolicy(t *testing.T) {
@@ -114,11 +158,7 @@ func checkTDMPolicy(t *testing.T, network *memnet.Network) {
 	for policy, requests := range map[string]int{"train-ai=skip-fetching": 1, "search=skip-fetching": 0} {
 		web := tdmWeb(t, network)
 		o := tdmOptions(t, web)
-		category, action, _ := strings.Cut(policy, "=")
-		var err error
-		if o.Consent, err = consent.NewPolicy(map[string]string{category: action}); err != nil {
-			t.Fatal(err)
-		}
+		o.Consent = policyOf(t, policy)
 		crawl(t, o, web.URL("a.test", "/"))
 		log := web.Requests().Host("a.test")
 		if n := len(log.Path(consent.TDMFilePath)); n != requests {
