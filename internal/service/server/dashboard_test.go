@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/browser"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -42,7 +44,8 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 		routes["/"] = testweb.Page("the first page", links...)
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("site-%d.test", h), Handler: routes})
 	}
-	web := testweb.Serve(t, testweb.Config{Sites: sites})
+	extra := testweb.Site{Host: "extra.test", Handler: testweb.Routes{"/": testweb.Page("a site for later")}}
+	web := testweb.Serve(t, testweb.Config{Sites: append(sites, extra)})
 	o := crawl.DefaultOptions()
 	o.MaxRate = 5000 // for a tile
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
@@ -67,54 +70,70 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 		if _, err := engine.Run(ctx, seeds); err != nil {
 			t.Error(err)
 		}
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-ended
 		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := errors.Join(s.Close(closing), engine.Close()); err != nil {
 			t.Error(err)
 		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
 	})
 	return &busyCrawl{web: web, url: "http://" + s.Address()}
 }
 
 // fetched is the number on the tile of that name.
-const fetched = `Number([...document.querySelectorAll(".tiles div")].find((x) => x.textContent.startsWith("Fetched")).querySelector("dd").textContent.replaceAll(",", ""))`
+const fetched = `Number([...document.querySelectorAll(".tiles div")].find((x) => x.textContent.startsWith("Fetched"))` +
+	`.querySelector("dd").textContent.replaceAll(",", ""))`
 
 func TestDashboard(t *testing.T) {
 	c := startBusyCrawl(t)
-	b := openBrowser(t)
-	b.show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 3 && `+fetched+` > 20`)
-	first := b.text(`String(` + fetched + `)`)
-	b.wait(fetched + ` > ` + first)
-	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
-	b.wait(`document.querySelector("#state").textContent === "running"`)
-	b.wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
-	b.wait(`[...document.querySelectorAll(".tiles div")].filter((x) => !x.hidden).map((x) => x.textContent)` +
+	b := browser.Open(t)
+	b.Show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 3 && `+fetched+` > 20`)
+	first := b.Text(`String(` + fetched + `)`)
+	b.Wait(fetched + ` > ` + first)
+	b.Wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
+	b.Wait(`document.querySelector("#state").textContent === "running"`)
+	b.Wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
+	b.Wait(`[...document.querySelectorAll(".tiles div")].filter((x) => !x.hidden).map((x) => x.textContent)` +
 		`.filter((text) => text.startsWith("Limit")).join() === "Limit: requests/s5000"`)
-	b.picture("dashboard", 40*time.Second)
-	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
-	b.show(c.url+"/#/hosts/contains=site-1&sort=waiting", 1280, false,
+	// what has the focus keeps it when a status renews the list around it
+	b.Text(`(window.held = document.querySelector("main td a[href^='#/hosts/']")).focus() ?? ""`)
+	b.Wait(`!window.held.isConnected`)
+	if focus := b.Text(`document.activeElement.getAttribute("href") ?? "lost"`); !strings.HasPrefix(focus, "#/hosts/") {
+		t.Errorf("the focus is on %s", focus)
+	}
+	b.Picture("dashboard", 40*time.Second)
+	b.Show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
+	b.Show(c.url+"/#/hosts/contains=site-1&sort=waiting", 1280, false,
 		`document.querySelectorAll("tbody tr").length === 3`)
-	b.wait(`document.querySelector("caption").textContent === "3 of 3"`)
-	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
-	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
-	b.picture("host", 0)
-	b.text(`document.querySelector("details summary").click() ?? ""`)
-	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
-	b.text(
-		`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
-	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
-	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
+	b.Wait(`document.querySelector("caption").textContent === "3 of 3"`)
+	b.Show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
+	b.Wait(`document.querySelectorAll(".timeline li a").length > 0`)
+	b.Picture("host", 0)
+	b.Text(`document.querySelector("details summary").click() ?? ""`)
+	b.Wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
+	b.Text(`document.getElementById("query").value = "Site-7.test", ` +
+		`document.querySelector("#search button").click() ?? ""`)
+	b.Wait(`document.querySelector("h1").textContent === "site-7.test"`)
+	b.Show(c.url+"/#/find/site-1", 1280, false, `document.querySelectorAll("h2").length === 2`)
+	names := b.Text(`[...document.querySelectorAll("tbody a[href^='#/hosts/']")].map((a) => a.textContent).join()`)
+	if names != "site-1.test,site-10.test,site-11.test" {
+		t.Errorf("the hosts with site-1 in their names are %s", names)
+	}
+	b.Wait(`document.querySelectorAll("tbody a[href^='#/url/']").length === 50`)
+	b.Show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
 		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
-	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
+	b.Show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
 		`document.querySelector("h1").textContent.includes("nowhere.test")`)
-	b.wait(`!document.body.innerText.includes("[object Object]")`)
-	b.text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
-	b.wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
-	b.clean(c.url)
+	if said := b.Text(`document.querySelector("main").innerText`); strings.Contains(said, "not allowed") ||
+		strings.Contains(said, "Found\n") || strings.Contains(said, "[object Object]") {
+		t.Errorf("of an unknown URL the page says %s", said)
+	}
+	b.Text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
+	b.Wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
+	b.Clean(c.url)
 }
 
 // port is that of the web.
@@ -128,85 +147,101 @@ func (c *busyCrawl) port(t *testing.T) string {
 // reaches the controls.
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
-	b := openBrowser(t)
+	b := browser.Open(t)
 	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/urls", "/#/fetches", "/#/optouts"} {
-		b.show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
-		if wide := b.text(`String(document.documentElement.scrollWidth)`); wide != "360" {
+		b.Show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
+		if wide := b.Text(`String(document.documentElement.scrollWidth)`); wide != "360" {
 			t.Errorf("%s is %s wide", page, wide)
 		}
 		if page == "/" {
-			b.wait(`document.querySelectorAll(".uplot").length === 3`)
-			b.picture("phone", 5*time.Second)
+			b.Wait(`document.querySelectorAll(".uplot").length === 3`)
+			b.Picture("phone", 5*time.Second)
 		}
 	}
-	if ground := b.text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
+	if ground := b.Text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
 		t.Errorf("the ground is %s in the dark", ground)
 	}
-	if first := b.text(`document.body.focus(), document.querySelector("a, button, input").className`); first != "skip" {
+	if first := b.Text(`document.body.focus(), document.querySelector("a, button, input").className`); first != "skip" {
 		t.Errorf("the first stop of the keyboard is %q, not the way past the header", first)
 	}
-	b.clean(c.url)
+	b.Clean(c.url)
 }
 
 // TestDashboardControls: what the buttons say is what the servers of the crawl see.
 func TestDashboardControls(t *testing.T) {
 	c := startBusyCrawl(t)
-	b := openBrowser(t)
-	b.show(c.url+"/", 1280, false, fetched+` > 20`)
-	b.press("Pause")
-	b.wait(`document.querySelector("#state").textContent === "paused"`)
+	b := browser.Open(t)
+	b.Show(c.url+"/", 1280, false, fetched+` > 20`)
+	b.Press("Pause")
+	b.Wait(`document.querySelector("#state").textContent === "paused"`)
 	c.quiet(t, "")
-	b.wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
-	b.press("Resume")
-	b.wait(`document.querySelector("#state").textContent === "running"`)
+	b.Wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	b.Press("Resume")
+	b.Wait(`document.querySelector("#state").textContent === "running"`)
 	before := len(c.web.Requests())
-	b.wait(fetched + ` > ` + b.text(`String(`+fetched+`)`))
+	b.Wait(fetched + ` > ` + b.Text(`String(`+fetched+`)`))
 	if now := len(c.web.Requests()); now == before {
 		t.Error("no request arrives after the crawl was resumed")
 	}
 
-	b.show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
-	b.press("Pause")
-	b.wait(
-		`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && document.body.innerText.includes("pause")`)
+	b.Show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
+	b.Press("Pause")
+	b.Wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && ` +
+		`document.body.innerText.includes("pause")`)
 	c.quiet(t, "site-5.test")
-	b.press("Resume")
-	b.wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
-	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Set delay").click() ?? ""`)
-	b.text(`document.querySelector("#dialog input").value = "0.7", ""`)
-	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
-	b.wait(`document.body.innerText.includes("set-delay")`)
+	b.Press("Resume")
+	b.Wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	// Enter in the untouched dialog changes nothing: what is in force, a backoff too, is no proposal
+	b.Text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Set delay").click() ?? ""`)
+	b.Wait(`document.querySelector("#dialog small").textContent.startsWith("In force now: 200 ms")`)
+	b.Text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	const state = `document.querySelector("#dialog").open + ":" + document.querySelector("#dialog input").value`
+	if now := b.Text(state); now != "true:" {
+		t.Errorf("after Enter in the untouched dialog: %s", now)
+	}
+	b.Text(`document.querySelector("#dialog").close() ?? ""`)
+	b.Press("Set delay", "seconds", "0.7")
+	b.Wait(`document.body.innerText.includes("set-delay")`)
 	before = len(c.arrived("site-5.test"))
 	c.wait(t, "requests", func() bool { return len(c.arrived("site-5.test")) > before+3 })
 	if short := c.arrived("site-5.test")[before:].ShortGaps(700 * time.Millisecond); len(short) > 0 {
 		t.Errorf("with a delay of 0.7 s: %v", short)
 	}
-	b.press("Drop queue")
-	b.wait(`document.body.innerText.includes("excluded")`)
+	b.Press("Drop queue")
+	b.Wait(`document.body.innerText.includes("excluded")`)
 
 	const missing = "/#/urls/status=404&contains=/missing"
-	b.show(c.url+missing, 1280, false,
+	b.Show(c.url+missing, 1280, false,
 		`document.querySelector("h1").textContent === "URLs" && document.querySelectorAll("tbody tr a").length > 1`)
-	if link := b.text(`document.querySelector("a.button").getAttribute("href")`); link !=
+	if link := b.Text(`document.querySelector("a.button").getAttribute("href")`); link !=
 		"/api/v1/export?status=404&contains=%2Fmissing&format=csv" {
 		t.Errorf("the CSV is at %s", link)
 	}
 	before = len(c.missing())
-	b.press("Retry these")
-	b.wait(`/^[1-9][0-9]* of [1-9][0-9,]* inspected URLs were put back$/` +
+	b.Press("Retry these")
+	b.Wait(`/^[1-9][0-9]* of [1-9][0-9,]* inspected URLs were put back$/` +
 		`.test(document.querySelector("#notice").innerText)`)
 	c.wait(t, "requests", func() bool { return len(c.missing()) > before })
 
-	b.show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
-	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Add").click() ?? ""`)
-	b.text(`document.querySelector("#dialog input[name=value]").value = "site-7.test", ""`)
-	b.text(`document.querySelector("#dialog input[name=reason]").value = "<b>mail</b>", ""`)
-	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
-	b.wait(`document.body.innerText.includes("1 in all") && document.body.innerText.includes("<b>mail</b>")`)
+	b.Show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
+	b.Press("Add", "value", "site-7.test", "reason", "<b>mail</b>")
+	b.Wait(`document.body.innerText.includes("1 in all") && document.body.innerText.includes("<b>mail</b>")`)
 	c.quiet(t, "site-7.test")
-	b.press("Remove")
-	b.wait(`document.body.innerText.includes("0 in all")`)
-	b.clean(c.url)
+	b.Press("Remove")
+	b.Wait(`document.body.innerText.includes("0 in all")`)
+
+	b.Show(c.url+"/#/seeds", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
+	b.Press("Add seeds", "list", c.web.URL("extra.test", "/")+" tags=late")
+	b.Wait(`document.body.innerText.includes("13 of 13") && document.body.innerText.includes("tags=late")`)
+	b.Wait(`document.querySelector("#notice").innerText === "Seeds: 1 added"`)
+	c.wait(t, "requests to the new site", func() bool { return len(c.arrived("extra.test").Pages()) > 0 })
+	b.Clean(c.url)
+
+	b.Show(c.url+"/", 1280, false, fetched+` > 20`)
+	b.Press("Stop")
+	b.Wait(`document.querySelector("#state").textContent === "ended"`)
+	b.Wait(`/^The crawl has ended at .* UTC: [1-9][0-9,]* URLs fetched/` +
+		`.test(document.querySelector("#notice").innerText)`)
 }
 
 // missing returns the requests for pages that do not exist.

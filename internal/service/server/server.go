@@ -35,6 +35,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -108,7 +109,7 @@ type Server struct {
 	close    func() // closes closing, once
 
 	feed     feed
-	watchers watchers
+	watchers atomic.Int32 // live streams
 	recorder recorder
 }
 

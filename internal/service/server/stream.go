@@ -206,19 +206,6 @@ const (
 	maxFetches    = 40 // of one event
 )
 
-// watchers counts live streams.
-type watchers struct{ n atomic.Int32 }
-
-func (w *watchers) enter() bool {
-	if w.n.Add(1) > maxWatchers {
-		w.n.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (w *watchers) leave() { w.n.Add(-1) }
-
 func eventsAPI(s *Server, api huma.API) {
 	op := Operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
 	op.Description = "Events of type status and point are sent once a second, fetches up to twice: a list of the " +
@@ -226,19 +213,21 @@ func eventsAPI(s *Server, api huma.API) {
 	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	Handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-		if !s.watchers.enter() {
+		if s.watchers.Add(1) > maxWatchers {
+			s.watchers.Add(-1)
 			return nil, huma.NewError(http.StatusServiceUnavailable,
 				fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
 		}
 		return s.stream(func(t *Stream) error {
-			defer s.watchers.leave()
+			defer s.watchers.Add(-1)
 			t.kind = "text/event-stream"
 			return s.sendLive(ctx, t)
 		}), nil
 	})
 }
 
-// sendLive sends events until the client goes or the server closes.
+// sendLive sends events until the client goes or the server closes. The last status says how the crawl of one machine
+// ended.
 func (s *Server) sendLive(ctx context.Context, t *Stream) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -256,7 +245,10 @@ func (s *Server) sendLive(ctx context.Context, t *Stream) error {
 		case <-ctx.Done():
 			return nil
 		case <-s.closing:
-			return nil
+			if s.o.Division == nil {
+				_, err = s.tellStatus(t, before)
+			}
+			return errors.Join(err, t.flush())
 		case <-tick.C:
 		}
 		if list, seen = s.feed.since(seen, maxFetches); len(list) > 0 {

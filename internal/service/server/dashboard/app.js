@@ -1,38 +1,43 @@
 // The frame around the pages: which one is shown, what state the crawl is in, the live stream, and the search box.
 
-import { el } from "./dom.js";
-import { overview } from "./overview.js";
+import { clockText, count, el, page as pageOf, panel } from "./dom.js";
+import { cluster } from "./cluster.js";
 import { fetches } from "./fetches.js";
+import { find, wanted } from "./find.js";
+import { host } from "./host.js";
 import { hosts } from "./hosts.js";
 import { optouts } from "./optouts.js";
-import { cluster } from "./cluster.js";
-import { host } from "./host.js";
+import { overview } from "./overview.js";
+import { seeds } from "./seeds.js";
 import { url } from "./url.js";
 import { urls } from "./urls.js";
 
 // A page is a function (argument, shared) that returns {title, node, on} where on has a function for each kind of event it wants.
-const pages = { "": overview, hosts: (name, shared) => (name && !name.includes("=") ? host(name, shared) : hosts(name, shared)), urls, fetches, optouts, cluster, url };
+const pages = { "": overview, hosts: (name, shared) => (name && !name.includes("=") ? host : hosts)(name, shared), urls, seeds, fetches, optouts, cluster, url, find };
 
 const main = document.getElementById("main");
 const badge = document.getElementById("state");
 const notice = document.getElementById("notice");
+const now = document.getElementById("clock");
 
-// shared is what all pages know: the last status and the fetches that were seen, and a signal that ends with the page.
-const shared = { status: null, recent: [], signal: null, lost: false, refresh: show, say, later };
+// shared is what all pages know: the last status, the fetches that were seen, whether there is contact, and a signal that ends with
+// the page. say shows a text above the page, fail that of an error, and refresh the page again, with a text.
+const shared = { status: null, recent: [], signal: null, lost: false, refresh, say, fail };
 let page = { on: {} };
 let incomplete = false; // the last status was
 let leave = new AbortController();
+let away = null; // what is said as long as there is no contact: {text, good}
 
-function say(text) {
-  notice.className = "";
-  notice.hidden = !text;
-  notice.textContent = text ?? "";
+function say(text, good) {
+  const shown = [text, away?.text].filter(Boolean).join(" ");
+  notice.className = (away ?? { good }).good ? "done" : "";
+  notice.hidden = !shown;
+  notice.textContent = shown;
 }
 
-// later says what a command has done, when the page shows it.
-let done = "";
-function later(text) {
-  done = text;
+// fail says what went wrong for a page, unless it was left, or there is no contact, which the frame says.
+function fail(error, signal, what = "") {
+  if (!signal.aborted && error.status !== 0) say(what + error.message);
 }
 
 function parts() {
@@ -51,9 +56,10 @@ async function show() {
   shared.signal = signal;
   const [name, argument] = parts();
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#/${name === "url" ? "urls" : name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  main.setAttribute("aria-busy", "true");
   try {
     const next = await (pages[name] ?? overview)(argument, shared);
     if (signal.aborted) return;
@@ -61,14 +67,18 @@ async function show() {
     document.title = `${page.title} · amble`;
     main.replaceChildren(page.node);
     if (shared.status) page.on.status?.(shared.status);
-    say(done);
-    if (done) notice.className = "done";
-    done = "";
   } catch (error) {
     if (signal.aborted) return;
     page = { on: {} };
-    main.replaceChildren(el("section", { class: "panel" }, el("h1", {}, "This cannot be shown"), el("p", {}, error.message)));
+    document.title = "amble";
+    main.replaceChildren(pageOf("This cannot be shown", "", panel("Why", el("p", {}, error.message))));
   }
+  main.removeAttribute("aria-busy");
+}
+
+async function refresh(text, good) {
+  await show();
+  say(text, good);
 }
 
 const on = {
@@ -77,6 +87,7 @@ const on = {
     badge.className = `badge ${status.state}`;
     if (badge.textContent !== status.state) badge.textContent = status.state;
     badge.title = status.reason ?? "";
+    now.textContent = `${clockText(new Date(status.at))} UTC`;
     document.getElementById("cluster").hidden = !status.cluster;
     if (status.incomplete) say(`Not all of the cluster has answered: ${status.incomplete.why.join("; ")}`);
     else if (incomplete) say();
@@ -87,41 +98,52 @@ const on = {
   },
 };
 
-// listen follows the live stream. The browser takes it up again by itself when it breaks.
+// listen follows the live stream. The browser takes it up again by itself, but not when it was refused.
 function listen() {
   const stream = new EventSource("/api/v1/events");
   for (const type of ["status", "fetches", "point"]) {
     stream.addEventListener(type, (event) => {
       const data = JSON.parse(event.data);
-      if (data === null) return;
-      contact(true);
+      if (shared.lost) contact(true);
       on[type]?.(data);
       page.on[type]?.(data);
     });
   }
   stream.addEventListener("error", () => {
-    badge.className = "badge lost";
-    badge.textContent = "no contact";
-    contact(false);
+    if (!shared.lost) contact(false);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
   });
 }
 
-// contact marks figures that are of the past, and keeps buttons from doing nothing.
+// contact marks figures that are of the past. What the crawl said last tells an end from a loss.
 function contact(there) {
   shared.lost = !there;
   main.classList.toggle("stale", shared.lost);
+  away = there ? null : absence(shared.status);
+  say();
+  if (there && shared.status) refresh();
+}
+
+function absence(last) {
+  const at = last && `${clockText(new Date(last.at))} UTC`;
+  if (last?.state === "finished" || last?.state === "stopping") {
+    badge.textContent = "ended";
+    const { fetched = 0, failed = 0, queued = 0, retrying = 0 } = last.urls;
+    return { good: true, text: `The crawl has ended at ${at}: ${count(fetched)} URLs fetched, ${count(failed)} failed, ${count(queued + retrying)} waiting. These are its last figures; this page goes on when it is started again.` };
+  }
+  badge.className = "badge lost";
+  badge.textContent = "no contact";
+  return { text: `There is no contact with the crawl${last ? ` since ${at}: these figures are of then` : ""}. Trying again.` };
 }
 
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const wanted = document.getElementById("query").value.trim();
-  if (!wanted) return;
-  location.hash = /^[a-z]+:\/\//i.test(wanted) ? `#/url/${encodeURIComponent(wanted)}`
-    : wanted.includes("/") ? `#/url/${encodeURIComponent(`https://${wanted}`)}`
-      : `#/hosts/${encodeURIComponent(wanted.toLowerCase())}`;
+  const text = document.getElementById("query").value.trim();
+  if (text) location.hash = wanted(text);
 });
 
 addEventListener("hashchange", async () => {
+  say();
   await show();
   main.focus({ preventScroll: true });
   scrollTo(0, 0);

@@ -1,7 +1,7 @@
 // The cluster: what moves now, its nodes, its shards with their logs and snapshots, and the NATS servers.
 
 import { get } from "./client.js";
-import { bytes, count, duration, el, panel, table } from "./dom.js";
+import { bytes, count, duration, el, page, panel, table } from "./dom.js";
 
 const states = { trusted: "makes requests", drained: "drained", doubted: "makes no requests", dead: "dead", left: "has left", unreadable: "register unreadable" };
 const mostShards = 100; // that are listed
@@ -89,21 +89,20 @@ const copies = (v) => table("Copies of registers and logs", [
 ], v.replicas);
 
 export async function cluster(_, shared) {
+  const { signal } = shared;
   const parts = [now, moving, nodes, copies, shards].map((draw) => ({ draw, place: el("div") }));
   async function load() {
-    const v = await get("/api/v1/cluster", shared.signal);
+    const v = await get("/api/v1/cluster", signal);
     for (const { draw, place } of parts) place.replaceChildren(draw(v));
     parts[1].place.parentNode.hidden = !v.shards.some(moves);
   }
   const [summary, ...rest] = parts.map((p) => p.place);
   const titles = ["What moves now", "Nodes", "NATS", "Shards"];
-  const node = el("div", {}, el("div", { class: "tools" }, el("h1", {}, "Cluster")), summary,
-    rest.map((place, i) => panel(titles[i], place)));
+  const node = page("Cluster", "", summary, rest.map((place, i) => panel(titles[i], place)));
   await load();
-  node.style.display = "contents";
   let events = 0;
   const status = () => {
-    if (++events % 3 === 0) load().catch((error) => { if (!shared.signal.aborted) shared.say(error.message); });
+    if (++events % 3 === 0) load().catch((error) => shared.fail(error, signal));
   };
   return { title: "Cluster", node, on: { status } };
 }

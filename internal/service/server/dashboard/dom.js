@@ -8,52 +8,60 @@ export function el(name, attributes = {}, ...children) {
     if (typeof value === "function") made.addEventListener(key, value);
     else made.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false && child !== ""));
   return made;
 }
 
+// page is what a page shows: its title with the tools for all of it, and its panels.
+export const page = (title, tools, ...parts) => el("div", { class: "page" }, el("div", { class: "tools" }, el("h1", {}, title), tools), ...parts);
+
 export const panel = (title, ...children) => el("section", { class: "panel" }, el("h2", {}, title), ...children);
+export const columns = (...children) => el("div", { class: "columns" }, ...children);
+export const quiet = (text) => el("p", { class: "quiet" }, text);
 
 // facts is a list of names and values; values that are empty are left out, and so is a list of none.
 export function facts(pairs) {
-  const given = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false);
   return given.length ? el("dl", { class: "facts" }, given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : "";
 }
 
-// renew puts other children in a place; a link that had the focus has it again.
+// renew puts other children in a place; a link or a button that had the focus has it again.
 export function renew(place, ...children) {
-  const link = place.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  const held = place.contains(document.activeElement) ? document.activeElement : null;
   place.replaceChildren(...children);
-  if (link) [...place.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus();
+  if (!held) return;
+  const same = held.hasAttribute("href")
+    ? (x) => x.getAttribute("href") === held.getAttribute("href")
+    : (x) => x.textContent === held.textContent;
+  [...place.querySelectorAll(held.localName)].find(same)?.focus({ preventScroll: true });
 }
 
-// table has columns of {title, number, cell(row)}.
+// table has columns of {title, number, cell(row)}. On a narrow screen each row is a card.
 export function table(caption, columns, rows) {
   const kind = (column) => (column.number ? "number" : "text");
+  if (!rows.length) return el("p", { class: "quiet" }, `${caption}: none`);
   return el("div", { class: "scroll" }, el("table", {},
     el("caption", {}, caption),
     el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.number && "number" }, c.title)))),
-    el("tbody", {}, rows.length
-      ? rows.map((row) => el("tr", {}, columns.map((c) => el("td", { class: kind(c), "data-title": c.title }, c.cell(row) ?? ""))))
-      : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "nothing")))));
+    el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((c) => el("td", { class: kind(c), "data-title": c.title }, c.cell(row) ?? "")))))));
 }
 
-// bars shows counts as a list that reads well without the bars, too.
+// bars shows counts as a list that reads well without the bars, too. A name may lead to a page: entries are [name, count, page].
 export function bars(entries, bad = () => false) {
   const most = Math.max(1, ...entries.map(([, n]) => n));
-  if (!entries.length) return el("p", { class: "quiet" }, "nothing yet");
-  return el("dl", { class: "bars" }, entries.map(([name, n]) => {
+  if (!entries.length) return quiet("none yet");
+  return el("dl", { class: "bars" }, entries.map(([name, n, to]) => {
     const fill = el("div", { class: bad(name) ? "fill bad" : "fill" });
     fill.style.width = `${(100 * n) / most}%`;
-    return [el("dt", {}, name), el("dd", { class: "track", "aria-hidden": "true" }, fill), el("dd", { class: "count" }, count(n))];
+    return [el("dt", {}, to ? el("a", { href: `#/${to}` }, name) : name), el("dd", { class: "track", "aria-hidden": "true" }, fill), el("dd", { class: "count" }, count(n))];
   }));
 }
 
 // middle cuts a long text in its middle: its end says as much as its beginning.
-const middle = (text, most = 80) => (text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`);
-const link = (page, text) => el("a", { href: `#/${page}/${encodeURIComponent(text)}`, title: text.length > 80 && text }, middle(text));
-export const hostLink = (name) => link("hosts", name);
-export const urlLink = (url) => link("url", url);
+const middle = (text, most) => (text.length <= most ? text : `${text.slice(0, most / 2)}…${text.slice(-most / 2)}`);
+const link = (page, text, most) => el("a", { href: `#/${page}/${encodeURIComponent(text)}`, title: text.length > most && text }, middle(text, most));
+export const hostLink = (name) => link("hosts", name, 40);
+export const urlLink = (url) => link("url", url, 80);
 
 const plain = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -80,5 +88,11 @@ export function duration(seconds) {
   return rest ? `${whole} ${name} ${rest} ${nextName}` : `${whole} ${name}`;
 }
 
-export const time = (text) => (text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleString()) : "");
-export const clock = (text) => (text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleTimeString()) : "");
+// Times are in UTC everywhere, as in the log, the commands and what the crawl says of itself. The frame shows the clock.
+const utc = (date) => date.toISOString().replace("T", " ");
+export const clockText = (date) => utc(date).slice(11, 19);
+const stamp = (text, shown) => (text ? el("time", { datetime: text, title: `${utc(new Date(text)).slice(0, 23)} UTC` }, shown(new Date(text))) : "");
+
+// time is short for today, and has the date for other days.
+export const time = (text) => stamp(text, (date) => (utc(date).slice(0, 10) === utc(new Date()).slice(0, 10) ? clockText(date) : utc(date).slice(0, 16)));
+export const clock = (text) => stamp(text, clockText);

@@ -11,25 +11,29 @@ export const parse = (argument) => Object.fromEntries(new URLSearchParams(argume
 
 // list shows {path, rows, csv, page, filters, wanted, columns, actions}: rows is the key of the rows in the answer, csv the path of all of them,
 // page the name in the address, a filter {key, label, options} or {key, label, type}, and actions(wanted) are buttons for what is shown.
-export async function list(shared, { path, rows: key, csv, page, filters, wanted, columns, actions = () => [] }) {
-  const place = el("div");
+export async function list(shared, { path, rows: key, csv, page, filters = [], wanted, columns, actions = () => [] }) {
+  const { signal } = shared;
+  const place = el("div", { "aria-live": "off" });
   const buttons = el("div", { class: "tools" });
   const more = el("button", { type: "button", hidden: true, click: () => load(false).catch(fail) }, "More");
-  const fail = (error) => shared.signal.aborted || shared.say(error.message);
+  const fail = (error) => shared.fail(error, signal);
   let [rows, next, matching, turn] = [[], "", -1, 0];
 
   async function load(restart) {
     const mine = restart ? ++turn : turn;
     if (restart) [rows, next, matching] = [[], "", -1];
+    more.disabled = true;
     for (let i = 0, before = rows.length; i < pagesAtOnce && (i === 0 || (next && rows.length === before)); i++) {
-      const answer = await get(`${path}?${query({ ...wanted, [key === "urls" ? "from" : "after"]: next, limit: 50 })}`, shared.signal);
+      const answer = await get(`${path}?${query({ ...wanted, [key === "urls" ? "from" : "after"]: next, limit: 50 })}`, signal);
       if (mine !== turn) return; // the list is another one meanwhile
       rows.push(...answer[key]);
       next = answer.next ?? "";
       if (i === 0 && answer.matching >= 0) matching = answer.matching;
     }
     more.hidden = !next;
-    const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there are more" : ""}`;
+    more.disabled = false;
+    more.textContent = rows.length ? "More" : "Search on";
+    const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there may be more" : ""}`;
     place.replaceChildren(table(all, columns, rows));
     const { sort, ...narrowed } = wanted;
     buttons.replaceChildren(el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"), ...actions(wanted));

@@ -1,7 +1,9 @@
-package server
+// Package browser drives a headless Chromium through a page, as an operator would, and remembers what went wrong in it.
+package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,9 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a tab of a headless Chromium that remembers what went wrong in it and where it sent
-// requests.
-type browser struct {
+// Tab is a tab of a headless Chromium. Its methods fail the test that opened it; one goroutine calls them.
+type Tab struct {
 	t   *testing.T
 	ctx context.Context
 
@@ -26,9 +27,8 @@ type browser struct {
 	requested []string // URLs
 }
 
-// findBrowser is the program; the test is skipped where there is none, and fails there when
-// BROWSER_TESTS is set, as it is in continuous integration.
-func findBrowser(t *testing.T) string {
+// findChromium returns the program.
+func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -42,16 +42,18 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-func openBrowser(t *testing.T) *browser {
+// Open opens a tab, which the end of the test closes. The test is skipped where there is no Chromium, and fails there
+// when BROWSER_TESTS is set, as it is in continuous integration.
+func Open(t *testing.T) *Tab {
 	t.Helper()
 	// Chromium keeps sockets and shared files; in a home of its own they go with the test.
 	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(),
 		append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(findBrowser(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
+			chromedp.ExecPath(findChromium(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
 			chromedp.WindowSize(1280, 900))...)
 	tab, closeTab := chromedp.NewContext(allocator)
 	ctx, cancel := context.WithTimeout(tab, 10*time.Minute)
-	b := &browser{t: t, ctx: ctx}
+	b := &Tab{t: t, ctx: ctx}
 	var watching sync.WaitGroup
 	t.Cleanup(func() {
 		cancel()
@@ -87,15 +89,15 @@ func openBrowser(t *testing.T) *browser {
 	return b
 }
 
-func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+func (b *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, steps...); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// show shows a page of the dashboard at a width, and waits until it is there.
-func (b *browser) show(url string, width int64, dark bool, ready string) {
+// Show shows a page at a width, in the light or in the dark, and waits until the expression ready is true in it.
+func (b *Tab) Show(url string, width int64, dark bool, ready string) {
 	b.t.Helper()
 	scheme := "light"
 	if dark {
@@ -107,15 +109,16 @@ func (b *browser) show(url string, width int64, dark bool, ready string) {
 				Value: scheme}}})
 		return err
 	}), chromedp.Navigate(url))
-	b.wait(ready)
-	const hollow = `[...document.querySelectorAll("dl")].filter((d) => !d.querySelector("dt") || !d.querySelector("dd")).map((d) => d.outerHTML).join(" ")`
-	if lists := b.text(hollow); lists != "" {
+	b.Wait(ready)
+	const hollow = `[...document.querySelectorAll("dl")]` +
+		`.filter((d) => !d.querySelector("dt") || !d.querySelector("dd")).map((d) => d.outerHTML).join(" ")`
+	if lists := b.Text(hollow); lists != "" {
 		b.t.Errorf("%s has lists of nothing: %s", url, lists)
 	}
 }
 
-// wait waits until an expression is true in the page.
-func (b *browser) wait(expression string) {
+// Wait waits until an expression is true in the page.
+func (b *Tab) Wait(expression string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(5*time.Minute),
 		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
@@ -124,8 +127,8 @@ func (b *browser) wait(expression string) {
 	}
 }
 
-// text is what an expression gives.
-func (b *browser) text(expression string) string {
+// Text returns the text that an expression has in the page.
+func (b *Tab) Text(expression string) string {
 	b.t.Helper()
 	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
 	if err != nil {
@@ -134,20 +137,25 @@ func (b *browser) text(expression string) string {
 	return s
 }
 
-// press presses the button of a label, and answers the dialog that it opens.
-func (b *browser) press(label string) {
+// Press presses the button of a label, fills in the fields of the dialog that it opens, by name and value, confirms,
+// and waits until what it asks for is done.
+func (b *Tab) Press(label string, fields ...string) {
 	b.t.Helper()
-	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === ` + quote(label) +
-		`).click() ?? ""`)
-	b.wait(`document.getElementById("dialog").open`)
-	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	button := fmt.Sprintf(`[...document.querySelectorAll("main button")].find((x) => x.textContent === %q)`,
+		label)
+	b.Wait(`Boolean(` + button + `)`)
+	b.Text(button + `.click() ?? ""`)
+	const dialog = `document.getElementById("dialog")`
+	b.Wait(dialog + `.open`)
+	for i := 0; i < len(fields); i += 2 {
+		b.Text(fmt.Sprintf(`(%s.querySelector("[name=%s]").value = %q) && ""`, dialog, fields[i], fields[i+1]))
+	}
+	b.Text(dialog + `.querySelector("button[value=yes]").click() ?? ""`)
+	b.Wait(`!` + dialog + `.open`)
 }
 
-func quote(s string) string { return `"` + s + `"` }
-
-// picture writes what the page looks like after some time where PICTURES names a directory. No verdict
-// depends on it.
-func (b *browser) picture(name string, after time.Duration) {
+// Picture writes what the page looks like after some time, where PICTURES names a directory. No verdict depends on it.
+func (b *Tab) Picture(name string, after time.Duration) {
 	b.t.Helper()
 	dir := os.Getenv("PICTURES")
 	if dir == "" {
@@ -163,8 +171,8 @@ func (b *browser) picture(name string, after time.Duration) {
 	}
 }
 
-// clean checks that nothing went wrong in the tab, and that all its requests went to the server.
-func (b *browser) clean(server string) {
+// Clean checks that nothing went wrong in the tab, and that all its requests went to the server with this URL.
+func (b *Tab) Clean(server string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()

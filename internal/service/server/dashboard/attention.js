@@ -1,0 +1,50 @@
+// What needs attention: hosts that do not get on and URLs that failed, each with the list of them.
+
+import { get, query } from "./client.js";
+import { count, el, quiet, renew } from "./dom.js";
+
+const lookEvery = 5; // statuses between two counts of hosts
+
+// kinds are states of hosts that need attention, and what they mean.
+const kinds = [
+  ["walled", "behind a wall: refusals or challenges stand in place of their pages"],
+  ["suspected", "with a wall suspected"],
+  ["failing", "failing: they wait after failures"],
+  ["held", "held: their robots.txt disallows everything or cannot be read"],
+  ["paused", "paused by the operator"],
+];
+
+export function attention(shared) {
+  const node = el("div");
+  const { signal } = shared;
+  const hosts = {};
+  let statuses = 0;
+
+  async function look() {
+    for (const [state] of kinds) hosts[state] = (await get(`/api/v1/hosts?${query({ state, limit: 1 })}`, signal)).matching;
+  }
+  function show(s) {
+    const rows = [
+      ...kinds.map(([state, text]) => [hosts[state], "host", text, `hosts/${query({ state, sort: "waiting" })}`]),
+      [s.urls.failed, "URL", "given up", `urls/${query({ state: "failed" })}`],
+      [s.urls.denied, "URL", "denied by robots.txt", `urls/${query({ state: "denied" })}`],
+      [s.pace?.violations, "gap", "shorter than the delay in force", ""],
+    ].filter(([n]) => n > 0);
+    renew(node, rows.length
+      ? el("ul", { class: "attention" }, rows.map(([n, what, text, to]) => el("li", {}, el(to ? "a" : "span", { href: to && `#/${to}` }, `${count(n)} ${what}${n === 1 ? "" : "s"}`), el("span", {}, text))))
+      : s.hosts ? quiet("nothing: no host is blocked, and no URL failed") : el("p", {}, "There is nothing to crawl yet: ", el("a", { href: "#/seeds" }, "add seeds"), "."));
+  }
+  return {
+    node,
+    async status(s) {
+      show(s);
+      if (statuses++ % lookEvery) return;
+      try {
+        await look();
+        show(s);
+      } catch (error) {
+        shared.fail(error, signal);
+      }
+    },
+  };
+}
