@@ -61,8 +61,8 @@ func (b *budgets) left(h *host) uint32 {
 }
 
 // isOver reports whether no more pages of a host may be fetched, or it has its limit of
-// completed URLs.
-func (b *budgets) isOver(h *host) bool { return b.left(h) == 0 || b.hasCompleted(h) }
+// completed URLs. With OnlyJobs no host may have any.
+func (b *budgets) isOver(h *host) bool { return b.o.OnlyJobs || b.left(h) == 0 || b.hasCompleted(h) }
 
 // within is how many of n pages of a host its budgets allow.
 func (b *budgets) within(h *host, n int) int { return min(n, int(b.left(h))) }

@@ -76,7 +76,7 @@ func (f *Frontier) Stalled(
 	var stalled [lanes][]*outstanding
 	all := 0
 	for id, out := range f.leases.out {
-		if out.remote || out.requestEnded || out.lease.Kind != Page && out.lease.Kind != Robots {
+		if out.remote || out.requestEnded || out.lease.Kind == Match || out.lease.Kind == Resolve {
 			continue
 		}
 		lasts, stallTime := t-f.instant(out.lease.At), f.lanes.stallTime(out.host)

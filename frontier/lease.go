@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
@@ -24,10 +25,11 @@ const (
 	Robots              // a request for the robots.txt of an origin, or what it redirects to
 	Page                // a request for a URL of the frontier
 	Match               // a match of a URL against rules that take long; no request
+	Visited             // a request that somebody watches: see Visit
 )
 
 // String returns the name of the kind for logs.
-func (k Kind) String() string { return [...]string{"resolve", "robots", "page", "match"}[k] }
+func (k Kind) String() string { return [...]string{"resolve", "robots", "page", "match", "visit"}[k] }
 
 // Lease is the permission for one request to one host at one address, until it is completed. It is
 // plain data; a worker may keep it.
@@ -40,14 +42,14 @@ type Lease struct {
 	Address  netip.Addr // the only one to dial; zero for Resolve and Match
 	Every    bool       // of Resolve leases: the addresses of both families are wanted
 
-	// Of Page and Match leases.
+	// Of Page, Match and Visited leases.
 	Head    storage.Head
 	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
 	Rules   *robots.Rules  // which gave the verdict
 	Policy  *robots.Record // which the rules come from; read-only
 
 	Wall   *wall.State  // of requests: what is known of the wall that the host is behind; nil: there is none
-	Robots *RobotsJob   // of Robots leases; read-only
+	Robots *RobotsJob   // of Robots and Visited leases; read-only
 	Gate   *GateRequest // that the gate has admitted, and counts; nil: none has. Read-only
 
 	// For the start ledger and the logs.
@@ -82,7 +84,9 @@ type RobotsJob struct {
 	Previous robots.Record
 	// HostAnswers says that another origin of the host answers; see robots.Outcome.
 	HostAnswers bool
-	query       uint64 // of another shard; 0: it is a job of this one
+	// Visit is the visit that the job is, or makes ready; nil: there is none.
+	Visit *Visit
+	query uint64 // to whom the answer goes: another shard, or the owner of a visit; 0: it is a job of this frontier
 }
 
 // outstanding is what the frontier keeps of a lease in flight.
@@ -152,14 +156,14 @@ func (ls *leases) robots(t *turn, u weburl.URL, job *RobotsJob) *outstanding {
 }
 
 // end ends a lease. The result is valid until the next lease is given out.
-func (ls *leases) end(id uint64, kind Kind) (*outstanding, error) {
+func (ls *leases) end(id uint64, kinds ...Kind) (*outstanding, error) {
 	out := ls.out[id]
-	if out == nil || out.lease.Kind != kind {
-		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
+	if out == nil || !slices.Contains(kinds, out.lease.Kind) {
+		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kinds[0], id)
 	}
 	delete(ls.out, id)
 	ls.spare = append(ls.spare, out)
-	if head := &out.lease.Head; kind == Page && head.Priority == FirstPriority {
+	if head := &out.lease.Head; out.lease.Kind == Page && head.Priority == FirstPriority {
 		out.host.active.queues[head.Origin].firstInFlight = false
 	}
 	return out, nil
@@ -232,7 +236,7 @@ func (s *scheduler) endRequest(out *outstanding, r *Report) {
 	}
 	h.describeWall(&result)
 	h.active.polite.Ended(r.End, result)
-	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
+	if out.lease.Kind != Robots || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, s.instant(r.End))
 	}
 	if r.Signal == politeness.SignalUnreachable && !s.o.NoLookups {

@@ -53,6 +53,7 @@ type turn struct {
 
 // serve returns a lease for a due host if it can have one now, and schedules the host again.
 func (s *scheduler) serve(h *host, now time.Time) (out *outstanding) {
+	s.paceVisit(h)
 	t := turn{s: s, host: h, now: now, at: s.instant(now), polite: h.active.polite.Explain(s.clock)}
 	switch {
 	case !t.canLease() || !h.active.resolved(t.at) && !h.hasReserved():

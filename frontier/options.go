@@ -23,6 +23,7 @@ type Options struct {
 	Groups    []Group                 // hosts that share a server
 	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
+	OnlyJobs     bool   // no URL of the frontier is given out: there are visits only
 	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
 	NoRobots     bool   // no robots.txt is fetched, and every URL is allowed
 	NoLookups    bool   // no name is looked up: leases have no address, and addresses no limits

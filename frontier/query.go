@@ -16,10 +16,13 @@ type RobotsQuery struct {
 	Job RobotsJob
 }
 
-// RobotsAnswer is what a request for another shard has brought.
+// RobotsAnswer is what a job from outside has brought: the Outcome of a request for another shard, or the Record and
+// the Rules of the robots.txt that a visit needs.
 type RobotsAnswer struct {
 	ID      uint64
 	Outcome robots.Outcome
+	Record  robots.Record
+	Rules   *robots.Rules
 }
 
 // queries are the robots jobs that cross shards.
@@ -27,7 +30,7 @@ type queries struct {
 	last    uint64
 	waiting map[uint64]pendingJob // that other shards serve
 	fresh   []RobotsQuery         // of waiting, since TakeQueries
-	answers []RobotsAnswer        // to other shards, since TakeAnswers
+	answers []RobotsAnswer        // to jobs from outside, since TakeAnswers
 }
 
 // TakeQueries returns the jobs since the last call whose next request another shard makes. Each of them
@@ -62,23 +65,25 @@ func (f *Frontier) CompleteQuery(id uint64, r RobotsReport) error {
 	return nil
 }
 
-// ServeRobots takes the job of another shard: one request to a host of this one, for the robots.txt of an
-// origin. previous has the validators. TakeAnswers has the answer, with the same ID, which is not 0.
-func (f *Frontier) ServeRobots(id uint64, u weburl.URL, origin weburl.Origin, previous robots.Record, now time.Time) {
+// Serve takes a job from outside, which starts at u: that of another shard, one request for the robots.txt of
+// job.Origin, whose validators job.Previous has; or one of a visit. TakeAnswers has the answer, with the same ID, which
+// is not 0.
+func (f *Frontier) Serve(id uint64, u weburl.URL, job RobotsJob, now time.Time) {
 	f.readClock(now)
-	job := RobotsJob{Origin: origin, Owner: storage.NoHost, Previous: previous, query: id}
+	job.Owner, job.query = storage.NoHost, id
 	f.forwardJob(nil, pendingJob{u, job}, now)
 }
 
-// IsQuery reports whether the job is that of another shard, which judges what it brings.
-func (j *RobotsJob) IsQuery() bool { return j.query != 0 }
+// IsQuery reports whether somebody else judges what the job brings: another shard, or the owner of a visit.
+func (j *RobotsJob) IsQuery() bool { return j.query != 0 && (j.Visit == nil || j.isVisit()) }
 
-// answer answers the job of another shard.
-func (j *robotsJobs) answer(job *RobotsJob, out robots.Outcome) {
-	j.queries.answers = append(j.queries.answers, RobotsAnswer{job.query, out})
+// answer answers the job of somebody else.
+func (j *robotsJobs) answer(job *RobotsJob, a RobotsAnswer) {
+	a.ID = job.query
+	j.queries.answers = append(j.queries.answers, a)
 }
 
-// TakeAnswers returns the answers to other shards since the last call.
+// TakeAnswers returns the answers to jobs from outside since the last call.
 func (f *Frontier) TakeAnswers() []RobotsAnswer {
 	a := f.jobs.queries.answers
 	f.jobs.queries.answers = nil

@@ -36,9 +36,9 @@ type robotsJobs struct {
 	queries queries
 }
 
-// CompleteRobots ends a Robots lease. The error is ErrUnknownLease.
+// CompleteRobots ends a Robots or a Visited lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
-	out, err := f.leases.end(id, Robots)
+	out, err := f.leases.end(id, Robots, Visited)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,12 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	h, job := out.host, *out.lease.Robots
 	owner := h
 	switch {
+	case out.lease.Kind == Visited:
+		f.jobs.answer(&job, RobotsAnswer{})
 	case !r.answered():
 		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
 	case job.IsQuery():
-		f.jobs.answer(&job, r.Outcome)
+		f.jobs.answer(&job, RobotsAnswer{Outcome: r.Outcome})
 	case !r.Redirect.IsZero():
 		job.Hops++
 		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
@@ -107,6 +109,9 @@ func (s *scheduler) jobDone(owner, server *host, now time.Time) {
 func (s *scheduler) setRecord(job RobotsJob, r *RobotsReport) *host {
 	record, rules, now := r.Record, r.Rules, r.End
 	s.results.storeRecord(storage.Policy{Origin: job.Origin}, record, r.Packed)
+	if job.Visit != nil {
+		s.jobs.answer(&job, RobotsAnswer{Record: record, Rules: r.Rules})
+	}
 	h := s.hosts.get(job.Owner)
 	q := h.queueOf(job.Origin)
 	if q == nil {
@@ -265,6 +270,10 @@ func (t *turn) leaseJob(idle bool) *outstanding {
 		return nil
 	}
 	e := a.jobs[0]
+	if e.job.isVisit() {
+		a.jobs = a.jobs[1:]
+		return t.leaseVisit(&e)
+	}
 	if e.isForeign(t.host) {
 		if !idle && a.sinceForeignJob < jobShare-1 {
 			return nil
@@ -296,6 +305,11 @@ func (s *scheduler) forwardJob(from *host, e pendingJob, now time.Time) {
 func (s *scheduler) deliverJobs(name string, id storage.HostID, now time.Time) {
 	jobs := s.jobs.byName[name]
 	delete(s.jobs.byName, name)
+	for i := range jobs {
+		if jobs[i].job.Visit != nil && jobs[i].job.Owner == storage.NoHost {
+			jobs[i].job.Owner = id
+		}
+	}
 	h := s.hosts.ensure(id)
 	s.addJobs(h, jobs, now)
 	s.schedule(h, s.instant(now))
@@ -314,7 +328,7 @@ func (s *scheduler) failJobs(h *host, end time.Time) {
 func (s *scheduler) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
 	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: s.jitter()}
 	if e.job.IsQuery() {
-		s.jobs.answer(&e.job, out)
+		s.jobs.answer(&e.job, RobotsAnswer{Outcome: out})
 		return
 	}
 	record, _ := s.o.Robots.Next(e.job.Previous, out, end)

@@ -37,6 +37,8 @@ func (w *worker) crashed(ctx context.Context, res *result, cause any, stack []by
 	case frontier.Robots:
 		res.robots.Report = w.crashReport(res, before.robots.Report)
 		w.holdRobots(res)
+	case frontier.Visited:
+		res.robots.Report = w.crashReport(res, before.robots.Report)
 	case frontier.Match:
 		res.match = frontier.MatchReport{Crashed: true, End: w.o.Now()}
 	case frontier.Page:

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/visiting"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -96,6 +97,7 @@ type views struct {
 	status   atomic.Pointer[Status]
 	table    *survey.Table
 	tally    tally.Tally
+	visits   *visiting.Visits
 	ended    chan struct{} // closed when a Run has returned
 }
 
@@ -166,6 +168,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e.keyIndex.database, e.keyIndex.now = s, o.Now
 	e.end = sync.OnceFunc(func() { close(e.ended) })
 	e.live.Store(newInForce(&e.o, o.Live()))
+	e.visits = e.newVisits()
 	for _, step := range []func() error{
 		e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess,
 	} {
@@ -371,6 +374,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	if e.o.Journal != nil && e.o.Cluster != nil {
 		fo.Owns = e.o.Journal.Owns
 	}
+	fo.OnlyJobs = e.o.OnlyVisits
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
 	fo.Gate = e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {

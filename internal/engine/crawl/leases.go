@@ -318,6 +318,9 @@ func (oc *outcomes) complete(res *result) {
 		oc.addScopeSeeds(res)
 		err = oc.f.CompleteRobots(l.ID, res.robots)
 		oc.pending.add(res)
+	case frontier.Visited:
+		oc.requestEnded(res, &res.robots.Report)
+		err = oc.f.CompleteRobots(l.ID, res.robots)
 	case frontier.Page:
 		err = oc.completePage(res)
 	case frontier.Match:
@@ -373,7 +376,7 @@ func (oc *outcomes) completePage(res *result) error {
 func (g *gathering) notSent(l *frontier.Lease, now time.Time) {
 	report := frontier.Report{End: now}
 	var err error
-	if l.Kind == frontier.Robots {
+	if l.Kind != frontier.Page {
 		err = g.f.CompleteRobots(l.ID, frontier.RobotsReport{RequestEnd: frontier.RequestEnd{Report: report}})
 	} else {
 		err = g.f.CompletePage(l.ID, frontier.PageReport{RequestEnd: frontier.RequestEnd{Report: report}})

@@ -52,15 +52,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 		page.Error = err.Error()
 		return nil
 	}
-	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
-	page.Canonical = doc.Canonical.String()
-	switch {
-	case doc.Cut != 0 || resp.Body.Size() > maxParse:
-		page.Extracted = archive.ExtractedPart
-	case doc.Flat:
-		page.Extracted = archive.ExtractedFlat
-	}
-	page.Fields = doc.Fields
+	takeDocumentFacts(page, &doc, resp)
 	rd.keepText(res, &doc)
 	rd.noteProducts(res, doc.Generator, resp.Header)
 	if rd.comparesText(res) {
@@ -75,6 +67,18 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 		rd.takeDocument(res, &doc)
 	}
 	return nil
+}
+
+// takeDocumentFacts takes what the output has of a document.
+func takeDocumentFacts(page *archive.Page, doc *extract.Page, resp *fetch.Response) {
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	page.Canonical, page.Fields, page.NeedsBrowser = doc.Canonical.String(), doc.Fields, doc.NeedsBrowser
+	switch {
+	case doc.Cut != 0 || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
 }
 
 // endRequest ends the request of a page whose links take time, so that its host may have the next

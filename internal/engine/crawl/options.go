@@ -48,8 +48,10 @@ type Options struct {
 	OptOuts          []optout.Entry // of the settings; nothing that they cover is fetched
 	// KeepSeeds: seeds of the settings of an earlier run stay that this run does not name: some could not be read.
 	KeepSeeds bool
-	Consent   consent.Policy // what is done about pages whose use is refused
-	TDMFiles  bool           // TDM files are read, also if Consent does not depend on them
+	// OnlyVisits: the run fetches no URL of the crawl, and adds none. It is for Visit alone.
+	OnlyVisits bool
+	Consent    consent.Policy // what is done about pages whose use is refused
+	TDMFiles   bool           // TDM files are read, also if Consent does not depend on them
 
 	URLs  weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps frontier.TrapOptions

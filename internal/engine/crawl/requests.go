@@ -47,7 +47,7 @@ func (l *requestLog) complete(res *result, r *frontier.Report) {
 				Version: rules.Version()}
 		}
 		q.Again = l.uncommitted.take(lease.URL, lease.Robots.Previous.Fetched)
-	case frontier.Page:
+	case frontier.Page, frontier.Visited:
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		if res.remote != nil {
@@ -300,7 +300,7 @@ func (r *recovery) findPolicy(q *requestlog.Request) error {
 func startNote(l *frontier.Lease) string {
 	why := ""
 	switch {
-	case l.Kind == frontier.Page && l.Rules != nil && !l.Rules.Version().IsZero():
+	case l.Kind != frontier.Robots && l.Rules != nil && !l.Rules.Version().IsZero():
 		why = l.Rules.Version().String()
 	case l.Kind == frontier.Robots && l.Robots.Origin != l.URL.Origin():
 		why = l.Robots.Origin.String()

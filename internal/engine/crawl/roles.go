@@ -12,7 +12,6 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
-	"github.com/amble-crawler/amble/robots"
 )
 
 // roles are those of a run other than the dispatcher.
@@ -40,7 +39,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 		stall:         disk.Stall{Log: e.log, CloseIdle: e.shared.client.CloseIdle, Reports: stalls},
 		loads:         load.NewQueue(requests, loads),
 		mazes:         e.mazes,
-		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- robots.Outcome)},
+		robotsQueries: robotsQueries{waiting: make(map[uint64]chan<- frontier.RobotsAnswer)},
 		sweeps: sweepQueue{
 			source:  sweep.Source{Store: e.store, Log: e.log, Rules: rules.Stored, Scope: e.scope.Load},
 			toSweep: sweeps, steps: steps, encoder: e.encoder,

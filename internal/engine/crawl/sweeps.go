@@ -343,7 +343,7 @@ func (e *Engine) reconsider(ctx context.Context) (*keptSettings, []robots.Failur
 		return nil, nil, err
 	}
 	mark, lifted, forgiven := k.kept.Update(k.lifts(), e.store.Counters())
-	if mark == nil {
+	if mark == nil || e.o.OnlyVisits {
 		return k, nil, nil
 	}
 	b := storage.Batch{Marks: map[string][]byte{sweep.MarkSettings: mark}}

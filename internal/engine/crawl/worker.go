@@ -207,6 +207,8 @@ func (w *worker) serve(res *result) {
 		w.fetchRobots(res.ctx, res)
 	case frontier.Page:
 		w.fetchPage(res.ctx, res)
+	case frontier.Visited:
+		w.visit(res.ctx, res)
 	case frontier.Match:
 		res.match = frontier.MatchReport{Verdict: l.Rules.Match(l.Head.RequestURI), End: w.o.Now()}
 	}

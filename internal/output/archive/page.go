@@ -55,6 +55,7 @@ type Page struct {
 	UnavailableAfter time.Time
 	Truncated        bool   // the body was longer than the limit, or the connection broke: only its begin was read
 	Extracted        string // how links and text were extracted, if not from all of it: a value below
+	NeedsBrowser     bool   // it has scripts, hardly a link and hardly text: scripts make its content
 	// Fields are the values that extract.rules take from the page, by name: a string or a []string
 	// each.
 	Fields map[string]any
@@ -110,6 +111,8 @@ type line struct {
 	Truncated bool     `json:"truncated,omitzero"`
 	Extracted string   `json:"extracted,omitzero"`
 
+	NeedsBrowser bool `json:"needs_browser,omitzero"`
+
 	Fields map[string]any `json:"fields,omitempty"`
 }
 
@@ -153,7 +156,10 @@ func (p Page) Encode() ([]byte, error) {
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
 		Extracted:   p.Extracted,
-		Fields:      p.Fields,
+
+		NeedsBrowser: p.NeedsBrowser,
+
+		Fields: p.Fields,
 	}
 	if !p.UnavailableAfter.IsZero() {
 		l.UnavailableAfter = p.UnavailableAfter.UTC().Format(time.RFC3339)

@@ -61,6 +61,8 @@ func (fixedCrawl) CountRetries(context.Context, sweep.Selection, func(sweep.Retr
 	return sweep.Retried{}, crawl.ErrNotRunning
 }
 
+func (fixedCrawl) Visit(context.Context, *crawl.Visit) error { return crawl.ErrNotRunning }
+
 func (fixedCrawl) Pause(context.Context) error { return crawl.ErrNotRunning }
 
 func (fixedCrawl) Resume(context.Context) error { return crawl.ErrNotRunning }

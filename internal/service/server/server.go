@@ -66,6 +66,7 @@ type Crawl interface {
 	Retry(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
 	CountRetries(context.Context, sweep.Selection, func(sweep.Retried) error) (sweep.Retried, error)
 	Observe(crawl.Observer)
+	Visit(context.Context, *crawl.Visit) error
 	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control
 	Leases

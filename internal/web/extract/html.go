@@ -48,6 +48,7 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	c.p.Flat = tree.flat
 	c.p.Cut |= tree.cut
 	c.p.Cut.addIf(c.ruled.isCut(), FieldsBound)
+	c.p.NeedsBrowser = needsBrowser(text, c.p.Links)
 	return c.p, nil
 }
 

@@ -83,6 +83,9 @@ type Page struct {
 	// links and directives need: the options or the rule need them.
 	Rule  int
 	Whole bool
+	// NeedsBrowser means that the document has scripts, hardly a link and hardly text: scripts make
+	// its content, and nothing here runs them.
+	NeedsBrowser bool
 	// Refused counts the references that are no http or https URL.
 	Refused int
 }
