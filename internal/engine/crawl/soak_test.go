@@ -48,4 +48,4 @@ func TestSoakPutModel(t *testing.T) { checkPutModel(t, 300) }
 func TestSoakLeaseChaos(t *testing.T) { checkLeaseChaos(t, 40) }
 
 // TestSoakFetcherChaos is TestFetcherChaos with more hosts and pages.
-func TestSoakFetcherChaos(t *testing.T) { checkFetcherChaos(t, 6, 20) }
+func TestSoakFetcherChaos(t *testing.T) { checkFetcherChaos(t, 20, 50) }
