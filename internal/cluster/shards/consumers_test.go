@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/amble-crawler/amble/internal/cluster/journal"
+	"github.com/amble-crawler/amble/internal/cluster/membership"
 )
 
 // consumersOf returns how many consumers the streams of a cluster have together.
@@ -77,4 +80,35 @@ func TestHeavyConsumers(t *testing.T) {
 		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
 	}
 	w.leaveRest()
+	w.readsWithoutConsumers(many)
+}
+
+// readsWithoutConsumers reads all that a status shows of a cluster whose nodes have left. It must need no consumer:
+// whoever looks at a cluster that has used them up sees that.
+func (w *world) readsWithoutConsumers(manyShards int) {
+	w.t.Helper()
+	js := w.erases().js
+	requests, err := js.Conn().SubscribeSync("$JS.API.CONSUMER.>")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	s, err := membership.ReadSurvey(ctx, js, names)
+	if err != nil || len(s.Shards) != manyShards {
+		w.t.Errorf("the survey is %+v: %v", s, err)
+	}
+	if _, err := journal.ReadReports(ctx, js, names, manyShards); err != nil {
+		w.t.Error(err)
+	}
+	if _, err := ReadErasures(ctx, js.Conn(), js, names, patience); err != nil {
+		w.t.Error(err)
+	}
+	for {
+		m, err := requests.NextMsg(time.Millisecond)
+		if err != nil {
+			return
+		}
+		w.t.Errorf("a status sends %s", m.Subject)
+	}
 }
