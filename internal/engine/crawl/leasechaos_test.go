@@ -124,11 +124,17 @@ func (m *mortal) treat(f *testFetcher, l *remote.Lease, random *rand.Rand) {
 	if how != dies && how != givesBack {
 		report = f.fetch(m.t.Context(), l)
 	}
+	if l.Delay > m.o.Frontier.Politeness.Delay {
+		m.t.Errorf("%s: the delay is %v because a fetcher had a URL for long", l.Host, l.Delay)
+	}
 	switch how {
 	case dies, diesAfter:
 		return
 	case hangs:
 		time.Sleep(time.Until(l.Deadline) + time.Second)
+	case lies: // it keeps for itself how long its request took
+		time.Sleep(time.Until(l.Deadline) / 2)
+		report.Took = 0
 	}
 	for range 3 {
 		_, err := m.current.Load().Report(m.t.Context(), []remote.Report{report})
@@ -161,6 +167,7 @@ func checkLeaseChaos(t *testing.T, seeds uint64) {
 				o := testOptions(t, web)
 				o.GiveUpAfter, o.Frontier.MaxAttempts, o.Frontier.Walls, o.Workers = 1000*time.Hour, 255, false, 0
 				o.Frontier.Politeness.Delay, o.Frontier.RetryDelay = delay, time.Second
+				o.Frontier.Politeness.AdaptiveFactor, o.Frontier.Politeness.AdaptiveMax = 1, time.Minute
 				m := &mortal{t: t, o: o, random: rand.New(rand.NewPCG(seed, 2))}
 				m.o.ExitWhenDone = false
 				first := m.start(true, seedsOf(web, web.Sites())...)
