@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -96,4 +99,23 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string, mo
 func noRequest(u weburl.URL, err error) error {
 	const advice = "amble extract makes no request: crawl the page with output.format: [warc], or name a file"
 	return console.Exit(console.ExitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
+}
+
+// readResponse reads an HTTP response; cut says that its end is missing.
+func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
+	resp, err := http.ReadResponse(bufio.NewReader(answer), nil)
+	if err != nil {
+		return err
+	}
+	body, release, err := fetch.Decode(resp.Header, resp.Body)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s.header = resp.Header
+	if err = s.fill(body); cut && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // the end of what was stored
+	}
+	s.longer = s.longer || cut
+	return err
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/console/arguments"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
@@ -114,7 +114,7 @@ func (f *auditFlags) options(now time.Time) (o audit.Options, err error) {
 	if f.limit < 0 {
 		return o, fmt.Errorf("the limit is %d, should be 0 or more", f.limit)
 	}
-	if o.Since, err = console.ParseSince(f.since, now); err != nil {
+	if o.Since, err = arguments.ParseSince(f.since, now); err != nil {
 		return o, err
 	}
 	o.Host = f.host
@@ -141,7 +141,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, dirs []string
 	end := f.list(out, &o)
 	o.Robots = c.RobotsOptions()
 	list, err := crawlOf(c).OptOuts(command.Context())
-	if o.OptOuts = crawl.ListOptOuts(list); err != nil {
+	if o.OptOuts = auditapi.List(list); err != nil {
 		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
 	report, err := audit.Run(command.Context(), logs, o)

@@ -14,9 +14,13 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/identity/command"
 )
 
+// identityProgram is what the commands of amble identity and the signing of requests share.
+func identityProgram() command.Program {
+	return command.NewProgram(programVersion(), time.Now, receipts.Tail)
+}
+
 // identityModule proves to sites who the crawler is.
-func identityModule() module {
-	p := command.NewProgram(programVersion(), time.Now, receipts.Tail)
+func identityModule(p command.Program) module {
 	return module{
 		command: func(settings *settingsFlags) *cobra.Command {
 			return group("identity", "Show and prove to sites who this crawler is",

@@ -28,7 +28,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/system"
-	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/system/uptime"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -149,7 +149,7 @@ func (m *member) options() (shards.Options, error) {
 	o := shards.DefaultOptions(engines)
 	o.Crawl.ExitWhenDone = engines.ExitWhenDone
 	o.Settings, o.Erase = m.shared, eraseDirectory
-	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, clusterconf.Names(m.config), c.Replicas, boot.Uptime()
+	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, clusterconf.Names(m.config), c.Replicas, uptime.Clock()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.Cluster.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {
 		return o,

@@ -4,6 +4,7 @@ package main
 
 // modules are the products in this program beside the core.
 func modules() []module {
+	signs := identityProgram()
 	return []module{clusterModule(), fetchersModule(), fetchModule(), auditModule(), archiveModule(), erasureModule(),
-		demoModule(), identityModule()}
+		demoModule(), identityModule(signs), reportModule(signs)}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -97,24 +95,5 @@ func withFile(path string, read func(io.Reader) error) error {
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		return pathError.Err
 	}
-	return err
-}
-
-// readResponse reads an HTTP response; cut says that its end is missing.
-func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
-	resp, err := http.ReadResponse(bufio.NewReader(answer), nil)
-	if err != nil {
-		return err
-	}
-	body, release, err := fetch.Decode(resp.Header, resp.Body)
-	if err != nil {
-		return err
-	}
-	defer release()
-	s.header = resp.Header
-	if err = s.fill(body); cut && errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // the end of what was stored
-	}
-	s.longer = s.longer || cut
 	return err
 }

@@ -152,6 +152,10 @@ func (d *division) partMark(part int, name string, value []byte) (string, []byte
 		if d.partOf(strings.TrimPrefix(name, marks.TDM)) != part {
 			return "", nil, nil
 		}
+	case name == marks.Sums: // they are over all parts
+		if part > 0 {
+			return "", nil, nil
+		}
 	case name == marks.Deaths:
 		if value = d.deathsOf(part, value); len(value) == 0 {
 			return "", nil, nil

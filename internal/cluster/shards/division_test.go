@@ -32,7 +32,7 @@ func TestDivisionMarks(t *testing.T) {
 			"delete-all/7":       []byte(`{"before":7,"host":2}`), "optout/host x.test": []byte("{}"),
 			"delay":  []byte("7"),
 			"output": {1}, "in": storage.EncodeOffset(9), marks.Held: {1}, "ledger": storage.EncodeOffset(0),
-			"other": {3},
+			"other": {3}, "totals": []byte(`{"outside":5}`),
 		}})
 	held, err := starts.Open(dir, boot.ID(), 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestDivisionMarks(t *testing.T) {
 	for part, want := range [][]string{
 		{
 			"drop/2=\x01", "limit/2=5", "deaths=1 page http://a.test/x\n", "exclude=2.9",
-			`delete-all/7={"before":7,"host":2}`,
+			`delete-all/7={"before":7,"host":2}`, `totals={"outside":5}`,
 			`retry/1={"selection":{"states":4},"host":3,"back":1}`,
 			`retry/2={"selection":{"host":"a.test"},"host":1,"ordinal":3}`,
 		},

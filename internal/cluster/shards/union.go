@@ -100,6 +100,7 @@ func (u *union) write(ctx context.Context, o crawl.Options, paused bool, optOuts
 func (u *union) marks() (map[string][]byte, error) {
 	all := make(map[string][]byte)
 	var retries []sweep.Command
+	var sums marks.Totals
 	for n, s := range u.stores {
 		found, err := s.Marks("")
 		if err != nil {
@@ -108,6 +109,11 @@ func (u *union) marks() (map[string][]byte, error) {
 		if value := found[marks.Deaths]; len(all[marks.Deaths])+len(value) <= marks.MaxDeaths && value != nil {
 			all[marks.Deaths] = append(all[marks.Deaths], value...)
 		}
+		more, err := marks.DecodeTotals(found[marks.Sums])
+		if err != nil {
+			return nil, err
+		}
+		sums.Add(&more)
 		for name, value := range found {
 			if strings.HasPrefix(name, sweep.MarkRetry) {
 				var c sweep.Command
@@ -127,6 +133,9 @@ func (u *union) marks() (map[string][]byte, error) {
 	}
 	for i := range retries {
 		all[sweep.RetryMark(uint64(i+1))] = retries[i].Encode()
+	}
+	if !sums.IsZero() {
+		all[marks.Sums] = sums.Encode()
 	}
 	return all, u.mergePlan(all)
 }

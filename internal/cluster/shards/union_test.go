@@ -144,7 +144,8 @@ func drawDatabase(t *rapid.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = storage.Batch{Marks: map[string][]byte{marks.Plan: plan, storage.MarkLedger: storage.EncodeOffset(0)}}
+	b = storage.Batch{Marks: map[string][]byte{marks.Plan: plan, storage.MarkLedger: storage.EncodeOffset(0),
+		marks.Sums: []byte(`{"deep":2,"types":{"a/b":{"responses":1,"bytes":3}}}`)}}
 	commit(t, s, &b)
 	ledger, err := starts.Open(dir, boot.ID(), 0)
 	if err == nil {

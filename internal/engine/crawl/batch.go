@@ -19,6 +19,7 @@ type batch struct {
 	bytes  int64           // in items
 	offset uint64          // in the ledger; requests before it are settled
 	pages  int             // fetched
+	passed marks.Totals    // by the requests in it; zero: they are in the tally
 	size   int             // results and discoveries
 
 	swept    []*sweep.Sweep // whose end is in it
@@ -82,6 +83,7 @@ func (b *batch) add(r *result) {
 	if r.mazes != "" {
 		b.setMark(maze.Mark+r.lease.HostName, []byte(r.mazes))
 	}
+	b.passed.Take(&r.passed)
 	b.rows.Found = append(b.rows.Found, r.found...)
 	b.rows.Done = append(b.rows.Done, r.again...)
 	b.rows.Refused = append(b.rows.Refused, r.refused...)

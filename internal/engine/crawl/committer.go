@@ -108,6 +108,7 @@ func (c *committer) commit(b *batch) error {
 		}
 		b.setMark(storage.MarkOutput, archive.EncodeMarks(marks))
 		b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
+		c.tally.Keep(&b.passed, b.setMark)
 	}
 	b.result, err = c.store.Commit(&b.rows)
 	if errors.Is(err, storage.ErrPending) {

@@ -171,6 +171,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e.visits = e.newVisits()
 	for _, step := range []func() error{
 		e.restoreSettings, e.openOutput, e.restorePlan, e.openShared, e.settleLastProcess,
+		func() error { return e.tally.Restore(e.store) },
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())

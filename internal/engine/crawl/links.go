@@ -63,9 +63,7 @@ func (rd *reading) takeLinks(ctx context.Context, res *result, resp *fetch.Respo
 	}
 	note(res, page, &doc.Robots)
 	rd.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
-	if rd.followsLinks(&l.Head, res.seed, &doc.Robots) {
-		rd.takeDocument(res, &doc)
-	}
+	rd.takeDocument(res, &doc, &doc.Robots)
 	return nil
 }
 
@@ -94,14 +92,16 @@ func (rd *reading) endRequest(res *result) {
 	runtime.Gosched() // the dispatcher runs now: until another processor runs it, the links would be read
 }
 
-// followsLinks reports whether the links of a page of a seed are followed, by its depth and its directives.
-func (rd *reading) followsLinks(h *storage.Head, seed *seeds.Member, d *extract.Directives) bool {
-	return h.Depth < seed.Depth(rd.o.Frontier.MaxDepth) && !rd.forbidsLinks(d)
-}
-
-// takeDocument makes discoveries of the links of a document.
-func (rd *reading) takeDocument(res *result, doc *extract.Page) {
+// takeDocument makes discoveries of the links of a document, if they are followed by its depth and its directives.
+func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Directives) {
 	l := &res.lease
+	switch {
+	case rd.forbidsLinks(d):
+		return
+	case l.Head.Depth >= res.seed.Depth(rd.o.Frontier.MaxDepth):
+		res.passed.Deep += uint32(len(doc.Links))
+		return
+	}
 	scope := rd.scope()
 	res.found = slices.Grow(res.found, len(doc.Links))
 	for i := range doc.Links {
@@ -115,7 +115,7 @@ func (rd *reading) takeDocument(res *result, doc *extract.Page) {
 			}
 		case link.Kind != extract.Refresh && !res.seed.Follows(true):
 		case !ok:
-			rd.tally.Outside.Add(1)
+			res.passed.Outside++
 		case rd.trap(res, u) != storage.NoTrap:
 		case link.Kind == extract.Refresh:
 			rd.takeRefresh(res, u, from)

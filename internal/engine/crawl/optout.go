@@ -204,15 +204,6 @@ func StoredOptOuts(s *storage.Store, o Options) ([]OptOut, error) {
 	return allOptOuts(s, o.OptOuts, nil, time.Now())
 }
 
-// ListOptOuts returns the list of the entries.
-func ListOptOuts(all []OptOut) *optout.List {
-	entries := make([]optout.Entry, len(all))
-	for i := range all {
-		entries[i] = all[i].Entry
-	}
-	return optout.NewList(entries...)
-}
-
 // allOptOuts lists them by scope and value.
 func allOptOuts(s markReader, configured []optout.Entry, shared map[string]optout.Entry, now time.Time) (
 	[]OptOut, error,

@@ -71,6 +71,7 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
 		w.tally.Pages.Add(1)
+		res.passed.Response(page.ContentType, report.Bytes)
 	}
 	w.output(ctx, res, &page, resp, failure)
 }
@@ -189,7 +190,7 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	}
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
-		rd.tally.Outside.Add(1)
+		res.passed.Outside++
 		if verdict == frontier.OptedOut {
 			return storage.Redirected, storage.ReasonOptOut
 		}

@@ -150,9 +150,7 @@ func (rd *reading) takeReported(res *result, page *archive.Page, directives *ext
 	}
 	page.Title, page.Outlinks = doc.Title, len(doc.Links)
 	rd.keepText(res, &doc)
-	if rd.followsLinks(&l.Head, res.seed, directives) {
-		rd.takeDocument(res, &doc)
-	}
+	rd.takeDocument(res, &doc, directives)
 }
 
 // maxReportTitle bounds a reported title, in bytes.

@@ -70,7 +70,7 @@ func (rd *reading) findSitemap(res *result, f storage.Found) {
 		return
 	}
 	if scope.CheckSitemap(f.URL, from) != frontier.InScope {
-		rd.tally.Outside.Add(1)
+		res.passed.Outside++
 		return
 	}
 	f.Fingerprint, f.Sitemap = rd.store.Fingerprint(f.URL), true
@@ -225,9 +225,11 @@ func (t *listTaker) takeSitemap(item *extract.Item) {
 func (t *listTaker) takePage(item *extract.Item) {
 	u, from, ok := t.admit(t.scope(), t.res, item.URL)
 	switch {
-	case t.depth > t.res.seed.Depth(t.o.Frontier.MaxDepth) || !t.res.seed.Follows(false):
+	case !t.res.seed.Follows(false):
+	case t.depth > t.res.seed.Depth(t.o.Frontier.MaxDepth):
+		t.res.passed.Deep++
 	case !ok:
-		t.tally.Outside.Add(1)
+		t.res.passed.Outside++
 	case t.trap(t.res, u) != storage.NoTrap:
 	default:
 		f := t.discovery(t.res, u, from, t.depth)

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/domains"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
@@ -51,6 +52,7 @@ type findings struct {
 	products   expensive.Products // that made the page
 	found      []storage.Found
 	refused    []storage.Refused
+	passed     marks.Passed
 	mazes      string            // of the host of a page that has shown one; empty: none
 	seed       *seeds.Member     // of a page; nil: it has none
 	scopeSeeds []Seed            // where a seed led that is a part of it

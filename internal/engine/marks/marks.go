@@ -21,6 +21,7 @@ const (
 	Deaths   = "deaths"   // URLs that were in flight at the last death, each with the number of consecutive deaths
 	Delay    = "delay"    // of hosts, in nanoseconds, as clients have set it
 	Inactive = "inactive" // nothing is leased
+	Sums     = "totals"   // what the crawl has passed and keeps no rows of: see Totals
 )
 
 // Beginnings of names of marks.

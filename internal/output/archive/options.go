@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // ErrOption is wrapped by every error of [Options.Validate].
@@ -52,21 +49,10 @@ type Options struct {
 type Compression struct {
 	// Format is CompressGzip or CompressZstd.
 	Format string
-	// Level is 1 (fast) to MaxRecordLevel of the format (small).
+	// Level is 1 (fast) up to the most of the compression (small).
 	Level int
 	// Dictionary is one in the format of Zstandard, for CompressZstd. Nil: none.
 	Dictionary []byte
-}
-
-// MaxRecordLevel returns the highest Compression.Level of a format; 0: it is unknown.
-func MaxRecordLevel(format string) int {
-	switch format {
-	case CompressGzip:
-		return gzip.BestCompression
-	case CompressZstd:
-		return int(zstd.SpeedBestCompression)
-	}
-	return 0
 }
 
 // Crawler describes the crawler. Empty fields are left out.

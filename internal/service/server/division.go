@@ -92,6 +92,11 @@ func (s *Server) divided(request context.Context) Division {
 	return s.o.Division
 }
 
+// Of returns what an operation is about: a crawl, or a division as a whole; neither: this node of a division.
+func (s *Server) Of(request context.Context) (Crawl, Division) {
+	return s.crawl(request), s.divided(request)
+}
+
 // crawl returns the crawl that a request is about; nil: it is about a division.
 func (s *Server) crawl(request context.Context) Crawl {
 	if c, ok := request.Value(crawlKey{}).(Crawl); ok {

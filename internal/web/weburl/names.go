@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"golang.org/x/net/idna"
-	"golang.org/x/net/publicsuffix"
 )
 
 // Names is a set of host names: one name, or a domain with all names below it. The zero value is
@@ -84,11 +83,4 @@ func continues(text []byte) bool {
 
 func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || isDigit(c) || c == '-' || c == '_' || c >= 0x80
-}
-
-// IsRegistry reports whether names below a host are registered by everybody, as those below com or
-// co.uk are, by the part of the Public Suffix List that registries have made.
-func IsRegistry(host string) bool {
-	suffix, registry := publicsuffix.PublicSuffix(host)
-	return registry && suffix == host
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/shards"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/arguments"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 )
 
@@ -56,7 +56,7 @@ usage or settings.`,
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			names, err := access.Names(f.scope, args[0])
+			names, err := arguments.Names(f.scope, args[0])
 			if err != nil {
 				return err
 			}

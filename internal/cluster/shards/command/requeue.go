@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/arguments"
 	"github.com/amble-crawler/amble/internal/service/server"
 )
 
@@ -64,7 +65,7 @@ func (f *requeueFlags) run(command *cobra.Command) error {
 	if err := natsconn.ValidateName(f.node); err != nil {
 		return console.Usagef("--node: %w", err)
 	}
-	since, err := console.ParseSince(f.since, f.Now())
+	since, err := arguments.ParseSince(f.since, f.Now())
 	if err != nil {
 		return console.Usagef("%w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/modules/audit"
+	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -59,7 +60,7 @@ func run(ctx context.Context, s *server.Server, q *query, t *server.Stream) erro
 	if err != nil {
 		return err
 	}
-	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions(), OptOuts: crawl.ListOptOuts(optOuts)}
+	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions(), OptOuts: List(optOuts)}
 	if q.Host != "" {
 		o.Host = inspect.CanonicalHost(q.Host)
 	}
@@ -76,4 +77,13 @@ func run(ctx context.Context, s *server.Server, q *query, t *server.Stream) erro
 	t.Count(trailerViolations, report.Counts.Violations)
 	t.Count(trailerDamaged, uint64(len(report.Damaged)))
 	return err
+}
+
+// List returns the list of opt-outs, for an audit.
+func List(all []crawl.OptOut) *optout.List {
+	entries := make([]optout.Entry, len(all))
+	for i := range all {
+		entries[i] = all[i].Entry
+	}
+	return optout.NewList(entries...)
 }

@@ -2,6 +2,7 @@
 package auditreport
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -76,4 +77,21 @@ func Damage(d *requestlog.Damage) string {
 		requests = console.Plural(uint64(d.Requests), "request")
 	}
 	return fmt.Sprintf("%s from byte %d on, %s, %s", d.File, d.Offset, console.Size(uint64(d.Bytes)), requests)
+}
+
+// Table returns what an audit of request logs found as a text of one line, and the listed violations as a table.
+func Table(ctx context.Context, logs [][]string, o audit.Options) (text string, columns []string, rows [][]string,
+	err error) {
+	r, err := audit.Run(ctx, logs, o)
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("check the request log: %w", err)
+	}
+	if r.Requests == 0 && len(r.Damaged) == 0 {
+		return "There is no request log: audit.max_size is 0, or nothing was requested.", nil, nil, nil
+	}
+	for _, v := range r.Violations {
+		rows = append(rows, []string{string(v.Kind), v.At.UTC().Format(time.RFC3339), v.URL, v.Text})
+	}
+	text = strings.Join(strings.Fields(Conclusion(r, len(r.Hosts()))), " ")
+	return text, []string{"violation", "at", "URL", "what"}, rows, nil
 }

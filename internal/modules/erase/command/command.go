@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/arguments"
 	"github.com/amble-crawler/amble/internal/modules/erase"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
@@ -83,7 +84,7 @@ func (f *eraseCommand) run(command *cobra.Command, args []string) error {
 	names := weburl.Names{}
 	if len(args) == 1 {
 		var err error
-		if names, err = access.Names(f.scope, args[0]); err != nil {
+		if names, err = arguments.Names(f.scope, args[0]); err != nil {
 			return err
 		}
 	}

@@ -27,13 +27,19 @@ func (p Program) Register(s *server.Server, api huma.API) {
 	server.HandleOfNodes[identity.OriginAnswers](s, api, op, p.writeOrigins)
 }
 
-func (p Program) writeOrigins(_ context.Context, _ *struct{}, t *server.Stream) error {
-	t.Begin()
+// Origins returns what signed requests changed at each origin that refused one or asked for signatures, since the
+// process began. Any goroutine may call it.
+func (p Program) Origins() []identity.OriginAnswers {
 	signer := p.signer.Load()
 	if signer == nil {
 		return nil
 	}
-	for _, o := range signer.Origins() {
+	return signer.Origins()
+}
+
+func (p Program) writeOrigins(_ context.Context, _ *struct{}, t *server.Stream) error {
+	t.Begin()
+	for _, o := range p.Origins() {
 		if err := t.Lines.Write(&o); err != nil {
 			return err
 		}

@@ -109,7 +109,8 @@ func (p Program) Amend(c *config.Config, o *crawl.Options) (
 // closeTime is how long responses of the listener may take at the end.
 const closeTime = 2 * time.Second
 
-// Serve serves the public documents while a crawl runs, and logs what others cannot verify. stop ends that.
+// Serve serves the public documents while a crawl runs, and logs what others cannot verify. stop ends that, and keeps
+// what signed requests changed.
 func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) (stop func(), err error) {
 	if c.Identity.URL == "" {
 		return func() {}, nil
@@ -154,6 +155,9 @@ func (p Program) Serve(ctx context.Context, c *config.Config, log *slog.Logger) 
 			grace, end := context.WithTimeout(context.Background(), closeTime)
 			defer end()
 			_ = server.Close(grace) // what is left of it ends with the process
+		}
+		if err := p.keepAnswers(c.DataDir); err != nil {
+			log.Warn("cannot keep what signed requests changed", "error", err)
 		}
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -17,14 +18,16 @@ import (
 // Tally counts what a run does. The zero value counts from zero. It is safe for concurrent use.
 type Tally struct {
 	// Those that its users count themselves.
-	Pages, Recrawls, Unchanged, UnchangedBytes, Robots, Outside, Commits atomic.Uint64
+	Pages, Recrawls, Unchanged, UnchangedBytes, Robots, Commits atomic.Uint64
 
-	requests, errors, bytes, added atomic.Uint64
+	requests, errors, bytes, added, outside atomic.Uint64
 
 	traps   counts[storage.Trap]  // refused URLs
 	answers counts[storage.Cause] // responses, requests without a usable one, lookups that failed
 	gaveUp  counts[storage.Cause] // URLs that were given up
 	pace    pace
+
+	kept marks.Totals // over all runs, with what is being committed: the committer's while the crawl runs
 }
 
 // Rates are the counts of one run.
@@ -90,6 +93,26 @@ func (t *Tally) Committed(done []storage.Done, r *storage.Result) {
 	}
 }
 
+// Restore reads the totals of earlier runs.
+func (t *Tally) Restore(s interface{ Mark(string) ([]byte, error) }) error {
+	encoded, err := s.Mark(marks.Sums)
+	if err == nil {
+		t.kept, err = marks.DecodeTotals(encoded)
+	}
+	return err
+}
+
+// Keep adds what a commit has passed to the totals, and sets their mark. A second attempt at the commit adds nothing.
+func (t *Tally) Keep(passed *marks.Totals, setMark func(name string, value []byte)) {
+	if passed.IsZero() {
+		return
+	}
+	t.outside.Add(passed.Outside)
+	t.kept.Add(passed)
+	*passed = marks.Totals{}
+	setMark(marks.Sums, t.kept.Encode())
+}
+
 // Rates returns the counts.
 func (t *Tally) Rates() Rates {
 	return Rates{
@@ -97,7 +120,7 @@ func (t *Tally) Rates() Rates {
 			Recrawls: t.Recrawls.Load(), Unchanged: t.Unchanged.Load(), UnchangedBytes: t.UnchangedBytes.Load(),
 		},
 		Requests: t.requests.Load(), Errors: t.errors.Load(),
-		Bytes: t.bytes.Load(), Robots: t.Robots.Load(), Added: t.added.Load(), Outside: t.Outside.Load(),
+		Bytes: t.bytes.Load(), Robots: t.Robots.Load(), Added: t.added.Load(), Outside: t.outside.Load(),
 		Commits: t.Commits.Load(),
 	}
 }

@@ -1,4 +1,4 @@
-package boot
+package uptime
 
 import "golang.org/x/sys/unix"
 

@@ -1,7 +1,10 @@
-package access
+// Package arguments reads arguments that commands of several modules have.
+package arguments
 
 import (
 	"strings"
+
+	"golang.org/x/net/publicsuffix"
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/rules/optout"
@@ -29,9 +32,16 @@ func Names(flag, text string) (names weburl.Names, err error) {
 		_, why, _ := strings.Cut(err.Error(), optout.ErrEntry.Error()+" of ")
 		return names, console.Usagef("%s", why)
 	}
-	if scope == optout.ScopeDomain && weburl.IsRegistry(e.Value) {
+	if scope == optout.ScopeDomain && isRegistry(e.Value) {
 		return names,
 			console.Usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
 	}
 	return weburl.Names{Name: e.Value, Below: scope == optout.ScopeDomain}, nil
+}
+
+// isRegistry reports whether names below a host are registered by everybody, as those below com or
+// co.uk are, by the part of the Public Suffix List that registries have made.
+func isRegistry(host string) bool {
+	suffix, registry := publicsuffix.PublicSuffix(host)
+	return registry && suffix == host
 }

@@ -1,6 +1,7 @@
 //go:build linux || darwin
 
-package boot
+// Package uptime is the clock that counts from the start of the machine, for members of a cluster.
+package uptime
 
 import (
 	"time"
@@ -8,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uptime returns a clock that counts from the start of the machine, also while it sleeps, and that
+// Clock returns a clock that counts from the start of the machine, also while it sleeps, and that
 // nobody sets; nil if the system has none. Any goroutine may call the clock.
-func Uptime() func() time.Duration {
+func Clock() func() time.Duration {
 	return func() time.Duration {
 		var ts unix.Timespec
 		if err := unix.ClockGettime(awake, &ts); err != nil {

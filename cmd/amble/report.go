@@ -1,0 +1,36 @@
+//go:build !core
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/console/access"
+	auditcommand "github.com/amble-crawler/amble/internal/modules/audit/command"
+	"github.com/amble-crawler/amble/internal/modules/identity/command"
+	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
+	reportcommand "github.com/amble-crawler/amble/internal/modules/report/command"
+	"github.com/amble-crawler/amble/internal/service/server"
+)
+
+// reportModule says what a crawl came to, with the tables that other modules have.
+func reportModule(signs command.Program) module {
+	var parts crawlreport.Parts
+	parts.Add("politeness", "Politeness", true, auditcommand.Running, auditcommand.Stored)
+	parts.Add("signed", "Signed requests", false,
+		func(context.Context, *server.Server) (string, []string, [][]string, error) { return signs.Answers("") },
+		func(_ context.Context, c *access.Crawl) (string, []string, [][]string, error) {
+			return signs.Answers(c.DataDir)
+		})
+	api := &crawlreport.API{Now: time.Now, Parts: parts}
+	return module{
+		command: func(settings *settingsFlags) *cobra.Command {
+			return reportcommand.New(settings.crawl, time.Now, parts)
+		},
+		example:    "amble report -o report.html                 what has come of it, and which links are broken?",
+		operations: api.Register,
+	}
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile is what a page may say to whoever looks at the report.
+const hostile = "=HYPERLINK(\"http://evil.test\")<script>alert(1)</script>\x1b[31m\u202e"
+
+// example is a report with hostile texts wherever the web decides about a text.
+func example() *Summary {
+	r := newSummary()
+	r.At, r.State = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), "running"
+	r.URLs["failed"], r.Statuses["404"], r.Failures["status 404"] = 1, 1, 1
+	r.Types = []Type{{hostile, 1, 2}}
+	r.Seeds.List = []Seed{{URL: "http://a.test/", State: "failed", Reason: "status 404", Source: hostile}}
+	r.Seeds.finish(10)
+	r.Broken = Links{1, []Link{{URL: "http://a.test/?q=%3Cb%3E", Reason: "status 404", Note: hostile, Referrers: 2,
+		From: []Referrer{{URL: "javascript:alert(1)", Text: hostile, Rel: hostile}, {URL: "http://b.test/"}}}}}
+	r.Redirects = Links{1, []Link{{URL: "http://a.test/r", Status: 301, Target: hostile, Via: "http://a.test/",
+		Referrers: 1}}}
+	r.LeftOut = LeftOut{[]Cause{{"maze", 1, 1}}, []HostLeft{{"a.test", "maze", 1, hostile, hostile}}}
+	r.Parts = []Part{{"politeness", "Politeness", hostile, []string{"what"}, [][]string{{hostile}}}}
+	r.Output.Damaged = []string{hostile}
+	return r
+}
+
+func written(t *testing.T, format, table string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := example().Write(&b, format, table); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHostileTexts: what pages say is text in every form: no script, no formula, no sequence of a terminal.
+func TestHostileTexts(t *testing.T) {
+	page := written(t, FormatHTML, "")
+	for _, bad := range []string{"<script", "href=\"javascript", "href=\"=", "=HYPERLINK(\""} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %s", bad)
+		}
+	}
+	for _, good := range []string{"&lt;script&gt;", `href="http://b.test/"`, "http://a.test/?q=%3Cb%3E", "2 pages"} {
+		if !strings.Contains(page, good) {
+			t.Errorf("the page has no %s", good)
+		}
+	}
+	text := written(t, FormatText, "")
+	if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "b.test") {
+		t.Errorf("%q", text)
+	}
+	var back Summary
+	err := json.Unmarshal([]byte(written(t, FormatJSON, "")), &back)
+	if err != nil || back.Broken.List[0].Note != hostile {
+		t.Error(err)
+	}
+	for _, table := range Tables() {
+		rows, err := csv.NewReader(strings.NewReader(written(t, FormatCSV, table))).ReadAll()
+		if err != nil || len(rows) < 2 {
+			t.Fatal(table, rows, err)
+		}
+		for _, row := range rows {
+			for _, cell := range row {
+				if strings.HasPrefix(cell, "=") {
+					t.Errorf("%s has the formula %s", table, cell)
+				}
+			}
+		}
+	}
+	if rows := strings.Count(written(t, FormatCSV, "broken"), "http://a.test/?q="); rows != 2 {
+		t.Errorf("%d rows, want one for each page", rows)
+	}
+	if err := example().Write(&bytes.Buffer{}, FormatCSV, "none"); err == nil {
+		t.Error("there is no such table")
+	}
+}
+
+// TestAdd: the reports of two parts of a crawl are that of the whole.
+func TestAdd(t *testing.T) {
+	a, b := example(), example()
+	b.Broken.List[0].URL, b.Seeds.List[0].State, b.Seeds.List[0].Fetched = "http://b.test/", stateUnknown, 3
+	b.LeftOut.Hosts[0] = HostLeft{Host: "b.test", Cause: "maze", URLs: 5}
+	o := Options{Limit: 10, Referrers: 1}
+	sum := newSummary()
+	sum.Add(b, o)
+	sum.Add(a, o)
+	if s := sum.Seeds; s.Total != 1 || s.List[0].State != "failed" || s.List[0].Fetched != 3 ||
+		s.States["failed"] != 1 {
+		t.Errorf("%+v", s)
+	}
+	if sum.URLs["failed"] != 2 || sum.Types[0].Responses != 2 || sum.Broken.Total != 2 || len(sum.Broken.List) != 2 ||
+		sum.LeftOut.Causes[0] != (Cause{"maze", 2, 2}) || sum.LeftOut.Hosts[0].Host != "b.test" {
+		t.Errorf("%+v", sum)
+	}
+	found := func(pages ...string) *Found {
+		r := &Referrers{Count: uint64(len(pages))}
+		for _, p := range pages {
+			r.List = append(r.List, Referrer{URL: p})
+		}
+		return &Found{URLs: map[string]*Referrers{"http://b.test/": r}}
+	}
+	sum.Broken.List[0].From, sum.Broken.List[1].From = nil, nil
+	sum.Complete(o, found("http://x.test/", "http://y.test/"), found("http://y.test/", "http://z.test/"))
+	if l := sum.Broken.List[0]; l.URL != "http://b.test/" || l.Referrers != 4 || len(l.From) != 1 {
+		t.Errorf("%+v", l)
+	}
+	o.Limit = 1
+	if sum.Add(a, o); len(sum.Broken.List) != 1 || sum.Broken.Total != 3 || len(sum.LeftOut.Hosts) != 1 {
+		t.Errorf("%+v", sum)
+	}
+}
