@@ -27,6 +27,8 @@ type module struct {
 	example string
 	// operations are its operations of the API.
 	operations server.Operations
+	// watch is told the status of a crawl with an API, every second.
+	watch server.Watching
 	// amend adds to the options of a crawl.
 	amend func(*crawling, *crawl.Options) error
 	// prepare does what comes before a crawl opens its data directory.

@@ -5,6 +5,6 @@ package main
 // modules are the products in this program beside the core.
 func modules() []module {
 	signs := identityProgram()
-	return []module{clusterModule(), fetchersModule(), fetchModule(), auditModule(), archiveModule(), erasureModule(),
-		demoModule(), identityModule(signs), reportModule(signs)}
+	return []module{clusterModule(), fetchersModule(), fetchModule(), alarmsModule(), auditModule(), archiveModule(),
+		erasureModule(), demoModule(), identityModule(signs), reportModule(signs)}
 }

@@ -330,9 +330,13 @@ func (k *crawling) serverOptions() server.Options {
 	s := k.config.Server
 	metrics := server.NewMetrics(programVersion())
 	var operations []server.Operations
+	var watches []server.Watching
 	for _, m := range k.modules {
 		if m.operations != nil {
 			operations = append(operations, m.operations)
+		}
+		if m.watch != nil {
+			watches = append(watches, m.watch)
 		}
 		if m.collector == nil {
 			continue
@@ -345,8 +349,8 @@ func (k *crawling) serverOptions() server.Options {
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, FetchToken: s.FetchToken,
 		Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
 		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: metrics, Settings: k.settings,
-		Operations: operations,
-		DataDir:    k.config.DataDir, Version: programVersion(), Now: time.Now,
+		Operations: operations, Watches: watches,
+		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
 	}
 }
 

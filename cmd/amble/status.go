@@ -61,7 +61,7 @@ figures are those of the others. 2: wrong usage or settings, or the running craw
 // statusOfModules returns the rows of modules for a running crawl.
 func statusOfModules(ctx context.Context, c *config.Config, s crawl.Status) (rows [][]string, err error) {
 	for _, m := range modules() {
-		if m.status == nil || s.Started.IsZero() {
+		if m.status == nil || s.State == "not running" {
 			continue
 		}
 		more, failed := m.status(ctx, c)

@@ -114,6 +114,24 @@ func relay(t *Stream, response *http.Response) (lines int, trailer http.Header, 
 // TrailerIncomplete is the trailer that lists the nodes of a cluster that have not answered to the end.
 const TrailerIncomplete = "Amble-Incomplete"
 
+// HandleOfEachNode registers an operation of one object about what a node has kept itself. In a division sum makes one
+// of those of all nodes; lacking says which have not answered.
+func HandleOfEachNode[T any](s *Server, api huma.API, op huma.Operation, f func(context.Context) T,
+	sum func(parts map[string]T, lacking *Incomplete) T) {
+	Handle(api, op, func(ctx context.Context, _ *struct{}) (*Object[T], error) {
+		d := s.divided(ctx)
+		if d == nil {
+			return answer(f(ctx), nil)
+		}
+		parts, failed, err := AskNodes[T](ctx, d, AnswerTimeout, asked(ctx))
+		var lacking *Incomplete
+		if len(failed) > 0 {
+			lacking = d.Absent(failed)
+		}
+		return answer(sum(parts, lacking), err)
+	})
+}
+
 // HandleOfNodes registers an operation of lines of T about what a node has kept itself. f writes the lines, and sets
 // the counts with Stream.Count. In a division each node answers, one after the other, and the counts are added up.
 func HandleOfNodes[T, I any](s *Server, api huma.API, op huma.Operation, f func(context.Context, *I, *Stream) error,

@@ -166,6 +166,9 @@ func (s *Server) keepHistory() {
 	for {
 		status := s.here()
 		s.recorder.record(&status)
+		for _, watch := range s.o.Watches {
+			watch(s.o.Now(), &status)
+		}
 		select {
 		case <-s.closing:
 			return

@@ -72,6 +72,9 @@ type Crawl interface {
 	Leases
 }
 
+// Watching is told the status of what this process crawls.
+type Watching func(now time.Time, s *crawl.Status)
+
 // Options say where the server listens and who may use it.
 type Options struct {
 	Listen      string           // host:port; port 0: any free port
@@ -88,6 +91,7 @@ type Options struct {
 	Crawls      Crawls           // of a process with several; nil: there is one
 	Division    Division         // that this process has shards of; nil: it has one crawl, or several
 	Operations  []Operations     // of modules
+	Watches     []Watching       // of modules; called every second
 	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required

@@ -1,0 +1,172 @@
+package alarms
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/service/server"
+)
+
+// healthy is the status of a crawl that needs nobody.
+func healthy(at time.Time, pages uint64) *crawl.Status {
+	s := &crawl.Status{State: "running", At: at, Since: at, Hosts: 100, URLs: map[string]int{"queued": 5}}
+	s.Run.Pages, s.Run.Requests = pages, 10*pages
+	return s
+}
+
+// TestConditions: each condition shows when it has held for as long as the table says, and ends when it does not hold
+// any more. A crawl that is well has no alarm.
+func TestConditions(t *testing.T) {
+	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	bad := map[string]func(*crawl.Status){
+		"too_early":          func(s *crawl.Status) { s.Pace.Violations = 1 },
+		"silent":             func(s *crawl.Status) { s.At = s.At.Add(-11 * time.Second) },
+		"stalled":            func(s *crawl.Status) { s.State, s.Reason = "stalled", "no space left" },
+		"crashed":            func(s *crawl.Status) { s.Failed = map[string]uint64{"crash": 2} },
+		"failing":            func(s *crawl.Status) { s.Run.Errors = s.Run.Requests * 2 / 3 },
+		"idle":               func(s *crawl.Status) { s.Run.Pages = 1 },
+		"many_walls":         func(s *crawl.Status) { s.Walls = map[string]int{"challenge": 20, "rate": 1} },
+		"robots_unreachable": func(s *crawl.Status) { s.Held = map[string]int{"unreachable": 21} },
+		"forgotten_pause":    func(s *crawl.Status) { s.State = "paused" },
+		"walls":              func(s *crawl.Status) { s.Walls = map[string]int{"challenge": 1} },
+		"parked":             func(s *crawl.Status) { s.Parked = 3 },
+		"mazes":              func(s *crawl.Status) { s.Traps = map[string]uint64{"maze": 7} },
+		"slower_together":    func(s *crawl.Status) { s.Slowdowns = []crawl.Slowdown{{Address: "192.0.2.1"}} },
+		"rate_limited":       func(s *crawl.Status) { s.Limits.RateWait = 0.9 * s.At.Sub(begin).Seconds() },
+	}
+	for _, c := range Table() {
+		if c.Holds == nil {
+			continue
+		}
+		spoil := bad[c.Code]
+		if spoil == nil {
+			t.Errorf("%s has no test", c.Code)
+			continue
+		}
+		w, pages := NewWatch(), uint64(100)
+		var shownAt time.Time
+		now := begin
+		for ; now.Before(begin.Add(c.After + 30*time.Minute)); now = now.Add(10 * time.Second) {
+			pages++
+			s := healthy(now, pages)
+			spoil(s)
+			w.Observe(now, s)
+			if shownAt.IsZero() && has(w.Alarms(), c.Code) {
+				shownAt = now
+			}
+		}
+		if after := shownAt.Sub(begin); shownAt.IsZero() || after < c.After || after > c.After+5*time.Minute {
+			t.Errorf("%s shows after %v, want %v", c.Code, after, c.After)
+		}
+		for _, a := range w.Alarms() {
+			if a.Title == "" || a.Text == "" || a.Do == "" || a.Since.IsZero() {
+				t.Errorf("%s: %+v", c.Code, a)
+			}
+		}
+		for range 100 {
+			pages += 50
+			now = now.Add(10 * time.Second)
+			s := healthy(now, pages)
+			s.Limits.RateWait = 1e5
+			w.Observe(now, s)
+		}
+		if list := w.Alarms(); len(list) > 0 {
+			t.Errorf("%s is over, and there is %+v", c.Code, list)
+		}
+	}
+}
+
+// TestFewRequests: a share of hardly any requests, hosts or seconds is none.
+func TestFewRequests(t *testing.T) {
+	now := time.Now()
+	w := NewWatch()
+	s := healthy(now, 1)
+	s.Run.Requests, s.Run.Errors, s.Hosts, s.Limits.RateWait = 99, 99, 4, 10
+	s.Walls = map[string]int{"rate": 1}
+	w.Observe(now.Add(-time.Second), healthy(now, 0))
+	w.Observe(now, s)
+	w.Observe(now.Add(9*time.Second), s)
+	if list := w.Alarms(); len(list) > 0 {
+		t.Errorf("there is %+v", list)
+	}
+}
+
+// TestLog: an alarm is logged when it begins and when it ends, and metrics have it meanwhile.
+func TestLog(t *testing.T) {
+	var b strings.Builder
+	w := NewWatch()
+	w.Log(slog.New(slog.NewTextHandler(&b, nil)))
+	now := time.Now()
+	value := func() (n float64) {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(w)
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 || len(families[0].Metric) != len(Table())-1 {
+			t.Fatalf("the metrics are %v (%v)", families, err)
+		}
+		for _, m := range families[0].Metric {
+			n += m.GetGauge().GetValue()
+		}
+		return n
+	}
+	for range 3 {
+		s := healthy(now, 0)
+		s.State, s.Reason = "stalled", "no space left"
+		w.Observe(now, s)
+	}
+	if n := value(); n != 1 {
+		t.Errorf("%v alarms in the metrics, want 1", n)
+	}
+	w.Observe(now, healthy(now, 0))
+	if n := value(); n != 0 {
+		t.Errorf("%v alarms in the metrics at the end, want 0", n)
+	}
+	text := b.String()
+	if strings.Count(text, "code=stalled") != 2 || !strings.Contains(text, "no space left") ||
+		!strings.Contains(text, "the alarm has ended") {
+		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// TestMerge: the list of a cluster says which node has what, and which nodes do not answer.
+func TestMerge(t *testing.T) {
+	list := merge(map[string]List{
+		"b": {Alarms: []Alarm{{Code: "walls", Severity: Notice}, {Code: "idle", Severity: Warning}}}, "a": {},
+	}, &server.Incomplete{Nodes: []string{"c"}, Why: []string{"connection refused"}})
+	var got []string
+	for _, a := range list.Alarms {
+		got = append(got, a.Code+" "+a.Node)
+	}
+	if text := strings.Join(got, ", "); text != "lost_node c, idle b, walls b" {
+		t.Errorf("the list is %s", text)
+	}
+}
+
+// TestDocs: docs/OPERATING.md has the table.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Alarms\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var want strings.Builder
+	for _, c := range Table() {
+		after := "at once"
+		if c.After > 0 {
+			after = console.Span(c.After)
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s | %s |\n", c.Code, c.Severity, c.Title, after, c.Do)
+	}
+	if !strings.Contains(section, want.String()) {
+		t.Errorf("docs/OPERATING.md should have in its section of alarms:\n%s", want.String())
+	}
+}

@@ -1,0 +1,184 @@
+package alarms
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+)
+
+// Alarm is a condition that holds, and has for long enough to show.
+type Alarm struct {
+	Code     string    `json:"code" doc:"as in docs/OPERATING.md"`
+	Title    string    `json:"title"`
+	Severity Severity  `json:"severity" enum:"critical,warning,notice"`
+	Text     string    `json:"text" doc:"what is the case"`
+	Do       string    `json:"do" doc:"what to do about it"`
+	Since    time.Time `json:"since,omitzero"`
+	Node     string    `json:"node,omitempty" doc:"of a cluster, which has it"`
+}
+
+// The window over which shares are taken, and its samples.
+const (
+	windowLength = 15 * time.Minute
+	sampleEvery  = 30 * time.Second
+)
+
+// sample is what a window is the difference of.
+type sample struct {
+	at               time.Time
+	requests, errors uint64
+	rateWait         float64
+}
+
+// Watch finds out which conditions hold. Its methods are safe for concurrent use.
+type Watch struct {
+	mu     sync.Mutex
+	log    *slog.Logger         // nil: nothing is logged
+	since  map[string]time.Time // of the conditions that hold
+	shown  []Alarm
+	pages  uint64 // of the run
+	pageAt time.Time
+	past   []sample // the oldest first
+	seen   bool
+}
+
+// NewWatch returns a watch that has seen nothing.
+func NewWatch() *Watch { return &Watch{since: make(map[string]time.Time)} }
+
+// Log has alarms logged that begin and end.
+func (w *Watch) Log(log *slog.Logger) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = log
+}
+
+// Observe takes a status. It is called every second or so.
+func (w *Watch) Observe(now time.Time, s *crawl.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.facts(now, s)
+	var shown []Alarm
+	for _, c := range Table() {
+		if c.Holds == nil {
+			continue
+		}
+		text, holds := c.Holds(f)
+		if !holds {
+			delete(w.since, c.Code)
+			continue
+		}
+		if _, known := w.since[c.Code]; !known {
+			w.since[c.Code] = now
+		}
+		if since := w.since[c.Code]; now.Sub(since) >= c.After {
+			shown = append(shown, c.alarm(text, since))
+		}
+	}
+	before := w.shown
+	w.shown = shown
+	w.logChanges(before, shown)
+}
+
+// alarm returns the alarm of a condition.
+func (c *Condition) alarm(text string, since time.Time) Alarm {
+	return Alarm{Code: c.Code, Title: c.Title, Severity: c.Severity, Text: text, Do: c.Do, Since: since.UTC()}
+}
+
+// logChanges logs what has begun and what has ended.
+func (w *Watch) logChanges(before, after []Alarm) {
+	if w.log == nil {
+		return
+	}
+	for i := range after {
+		if a := &after[i]; !has(before, a.Code) {
+			level := slog.LevelWarn
+			if a.Severity == Notice {
+				level = slog.LevelInfo
+			}
+			w.log.Log(context.Background(), level, "alarm: "+a.Title, "code", a.Code, "severity", string(a.Severity),
+				"what", a.Text, "do", a.Do)
+		}
+	}
+	for i := range before {
+		if a := &before[i]; !has(after, a.Code) {
+			w.log.Info("the alarm has ended: "+a.Title, "code", a.Code)
+		}
+	}
+}
+
+func has(list []Alarm, code string) bool {
+	return slices.ContainsFunc(list, func(a Alarm) bool { return a.Code == code })
+}
+
+// facts makes the facts of a status, and keeps what those of later ones need.
+func (w *Watch) facts(now time.Time, s *crawl.Status) *facts {
+	f := &facts{Status: s, now: now, waiting: s.URLs["queued"] + s.URLs["retrying"]}
+	if !w.seen || s.Run.Pages != w.pages || s.State != "running" {
+		w.seen, w.pages, w.pageAt = true, s.Run.Pages, now
+	}
+	f.idle = now.Sub(w.pageAt)
+	at := sample{now, s.Run.Requests, s.Run.Errors, s.Limits.RateWait}
+	if n := len(w.past); n > 0 && at.requests < w.past[n-1].requests { // another run, or a node less
+		w.past = nil
+	}
+	for len(w.past) > 1 && now.Sub(w.past[1].at) >= windowLength {
+		w.past = w.past[1:]
+	}
+	if n := len(w.past); n == 0 || now.Sub(w.past[n-1].at) >= sampleEvery {
+		w.past = append(slices.Clip(w.past), at)
+	}
+	begin := w.past[0]
+	f.past = window{
+		at.requests - begin.requests, at.errors - min(begin.errors, at.errors), at.rateWait - begin.rateWait,
+		now.Sub(begin.at),
+	}
+	return f
+}
+
+// Alarms returns what shows now, the worst first.
+func (w *Watch) Alarms() []Alarm {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.shown)
+}
+
+// sortAlarms puts the worst first.
+func sortAlarms(list []Alarm) {
+	order := []Severity{Critical, Warning, Notice}
+	slices.SortStableFunc(list, func(a, b Alarm) int {
+		if a.Severity != b.Severity {
+			return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+		}
+		return strings.Compare(a.Node, b.Node)
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (w *Watch) Describe(all chan<- *prometheus.Desc) { all <- description() }
+
+// Collect implements prometheus.Collector.
+func (w *Watch) Collect(all chan<- prometheus.Metric) {
+	shown := w.Alarms()
+	for _, c := range Table() {
+		if c.Holds == nil {
+			continue
+		}
+		value := 0.0
+		if has(shown, c.Code) {
+			value = 1
+		}
+		all <- prometheus.MustNewConstMetric(description(), prometheus.GaugeValue, value, c.Code, string(c.Severity))
+	}
+}
+
+func description() *prometheus.Desc {
+	return prometheus.NewDesc("amble_alarm", "Whether an alarm shows, by its code in docs/OPERATING.md.",
+		[]string{"code", "severity"}, nil)
+}
