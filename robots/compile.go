@@ -20,6 +20,9 @@ func compile(text []byte, tokens []string, s *sitemaps) *Rules {
 	r := build(text, c.rules)
 	r.pace = c.delay.pace()
 	r.usage, r.license = statements(c.usage), c.license
+	if len(c.ownLicense) > 0 {
+		r.license = c.ownLicense
+	}
 	switch {
 	case c.best == noRank:
 		r.reason = ReasonNoGroup
@@ -43,8 +46,11 @@ type collector struct {
 	rules    []rule
 	delay    delays
 	usage    []Usage
-	license  []string
 	sitemaps *sitemaps
+
+	license    []string // outside of all groups
+	ownLicense []string // in the group that applies so far
+	isApart    bool     // what follows is in no group as far as licenses are concerned
 
 	best   int // rank of the best name met so far
 	group  int // best rank among the names of the current group
@@ -55,6 +61,7 @@ type collector struct {
 
 func (c *collector) read(text []byte) {
 	l := newLines(text)
+	c.isApart = true
 	for {
 		line, ok := l.next()
 		if !ok {
@@ -62,9 +69,17 @@ func (c *collector) read(text []byte) {
 		}
 		word, value, _, ok := split(line)
 		if !ok {
+			c.isApart = c.isApart || len(bytes.TrimSpace(line)) == 0
 			continue
 		}
-		switch k, _ := keyOf(word); k {
+		k, _ := keyOf(word)
+		switch k {
+		case keySitemap, keyHost, keyCleanParam:
+			c.isApart = true
+		case keyUserAgent, keyAllow, keyDisallow:
+			c.isApart = false
+		}
+		switch k {
 		case keyUserAgent:
 			c.userAgent(value)
 		case keyAllow, keyDisallow:
@@ -89,7 +104,7 @@ func (c *collector) read(text []byte) {
 				c.addUsage(ContentSignal, value, l.number)
 			}
 		case keyLicense:
-			c.license = addLicense(c.license, string(value))
+			c.addLicense(string(value))
 		case keySitemap:
 			if c.sitemaps != nil {
 				_, text := sitemapField(word, value)
@@ -116,7 +131,20 @@ func (c *collector) userAgent(value []byte) {
 		c.best = rank
 		c.rules = c.rules[:0]
 		c.delay.none()
-		c.usage = nil
+		c.usage, c.ownLicense = nil, nil
+	}
+}
+
+// addLicense keeps a license: of the group that applies so far, or of the whole file if it stands apart from groups.
+// Those of a group count in place of the others (Really Simple Licensing 1.0, section 4.4).
+func (c *collector) addLicense(url string) {
+	if c.isApart {
+		c.license = addLicense(c.license, url)
+		return
+	}
+	c.inExt = true
+	if c.scope == c.best && c.best != noRank {
+		c.ownLicense = addLicense(c.ownLicense, url)
 	}
 }
 

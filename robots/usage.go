@@ -115,8 +115,9 @@ func addLicense(urls []string, value string) []string {
 	return append(urls, u)
 }
 
-// Licenses returns the URLs in the License records of the file, which name the terms for all of its
-// content, whatever the crawler (Really Simple Licensing 1.0). Nobody may change the list.
+// Licenses returns the URLs in the License records of the group, or if it has none, of those that stand in no group:
+// before the first one, behind an empty line, or behind a record of the whole file. They name the terms for the content
+// of the site (Really Simple Licensing 1.0). Nobody may change the list.
 func (r *Rules) Licenses() []string { return r.license }
 
 // licenseSize returns the bytes that licenses retain.

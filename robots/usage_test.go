@@ -87,9 +87,29 @@ func TestLicenses(t *testing.T) {
 	body := "License: https://site.example/license.xml\nUser-agent: b\nDisallow: /\n" +
 		"license: https://other.example/l\nLicense: /relative\nLicense: mailto:a@b\nLicense: " +
 		"https://site.example/license.xml\n"
-	want := []string{"https://site.example/license.xml", "https://other.example/l"}
-	if got := Compile([]byte(body), "amble").Licenses(); !slices.Equal(got, want) {
-		t.Errorf("licenses %q, want %q", got, want)
+	for token, want := range map[string][]string{
+		"amble": {"https://site.example/license.xml"},
+		"b":     {"https://other.example/l", "https://site.example/license.xml"},
+	} {
+		if got := Compile([]byte(body), token).Licenses(); !slices.Equal(got, want) {
+			t.Errorf("%s: licenses %q, want %q", token, got, want)
+		}
+	}
+	const file = "License: https://x.example/file\n"
+	for text, want := range map[string]string{
+		file + "User-agent: *\nAllow: /\n":                                                                   "file",
+		"User-agent: *\nAllow: /\n\n" + file:                                                                 "file",
+		"User-agent: b\nDisallow: /\n\n" + file:                                                              "file",
+		"User-agent: *\nAllow: /\nSitemap: https://x.example/s\n" + file:                                     "file",
+		"User-agent: b\nDisallow: /\n" + file:                                                                "",
+		"User-agent: *\nLicense: https://x.example/own\nAllow: /\n\n" + file:                                 "own",
+		"User-agent: *\nLicense: https://x.example/all\nUser-agent: amble\nLicense: https://x.example/own\n": "own",
+		"User-agent: *\nLicense: https://x.example/all\nUser-agent: amble\nAllow: /\n":                       "",
+	} {
+		got := strings.TrimPrefix(strings.Join(Compile([]byte(text), "amble").Licenses(), " "), "https://x.example/")
+		if got != want {
+			t.Errorf("%q: license %q, want %q", text, got, want)
+		}
 	}
 	if !Compile([]byte(body), "b").DisallowsAll() {
 		t.Error("a license ended the group")

@@ -15,6 +15,7 @@ type Consent struct {
 	OptOut string   `mapstructure:"optout" is:"path file"`
 	Policy []string `mapstructure:"policy" is:"live shared"`
 	TDMRep bool     `mapstructure:"tdmrep" is:"shared"`
+	RSL    bool     `mapstructure:"rsl" is:"shared"`
 }
 
 // consent checks the section.

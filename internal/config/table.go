@@ -82,7 +82,7 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Recrawl.Interval, &r.Interval}, {&c.Recrawl.MinInterval, &r.Min}, {&c.Recrawl.MaxInterval, &r.Max},
 		{&c.Recrawl.Budget, &r.Budget}, {&c.Recrawl.Share, &f.RecrawlShare},
 		{&c.Recrawl.SimilarBits, &o.SimilarBits}, {&c.Recrawl.GoneAfter, &r.Missing},
-		{&c.Consent.TDMRep, &o.TDMFiles},
+		{&c.Consent.TDMRep, &o.TDMFiles}, {&c.Consent.RSL, &o.Terms},
 		{&c.Storage.MaxSize, &o.Storage.MaxBytes}, {&c.Storage.MinFree, &o.MinFree},
 		{&c.Storage.BackupEvery, &o.BackupEvery},
 

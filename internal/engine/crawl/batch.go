@@ -77,8 +77,8 @@ func (b *batch) add(r *result) {
 	if r.history != nil {
 		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
 	}
-	if r.tdm != nil {
-		b.setMark(marks.TDM+r.tdm.origin.String(), r.tdm.file)
+	if d := r.declared; d != nil {
+		b.setMark(d.mark, d.value)
 	}
 	if r.mazes != "" {
 		b.setMark(maze.Mark+r.lease.HostName, []byte(r.mazes))

@@ -1,22 +1,14 @@
 package crawl
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/engine/marks"
-	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/extract"
-	"github.com/amble-crawler/amble/internal/web/fetch"
-	"github.com/amble-crawler/amble/internal/web/httpfield"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -66,8 +58,8 @@ func (j *judging) statementsOf(l *frontier.Lease, header http.Header, of *extrac
 	return list
 }
 
-// originStatements returns what the robots.txt and the TDM file of its origin say about the use of
-// a page.
+// originStatements returns what the robots.txt of its origin, the terms that this names, and the TDM file say about
+// the use of a page.
 func (j *judging) originStatements(l *frontier.Lease) (list []consent.Statement) {
 	if l.Rules != nil {
 		list = robotsStatements(l.Rules, l.Head.RequestURI)
@@ -76,6 +68,23 @@ func (j *judging) originStatements(l *frontier.Lease) (list []consent.Statement)
 		if s, ok := j.tdmFile(l.URL.Origin()).Statement(l.Head.RequestURI); ok {
 			list = append(list, s)
 		}
+	}
+	if l.Rules != nil && j.readsTerms() {
+		for _, text := range l.Rules.Licenses() {
+			if u, err := weburl.Parse(text); err == nil && u.Host() == l.HostName {
+				list = addTerms(list, j.termsAt(u), consent.SourceRobots, text, l)
+			}
+		}
+	}
+	return list
+}
+
+// addTerms adds what terms say about a page.
+func addTerms(
+	list []consent.Statement, terms consent.Terms, source consent.Source, name string, l *frontier.Lease,
+) []consent.Statement {
+	if s, ok := terms.Statement(source, name, l.HostName, l.Head.RequestURI); ok {
+		return append(list, s)
 	}
 	return list
 }
@@ -125,10 +134,10 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 }
 
 // refusesUse reports whether a page is not to be fetched for what its origin says about its use,
-// and with what outcome. The TDM file itself is always fetched.
+// and with what outcome. The TDM file itself, and terms, are always fetched.
 func (j *judging) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused bool) {
 	policy := j.live().Consent
-	if policy.Fetches() || j.isTDMFile(l.URL) {
+	if policy.Fetches() || j.isTDMFile(l.URL) || l.Head.Priority == frontier.FirstPriority {
 		return r, false
 	}
 	list := j.originStatements(l)
@@ -142,9 +151,10 @@ func (j *judging) refusesUse(l *frontier.Lease) (r frontier.PageReport, refused 
 }
 
 // skipsStoring reports whether the content of a page is not to be stored for what all sources say about
-// its use.
+// its use, and notes whether it is to be in no web archive.
 func (j *judging) skipsStoring(res *result) bool {
 	action, _ := j.live().Consent.Action(res.usage)
+	res.unarchived = action >= consent.SkipArchiving
 	return action >= consent.SkipStoring
 }
 
@@ -153,19 +163,38 @@ func (j *judging) noteUsage(
 	res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL,
 ) {
 	list := j.statementsOf(&res.lease, header, d)
+	if res.lease.Rules != nil {
+		page.Licenses = slices.Clip(res.lease.Rules.Licenses())
+	}
+	ofHeader := 0
+	if len(d.Licenses) > 0 {
+		ofHeader = len(extract.HeaderDirectives(header, nil).Licenses)
+	}
+	for i, reference := range d.Licenses {
+		u, err := base.Resolve(reference)
+		if err != nil || slices.Contains(page.Licenses, u.String()) {
+			continue
+		}
+		page.Licenses = append(page.Licenses, u.String())
+		if u.Host() == res.lease.HostName && j.readsTerms() {
+			source := consent.SourceHeader
+			if i >= ofHeader {
+				source = consent.SourceMeta
+			}
+			list = addTerms(list, j.termsAt(u), source, u.String(), &res.lease)
+			j.announce(u, page.FetchedAt, res)
+		}
+	}
+	for _, text := range d.Terms {
+		if terms, err := consent.ParseTerms([]byte(text)); err == nil {
+			list = addTerms(list, terms, consent.SourceMeta, "in the page", &res.lease)
+		}
+	}
 	if page.Status == http.StatusNotModified {
 		list = append(list, keptOfPage(&res.lease.Head.Last)...)
 	}
 	page.Usage, res.usage = usageOf(list)
 	res.keptUsage = res.usage.Keep(list)
-	if res.lease.Rules != nil {
-		page.Licenses = slices.Clip(res.lease.Rules.Licenses())
-	}
-	for _, reference := range d.Licenses {
-		if u, err := base.Resolve(reference); err == nil && !slices.Contains(page.Licenses, u.String()) {
-			page.Licenses = append(page.Licenses, u.String())
-		}
-	}
 }
 
 // keptOfPage returns what the last whole response of a page said about its use. A 304 leaves it in
@@ -180,126 +209,4 @@ func keptOfPage(last *storage.Outcome) []consent.Statement {
 		list[i].Text = "as of an earlier response"
 	}
 	return list
-}
-
-// A TDM file is a URL of its origin's queue, before its sitemaps and pages: it has the verdict, the
-// limits, the retries and the record of any other. It is found when the robots.txt is fetched, and put
-// back into the queue when that is fetched again later. A mark keeps what it says.
-
-const (
-	// tdmLifetime is the age from which on a TDM file is fetched again with the robots.txt. It is less
-	// than the usual lifetime of that.
-	tdmLifetime = 12 * time.Hour
-	// kindTDM is the kind of a TDM file in the output.
-	kindTDM = "tdmrep"
-)
-
-// tdmChange is what a request for a TDM file brought.
-type tdmChange struct {
-	origin weburl.Origin
-	file   []byte // for the mark; nil: the origin has none
-}
-
-// readsTDM reports whether TDM files count.
-func (j *judging) readsTDM() bool { return j.o.TDMFiles || j.live().Consent.ReadsTDM() }
-
-// isTDMFile reports whether a URL is that of the TDM file of its origin, which counts.
-func (j *judging) isTDMFile(u weburl.URL) bool {
-	return u.RequestURI() == consent.TDMFilePath && j.readsTDM()
-}
-
-// announceTDM makes a discovery of the TDM file of an origin whose robots.txt was fetched. If it is
-// known and old, it is put back into its queue.
-func (j *judging) announceTDM(job *frontier.RobotsJob, record *robots.Record, res *result) {
-	u := job.Origin.URL(consent.TDMFilePath)
-	if !j.readsTDM() || record.Class == robots.ClassUnreachable ||
-		j.scope().CheckSitemap(u, seeds.Ref{}) != frontier.InScope {
-		return
-	}
-	head, host, err := j.store.Lookup(u)
-	last := &head.Last
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		res.found = append(res.found, storage.Found{
-			URL: u, Fingerprint: j.store.Fingerprint(u), Sitemap: true, Priority: frontier.FirstPriority, At: res.robots.End,
-		})
-		res.robots.HasFirst = true
-	case err != nil:
-		j.log.Error("cannot look up a TDM file", "url", u.String(), "error", err)
-	case last.State != storage.Queued && last.State != storage.Retrying && res.robots.End.Sub(last.At) >= tdmLifetime:
-		res.again = append(res.again, sweep.PutBack(host.ID, &head, res.robots.End))
-		res.robots.HasFirst = true
-	}
-}
-
-// readTDMFile takes what the response for a TDM file says. A response that may be another one later
-// changes nothing.
-func (j *judging) readTDMFile(res *result, resp *fetch.Response) {
-	u := res.lease.URL
-	if !j.isTDMFile(u) || httpfield.IsTemporary(resp.Status) || resp.Status == http.StatusNotModified {
-		return
-	}
-	c := tdmChange{origin: u.Origin()}
-	var file consent.TDMFile
-	if resp.Status/100 == 2 {
-		body, err := resp.Body.Load(nil, consent.MaxTDMFile+1)
-		if err == nil {
-			file, err = consent.ParseTDMFile(body)
-		}
-		if err != nil {
-			j.log.Debug("no TDM file", "url", u.String(), "error", err)
-		}
-	}
-	if file.Size() > 0 {
-		c.file = file.Encode()
-	}
-	if len(c.file) > consent.MaxTDMFile { // it could not be read back
-		c.file, file = nil, consent.TDMFile{}
-	}
-	j.tdmFiles.put(c.origin, file)
-	res.tdm = &c
-}
-
-// tdmFile returns the TDM file of an origin, as it was fetched last.
-func (j *judging) tdmFile(of weburl.Origin) consent.TDMFile {
-	if file, known := j.tdmFiles.find(of); known {
-		return file
-	}
-	encoded, err := j.store.Mark(marks.TDM + of.String())
-	var file consent.TDMFile
-	if err == nil && encoded != nil {
-		file, err = consent.ParseTDMFile(encoded)
-	}
-	if err != nil { // it is fetched again in its time
-		j.log.Error("a stored TDM file cannot be read", "origin", of.String(), "error", err)
-	}
-	j.tdmFiles.put(of, file)
-	return file
-}
-
-// tdmFiles are the TDM files that were needed lately. It is safe for concurrent use.
-type tdmFiles struct {
-	mu    sync.Mutex
-	files map[weburl.Origin]consent.TDMFile // guarded by mu
-	bytes int                               // in files; guarded by mu
-}
-
-// maxTDMFiles and maxTDMBytes bound them; all are forgotten when there are as many.
-const maxTDMFiles, maxTDMBytes = 4096, 8 << 20
-
-func (f *tdmFiles) find(of weburl.Origin) (consent.TDMFile, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	file, known := f.files[of]
-	return file, known
-}
-
-func (f *tdmFiles) put(of weburl.Origin, file consent.TDMFile) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.files == nil || len(f.files) >= maxTDMFiles || f.bytes+file.Size() > maxTDMBytes {
-		f.files, f.bytes = make(map[weburl.Origin]consent.TDMFile), 0
-	}
-	f.bytes += file.Size() - f.files[of].Size()
-	f.files[of] = file
 }

@@ -126,8 +126,8 @@ func TestConsentPolicy(t *testing.T) {
 		}
 		crawl(t, o, web.URL("a.test", "/"))
 		r := &running{t: t, web: web}
-		if n := r.pages("a.test"); n != 4 { // with the TDM file, which the policy needs
-			t.Errorf("%d pages were requested, want 4", n)
+		if n := r.pages("a.test"); n != 6 { // with the TDM file and two terms, which the policy needs
+			t.Errorf("%d pages were requested, want 6", n)
 		}
 		outcomes, lines, archived := stored(t, o.DataDir), outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
 		if got := outcomes[web.URL("a.test", "/no/x")]; got.State != storage.Denied ||

@@ -3,10 +3,38 @@ package crawl
 import (
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// TestNoArchive: a page that says noarchive is in no web archive, unless the policy says that it is recorded, and in
+// the lines of pages all the same.
+func TestNoArchive(t *testing.T) {
+	t.Parallel()
+	for policy, kept := range map[string]bool{"": false, "archive=record": true, "index=record": false} {
+		inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+			web := serve(site("a.test", "", []string{"/one"}, testweb.Routes{
+				"/one": withFields(htmlPage("<p>words"), "X-Robots-Tag", "noarchive"),
+			}))
+			o := testOptions(t, web)
+			o.Archive.Formats = []string{archive.FormatJSONL, warcfiles.Name}
+			if o.Consent = consent.DefaultPolicy(); policy != "" {
+				o.Consent = policyOf(t, policy)
+			}
+			crawl(t, o, web.URL("a.test", "/"))
+			lines, archived := outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
+			for path, want := range map[string]bool{"/": true, "/one": kept} {
+				u := web.URL("a.test", path)
+				if len(lines[u]) != 1 || len(archived[u]) > 0 != want {
+					t.Errorf("%q: %s has %d lines and %d records", policy, path, len(lines[u]), len(archived[u]))
+				}
+			}
+		})
+	}
+}
 
 // TestDirectivesOfPolicy: the content of a page that says noarchive, noindex, nosnippet or a past
 // unavailable_after is not stored, if the policy says so of that category, and of no other.

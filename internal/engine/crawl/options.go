@@ -52,6 +52,7 @@ type Options struct {
 	OnlyVisits bool
 	Consent    consent.Policy // what is done about pages whose use is refused
 	TDMFiles   bool           // TDM files are read, also if Consent does not depend on them
+	Terms      bool           // so are terms of Really Simple Licensing
 
 	URLs  weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps frontier.TrapOptions
@@ -120,7 +121,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
-		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
+		MinFree: 256 << 20, Consent: consent.DefaultPolicy(), NoFollow: true, SimilarBits: 3,
 		URLs: weburl.Rules{MaxLength: weburl.MaxLength},
 		Traps: frontier.TrapOptions{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true, Refresh: true,

@@ -53,7 +53,7 @@ func (ar *archiving) output(
 		res.visit.Text, res.visit.Links = nil, nil
 	}
 	x, answer := facts.Exchange(l, resp, failure)
-	if x != nil && isStored && res.page.Outcome.Reason != storage.ReasonWall {
+	if x != nil && isStored && !res.unarchived && res.page.Outcome.Reason != storage.ReasonWall {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body

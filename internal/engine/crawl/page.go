@@ -117,7 +117,7 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 		res.page.Outcome = wallOutcome(resp, page)
 		return
 	}
-	rd.readTDMFile(res, resp)
+	rd.readDeclared(res, resp)
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
@@ -216,8 +216,12 @@ const sniffBytes = 1445
 // read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
 // The error is one of reading the body back.
 func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
-	if rd.isTDMFile(res.lease.URL) {
+	switch {
+	case rd.isTDMFile(res.lease.URL):
 		page.Kind = kindTDM
+		return nil
+	case rd.isTerms(&res.lease, resp.Header):
+		page.Kind = kindTerms
 		return nil
 	}
 	wishes := extract.HeaderDirectives(resp.Header, rd.o.Frontier.Tokens)

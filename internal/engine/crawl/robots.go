@@ -85,7 +85,7 @@ func (w *worker) judgeRobots(res *result, out robots.Outcome) {
 	res.robots.Record, res.robots.Packed, res.robots.Rules = record, robots.Pack(record.Body), rules
 	w.keepHistory(job, &record, res)
 	w.takeAnnounced(job, sitemaps, res)
-	w.announceTDM(job, &record, res)
+	w.announceDeclared(job, &record, rules, res)
 	w.tally.Robots.Add(1)
 	w.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -222,14 +223,14 @@ func TestTDMCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f tdmFiles
-	for i := range 3 * maxTDMFiles {
+	var f declaredFiles[weburl.Origin, consent.TDMFile]
+	for i := range 3 * maxDeclared {
 		of := parse(t, fmt.Sprintf("http://h%d.test/", i)).Origin()
 		f.put(of, big)
 		if got, known := f.find(of); !known || got.Size() != big.Size() {
 			t.Fatal("a file is not found that was put")
 		}
-		if sum := len(f.files) * big.Size(); len(f.files) > maxTDMFiles || f.bytes != sum || sum > maxTDMBytes {
+		if sum := len(f.files) * big.Size(); len(f.files) > maxDeclared || f.bytes != sum || sum > maxDeclaredBytes {
 			t.Fatalf("%d files of %d bytes, counted as %d", len(f.files), sum, f.bytes)
 		}
 	}

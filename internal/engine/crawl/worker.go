@@ -65,7 +65,8 @@ type findings struct {
 	behindWall bool
 	payload    *storage.Payload // that the item brings; nil: none
 	history    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
-	tdm        *tdmChange       // of the TDM file of an origin; nil: none
+	unarchived bool             // no web archive is to have the page
+	declared   *declared        // of the TDM file of an origin, or of terms; nil: none
 	again      []storage.Done   // URLs that are put back into their queues
 }
 
@@ -143,7 +144,8 @@ type judging struct {
 	scope      func() *frontier.Scope
 	live       func() *inForce
 	marks      *wall.Marks
-	tdmFiles   *tdmFiles
+	tdmFiles   *declaredFiles[weburl.Origin, consent.TDMFile]
+	terms      *declaredFiles[weburl.URL, consent.Terms]
 	directives consent.Directives // that state a preference
 }
 
@@ -176,7 +178,9 @@ func (e *Engine) newWorker() *worker {
 			o: &e.o, log: e.log, store: e.store, tally: &e.tally, encoder: e.encoder, pageTexts: new(pageTexts),
 			recent: e.bodies, crashes: e.crashes,
 		},
-		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks, tdmFiles: new(tdmFiles),
+		scope: e.scope.Load, live: e.live.Load, marks: e.shared.marks,
+		tdmFiles:   new(declaredFiles[weburl.Origin, consent.TDMFile]),
+		terms:      new(declaredFiles[weburl.URL, consent.Terms]),
 		directives: consent.KnownDirectives(),
 	}
 	return &worker{client: e.client, observer: e.observer, reading: reading{

@@ -27,7 +27,7 @@ const (
 // Beginnings of names of marks.
 const (
 	OptOuts   = "optout/"    // a commanded opt-out; the scope, a space and the value follow
-	TDM       = "tdm/"       // the TDM file of an origin
+	TDM       = "tdm/"       // the TDM file of an origin, or terms of Really Simple Licensing at a URL
 	CutOff    = "cutoff/"    // a fetcher that is cut off
 	QueueKey  = "queue/"     // the key of the queue of a host; the name of the host follows
 	QueueHost = "queuehost/" // a host of a key; see OfQueueHost

@@ -148,8 +148,8 @@ func (m *markEraser) isRetry(value []byte) bool {
 	return m.names.Has(inspect.CanonicalHost(c.Selection.Host)) || m.names.In(value)
 }
 
-// isTDMFile reports whether a mark is the TDM file of an erased host or names one. It is fetched
-// again with the robots.txt of its origin.
+// isTDMFile reports whether a mark is the TDM file, or are the terms, of an erased host or names one. They are fetched
+// again with the robots.txt of their origin.
 func (m *markEraser) isTDMFile(name string, value []byte) bool {
 	origin, is := strings.CutPrefix(name, marks.TDM)
 	return is && (m.names.HasURL(origin+"/") || m.names.In(value))

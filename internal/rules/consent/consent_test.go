@@ -225,6 +225,8 @@ func TestPolicy(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("train-ai=n, search=y")
 	f.Add(`[{"location": "/*a$", "tdm-reservation": 1}]`)
+	f.Add(`<rsl><content url="http://a.test/*b$"><license><permits type="usage">search</permits></license></content>` +
+		"</rsl>")
 	f.Fuzz(func(t *testing.T, text string) {
 		for c, p := range ParseUsage(text, text) {
 			if p > Disallowed || p != Unknown && Category(c) != TrainAI && Category(c) != Search {
@@ -232,6 +234,19 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		_ = ParseSignal(text)
+		if terms, err := ParseTerms([]byte(text)); err == nil {
+			again, err := ParseTerms(terms.Encode())
+			if len(terms.Encode()) > MaxTerms {
+				return
+			}
+			for _, uri := range []string{"/", "/a/b", "/" + text} {
+				one, ok := terms.Statement(SourceMeta, "x", "a.test", uri)
+				other, same := again.Statement(SourceMeta, "x", "a.test", uri)
+				if err != nil || ok != same || one != other {
+					t.Errorf("%q: %v is encoded as %v, %v", uri, one, other, err)
+				}
+			}
+		}
 		if file, err := ParseTDMFile([]byte(text)); err == nil {
 			if s, ok := file.Statement("/" + text); ok && s.Preferences[Mining] == Unknown {
 				t.Errorf("%v states nothing", s)

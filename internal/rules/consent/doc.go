@@ -11,5 +11,6 @@
 //   - draft-ietf-aipref-attach: Content-Usage in robots.txt and as a header field
 //   - contentsignals.org: Content-Signal
 //   - the TDM Reservation Protocol of the W3C community group (https://www.w3.org/community/reports/tdmrep/)
+//   - Really Simple Licensing 1.0 (https://rslstandard.org/rsl): terms
 //   - directives.tsv: directives such as noai, each with its source
 package consent

@@ -13,7 +13,7 @@ const (
 	keptDisallowed = 0x08
 	keptSource     = 0x30
 	keptLine       = 0x40 // the line follows as a uvarint
-	keptBits       = keptCategory | keptDisallowed | keptSource | keptLine
+	keptTerms      = 0x80
 
 	keptSourceShift = 4
 	maxKeptLine     = 1 << 20
@@ -31,6 +31,9 @@ func (e Effective) Keep(list []Statement) string {
 		octet := byte(c) | byte(s.Source)<<keptSourceShift
 		if p == Disallowed {
 			octet |= keptDisallowed
+		}
+		if s.Terms {
+			octet |= keptTerms
 		}
 		if s.Line <= 0 || s.Line > maxKeptLine {
 			b = append(b, octet)
@@ -50,14 +53,14 @@ func Kept(encoded string) ([]Statement, error) {
 	d := wire.NewDecoder([]byte(encoded))
 	for next := 0; d.Len() > 0; {
 		octet := d.Byte()
-		s := Statement{Source: Source(octet & keptSource >> keptSourceShift)}
+		s := Statement{Source: Source(octet & keptSource >> keptSourceShift), Terms: octet&keptTerms != 0}
 		if octet&keptLine != 0 {
 			line := d.Uvarint()
 			d.Require(0 < line && line <= maxKeptLine)
 			s.Line = int(line)
 		}
 		c := int(octet & keptCategory)
-		if d.Require(octet&^keptBits == 0 && next <= c && c < int(categories)); !d.OK() {
+		if d.Require(next <= c && c < int(categories)); !d.OK() {
 			return nil, ErrKept
 		}
 		next = c + 1

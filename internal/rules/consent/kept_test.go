@@ -16,6 +16,8 @@ func TestKept(t *testing.T) {
 		from  []string
 	}{
 		{nil, "", nil},
+		{[]Statement{{Preferences: meta.Preferences, Source: SourceHeader, Terms: true}}, "\xaa",
+			[]string{"ai-input=n header license"}},
 		{[]Statement{meta}, "\x3a", []string{"ai-input=n meta"}},
 		{[]Statement{robots, meta}, "\x48\x03\x49\x03\x3a\x43\x03", []string{"train-ai=n robots.txt line 3",
 			"train-ai-images=n robots.txt line 3", "ai-input=n meta", "search=y robots.txt line 3"}},
@@ -35,7 +37,7 @@ func TestKept(t *testing.T) {
 			t.Errorf("%x: %v, %v; want %v", kept, from, err, test.from)
 		}
 	}
-	for _, bad := range []string{"\x48", "\x48\x00", "\x80", "\x01\x00", "\x00\x00", "\x40\xff\xff\xff\xff\x01"} {
+	for _, bad := range []string{"\x48", "\x48\x00", "\x87\x80", "\x01\x00", "\x00\x00", "\x40\xff\xff\xff\xff\x01"} {
 		if list, err := Kept(bad); err == nil {
 			t.Errorf("%x is read as %v", bad, list)
 		}

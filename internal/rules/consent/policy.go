@@ -9,12 +9,15 @@ import (
 type Action uint8
 
 const (
-	Record       Action = iota // fetch and store it, with its preferences
-	SkipStoring                // fetch it for its links; its content is not stored
-	SkipFetching               // do not fetch it where that is known before; else as SkipStoring
+	Record        Action = iota // fetch and store it, with its preferences
+	SkipArchiving               // its content is in no web archive; other output has it
+	SkipStoring                 // fetch it for its links; its content is not stored
+	SkipFetching                // do not fetch it where that is known before; else as SkipStoring
 )
 
-var actionNames = [...]string{Record: "record", SkipStoring: "skip-storing", SkipFetching: "skip-fetching"}
+var actionNames = [...]string{
+	Record: "record", SkipArchiving: "skip-archiving", SkipStoring: "skip-storing", SkipFetching: "skip-fetching",
+}
 
 // String returns the name used in settings.
 func (a Action) String() string { return actionNames[min(a, SkipFetching)] }
@@ -33,9 +36,15 @@ func ParseAction(name string) (Action, error) {
 // records all preferences and does nothing else.
 type Policy [categories]Action
 
-// NewPolicy makes a policy of the names of categories and actions.
+// DefaultPolicy keeps what nobody else is to see a copy of out of web archives, and records all else.
+func DefaultPolicy() (p Policy) {
+	p[Archive] = SkipArchiving
+	return p
+}
+
+// NewPolicy makes a policy of the names of categories and actions. Others have those of DefaultPolicy.
 func NewPolicy(actions map[string]string) (Policy, error) {
-	var p Policy
+	p := DefaultPolicy()
 	for name, action := range actions {
 		c, err := ParseCategory(name)
 		if err != nil {
@@ -63,6 +72,11 @@ func (p Policy) Action(e Effective) (Action, Category) {
 // ReadsTDM reports whether a TDM file may decide what the policy does: it refuses mining, and so
 // training.
 func (p Policy) ReadsTDM() bool { return max(p[Mining], p[TrainAI], p[TrainImages]) > Record }
+
+// ReadsTerms reports whether terms of Really Simple Licensing may decide what the policy does.
+func (p Policy) ReadsTerms() bool {
+	return max(p[TrainAI], p[TrainImages], p[AIInput], p[Search]) > Record
+}
 
 // Fetches reports whether the policy fetches all pages, so that nothing has to be decided before a
 // request.

@@ -27,6 +27,7 @@ func (s Source) String() string {
 type Statement struct {
 	Preferences Preferences
 	Source      Source
+	Terms       bool   // it stands in terms of Really Simple Licensing that the source names or has
 	Line        int    // of robots.txt, or the number of a rule of the TDM file; 0: none
 	Text        string // as written, with its name: "Content-Usage: train-ai=n"
 }
@@ -41,6 +42,8 @@ func (s Statement) From() string {
 		return fmt.Sprintf("%s rule %d", s.Source, s.Line)
 	case s.Line > 0:
 		return fmt.Sprintf("%s line %d", s.Source, s.Line)
+	case s.Terms:
+		return s.Source.String() + " license"
 	}
 	return s.Source.String()
 }

@@ -13,6 +13,8 @@ const (
 	maxDirectives, maxDirective = 32, 256
 	// maxLicenses bounds Directives.Licenses, maxLicense a single one in bytes.
 	maxLicenses, maxLicense = 8, 2048
+	// maxTerms bounds one of Directives.Terms, in bytes; there are maxLicenses of them.
+	maxTerms = 64 << 10
 )
 
 // Directives are the directives of a page for crawlers: in X-Robots-Tag, in <meta name=robots>, and
@@ -32,12 +34,14 @@ type Directives struct {
 	// Licenses are the targets of Link fields and of <link rel=license type=application/rsl+xml>, as
 	// written: references to terms for the page (Really Simple Licensing 1.0).
 	Licenses []string
+	// Terms are the documents of Really Simple Licensing in scripts of the page.
+	Terms []string
 }
 
 // SaysMore reports whether the directives of a page are more than those of its header.
 func (d *Directives) SaysMore(header Directives) bool {
 	return len(d.Seen) > len(header.Seen) || len(d.Preferences) > len(header.Preferences) ||
-		len(d.Licenses) > len(header.Licenses)
+		len(d.Licenses)+len(d.Terms) > len(header.Licenses)
 }
 
 // HeaderFields returns the fields of a response that change what is read out of its body.

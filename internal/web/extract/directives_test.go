@@ -108,6 +108,34 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
+// TestTerms finds documents of terms in scripts, in whichever way the page is read.
+func TestTerms(t *testing.T) {
+	script := func(attributes, text string) string { return "<script " + attributes + ">" + text + "</script>" }
+	const rsl = `type="application/rsl+xml"`
+	large, many := script(rsl, strings.Repeat("x", maxTerms+1)), strings.Repeat(script(rsl, "<rsl/>"), 2*maxLicenses)
+	for text, want := range map[string]int{
+		script(rsl, "<rsl><content/></rsl>"):                                                     1,
+		script("TYPE=Application/RSL+XML", "<rsl/>") + "<a href=/x>x</a>":                        1,
+		"<body><p>" + script(rsl, "<rsl/>") + "<div>" + script(rsl, "1"):                         2,
+		script("", "<rsl/>") + "<style " + rsl + "><rsl/></style>":                               0,
+		"<!--" + script(rsl, "<rsl/>") + "--><textarea>" + script(rsl, "<rsl/>") + "</textarea>": 0,
+		script("type=application/ld+json", `"application/rsl+xml"`):                              0,
+		"<script " + rsl + ">": 0, script(rsl, ""): 0, large: 0, many: maxLicenses,
+	} {
+		for _, whole := range []bool{false, true} {
+			o := DefaultOptions()
+			o.Text = whole
+			p, err := HTML([]byte(text), nil, mustParse(t, "http://a.test/"), nil, o)
+			if err != nil || len(p.Robots.Terms) != want || p.Robots.SaysMore(Directives{}) != (want > 0) {
+				t.Errorf("%.60q, whole %v: %q, %v", text, whole, p.Robots.Terms, err)
+			}
+			if want > 0 && !strings.HasPrefix(p.Robots.Terms[0], "<rsl") {
+				t.Errorf("%.60q: %q", text, p.Robots.Terms[0])
+			}
+		}
+	}
+}
+
 func TestDirectivesAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {

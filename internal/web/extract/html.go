@@ -40,6 +40,7 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 		c.ruled = rule.apply(tree.root, &c.o)
 		c.p.Fields = c.ruled.fields()
 	}
+	c.p.Robots.Terms = tree.terms
 	references := c.take(goquery.NewDocumentFromNode(tree.root))
 	if prose != nil {
 		prose.walk(tree.root, references, c)

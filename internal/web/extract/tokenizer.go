@@ -144,13 +144,16 @@ func (t *Tokenizer) skimRawText(a atom.Atom) {
 	if t.text == nil || a != atom.Script && a != atom.Style {
 		return
 	}
-	begin := t.text.at - len(t.Buffered())
-	end := endOfRawText(t.text.text[begin:], a.String())
-	if end < 0 || a == atom.Script && bytes.Contains(t.text.text[begin:begin+end], []byte("<!--")) {
+	rest := t.rest()
+	end := endOfRawText(rest, a.String())
+	if end < 0 || a == atom.Script && bytes.Contains(rest[:end], []byte("<!--")) {
 		return // in such a comment, the first end tag need not be the end
 	}
-	t.text.at = max(t.text.at, begin+end)
+	t.text.at = max(t.text.at, len(t.text.text)-len(rest)+end)
 }
+
+// rest returns the text behind the current token.
+func (t *Tokenizer) rest() []byte { return t.text.text[t.text.at-len(t.Buffered()):] }
 
 // endOfRawText returns the index of what may be the first end tag with a name; -1: there is none.
 // The tokenizer decides whether it is one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -61,6 +62,7 @@ type openElements struct {
 	ends       []int            // of these values
 	size       int              // of the tree, in nodes; two attributes count as one
 	steps      int              // made among the open elements
+	terms      []string         // documents of Really Simple Licensing within scripts
 	cut        Bounds           // on size or depth, that left something out
 	flat       bool             // elements became siblings
 }
@@ -145,6 +147,7 @@ func buildTree(text []byte, o Options, full bool) *builder {
 			b.addText()
 		case html.StartTagToken:
 			b.startTag(false)
+			b.takeTerms()
 			b.skim()
 		case html.SelfClosingTagToken:
 			b.startTag(true)
@@ -160,6 +163,24 @@ func buildTree(text []byte, o Options, full bool) *builder {
 	b.cut |= NodesBound
 	b.finish()
 	return b
+}
+
+// takeTerms keeps the text of the script that has just begun if it is a document of Really Simple Licensing.
+func (b *builder) takeTerms() {
+	if !b.token.is(atom.Script) {
+		return
+	}
+	tag := b.Tokenizer.tag.text
+	if tag == nil {
+		tag = b.Raw()
+	}
+	if bytes.IndexByte(tag, '+') < 0 || !bytes.Contains(bytes.ToLower(tag), []byte("application/rsl+xml")) {
+		return
+	}
+	text := b.rest()
+	if end := endOfRawText(text, "script"); 0 < end && end <= maxTerms && len(b.terms) < maxLicenses {
+		b.terms = append(b.terms, strings.ToValidUTF8(string(text[:end]), "\ufffd"))
+	}
 }
 
 // skim leaves out the text of the script or style that has just begun, unless it is wanted.
