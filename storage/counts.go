@@ -159,6 +159,15 @@ func (c Counters) Any(states States) bool {
 // Of returns the count of URLs in the given state.
 func (c Counters) Of(s State) uint64 { return c.States[s] }
 
+// ByName returns the counts of URLs by the names of their states.
+func (c Counters) ByName() map[string]int {
+	m := make(map[string]int, len(c.States))
+	for state, n := range c.States {
+		m[State(state).String()] = int(n)
+	}
+	return m
+}
+
 // Add adds the counters of another store.
 func (c *Counters) Add(other Counters) {
 	c.Hosts, c.URLs, c.Requests = c.Hosts+other.Hosts, c.URLs+other.URLs, c.Requests+other.Requests

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -25,7 +26,7 @@ import (
 type demoReport struct {
 	config *config.Config
 	dir    string
-	out    outcome
+	out    outcome.Outcome
 	log    testweb.Log
 	facts  testweb.Facts
 	web    *testweb.Web
@@ -33,7 +34,7 @@ type demoReport struct {
 
 func (r *demoReport) print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", happened(r.config, r.out))
+	fmt.Fprintf(&b, "%s\n\n", outcome.Happened(&r.out))
 	fmt.Fprintf(&b, "What the web itself saw, in %s. The least gap is the shortest time from the\nend of one "+
 		"request to the start of the next:\n",
 		console.Plural(len(r.log), "request"))
@@ -44,8 +45,8 @@ func (r *demoReport) print(w io.Writer) error {
 	}
 	var wrong []string
 	early := len(r.log.BeforeRobots())
-	if !r.out.Stopped {
-		writePostponed(&b, r.out.Postponed, time.Now())
+	if !r.out.Stopped() {
+		outcome.WritePostponed(&b, r.out.Postponed, time.Now())
 		wrong = r.facts.Check(r.log)
 		writeVerdict(&b, wrong, tooShort, early)
 	}
@@ -135,7 +136,7 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 		{"kept the delay of every host after each request:", yes(tooShort == 0)},
 		{"fetched no page before its host's robots.txt:", yes(early == 0)},
 	})
-	for _, text := range wrong[:min(len(wrong), maxPostponed)] {
+	for _, text := range wrong[:min(len(wrong), outcome.MaxPostponed)] {
 		fmt.Fprintln(b, "    "+text)
 	}
 }
@@ -173,7 +174,7 @@ const maxDenied = 5
 
 // writeDenied lists some URLs that robots.txt denied, each with the line that decided.
 func (r *demoReport) writeDenied(b *strings.Builder) error {
-	n := r.out.since("denied")
+	n := r.out.Since("denied")
 	if n == 0 {
 		return nil
 	}

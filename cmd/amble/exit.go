@@ -10,12 +10,17 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// report prints the error of a command, once, and returns the exit code. Only report maps errors to
-// exit codes.
+// report prints the error of a command, once, and returns the exit code.
 func report(command *cobra.Command, err error) int {
 	if err == nil {
 		return console.ExitDone
 	}
+	printError(command, err)
+	return exitCode(err)
+}
+
+// exitCode returns the exit code of an error. Only it maps errors to exit codes.
+func exitCode(err error) int {
 	code := console.ExitProblem
 	var known *console.ExitError
 	var problems config.Errors
@@ -29,7 +34,6 @@ func report(command *cobra.Command, err error) int {
 	if code == console.ExitProblem && isDamage(err) {
 		code = console.ExitDamaged
 	}
-	printError(command, err)
 	return code
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console/access"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/system/uptime"
 	"github.com/amble-crawler/amble/storage"
@@ -36,6 +36,7 @@ import (
 type member struct {
 	*crawling
 	shared *nodeSettings
+	status func(context.Context) server.CrawlStatus // of the whole crawl
 	node   *shards.Node
 	js     jetstream.JetStream // of its connection
 }
@@ -59,7 +60,9 @@ func clusterModule() module {
 			}
 			m := newMember(k)
 			out, err := m.run(command.Context())
-			if err == nil {
+			if err == nil && k.end != nil {
+				takeOutcome(k.end, &out)
+			} else if err == nil {
 				err = m.print(command.OutOrStdout(), out, badSeeds)
 			}
 			return true, err
@@ -121,10 +124,11 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 	}
 	api := m.serverOptions()
 	api.Division, api.Settings = clusterapi.New(m.node, api.DataDir, api.Now), m.shared
+	m.status = api.Division.Status
 	m.settings.changeSeeds = func(ctx context.Context, w crawl.SeedWish) (crawl.SeedCounts, error) {
 		return clusterapi.ReloadSeeds(ctx, api.Division, w)
 	}
-	running, err := m.serve(api, nil)
+	serving, err := m.serve(api, nil)
 	if err != nil {
 		return out, err
 	}
@@ -136,7 +140,7 @@ func (m *member) run(ctx context.Context) (out clustercommand.Outcome, err error
 	if nats != nil && out.Finished {
 		m.waitForOthers(ctx)
 	}
-	return out, errors.Join(err, closeServer(running))
+	return out, errors.Join(err, closeServer(serving))
 }
 
 // options returns the options of the node.
@@ -284,11 +288,17 @@ func refusedError(ctx context.Context, m *member, err error) error {
 func (m *member) crawl(ctx context.Context) (out clustercommand.Outcome, err error) {
 	running, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
+	reached, limit := make(chan crawl.End), make(chan crawl.End, 1)
+	go m.watchLimits(running, reached)
 	go func() {
 		within := leaveTime
 		select {
 		case <-m.node.Over(): // nothing is in flight
 		case <-ctx.Done():
+			m.node.Leave()
+			within += m.config.Crawl.ShutdownGrace
+		case end := <-reached:
+			limit <- end
 			m.node.Leave()
 			within += m.config.Crawl.ShutdownGrace
 		case <-running.Done():
@@ -306,6 +316,10 @@ func (m *member) crawl(ctx context.Context) (out clustercommand.Outcome, err err
 	stopping()
 	unwatch()
 	out.Progress, out.Summary, out.Took, out.Left = m.node.Progress(), m.node.Summary(), time.Since(started), err == nil
+	select {
+	case out.Limit = <-limit:
+	default:
+	}
 	switch {
 	case err == nil:
 		return out, nil
@@ -360,25 +374,4 @@ func (m *member) show() console.Progress {
 			return clustercommand.NodeRows(m.node.Status(), m.node.Progress(), width)
 		},
 	}
-}
-
-// print prints what the node has done, and how to go on.
-func (m *member) print(w io.Writer, out clustercommand.Outcome, badSeeds int) error {
-	var b strings.Builder
-	b.WriteString(out.Happened(m.config))
-	switch {
-	case out.MaxPages:
-		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued in the shards of this node.\n",
-			console.Grouped(uint64(m.config.Crawl.MaxPages)), console.Are(out.Summary.Queued, "URL"))
-	case out.Finished:
-		writePostponed(&b, out.Postponed, time.Now())
-	}
-	if len(out.Failed) > 0 {
-		fmt.Fprintf(&b, "Given up for: %s.\n", console.CountsText(out.Failed))
-	}
-	writeBadSeeds(&b, badSeeds)
-	console.WriteTable(&b,
-		[][]string{{"shards", filepath.Join(m.config.DataDir, "shards") + ", each with a database and output"}})
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
@@ -22,8 +23,8 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 	active, waiting := hostsAt(s)
 	attributes := []any{
 		"pages", s.Run.Pages, "pages_per_second", console.Rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
-		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors",
-		total(errorKinds(s)),
+		"hosts_active", active, "hosts_waiting", waiting, "queued", outcome.Queued(s), "denied", s.URLs["denied"],
+		"errors", total(errorKinds(s)),
 	}
 	if len(s.Slowest) > 0 {
 		attributes = append(attributes, "finish", console.Span(fromSeconds(s.Finish)), "slowest_host",
@@ -48,7 +49,7 @@ func progressRows(s crawl.Status, now time.Time, width int) []console.Row {
 		{"pages", fmt.Sprintf("%s  %.1f/s", console.Grouped(s.Run.Pages), s.PagesPerSec)},
 		{"hosts", fmt.Sprintf("%s active, %s waiting", console.Grouped(active), console.Grouped(waiting))},
 		{"received", fmt.Sprintf("%s  %s/s", console.Size(s.Run.Bytes), console.Size(s.BytesPerSec))},
-		{"queue", console.Plural(queued(s), "URL")},
+		{"queue", console.Plural(outcome.Queued(s), "URL")},
 		{"denied", console.Grouped(s.URLs["denied"]) + " by robots.txt"},
 		{"errors", console.Grouped(total(errorKinds(s)))},
 	}
@@ -103,6 +104,4 @@ func hostsAt(s crawl.Status) (active, waiting int) {
 }
 
 // queued counts the URLs that will still be fetched.
-func queued(s crawl.Status) int { return s.URLs["queued"] + s.URLs["retrying"] }
-
 func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/service/server"
@@ -24,7 +25,8 @@ import (
 )
 
 func newRunCommand(settings *settingsFlags) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	command := &cobra.Command{
 		Use:   "run [URL...]",
 		Short: "Crawl, or continue a crawl",
 		Long: `Crawl from the seeds of the settings (crawl.seeds, crawl.seeds_file) and from the URLs given
@@ -46,7 +48,8 @@ too.
 On a terminal a block of lines shows the progress; otherwise a line is logged every ten seconds. Messages go
 to standard error, the summary at the end to standard output.
 
-Exit code 0: everything is done or postponed, or a signal stopped the crawl. 1: an error stopped it, or the
+Exit code 0: everything is done or postponed, a limit (crawl.max_pages, crawl.max_bytes, crawl.max_time) is
+reached, or the crawl was stopped; the summary says which, and with --json "end" does. 1: an error stopped it, or the
 database cannot be used. 2: wrong settings or usage, no usable seed, or nothing to crawl. 3: another process
 has the database. 4: no seed could be fetched, the summary says why. 5: the cluster refuses this node. 130:
 stopped at once by a second signal.
@@ -65,17 +68,24 @@ without seeds is not refused: their summaries say what was fetched.`,
 		},
 		RunE: func(command *cobra.Command, urls []string) error {
 			c, err := settings.load()
-			if err != nil {
-				return err
+			var end *outcome.Result
+			if asJSON {
+				end = new(outcome.Result)
 			}
-			return runCrawl(command, c, settings.patched, urls)
+			if err == nil {
+				err = runCrawl(command, newCrawling(c, settings.patched, command.ErrOrStderr()), urls, end)
+			}
+			return end.Print(command.OutOrStdout(), err, exitCode(err))
 		},
 	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print the summary as a JSON object")
+	return command
 }
 
-func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error),
-	urls []string) error {
-	k := newCrawling(c, load, command.ErrOrStderr())
+// runCrawl crawls, and prints a summary unless end takes it.
+func runCrawl(command *cobra.Command, k *crawling, urls []string, end *outcome.Result) error {
+	c := k.config
+	k.end = end
 	for _, w := range c.Warnings() {
 		k.notice("warning", w)
 	}
@@ -108,10 +118,12 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	if err != nil {
 		return err
 	}
-	if err := printSummary(command.OutOrStdout(), c, out, seeds.bad); err != nil {
+	if end != nil {
+		end.Take(&out)
+	} else if err := outcome.Print(command.OutOrStdout(), c, &out, seeds.bad, time.Now()); err != nil {
 		return err
 	}
-	if out.Seeds.Failed && !out.Stopped {
+	if out.Seeds.Failed && !out.Stopped() {
 		return console.Exit(console.ExitNoSeed, nil)
 	}
 	return nil
@@ -192,6 +204,7 @@ type crawling struct {
 	config   *config.Config
 	seeds    []crawl.Seed
 	badSeeds int
+	end      *outcome.Result // nil: a summary is printed
 	screen   *console.Screen // nil: no terminal
 	messages io.Writer
 	log      *slog.Logger
@@ -234,15 +247,8 @@ func (k *crawling) nodeOptions() (node.Options, error) {
 	return o, err
 }
 
-// outcome is the result of a run, and the status before it.
-type outcome struct {
-	crawl.Summary
-	before crawl.Status
-	took   time.Duration
-}
-
 // run crawls until everything is done or a signal arrives. Its errors have an exit code.
-func (k *crawling) run(ctx context.Context) (out outcome, err error) {
+func (k *crawling) run(ctx context.Context) (out outcome.Outcome, err error) {
 	options, err := k.nodeOptions()
 	if err != nil {
 		return out, console.Exit(console.ExitUsage, err)
@@ -279,7 +285,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	}
 	started := time.Now()
 	status := n.Default().Status
-	out.before = status()
+	out.Before = status()
 	unwatch := console.Watch(crawlProgress(status, k.log), k.screen)
 	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(console.VitalOf(status))
 	err = n.Run(running)
@@ -287,23 +293,21 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	unserve()
 	stopping()
 	unwatch()
-	out.took = time.Since(started)
+	out.Took = time.Since(started)
 	return out, errors.Join(k.ended(ctx, &out, err), closeServer(api))
 }
 
 // ended gives the error of Engine.Run an exit code.
-func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
+func (k *crawling) ended(ctx context.Context, out *outcome.Outcome, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		out.Stopped = true // before the first request
-		out.Status = out.before
+		out.End = crawl.EndStopped // before the first request
+		out.Status = out.Before
 		return nil
 	case errors.Is(err, crawl.ErrNothing) && len(k.seeds) > 0:
-		return console.Exit(console.ExitUsage,
-			fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of "+
-				"scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
+		return console.Exit(console.ExitUsage, outcome.NothingInside(len(k.seeds)))
 	case errors.Is(err, crawl.ErrNothing):
 		return console.Exit(console.ExitUsage, err)
 	}
@@ -313,13 +317,6 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 	}
 	return console.Exit(console.ExitProblem,
 		fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command continues the crawl", err))
-}
-
-func allSeeds(n int) string {
-	if n == 1 {
-		return "the only seed is"
-	}
-	return "all " + console.Grouped(n) + " seeds are"
 }
 
 // closeGrace is how long responses of the API that are being written may take at the end.

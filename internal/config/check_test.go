@@ -20,6 +20,8 @@ func TestRanges(t *testing.T) {
 		{"crawl.give_up_after", "-1ns", "8761h", "0s to 8760h"},
 		{"crawl.shutdown_grace", "-1ns", "61m", "0s to 1h"},
 		{"crawl.max_pages", "-1", "1000000000000001", "0 to 1000000000000000"},
+		{"crawl.max_bytes", "1025TiB", "2000TiB", "0B to 1024TiB"},
+		{"crawl.max_time", "999ms", "8785h", "0s, or 1s to 8784h"},
 		{"crawl.max_depth", "-1", "65536", "0 to 65535"},
 		{"politeness.delay", "-1ns", "169h", "0s to 168h"},
 		{"politeness.adaptive_factor", "-0.1", "1000.1", "0 to 1000"},

@@ -59,6 +59,8 @@ type Crawl struct {
 	GiveUpAfter   time.Duration `mapstructure:"give_up_after" range:"0s..8760h" is:"live"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace" range:"0s..1h" is:"live"`
 	MaxPages      int64         `mapstructure:"max_pages" range:"0..1000000000000000" is:"live"`
+	MaxBytes      ByteSize      `mapstructure:"max_bytes" range:"0B..1024TiB"`
+	MaxTime       time.Duration `mapstructure:"max_time" range:"0s|1s..8784h"`
 	MaxDepth      int           `mapstructure:"max_depth" range:"0..65535"`
 }
 

@@ -113,6 +113,7 @@ func (o *Options) engine(s cluster.Shard, live *crawl.Live) crawl.Options {
 	}
 	c = c.With(ofEngine(c.Live()))
 	c.DataDir, c.Taken = o.directory(s), true
+	c.MaxBytes, c.MaxTime = 0, 0 // the process looks after them
 	c.Archive.Dir = filepath.Join(c.DataDir, "output")
 	if c.Archive.Prefix != "" {
 		c.Archive.Prefix = fmt.Sprintf("%s-%05d", c.Archive.Prefix, s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
@@ -282,6 +283,8 @@ type phase struct {
 	pausedSince  time.Time // by the operator; zero: it is not
 	shuttingDown bool      // no request begins any more
 	failed       error     // the end of the crawl
+	limits       ends.Limits
+	end          End // empty: it is not over
 }
 
 // fail ends the crawl, unless err is nil; the first error counts.

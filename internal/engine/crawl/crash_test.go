@@ -89,8 +89,8 @@ func runToEnd(t *testing.T, e *Engine, seeds ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, all)
-	if err := errors.Join(err, e.Close()); err != nil || sum.Stopped {
-		t.Fatalf("stopped: %v, %v", sum.Stopped, err)
+	if err := errors.Join(err, e.Close()); err != nil || sum.Stopped() {
+		t.Fatalf("stopped: %v, %v", sum.Stopped(), err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -113,6 +114,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
 		if d.isDone() {
+			d.end = cmp.Or(d.limit(), EndDone)
 			return
 		}
 		d.setTimer()
@@ -272,7 +274,7 @@ func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.Tick(now, d.tally.Rates())
 	d.endOptOuts(now)
-	d.findSlowdowns(d.log, now)
+	d.slow.Find(d.log, now)
 	d.releasePages()
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
@@ -293,14 +295,16 @@ func (g *gathering) collect() {
 
 // isPaused reports whether nothing may be given out at the moment.
 func (pm *permits) isPaused() bool {
-	return !pm.pausedSince.IsZero() || pm.stall.Holds(pm.o.Now()) || pm.batching.isFull() || pm.hasMaxPages() ||
+	return !pm.pausedSince.IsZero() || pm.stall.Holds(pm.o.Now()) || pm.batching.isFull() || pm.limit() != "" ||
 		pm.hasAllPages() || !pm.isPermitted()
 }
 
-// hasMaxPages reports whether max_pages is reached, counting the pages in flight.
-func (pm *permits) hasMaxPages() bool {
-	most := pm.live.Load().MaxPages
-	return most > 0 && pm.fetchedPages() >= most
+// limit returns which limit of the crawl is reached, counting the pages in flight; empty: none.
+func (pm *permits) limit() End {
+	if most := pm.live.Load().MaxPages; most > 0 && pm.fetchedPages() >= most {
+		return EndMaxPages
+	}
+	return pm.limits.Reached(pm.store.Counters().Bytes, pm.o.Now())
 }
 
 // fetchedPages counts the pages that are fetched, over all runs, and those in flight.
@@ -313,7 +317,7 @@ func (pm *permits) isDone() bool {
 	if !pm.isQuiet() {
 		return false
 	}
-	return pm.hasMaxPages() || pm.endsWhenDone() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
+	return pm.limit() != "" || pm.endsWhenDone() && pm.f.Finished(pm.o.Now(), pm.live.Load().GiveUpAfter)
 }
 
 // sweepSteps returns the channel of the sweeper's steps. It is nil while the next batch is half

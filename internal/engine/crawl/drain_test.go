@@ -75,7 +75,7 @@ func TestStopByTheOperator(t *testing.T) {
 			}
 		}()
 		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil || !s.Stopped || ctx.Err() != nil {
+		if err != nil || !s.Stopped() || ctx.Err() != nil {
 			t.Errorf("%+v, %v", s, err)
 		}
 		<-stopped

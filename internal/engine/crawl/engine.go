@@ -280,7 +280,7 @@ func (e *Engine) closeParts() error {
 type Summary struct {
 	Status    Status
 	Postponed []Postponed // hosts with URLs that could not be fetched, most first
-	Stopped   bool        // stopped before it was done
+	End       End         // why it is over; empty after an error
 	Fresh     bool        // at least one request was made or one URL added
 	Seeds     SeedReport
 }
@@ -298,7 +298,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	d, c, err := e.prepare(ctx, seeds)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return Summary{Status: e.Status(), Stopped: true}, nil
+			return Summary{Status: e.Status(), End: EndStopped}, nil
 		}
 		return Summary{}, err
 	}

@@ -294,8 +294,8 @@ func TestStopOnFullDisk(t *testing.T) {
 			cancel()
 		}()
 		sum, err := e.Run(ctx, seeds)
-		if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped() {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -338,8 +338,8 @@ func TestStopWithLittleRoom(t *testing.T) {
 			}
 			cancel()
 		}()
-		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped() {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)

@@ -153,7 +153,7 @@ func crawl(t testing.TB, o Options, seeds ...string) Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum.Stopped {
+	if sum.Stopped() {
 		t.Fatalf("the crawl does not end: %+v", sum)
 	}
 	return sum

@@ -108,8 +108,8 @@ func TestStopWhileListsAreRead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		e.Observe(&stopper{at: "/list", stop: cancel})
 		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/list"))})
-		if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped {
-			t.Fatalf("stopped: %v, %v", sum.Stopped, err)
+		if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped() {
+			t.Fatalf("stopped: %v, %v", sum.Stopped(), err)
 		}
 		if got := stored(t, o.DataDir)[web.URL("a.test", "/list")]; got.State.String() != "queued" {
 			t.Errorf("the list is %s", got.State)

@@ -135,8 +135,8 @@ func TestLookupsEndWithTheCrawl(t *testing.T) {
 		o := testOptions(t, web)
 		began := time.Now()
 		sum, err := crawlFor(t, o, time.Second, web.URL("dead.test", "/"))
-		if took := time.Since(began); took > 1100*time.Millisecond || err != nil || !sum.Stopped {
-			t.Errorf("the crawl ended after %v: %v, stopped: %t", took, err, sum.Stopped)
+		if took := time.Since(began); took > 1100*time.Millisecond || err != nil || !sum.Stopped() {
+			t.Errorf("the crawl ended after %v: %v, stopped: %t", took, err, sum.Stopped())
 		}
 		for u, o := range stored(t, o.DataDir) {
 			if o.State != storage.Queued {

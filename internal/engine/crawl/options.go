@@ -38,6 +38,8 @@ type Options struct {
 	GiveUpAfter   time.Duration // hosts that may not be fetched from by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
 	MaxPages      uint64        // pages fetched in all; 0: no limit
+	MaxBytes      uint64        // bytes of bodies received over all runs; 0: no limit
+	MaxTime       time.Duration // of a run; 0: no limit
 	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
 	BackupEvery   time.Duration // a second copy of the database is made below DataDir; 0: never
 	// Paused says whether a run begins paused. nil: if the one before was, and nobody has resumed it.

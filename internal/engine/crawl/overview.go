@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -118,7 +119,7 @@ func (s *Status) Add(more *Status) {
 	slices.SortStableFunc(s.Slowest, func(a, b SlowHost) int { return cmp.Compare(b.Finish, a.Finish) })
 	s.Slowest = s.Slowest[:min(len(s.Slowest), slowestListed)]
 	s.Slowdowns = append(slices.Clip(s.Slowdowns), more.Slowdowns...)
-	s.Slowdowns = s.Slowdowns[:min(len(s.Slowdowns), maxSlowdowns)]
+	s.Slowdowns = s.Slowdowns[:min(len(s.Slowdowns), slowdown.Most)]
 }
 
 // addState merges the states, and the times.

@@ -37,7 +37,7 @@ func TestStopAndGoOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkOutput(t, o)
-			if !sum.Stopped {
+			if !sum.Stopped() {
 				break
 			}
 			if stops++; stops > 500 {

@@ -70,7 +70,7 @@ func crawlOnce(t testing.TB, o Options, seeds ...Seed) Summary {
 	if err != nil {
 		t.Error(err)
 	}
-	if sum.Stopped {
+	if sum.Stopped() {
 		t.Error("the crawl did not end by itself")
 	}
 	if err := e.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/backup"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/remote"
@@ -35,6 +36,7 @@ func (e *Engine) newRoles(f *frontier.Frontier, forgiven load.Forgiveness) (*dis
 
 	g := gathering{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, f: f, share: e.share,
+		phase:         phase{limits: ends.NewLimits(e.o.MaxBytes, e.o.MaxTime, e.o.Now())},
 		batching:      batching{pending: new(batch), offset: e.ledger.Offset()},
 		stall:         disk.Stall{Log: e.log, CloseIdle: e.shared.client.CloseIdle, Reports: stalls},
 		loads:         load.NewQueue(requests, loads),

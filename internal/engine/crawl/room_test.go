@@ -30,8 +30,8 @@ func TestSeedsNeedRoom(t *testing.T) {
 		d.full.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
-		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
-			t.Errorf("stopped while there is no room: %t, %v", sum.Stopped, err)
+		if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped() {
+			t.Errorf("stopped while there is no room: %t, %v", sum.Stopped(), err)
 		}
 		ended := make(chan error, 1)
 		go func() {

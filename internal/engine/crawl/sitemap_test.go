@@ -358,7 +358,7 @@ func TestStopWithinSitemap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !sum.Stopped {
+			if !sum.Stopped() {
 				break
 			}
 		}

@@ -3,18 +3,16 @@ package crawl
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"log/slog"
 	"math"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
 	"github.com/amble-crawler/amble/internal/engine/remote"
-	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -22,6 +20,7 @@ import (
 type Status struct {
 	State      string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
 	Reason     string         `json:"reason,omitempty"`
+	End        End            `json:"end,omitempty"`    // why the run ends: see the ends
 	Started    time.Time      `json:"started,omitzero"` // of the run
 	Since      time.Time      `json:"since,omitzero"`   // when it came into this state
 	At         time.Time      `json:"at"`
@@ -97,76 +96,14 @@ func (v *views) limits(rateWait float64) Limits {
 // SlowHost is a host that takes long to be done.
 type SlowHost = survey.SlowHost
 
-// Slowdown is an address whose hosts have become slower together: they probably share a server. Nothing
-// is done about it.
-type Slowdown struct {
-	Address string    `json:"address"`
-	Since   time.Time `json:"since"`
-	Hosts   []string  `json:"hosts"` // that are slower, the first 10
-	Slow    int       `json:"slow"`  // how many are slower
-	Of      int       `json:"of"`    // the hosts of the address that responded lately
-	Factor  float64   `json:"factor"`
-}
-
-// String returns the slowdown for people.
-func (s *Slowdown) String() string {
-	return fmt.Sprintf("%d of %d hosts of %s became slower together, %.1f times, since %s UTC", s.Slow, s.Of, s.Address,
-		s.Factor, s.Since.UTC().Format(time.DateTime))
-}
-
-// The bounds of the slowdowns in a status.
-const maxSlowdowns, maxSlowdownHosts = 50, 10
-
-// slowdownsEvery is how often they are looked for.
-const slowdownsEvery = 10 * time.Second
+// Slowdown is an address whose hosts have become slower together.
+type Slowdown = slowdown.Slowdown
 
 // observe takes how long a response took to begin.
 func (r *reporter) observe(res *result) {
 	if q := &res.request; !q.FirstByte.IsZero() {
 		r.slow.Observe(q.Address, res.lease.HostName, q.FirstByte.Sub(q.Connected), q.End)
 	}
-}
-
-// findSlowdowns looks for addresses whose hosts have become slower together, and logs those that are new.
-func (r *reporter) findSlowdowns(log *slog.Logger, now time.Time) {
-	if now.Before(r.nextSlow) {
-		return
-	}
-	r.nextSlow = now.Add(slowdownsEvery)
-	found, ended := r.slow.Found(now)
-	r.slowdowns = nil
-	for _, f := range found {
-		s := Slowdown{
-			Address: f.Address.String(), Since: f.Since.UTC(), Hosts: f.Hosts[:min(len(f.Hosts), maxSlowdownHosts)],
-			Slow: len(f.Hosts), Of: f.Of, Factor: math.Round(10*f.Factor) / 10,
-		}
-		if f.Since.Equal(now) {
-			log.Warn("hosts of one address became slower together: they may share a server; politeness.groups can "+
-				"limit them together", "address", s.Address, "hosts", s.Hosts, "slow", s.Slow, "of", s.Of,
-				"factor", s.Factor)
-		}
-		if len(r.slowdowns) < maxSlowdowns {
-			r.slowdowns = append(r.slowdowns, s)
-		}
-	}
-	for _, address := range ended {
-		log.Info("the hosts of an address are not slower together any more", "address", address.String())
-	}
-}
-
-// slowdownOf returns the slowdown of the address of a host, for people; empty: there is none.
-func (s *Status) slowdownOf(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return ""
-	}
-	network := politeness.AddressOf(a).String()
-	for i := range s.Slowdowns {
-		if s.Slowdowns[i].Address == network {
-			return s.Slowdowns[i].String()
-		}
-	}
-	return ""
 }
 
 // Postponed is a host with URLs that could not be fetched in this run.
@@ -188,7 +125,7 @@ func (v *views) publish(s Status) {
 	s.At, s.DataDir = v.o.Now(), v.o.DataDir
 	s.OutputDir, s.ProductToken = v.o.Archive.Dir, v.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
-	s.URLs = StateCounts(c)
+	s.URLs = c.ByName()
 	if s.HostStates == nil {
 		s.HostStates = map[string]int{}
 	}
@@ -202,15 +139,6 @@ func (v *views) publish(s Status) {
 	v.status.Store(&s)
 }
 
-// StateCounts gives the counts of URLs names.
-func StateCounts(c storage.Counters) map[string]int {
-	m := make(map[string]int, len(c.States))
-	for state, n := range c.States {
-		m[storage.State(state).String()] = int(n)
-	}
-	return m
-}
-
 // reporter publishes what a run does. The dispatcher owns it.
 type reporter struct {
 	send       func(Status)
@@ -220,9 +148,7 @@ type reporter struct {
 	state      string // as last reported
 	stateSince time.Time
 	meter      tally.Meter
-	slow       politeness.Slowdowns
-	slowdowns  []Slowdown // as last found
-	nextSlow   time.Time  // when they are looked for again
+	slow       slowdown.Finder
 }
 
 // publish publishes a snapshot of the run, with what the last survey found.
@@ -230,7 +156,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	found := r.surveyor.Found()
 	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
 	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
-	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slowdowns
+	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slow.Found
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}
@@ -250,6 +176,9 @@ func (oc *outcomes) report(state string) {
 	}
 	now := oc.o.Now()
 	s := Status{State: state, InFlight: oc.flights.busy + oc.remote.Len(), Fetchers: oc.remote.Fetchers()}
+	if oc.shuttingDown && oc.failed == nil {
+		s.End = cmp.Or(oc.end, EndStopped)
+	}
 	perSecond, _ := oc.share.of.inForce()
 	s.Limits = Limits{MaxRate: perSecond, RateWait: oc.maxRate.total(now).Seconds()}
 	switch {
@@ -298,7 +227,10 @@ func (oc *outcomes) waitsForURLs() bool {
 
 // summary returns what the run came to, but for its seeds.
 func (oc *outcomes) summary(ctx context.Context, status func() Status) Summary {
-	s := Summary{Status: status(), Stopped: ctx.Err() != nil || oc.stopped}
+	s := Summary{Status: status(), End: oc.end}
+	if ctx.Err() != nil || oc.stopped {
+		s.End = EndStopped
+	}
 	oc.f.Waiting(oc.o.Now(), func(w frontier.View) {
 		if w.Left > 0 {
 			s.Postponed = append(s.Postponed, postponed(oc.store, &w))
@@ -307,6 +239,18 @@ func (oc *outcomes) summary(ctx context.Context, status func() Status) Summary {
 	slices.SortFunc(s.Postponed, func(a, b Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
 	return s
 }
+
+// End is why a run is over.
+type End = ends.End
+
+// The ends of a run without an error.
+const (
+	EndDone, EndStopped                  = ends.Done, ends.Stopped
+	EndMaxPages, EndMaxBytes, EndMaxTime = ends.MaxPages, ends.MaxBytes, ends.MaxTime
+)
+
+// Stopped reports whether somebody has stopped the run.
+func (s *Summary) Stopped() bool { return s.End == EndStopped }
 
 // maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
 const maxUnlisted = 100_000

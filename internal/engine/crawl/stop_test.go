@@ -53,8 +53,8 @@ func TestBreakOff(t *testing.T) {
 			cancel()
 		}()
 		sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil || !sum.Stopped {
-			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		if err != nil || !sum.Stopped() {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 		}
 		if took := time.Since(stopped); took < o.ShutdownGrace || took > 2*o.ShutdownGrace {
 			t.Errorf("the crawl ended after %v of virtual time, the grace is %v", took, o.ShutdownGrace)
@@ -116,8 +116,8 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 		o := testOptions(t, web)
 		for range 2 { // with an empty frontier, then with URLs in it
 			sum, err := crawlFor(t, o, -time.Second, web.URL("a.test", "/"))
-			if err != nil || !sum.Stopped {
-				t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+			if err != nil || !sum.Stopped() {
+				t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 			}
 			if n := web.Served(); n != 0 {
 				t.Errorf("%d requests were made", n)
@@ -244,8 +244,8 @@ func failCommit(t *testing.T, web *testweb.Web, o Options, n int64, seeds ...See
 		t.Fatal(err)
 	}
 	sum, err := e.Run(context.Background(), seeds)
-	if !errors.Is(err, failing.err) || sum.Stopped {
-		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	if !errors.Is(err, failing.err) || sum.Stopped() {
+		t.Errorf("stopped: %t, error: %v", sum.Stopped(), err)
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)

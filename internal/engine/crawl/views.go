@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -82,7 +83,7 @@ func (v *views) View() *inspect.View {
 		OptOut: func(host, address string) string { return hostOptOut(v.scope.Load(), host, address) },
 		Slowdown: func(address string) string {
 			s := v.Status()
-			return s.slowdownOf(address)
+			return slowdown.Of(s.Slowdowns, address)
 		},
 	})
 }

@@ -32,33 +32,6 @@ const (
 // CrashMark returns the name of the mark of a host with crashed URLs.
 func CrashMark(host storage.HostID) string { return fmt.Sprintf("%s%d", MarkCrash, host) }
 
-// HostOfMark returns the host that a mark is about, by its name; false: it is about none, or is of
-// another package.
-func HostOfMark(name string) (host storage.HostID, ok bool) {
-	prefix := hostPrefix(name)
-	return host, prefix != "" && scanMark(name, prefix, "%d", &host) == nil
-}
-
-// hostPrefix returns the prefix of the name of a mark that goes on with the id of a host; empty: there is
-// none.
-func hostPrefix(name string) string {
-	for _, prefix := range []string{
-		MarkDelete, MarkRecheck, MarkDrop, MarkOffer, MarkAdopt, MarkWall, MarkCrash,
-	} {
-		if strings.HasPrefix(name, prefix) {
-			return prefix
-		}
-	}
-	return ""
-}
-
-// MarkOfHost returns the name of a mark that HostOfMark knows for another id of its host.
-func MarkOfHost(name string, host storage.HostID) string {
-	prefix := hostPrefix(name)
-	rest := strings.TrimLeft(strings.TrimPrefix(name, prefix), "0123456789")
-	return fmt.Sprintf("%s%d%s", prefix, host, rest)
-}
-
 // scanMark reads the numbers in the name of a mark behind its prefix.
 func scanMark(name, prefix, format string, numbers ...any) error {
 	if _, err := fmt.Sscanf(strings.TrimPrefix(name, prefix), format, numbers...); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/shards"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
 // untrustedText says why a node makes no request.
@@ -107,6 +108,8 @@ type Outcome struct {
 	shards.Summary
 	Took time.Duration
 	Left bool // its shards were handed over
+	// Limit is why the node has left before the end of the crawl, if a limit of it was reached; else empty.
+	Limit crawl.End
 }
 
 // Happened says what the node did, and why it does not run any more.

@@ -11,16 +11,16 @@ import (
 
 // Report says what became of the seeds of a run, or of the recorded ones if it was given none.
 type Report struct {
-	Failed bool     // there are some, and none of them could be fetched
-	Total  int      // of those that failed, if all did
-	First  []Result // a few of them
+	Failed bool     `json:"-"`     // there are some, and none of them could be fetched
+	Total  int      `json:"total"` // of those that failed, if all did
+	First  []Result `json:"first"` // a few of them
 }
 
 // Result is why a seed could not be fetched.
 type Result struct {
-	URL    string
-	State  string
-	Reason string // as inspect.CauseName and inspect.ReasonName have it, or as Postponed.Reason
+	URL    string `json:"url"`
+	State  string `json:"state"`
+	Reason string `json:"reason"` // as inspect.CauseName and inspect.ReasonName have it, or as Postponed.Reason
 }
 
 // reported bounds Report.First.

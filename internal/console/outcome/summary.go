@@ -1,4 +1,5 @@
-package main
+// Package outcome says how a run of a crawl has ended, for people and as JSON.
+package outcome
 
 import (
 	"fmt"
@@ -13,69 +14,87 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// printSummary prints the result of a run and what to do next.
-func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) error {
+// Outcome is the result of a run on one machine, and the status before it.
+type Outcome struct {
+	crawl.Summary
+	Before crawl.Status
+	Took   time.Duration
+}
+
+// Print prints the result of a run and what to do next.
+func Print(w io.Writer, c *config.Config, out *Outcome, badSeeds int, now time.Time) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, happened(c, out))
-	left := queued(out.Status)
+	fmt.Fprintln(&b, Happened(out))
+	left := Queued(out.Status)
 	switch {
-	case out.Stopped:
+	case out.Stopped():
 		fmt.Fprintf(&b, "%s still queued; the same command continues with them.\n", console.Are(left, "URL"))
-	case reachedMaxPages(c, out):
-		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n",
-			console.Grouped(uint64(c.Crawl.MaxPages)), console.Are(left, "URL"))
+	case out.End != crawl.EndDone:
+		further := "raise it to go on"
+		if out.End == crawl.EndMaxTime {
+			further = "the same command continues with them"
+		}
+		fmt.Fprintf(&b, "%s, and %s still queued; %s.\n", LimitText(c, out.End), console.Are(left, "URL"), further)
 	default:
-		writePostponed(&b, out.Postponed, time.Now())
+		WritePostponed(&b, out.Postponed, now)
 	}
 	writeFailures(&b, out)
 	writeWalls(&b, &out.Status)
-	writeBadSeeds(&b, badSeeds)
+	WriteBadSeeds(&b, badSeeds)
 	writeFiles(&b, c)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func writeBadSeeds(b *strings.Builder, count int) {
+// WriteBadSeeds says how many seeds were left out.
+func WriteBadSeeds(b *strings.Builder, count int) {
 	if count > 0 {
 		fmt.Fprintf(b, "%s bad and left out; amble config check lists those of the settings.\n",
 			console.Were(count, "seed"))
 	}
 }
 
-func reachedMaxPages(c *config.Config, out outcome) bool {
-	return c.Crawl.MaxPages > 0 && out.Status.URLs["fetched"] >= int(c.Crawl.MaxPages)
+// LimitText says which limit of the settings has ended a crawl.
+func LimitText(c *config.Config, end crawl.End) string {
+	switch end {
+	case crawl.EndMaxBytes:
+		return "crawl.max_bytes (" + c.Crawl.MaxBytes.String() + ") is reached"
+	case crawl.EndMaxTime:
+		return "crawl.max_time (" + console.Span(c.Crawl.MaxTime) + ") is over"
+	}
+	return "crawl.max_pages (" + console.Grouped(uint64(c.Crawl.MaxPages)) + ") is reached"
 }
 
-// happened says what this run did.
-func happened(c *config.Config, out outcome) string {
+// Happened says what this run did.
+func Happened(out *Outcome) string {
 	if !out.Fresh {
-		if out.Stopped || len(out.Postponed) > 0 || reachedMaxPages(c, out) {
+		if out.End != crawl.EndDone || len(out.Postponed) > 0 {
 			return "Nothing was fetched."
 		}
 		return "There was nothing new to fetch: everything known is done, " +
 			console.Plural(out.Status.URLs["fetched"], "page") + " in all."
 	}
 	verb := "Finished"
-	if out.Stopped {
+	if out.Stopped() {
 		verb = "Stopped"
 	}
-	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, console.Span(out.took),
-		console.Plural(out.since("fetched"), "page"), console.Size(out.Status.Run.Bytes))
+	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, console.Span(out.Took),
+		console.Plural(out.Since("fetched"), "page"), console.Size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
 		text += ", recrawled " + console.Plural(n, "page") + " (" +
 			console.Grouped(out.Status.Run.Unchanged) + " unchanged)"
 	}
-	if n := out.since("redirected"); n > 0 {
+	if n := out.Since("redirected"); n > 0 {
 		text += " and followed " + console.Plural(n, "redirect")
 	}
 	var rest []string
-	if n := out.since("failed"); n > 0 {
+	if n := out.Since("failed"); n > 0 {
 		rest = append(rest, console.Plural(n, "URL")+" failed")
 	}
-	if n := out.since("denied"); n > 0 {
+	if n := out.Since("denied"); n > 0 {
 		rest = append(rest, console.Were(n, "URL")+" denied by robots.txt")
 	}
-	if n := out.since("excluded"); n > 0 {
+	if n := out.Since("excluded"); n > 0 {
 		rest = append(rest, console.Were(n, "URL")+" outside the scope")
 	}
 	if len(rest) > 0 {
@@ -84,18 +103,18 @@ func happened(c *config.Config, out outcome) string {
 	return text + "."
 }
 
-// since counts the URLs that entered a state in this run.
-func (o *outcome) since(state string) int { return max(o.Status.URLs[state]-o.before.URLs[state], 0) }
+// Since counts the URLs that entered a state in this run.
+func (o *Outcome) Since(state string) int { return max(o.Status.URLs[state]-o.Before.URLs[state], 0) }
 
 // writeFailures says why URLs failed in this run, and why the seeds could not be fetched if all
 // failed, with the commands that show more.
-func writeFailures(b *strings.Builder, out outcome) {
+func writeFailures(b *strings.Builder, out *Outcome) {
 	if len(out.Status.Failed) > 0 {
 		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n",
 			console.CountsText(out.Status.Failed))
 	}
 	seeds := &out.Seeds
-	if out.Stopped || !seeds.Failed {
+	if out.Stopped() || !seeds.Failed {
 		return
 	}
 	fmt.Fprintf(b, "No seed could be fetched:\n")
@@ -118,16 +137,17 @@ func writeWalls(b *strings.Builder, s *crawl.Status) {
 	}
 }
 
-const maxPostponed = 10
+// MaxPostponed is how many hosts are listed.
+const MaxPostponed = 10
 
-// writePostponed lists the hosts that could not be fetched from in this run.
-func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) {
+// WritePostponed lists the hosts that could not be fetched from in this run.
+func WritePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) {
 	if len(hosts) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "%s postponed; a later run continues with them:\n", console.Are(len(hosts), "host"))
 	var rows [][]string
-	for _, p := range hosts[:min(len(hosts), maxPostponed)] {
+	for _, p := range hosts[:min(len(hosts), MaxPostponed)] {
 		until := ""
 		if !p.Until.IsZero() {
 			until = "not before " + console.InstantText(p.Until, now)
@@ -139,7 +159,7 @@ func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) 
 		rows = append(rows, []string{p.Host, console.Plural(p.URLs, "URL"), until, why})
 	}
 	console.WriteTable(b, rows)
-	if more := len(hosts) - maxPostponed; more > 0 {
+	if more := len(hosts) - MaxPostponed; more > 0 {
 		fmt.Fprintf(b, "  and %s\n", console.Plural(more, "more host"))
 	}
 }
@@ -152,3 +172,6 @@ func writeFiles(b *strings.Builder, c *config.Config) {
 	}
 	console.WriteTable(b, rows)
 }
+
+// Queued returns how many URLs wait.
+func Queued(s crawl.Status) int { return s.URLs["queued"] + s.URLs["retrying"] }

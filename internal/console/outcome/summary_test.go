@@ -1,4 +1,4 @@
-package main
+package outcome
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 )
 
+var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 func counts(fetched, redirected, failed, denied, excluded, queued int) crawl.Status {
 	return crawl.Status{
 		URLs: map[string]int{"fetched": fetched, "redirected": redirected, "failed": failed, "denied": denied,
@@ -21,46 +23,53 @@ func counts(fetched, redirected, failed, denied, excluded, queued int) crawl.Sta
 
 func TestSummaries(t *testing.T) {
 	limited := config.Default()
-	limited.Crawl.MaxPages = 7
+	limited.Crawl.MaxPages, limited.Crawl.MaxBytes, limited.Crawl.MaxTime = 7, 1<<20, 50*time.Minute
 	later := []crawl.Postponed{{Host: "a.example", URLs: 2, Reason: "retry-after"}}
 	tests := []struct {
 		name  string
 		max   bool
-		out   outcome
+		out   Outcome
 		bad   int
 		wants []string
 		not   string
 	}{
 		{"only what this run did counts", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true},
-				before: counts(2, 1, 1, 0, 0, 4), took: 75 * time.Second}, 0,
+			Outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true},
+				Before: counts(2, 1, 1, 0, 0, 4), Took: 75 * time.Second}, 0,
 			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs " +
 				"were denied by robots.txt, 1 URL was outside the scope.\n",
 				"  database  data/amble.db\n  output    data/output\n"}, "failed"},
 		{"stopped", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, Stopped: true,
-				Postponed: later}, before: counts(6, 0, 0, 0, 0, 0)}, 0,
+			Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, End: crawl.EndStopped,
+				Postponed: later}, Before: counts(6, 0, 0, 0, 0, 0)}, 0,
 			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB received).\n9 URLs are still queued; the same " +
 				"command continues with them.\n"}, "postponed"},
 		{"stopped before the first request", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 1), Stopped: true}}, 0,
+			Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 1), End: crawl.EndStopped}}, 0,
 			[]string{"Nothing was fetched.\n1 URL is still queued"}, "new"},
-		{"nothing new", false, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 0)}}, 0,
+		{"nothing new", false, Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 0)}}, 0,
 			[]string{"There was nothing new to fetch: everything known is done, 7 pages in all.\n"}, "postponed"},
 		{"nothing but postponed hosts", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Postponed: later}}, 0,
+			Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Postponed: later}}, 0,
 			[]string{"Nothing was fetched.\n1 host is postponed; a later run continues with them:\n",
 				"  a.example  2 URLs    it demanded a pause (Retry-After)\n"}, "everything known"},
-		{"the most pages", true, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true,
-			Postponed: later}}, 0,
+		{"the most bytes", true, Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true,
+			End: crawl.EndMaxBytes}}, 0, []string{
+			"crawl.max_bytes (1MiB) is reached, and 2 URLs are still queued; raise it to go on.\n"}, "postponed"},
+		{"the most time", true, Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 1), Fresh: true,
+			End: crawl.EndMaxTime}}, 0, []string{
+			"crawl.max_time (50m 0s) is over, and 1 URL is still queued; the same command continues with them.\n",
+		}, "postponed"},
+		{"the most pages", true, Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true,
+			End: crawl.EndMaxPages, Postponed: later}}, 0,
 			[]string{"fetched 7 pages (2.0 KiB received).\ncrawl.max_pages (7) is reached, and 2 URLs are still " +
 				"queued; raise it to go on.\n"}, "postponed"},
-		{"walls", false, outcome{Summary: crawl.Summary{Fresh: true, Status: crawl.Status{
+		{"walls", false, Outcome{Summary: crawl.Summary{Fresh: true, Status: crawl.Status{
 			URLs: map[string]int{"fetched": 1}, Walls: map[string]int{"challenge": 2, "gate": 1},
 			WallMakers: map[string]int{"Cloudflare": 2, "unknown": 1}}}}, 0,
 			[]string{"Hosts behind walls: 2 challenge, 1 gate; made by: 2 Cloudflare, 1 unknown; " +
 				"amble hosts --state walled lists them.\n"}, "postponed"},
-		{"bad seeds", false, outcome{Summary: crawl.Summary{Status: counts(1, 0, 0, 0, 0, 0), Fresh: true}}, 2,
+		{"bad seeds", false, Outcome{Summary: crawl.Summary{Status: counts(1, 0, 0, 0, 0, 0), Fresh: true}}, 2,
 			[]string{"2 seeds were bad and left out"}, "one"},
 	}
 	for _, tt := range tests {
@@ -70,7 +79,10 @@ func TestSummaries(t *testing.T) {
 		}
 		var b bytes.Buffer
 		c.DataDir = "data"
-		if err := printSummary(&b, &c, tt.out, tt.bad); err != nil {
+		if tt.out.End == "" {
+			tt.out.End = crawl.EndDone
+		}
+		if err := Print(&b, &c, &tt.out, tt.bad, someTime); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range tt.wants {
@@ -92,7 +104,7 @@ func TestManyPostponedHosts(t *testing.T) {
 			Until: someTime.Add(time.Hour), Reason: "back-off"})
 	}
 	var b strings.Builder
-	writePostponed(&b, hosts, someTime)
+	WritePostponed(&b, hosts, someTime)
 	text := b.String()
 	if strings.Count(text, ".example") != 10 || !strings.Contains(text, "25 hosts are postponed") ||
 		!strings.Contains(text, "  and 15 more hosts\n") ||

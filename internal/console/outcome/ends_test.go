@@ -1,0 +1,49 @@
+package outcome
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestEndsAreDocumented: the table of docs/OPERATING.md has all ends, and no other.
+func TestEndsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for _, k := range Ends() {
+		fmt.Fprintf(&want, "| `%s` | %d | %s |\n", k.End, k.Code, k.Text)
+	}
+	if !strings.Contains(string(page), "|---|---|---|\n"+want.String()+"\n") {
+		t.Errorf("docs/OPERATING.md should have\n%s", want.String())
+	}
+}
+
+// TestEndOf: each exit code of an error belongs to one end.
+func TestEndOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		want crawl.End
+	}{
+		{console.Exit(console.ExitNoSeed, nil), console.ExitNoSeed, EndNoSeed},
+		{NothingInside(3), console.ExitUsage, EndNothing},
+		{console.Usagef("wrong"), console.ExitUsage, EndUsage},
+		{os.ErrExist, console.ExitInUse, EndInUse},
+		{os.ErrExist, console.ExitRefused, EndRefused},
+		{storage.ErrCorrupt, console.ExitDamaged, EndDamaged},
+		{fmt.Errorf("commit: %w", storage.ErrNoSpace), console.ExitProblem, EndDiskFull},
+		{os.ErrExist, console.ExitProblem, EndFailed},
+	} {
+		if got := EndOf(c.err, c.code); got != c.want {
+			t.Errorf("%v with exit code %d is %s, want %s", c.err, c.code, got, c.want)
+		}
+	}
+}
