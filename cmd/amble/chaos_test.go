@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
 	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -60,6 +62,7 @@ func (c *chaos) run(t *testing.T) {
 	c.checkPages(t, log)
 	repeats := c.checkRepeats(t, log, killed)
 	setAside := c.checkOutput(t, killed)
+	c.checkReport(t, setAside)
 	report := c.audit(t)
 	repeats += len(log) - len(log.Pages()) - c.hosts // of robots.txt
 	if report.Requests < len(log) || report.Again < repeats || report.Lost > 0 || report.Unproven > 0 ||
@@ -71,22 +74,26 @@ func (c *chaos) run(t *testing.T) {
 }
 
 // sites are hosts whose pages link to the pages behind them, so that there is something to discover
-// until the end, and to three that are disallowed. Most take a while, so that kills meet requests
-// that are under way.
+// until the end, to three that are disallowed, and to one out of scope. The last one is missing. Most take a while, so
+// that kills meet requests that are under way.
 func (c *chaos) sites() (sites []testweb.Site) {
 	for i := range c.hosts {
 		routes := testweb.Routes{
 			"/robots.txt": testweb.Robots(fmt.Sprintf("User-agent: *\nDisallow: /no/\nCrawl-delay: %g\n",
 				c.delay.Seconds())),
-			"/": testweb.Page("root", "/1", "/2", "/3", "/no/1"), // without one of them, the others are found
+			// without one of them, the others are found
+			"/": testweb.Page("root", "/1", "/2", "/3", "/no/1", "http://outside.test/"),
 		}
 		for n := 1; n < c.pages; n++ {
-			links := []string{"/", fmt.Sprintf("/no/%d", n%3)}
+			links := []string{"/", fmt.Sprintf("/no/%d", n%3), "http://outside.test/"}
 			for next := n + 1; next < min(n+4, c.pages); next++ {
 				links = append(links, fmt.Sprintf("/%d", next))
 			}
-			routes[fmt.Sprintf("/%d", n)] = testweb.Slow(time.Duration((n+i)%4)*150*time.Millisecond,
-				testweb.Page("page", links...))
+			page := testweb.Page("page", links...)
+			if n == c.pages-1 {
+				page = http.NotFoundHandler()
+			}
+			routes[fmt.Sprintf("/%d", n)] = testweb.Slow(time.Duration((n+i)%4)*150*time.Millisecond, page)
 		}
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.test", i), Handler: routes})
 	}
@@ -104,6 +111,7 @@ func (c *chaos) configure(t *testing.T) {
 		"politeness": map[string]any{"delay": "20ms", "ip_rate": 0},
 		"fetch": map[string]any{"allow_private": true, "resolver": c.web.ResolverAddr(),
 			"contact": "bot@one.example"},
+		"output":  map[string]any{"format": []string{"jsonl", "links"}},
 		"storage": map[string]any{"min_free": 0},
 		"server":  map[string]any{"listen": ""},
 		"log":     map[string]any{"level": "error"},
@@ -339,6 +347,39 @@ func deathsInARow(killed []remains, u string) (most int) {
 		most = max(most, n)
 	}
 	return most
+}
+
+// checkReport: amble report counts each link of each page once, whatever was fetched again, and knows all pages with
+// the link that is broken. Of pages that were set aside nobody has read the links.
+func (c *chaos) checkReport(t *testing.T, setAside int) {
+	t.Helper()
+	out, err := c.amble("report", "--json", "--audit=false").Output()
+	if err != nil {
+		t.Fatalf("amble report: %v", err)
+	}
+	var r crawlreport.Summary
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	pages, links := c.hosts*(c.pages-1), 0
+	for _, l := range r.Broken.List {
+		links += int(l.Referrers)
+		if len(l.From) != int(l.Referrers) || l.Status != http.StatusNotFound && l.Reason != "crash" {
+			t.Errorf("%+v", l)
+		}
+	}
+	wanted := [5]int{pages, pages, c.hosts, c.hosts * min(3, c.pages-2), c.hosts}
+	var denied uint64
+	for _, cause := range r.LeftOut.Causes {
+		if cause.Cause == "robots" {
+			denied = cause.Hosts
+		}
+	}
+	got := [5]int{int(r.NotKept.Outside), int(r.Types[0].Responses), int(r.Statuses["404"]), links, int(denied)}
+	if got != wanted && setAside == 0 {
+		t.Errorf("links out of scope, pages, missing ones, links to them, hosts with denied ones: %d, want %d: %s", got,
+			wanted, out)
+	}
 }
 
 // audited is what amble audit says.

@@ -163,6 +163,9 @@ func ofAll(ctx context.Context, d server.Division, state string, o Options) (*Su
 	}
 	v := url.Values{"limit": {strconv.Itoa(o.Limit)}, "referrers": {"0"}, "part": {"true"}}
 	parts, failed, err := server.Gather(ctx, shards, func(ctx context.Context, shard int) (*Summary, error) {
+		if err := isCrawled(ctx, d, shard); err != nil {
+			return nil, err
+		}
 		return decode[Summary](server.AskShard(ctx, d, shard, server.Read(Path, v)))
 	})
 	if err != nil {
@@ -211,6 +214,18 @@ func ofAll(ctx context.Context, d server.Division, state string, o Options) (*Su
 	return sum, nil
 }
 
+// isCrawled returns an error if no node answers for a shard now. A report takes long, so that nobody would wait for it
+// in vain.
+func isCrawled(ctx context.Context, d server.Division, shard int) error {
+	ctx, cancel := context.WithTimeout(ctx, server.AnswerTimeout)
+	defer cancel()
+	response, err := server.AskShard(ctx, d, shard, server.Read("/status", nil))
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
 // addUnknownSeeds adds the seeds that no shard has in its database: the first one that answers lists all.
 func (r *Summary) addUnknownSeeds(ctx context.Context, d server.Division, o Options) {
 	known := make(map[string]bool, len(r.Seeds.List))
@@ -218,6 +233,9 @@ func (r *Summary) addUnknownSeeds(ctx context.Context, d server.Division, o Opti
 		known[r.Seeds.List[i].URL] = true
 	}
 	for shard := range d.Shards() {
+		if isCrawled(ctx, d, shard) != nil {
+			continue
+		}
 		response, err := server.AskShard(ctx, d, shard, server.Read("/seeds", nil))
 		if err != nil {
 			continue
