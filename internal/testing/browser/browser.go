@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -120,7 +122,7 @@ func (b *Tab) Show(url string, width int64, dark bool, ready string) {
 // Wait waits until an expression is true in the page.
 func (b *Tab) Wait(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(5*time.Minute),
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(5*time.Minute),
 		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
 		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("wait for %s: %v\nthe page says:\n%s", expression, err, page)
@@ -152,6 +154,44 @@ func (b *Tab) Press(label string, fields ...string) {
 	}
 	b.Text(dialog + `.querySelector("button[value=yes]").click() ?? ""`)
 	b.Wait(`!` + dialog + `.open`)
+}
+
+// Download clicks a link, and returns the file that the browser saves for it.
+func (b *Tab) Download(link string) []byte {
+	b.t.Helper()
+	dir, announced := b.t.TempDir(), true
+	progress := chromedp.Events(b.ctx, browser.DownloadProgress)
+	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+			Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &announced})
+		return err
+	}))
+	b.Text(fmt.Sprintf(`document.querySelector(%q).click() ?? ""`, link))
+	for e, err := range progress {
+		if err != nil || e.State == browser.DownloadProgressStateCanceled {
+			b.t.Fatalf("the download of %s: %q, %v", link, e.State, err)
+		}
+		if e.State != browser.DownloadProgressStateCompleted {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, e.GUID))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return content
+	}
+	b.t.Fatalf("the browser was closed before it had saved %s", link)
+	return nil
+}
+
+// Judge has axe-core, of which it is given the script, judge the page as it is, and returns what it finds.
+func (b *Tab) Judge(axe string) string {
+	b.t.Helper()
+	b.Text(axe + `; ""`)
+	b.Text(`(window.judged = null, axe.run().then((r) => { window.judged = r; })) && ""`)
+	b.Wait(`window.judged !== null`)
+	return b.Text(`window.judged.passes.length === 0 ? "axe has judged nothing" : window.judged.violations` +
+		`.map((v) => v.id + ": " + v.nodes.map((n) => n.target + ": " + n.failureSummary).join("; ")).join("\n")`)
 }
 
 // Picture writes what the page looks like after some time, where PICTURES names a directory. No verdict depends on it.

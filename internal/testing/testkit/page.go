@@ -14,22 +14,36 @@ import (
 	"time"
 )
 
+// Packages installs packages of npm for a test, and returns the directory in which node_modules is. It skips where npm,
+// its packages or Chromium cannot be had.
+func Packages(ctx context.Context, t *testing.T, names ...string) (dir string) {
+	t.Helper()
+	_, noChromium := exec.LookPath("chromium")
+	if _, noNpm := exec.LookPath("npm"); noChromium != nil || noNpm != nil {
+		t.Skip("there is no chromium or no npm on this machine: apt-get install chromium nodejs npm")
+	}
+	dir = t.TempDir()
+	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--silent", "--prefix",
+		dir}, names...)...)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("the npm packages cannot be had: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// Axe is the package of axe-core, and AxeScript its script below node_modules.
+const (
+	Axe       = "axe-core@4.10.3"
+	AxeScript = "axe-core/axe.min.js"
+)
+
 // JudgePages has pages, by their names, judged by axe-core in Chromium, at the widths of a phone and of a desk, and by
 // html-validate. It skips where npm, its packages or Chromium cannot be had.
 func JudgePages(t *testing.T, pages map[string][]byte) {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
-	if _, npm := exec.LookPath("npm"); err != nil || npm != nil {
-		t.Skip("there is no chromium or no npm on this machine: apt-get install chromium nodejs npm")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	j := pageJudge{t: t, ctx: ctx, chromium: chromium, dir: t.TempDir()}
-	install := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", j.dir,
-		"axe-core@4.10.3", "html-validate@9.5.5")
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("the npm packages cannot be had: %v\n%s", err, out)
-	}
+	j := pageJudge{t: t, ctx: ctx, dir: Packages(ctx, t, Axe, "html-validate@9.5.5")}
 	for name, page := range pages {
 		j.validate(name, page)
 		j.axe(name, page)
@@ -37,10 +51,9 @@ func JudgePages(t *testing.T, pages map[string][]byte) {
 }
 
 type pageJudge struct {
-	t        *testing.T
-	ctx      context.Context // of one test
-	chromium string
-	dir      string
+	t   *testing.T
+	ctx context.Context // of one test
+	dir string
 }
 
 func (j *pageJudge) write(file string, content []byte) (path string) {
@@ -67,7 +80,7 @@ func (j *pageJudge) validate(name string, page []byte) {
 // axe checks a page by axe-core, which runs in it.
 func (j *pageJudge) axe(name string, page []byte) {
 	j.t.Helper()
-	axe, err := os.ReadFile(filepath.Join(j.dir, "node_modules/axe-core/axe.min.js"))
+	axe, err := os.ReadFile(filepath.Join(j.dir, "node_modules", AxeScript))
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -77,7 +90,7 @@ func (j *pageJudge) axe(name string, page []byte) {
 	judged := j.write("judged.html", bytes.Replace(page, []byte("</body>"),
 		[]byte("<script>"+string(axe)+"</script><script>"+script+"</script></body>"), 1))
 	for _, width := range []string{"390", "1400"} {
-		dom, err := exec.CommandContext(j.ctx, j.chromium, "--headless", "--no-sandbox", "--disable-gpu",
+		dom, err := exec.CommandContext(j.ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu",
 			"--user-data-dir="+filepath.Join(j.dir, "profile"), "--window-size="+width+",900",
 			"--virtual-time-budget=20000", "--dump-dom", "file://"+judged).Output()
 		if err != nil {

@@ -73,6 +73,7 @@ async function show() {
     document.title = "amble";
     main.replaceChildren(pageOf("This cannot be shown", "", panel("Why", el("p", {}, error.message))));
   }
+  main.dataset.page = location.hash;
   main.removeAttribute("aria-busy");
 }
 

@@ -18,7 +18,7 @@ export async function optouts(_, shared) {
     { title: "Recorded by", cell: (e) => e.by },
     { title: "Reason", cell: (e) => e.reason },
     { title: "Source", cell: (e) => e.source },
-    { title: "", cell: (e) => (e.source === "command" ? remove(e) : "") },
+    { title: "Action", cell: (e) => (e.source === "command" ? remove(e) : "") },
   ], entries);
   const add = command(shared, "Add", {
     title: "Record an opt-out", text: "Nothing that it covers is requested from now on.",

@@ -40,7 +40,7 @@ export async function seeds(_, shared) {
       { title: "Fields", cell: fields },
       { title: "From", cell: (s) => (s.of ? ["a redirect of ", urlLink(s.of)] : s.source) },
       { title: "Pages", cell: (s) => [el("a", { href: `#/urls/${query({ seed: s.of || s.url })}` }, "all"), " ", el("a", { href: `#/urls/${query({ seed: s.of || s.url, state: "failed" })}` }, "failed")] },
-      { title: "", cell: (s) => (s.of ? "" : remove(s)) },
+      { title: "Action", cell: (s) => (s.of ? "" : remove(s)) },
     ], shown));
   }
   show();

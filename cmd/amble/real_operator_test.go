@@ -1,0 +1,327 @@
+//go:build real
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/browser"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/internal/testing/testweb"
+)
+
+// delays are those of the operator's crawl: the one in its settings, and the one that he gives to slow.test.
+const (
+	givenDelay  = 200 * time.Millisecond
+	raisedDelay = 1500 * time.Millisecond
+)
+
+// operated is a crawl that somebody operates by the dashboard alone, on a web of good, slow, blocked and failing hosts.
+type operated struct {
+	t        *testing.T
+	web      *testweb.Web
+	repaired *atomic.Bool    // the pages of lost.test are there
+	wanted   map[string]bool // URLs of pages that can be had, once the web is repaired and late.test is a seed
+
+	binary, dir, address string
+	process              *process
+	kills                int
+}
+
+func startOperated(t *testing.T) *operated {
+	forgetSettings(t)
+	o := &operated{t: t, repaired: new(atomic.Bool), wanted: make(map[string]bool), dir: t.TempDir(), binary: build(t)}
+	o.web = testweb.Serve(t, testweb.Config{Sites: o.sites()})
+	var seeds []string
+	for _, host := range o.web.Sites() {
+		if host != "late.test" {
+			seeds = append(seeds, strconv.Quote(o.web.URL(host, "/")))
+		}
+	}
+	settings := fmt.Sprintf(`
+data_dir: ./data
+crawl: {exit_when_done: false, seeds: [%s]}
+politeness: {delay: %s, ip_rate: 0}
+fetch: {allow_private: true, resolver: %s}
+output: {format: [jsonl]}
+`, strings.Join(seeds, ", "), givenDelay, o.web.ResolverAddr())
+	if err := os.WriteFile(filepath.Join(o.dir, "config.yaml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.address = "127.0.0.1:0"
+	o.run()
+	o.address = addressOf(t, o.dir, o.process)
+	return o
+}
+
+// run starts the crawl, or goes on with it.
+func (o *operated) run() {
+	o.process = start(o.t, o.binary, "run", "-c", filepath.Join(o.dir, "config.yaml"), "--set", "server.listen="+o.address)
+}
+
+// kill kills the process, and starts another one when the tab has seen it. The tab follows by itself.
+func (o *operated) kill(b *browser.Tab) {
+	o.t.Helper()
+	o.kills++
+	o.process.signal(syscall.SIGKILL)
+	o.process.wait(time.Minute)
+	b.Wait(`document.querySelector("#state").textContent === "no contact" && ` +
+		`document.querySelector("#notice").innerText.includes("these figures are of then")`)
+	o.run()
+	b.Wait(`document.querySelector("#state").textContent === "running" && document.querySelector("#notice").hidden`)
+}
+
+// linkedPages returns how many pages the first page of each host links to.
+func linkedPages() map[string]int {
+	return map[string]int{"good-1.test": 150, "good-2.test": 200, "slow.test": 20, "lost.test": 12, "late.test": 15,
+		"wall.test": 30, "failing.test": 10}
+}
+
+// sites are those of the web.
+func (o *operated) sites() (sites []testweb.Site) {
+	for host, pages := range linkedPages() {
+		routes := testweb.Routes{}
+		var links []string
+		for i := range pages {
+			path := fmt.Sprintf("/page-%d", i)
+			links = append(links, path)
+			routes[path] = o.page(host)
+		}
+		routes["/"] = testweb.Page("the first page", links...)
+		sites = append(sites, testweb.Site{Host: host, Handler: routes})
+	}
+	return append(sites,
+		testweb.Site{Host: "closed.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /\n"),
+			"/": testweb.Page("not for robots")}},
+		testweb.Site{Host: "broken.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500),
+			"/": testweb.Page("its robots.txt cannot be read")}})
+}
+
+// page is what the pages of a host are, besides the first.
+func (o *operated) page(host string) http.Handler {
+	page := testweb.Page("a page")
+	switch host {
+	case "wall.test":
+		return testweb.Status(http.StatusForbidden)
+	case "failing.test":
+		return testweb.Status(http.StatusInternalServerError)
+	case "slow.test":
+		return testweb.Slow(500*time.Millisecond, page)
+	case "lost.test":
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if o.repaired.Load() {
+				page.ServeHTTP(w, r)
+				return
+			}
+			http.NotFound(w, r)
+		})
+	}
+	return page
+}
+
+// names are the hosts of the list that the tab shows.
+func names(b *browser.Tab) string {
+	return b.Text(`[...document.querySelectorAll("tbody a[href^='#/hosts/']")].map((a) => a.textContent).sort().join(" ")`)
+}
+
+// TestRealOperator is an hour of an operator who has a browser and no terminal: he makes sense of the crawl, names every
+// blocked host, adds a site, raises a delay, retries what failed, exports CSV and ends it. The process is killed after
+// each step. What the web has seen and what was written say whether anything was lost.
+func TestRealOperator(t *testing.T) {
+	b := browser.Open(t)
+	o := startOperated(t)
+	show := func(page, ready string) {
+		t.Helper()
+		b.Show("http://"+o.address+"/#/"+page, 1400, false, ready)
+	}
+	show("", `document.querySelector("#state").textContent === "running"`)
+	o.kill(b)
+
+	// what needs attention, without asking
+	b.Wait(`((said) => ["1 host behind a wall", "2 hosts held", "1 host failing", "12 URLs given up"]` +
+		`.every((part) => said.includes(part)))(document.querySelector(".attention")?.innerText.replace(/\s+/g, " ") ?? "")`)
+	for state, want := range map[string]string{"walled": "wall.test", "held": "broken.test closed.test",
+		"failing": "failing.test"} {
+		show("", `document.querySelector(".attention a[href*='state=`+state+`']")`)
+		b.Text(`document.querySelector(".attention a[href*='state=` + state + `']").click() ?? ""`)
+		b.Wait(`document.querySelector("select[name=state]")?.value === "` + state + `"`)
+		if got := names(b); got != want {
+			t.Errorf("hosts that are %s: %s; want %s", state, got, want)
+		}
+	}
+	o.kill(b)
+
+	show("seeds", `document.querySelectorAll("tbody tr").length === `+strconv.Itoa(len(o.web.Sites())-1))
+	b.Press("Add seeds", "list", o.web.URL("late.test", "/")+" tags=late")
+	o.kill(b)
+
+	show("find/slow", `document.querySelector("h1").textContent === "Found for “slow”"`)
+	b.Text(`document.querySelector("tbody a[href='#/hosts/slow.test']").click() ?? ""`)
+	b.Wait(`document.querySelector("h1").textContent === "slow.test"`)
+	b.Press("Set delay", "seconds", strconv.FormatFloat(raisedDelay.Seconds(), 'f', -1, 64))
+	raised := time.Now()
+	o.kill(b)
+
+	o.repaired.Store(true)
+	show("urls/state=failed", `document.querySelector("caption")?.textContent === "12 of 12"`)
+	b.Press("Retry these")
+	b.Wait(`/^12 of [0-9,]+ inspected URLs were put back$/.test(document.querySelector("#notice").innerText)`)
+	o.kill(b)
+
+	o.await()
+	o.kill(b)
+	show("urls/state=fetched", `document.querySelector("a.button")`)
+	o.checkCSV(b.Download("a.button"))
+
+	show("", `document.querySelector("#state").textContent === "running"`)
+	b.Press("Stop")
+	b.Wait(`document.querySelector("#notice").innerText.startsWith("The crawl has ended")`)
+	if err := o.process.wait(time.Minute); err != nil {
+		t.Errorf("the end: %v\n%s", err, tail(o.process.output.String()))
+	}
+	o.judge(raised)
+}
+
+// await waits until the web has served all that can be had, and learns what that is.
+func (o *operated) await() {
+	o.t.Helper()
+	for host, pages := range linkedPages() {
+		o.wanted[o.web.URL(host, "/")] = true
+		for i := 0; i < pages && host != "wall.test" && host != "failing.test"; i++ {
+			o.wanted[o.web.URL(host, fmt.Sprintf("/page-%d", i))] = true
+		}
+	}
+	for limit := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		missing := maps.Clone(o.wanted)
+		for _, r := range o.web.Requests() {
+			if r.Status == http.StatusOK && r.Done {
+				delete(missing, o.web.URL(r.Host, r.Path))
+			}
+		}
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(limit) {
+			o.t.Fatalf("%d pages were not fetched, such as %v\n%s", len(missing), slices.Collect(maps.Keys(missing))[0],
+				tail(o.process.output.String()))
+		}
+	}
+}
+
+// checkCSV holds the exported file against what can be had.
+func (o *operated) checkCSV(content []byte) {
+	o.t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
+	if err != nil || len(rows) == 0 {
+		o.t.Fatalf("the CSV: %v\n%.500s", err, content)
+	}
+	column := slices.Index(rows[0], "url")
+	missing := maps.Clone(o.wanted)
+	for _, row := range rows[1:] {
+		if !missing[row[column]] {
+			o.t.Errorf("the CSV has %s, which cannot be had or is there twice", row[column])
+		}
+		delete(missing, row[column])
+	}
+	if len(missing) > 0 {
+		o.t.Errorf("the CSV lacks %v", slices.Collect(maps.Keys(missing)))
+	}
+}
+
+// judge holds the record of the web and the output against what was asked for.
+func (o *operated) judge(raised time.Time) {
+	requests := o.web.Requests()
+	served, repeats := make(map[string]int), 0
+	for _, r := range requests.Pages() {
+		if r.Status == http.StatusOK {
+			served[o.web.URL(r.Host, r.Path)]++
+		}
+	}
+	lines := o.lines()
+	for page := range o.wanted {
+		if repeats += served[page] - 1; lines[page] != 1 {
+			o.t.Errorf("%s has %d lines in the output, and was served %d times", page, lines[page], served[page])
+		}
+	}
+	if most := o.kills * len(o.web.Sites()); repeats > most {
+		o.t.Errorf("%d pages were fetched again after %d kills: more than were in flight", repeats, o.kills)
+	}
+	for _, host := range o.web.Sites() {
+		if short := requests.Host(host).ShortGaps(givenDelay); len(short) > 0 {
+			o.t.Errorf("%s: gaps under its delay: %v", host, short)
+		}
+	}
+	later := requests.Host("slow.test").Filter(func(r testweb.Request) bool { return r.Start.After(raised) })
+	if short := later.ShortGaps(raisedDelay); len(later) < 2 || len(short) > 0 {
+		o.t.Errorf("slow.test had %d requests after its delay was raised, with short gaps: %v", len(later), short)
+	}
+	if closed := requests.Host("closed.test").Pages(); len(closed) > 0 {
+		o.t.Errorf("closed.test disallows everything, and has seen %v", closed)
+	}
+	o.t.Logf("%d kills, %d pages, %d of them fetched again", o.kills, len(o.wanted), repeats)
+}
+
+// lines counts the lines of the output for each page that was fetched with status 200.
+func (o *operated) lines() map[string]int {
+	o.t.Helper()
+	files, err := filepath.Glob(filepath.Join(o.dir, "data", "output", "pages-*"))
+	if err != nil || len(files) == 0 {
+		o.t.Fatalf("no files in the output directory (%v)", err)
+	}
+	lines := make(map[string]int)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for text := range bytes.Lines(content) {
+			var l line
+			if err := json.Unmarshal(text, &l); err != nil {
+				o.t.Fatalf("%s: not a line of JSON: %q (%v)", file, text, err)
+			}
+			if l.Status == http.StatusOK {
+				lines[l.URL]++
+			}
+		}
+	}
+	return lines
+}
+
+// TestRealDashboard: axe-core finds nothing in any page of the dashboard, on a phone in the dark and on a desk in the
+// light.
+func TestRealDashboard(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join(testkit.Packages(t.Context(), t, testkit.Axe), "node_modules",
+		testkit.AxeScript))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := browser.Open(t)
+	o := startOperated(t)
+	b.Show("http://"+o.address+"/", 1400, false, `document.querySelectorAll(".attention li").length > 3`)
+	for _, page := range []string{"", "hosts", "hosts/wall.test", "hosts/closed.test", "urls", "urls/state=failed", "seeds",
+		"fetches", "optouts", "find/good", "url/" + url.QueryEscape(o.web.URL("wall.test", "/page-1"))} {
+		for _, width := range []int64{390, 1400} {
+			dark := width == 390
+			b.Show("http://"+o.address+"/#/"+page, width, dark,
+				`document.querySelector("main").dataset.page === "#/`+page+`"`)
+			if found := b.Judge(string(axe)); found != "" {
+				t.Errorf("%q at %d px, dark %v: %s", page, width, dark, found)
+			}
+		}
+	}
+}
