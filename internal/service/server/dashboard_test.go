@@ -240,7 +240,7 @@ func TestDashboardControls(t *testing.T) {
 	b.Show(c.url+"/", 1280, false, fetched+` > 20`)
 	b.Press("Stop")
 	b.Wait(`document.querySelector("#state").textContent === "ended"`)
-	b.Wait(`/^The crawl has ended at .* UTC: [1-9][0-9,]* URLs fetched/` +
+	b.Wait(`/^The crawl has ended at .* UTC(: it was stopped)?[.] [1-9][0-9,]* URLs fetched/` +
 		`.test(document.querySelector("#notice").innerText)`)
 }
 

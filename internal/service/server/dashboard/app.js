@@ -125,12 +125,15 @@ function contact(there) {
   if (there && shared.status) refresh();
 }
 
+// ends are the reasons why a run ends that want words; those of docs/OPERATING.md.
+const ends = { done: "all is done or postponed", stopped: "it was stopped", max_pages: "crawl.max_pages is reached", max_bytes: "crawl.max_bytes is reached", max_time: "crawl.max_time is over", no_seed: "no seed could be fetched" };
+
 function absence(last) {
   const at = last && `${clockText(new Date(last.at))} UTC`;
   if (last?.state === "finished" || last?.state === "stopping") {
     badge.textContent = "ended";
     const { fetched = 0, failed = 0, queued = 0, retrying = 0 } = last.urls;
-    return { good: true, text: `The crawl has ended at ${at}: ${count(fetched)} URLs fetched, ${count(failed)} failed, ${count(queued + retrying)} waiting. These are its last figures; this page goes on when it is started again.` };
+    return { good: true, text: `The crawl has ended at ${at}${ends[last.end] ? `: ${ends[last.end]}` : ""}. ${count(fetched)} URLs fetched, ${count(failed)} failed, ${count(queued + retrying)} waiting. These are its last figures; this page goes on when it is started again.` };
   }
   badge.className = "badge lost";
   badge.textContent = "no contact";

@@ -1,5 +1,6 @@
 // What needs attention: alarms, hosts that do not get on and URLs that failed, each with the list of them.
 
+import { alarms } from "./alarms.js";
 import { get, query } from "./client.js";
 import { count, el, quiet, renew } from "./dom.js";
 
@@ -18,11 +19,12 @@ export function attention(shared) {
   const node = el("div");
   const { signal } = shared;
   const hosts = {};
-  let alarms = []; // a program without the module of alarms has none
+  const lookAtAlarms = alarms(signal);
+  let raised = "";
   let statuses = 0;
 
   async function look() {
-    alarms = (await get("/api/v1/alarms", signal).catch(() => ({}))).alarms ?? [];
+    raised = await lookAtAlarms();
     for (const [state] of kinds) hosts[state] = (await get(`/api/v1/hosts?${query({ state, limit: 1 })}`, signal)).matching;
   }
   function show(s) {
@@ -32,10 +34,7 @@ export function attention(shared) {
       [s.urls.denied, "URL", "denied by robots.txt", `urls/${query({ state: "denied" })}`],
       [s.pace?.violations, "gap", "shorter than the delay in force", ""],
     ].filter(([n]) => n > 0);
-    const raised = alarms.map((a) => el("li", {},
-      el("span", { class: { critical: "bad", warning: "warn" }[a.severity] ?? "quiet" }, a.severity),
-      el("span", { title: a.since }, `${a.node ? `${a.node}: ` : ""}${a.title}: ${a.text}. What to do: ${a.do}`)));
-    renew(node, raised.length ? el("ul", { class: "attention", id: "alarms" }, raised) : "", rows.length
+    renew(node, raised, rows.length
       ? el("ul", { class: "attention" }, rows.map(([n, what, text, to]) => el("li", {}, el(to ? "a" : "span", { href: to && `#/${to}` }, `${count(n)} ${what}${n === 1 ? "" : "s"}`), el("span", {}, text))))
       : s.hosts ? quiet("nothing: no host is blocked, and no URL failed") : el("p", {}, "There is nothing to crawl yet: ", el("a", { href: "#/seeds" }, "add seeds"), "."));
   }

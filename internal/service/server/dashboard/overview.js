@@ -37,7 +37,7 @@ const panels = {
     { title: "Time", number: true, cell: (h) => duration(h.finish_seconds) },
   ], s.slowest_hosts ?? [])],
   statuses: ["Responses by status", (s) => bars(sorted(s.statuses).map(([status, n]) => [status, n, `urls/status=${status}`]), (status) => status >= "4")],
-  failed: ["URLs given up, by reason", (s) => bars(sorted(s.failed).map(([reason, n]) => [reason, n, failedPage(reason)]), () => true)],
+  failed: ["URLs given up in this run", (s) => bars(sorted(s.failed).map(([reason, n]) => [reason, n, failedPage(reason)]), () => true)],
   errors: ["Requests without a usable response", (s) => bars(sorted(s.errors), () => true)],
   gaps: ["Gaps between requests", (s) => gaps(s.pace)],
   robots: ["Hosts held back", (s) => bars([...sorted(s.held).map(([why, n]) => [`robots.txt: ${why}`, n, "hosts/state=held"]), ...sorted(s.walls).map(([kind, n]) => [`wall: ${kind}`, n, "hosts/state=walled"]), ...(s.parked_hosts ? [["parked", s.parked_hosts]] : [])])],

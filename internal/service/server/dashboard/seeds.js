@@ -7,9 +7,8 @@ import { count, el, page, panel, renew, table, urlLink } from "./dom.js";
 const shownAtOnce = 100;
 
 // fields are what is said of a seed, as it is written behind its URL.
-function fields({ url, source, of, ...rest }) {
-  return Object.entries(rest).map(([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : value}`).join(" ");
-}
+const names = ["scope", "include", "exclude", "max_depth", "hops", "links", "priority", "recrawl", "tags", "store"];
+const fields = (s) => names.filter((name) => name in s).map((name) => `${name}=${Array.isArray(s[name]) ? s[name].join(",") : s[name]}`).join(" ");
 
 const counts = (done) => ({ incomplete: done.incomplete, done: `Seeds: ${[["added", done.added], ["changed", done.changed], ["known before", done.known], ["removed", done.removed]].filter(([, n]) => n).map(([name, n]) => `${count(n)} ${name}`).join(", ") || "nothing changed"}` });
 
