@@ -122,8 +122,8 @@ func (b *Tab) Show(url string, width int64, dark bool, ready string) {
 // Wait waits until an expression is true in the page.
 func (b *Tab) Wait(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(5*time.Minute),
-		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+expression+")",
+		chromedp.WithPollingTimeout(5*time.Minute), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
 		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("wait for %s: %v\nthe page says:\n%s", expression, err, page)
 	}

@@ -23,8 +23,8 @@ func Packages(ctx context.Context, t *testing.T, names ...string) (dir string) {
 		t.Skip("there is no chromium or no npm on this machine: apt-get install chromium nodejs npm")
 	}
 	dir = t.TempDir()
-	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--silent", "--prefix",
-		dir}, names...)...)
+	install := exec.CommandContext(ctx, "npm", append([]string{"install", "--no-audit", "--no-fund", "--silent",
+		"--prefix", dir}, names...)...)
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Skipf("the npm packages cannot be had: %v\n%s", err, out)
 	}

@@ -1,6 +1,6 @@
 // The alarms: conditions that need somebody's attention, each with what to do. A program without their module has none.
 
-import { get } from "./client.js";
+import { get, serves } from "./client.js";
 import { el, time } from "./dom.js";
 
 // pages lead to what an alarm is about, by its code.
@@ -10,20 +10,11 @@ const pages = {
 };
 const kinds = { critical: "bad", warning: "warn", notice: "quiet" };
 
-// alarms returns a function that returns the alarms of now as a list, or "" if there are none.
-export function alarms(signal) {
-  let served = true;
-  return async () => {
-    if (!served) return "";
-    try {
-      const { alarms: list } = await get("/api/v1/alarms", signal);
-      return list.length ? el("ul", { class: "attention", id: "alarms" }, list.map(row)) : "";
-    } catch (error) {
-      if (error.status !== 404) throw error;
-      served = false;
-      return "";
-    }
-  };
+// alarms returns the alarms of now as a list, or "" if there are none.
+export async function alarms(signal) {
+  if (!(await serves("/api/v1/alarms"))) return "";
+  const { alarms: list } = await get("/api/v1/alarms", signal);
+  return list.length ? el("ul", { class: "attention", id: "alarms" }, list.map(row)) : "";
 }
 
 const row = (a) => el("li", {}, el("strong", { class: kinds[a.severity] ?? "quiet" }, a.severity), el("div", {},

@@ -19,12 +19,11 @@ export function attention(shared) {
   const node = el("div");
   const { signal } = shared;
   const hosts = {};
-  const lookAtAlarms = alarms(signal);
   let raised = "";
   let statuses = 0;
 
   async function look() {
-    raised = await lookAtAlarms();
+    raised = await alarms(signal);
     for (const [state] of kinds) hosts[state] = (await get(`/api/v1/hosts?${query({ state, limit: 1 })}`, signal)).matching;
   }
   function show(s) {

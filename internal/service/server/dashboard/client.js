@@ -57,3 +57,13 @@ export async function lines(path, signal, each) {
 }
 
 export const query = (values) => new URLSearchParams(Object.entries(values).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
+
+// serves reports whether the program has an operation: those of modules may be missing.
+let described = null;
+export async function serves(path) {
+  described ??= get("/api/v1/openapi.json").catch((error) => {
+    described = null;
+    throw error;
+  });
+  return path in (await described).paths;
+}

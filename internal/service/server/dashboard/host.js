@@ -1,6 +1,6 @@
 // One host: its state and why, its requests, and every command for it.
 
-import { get, lines, post, query } from "./client.js";
+import { get, lines, post, query, serves } from "./client.js";
 import { command } from "./dialog.js";
 import { bars, bytes, clock, columns, count, duration, el, facts, page, panel, renew, table, time, urlLink } from "./dom.js";
 import { result } from "./fetches.js";
@@ -98,7 +98,8 @@ function requests(name, shared) {
       button.disabled = false;
     }
   }
-  const button = el("button", { type: "button", click: earlier }, "Earlier requests");
+  const button = el("button", { type: "button", click: earlier, hidden: true }, "Earlier requests");
+  serves("/api/v1/audit").then((is) => { button.hidden = !is; }, (error) => shared.fail(error, signal));
   show();
   return [(list) => {
     const own = list.filter((f) => f.host === name);
