@@ -171,6 +171,9 @@ func (k *checker) pairs() {
 // with another.
 func (k *checker) unsure(key string) bool { return k.r.failed[key] }
 
+// ownName is the product token of all who have set none.
+const ownName = "amble"
+
 // maxFallbackTokens bounds the names that every robots.txt is searched for.
 const maxFallbackTokens = 8
 
@@ -246,6 +249,10 @@ func (c *Config) Warnings() []string {
 		warn("fetch.contact", "is empty: operators of the sites cannot reach you; set it to a URL or a mail address")
 	}
 	agent, token := strings.ToLower(c.Fetch.UserAgent), strings.ToLower(c.Robots.ProductToken)
+	if token == ownName && !c.Fetch.AllowPrivate {
+		warn("robots.product_token", "is %s, as of everybody who runs this program: operators cannot tell your "+
+			"crawler from others; set a name of your own. Groups of robots.txt for %[1]s hold for it too", ownName)
+	}
 	if agent != "" && !strings.Contains(agent, token) {
 		warn("fetch.user_agent", "does not contain robots.product_token, %s: operators cannot tell which group of "+
 			"their robots.txt applies (RFC 9309 section 2.2.1)", c.Robots.ProductToken)

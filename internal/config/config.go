@@ -12,6 +12,7 @@ package config
 import (
 	"net/mail"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,7 +204,11 @@ func (c *Config) mailAddress() string {
 // ProductTokens returns the names to look for in robots.txt: the first that a file has a group for
 // counts.
 func (c *Config) ProductTokens() []string {
-	return append([]string{c.Robots.ProductToken}, c.Robots.FallbackTokens...)
+	tokens := append([]string{c.Robots.ProductToken}, c.Robots.FallbackTokens...)
+	if !slices.ContainsFunc(tokens, func(t string) bool { return strings.EqualFold(t, ownName) }) {
+		tokens = append(tokens, ownName) // what a site says of the program holds, whatever its operator calls it
+	}
+	return tokens
 }
 
 // RobotsOptions returns the options of robots. The lifetimes are those of RFC 9309; no setting

@@ -225,17 +225,19 @@ func TestFetchOptionsCarryTheSettings(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
+	const name = "default: robots.product_token is amble, as of everybody"
 	tests := []struct {
 		sets []string
 		want []string
 	}{
-		{[]string{"fetch.contact=a@b.example"}, nil},
-		{[]string{"fetch.user_agent=amble/2 by me@one.example"}, nil},
-		{[]string{"fetch.user_agent=amble/2 (+https://one.example/bot)"}, nil},
-		{[]string{"fetch.user_agent=amble/2 by me"}, []string{"default: fetch.contact is empty: "}},
-		{nil, []string{"default: fetch.contact is empty: "}},
+		{[]string{"fetch.contact=a@b.example"}, []string{name}},
+		{[]string{"fetch.contact=a@b.example", "robots.product_token=kite"}, nil},
+		{[]string{"fetch.user_agent=amble/2 by me@one.example"}, []string{name}},
+		{[]string{"fetch.user_agent=amble/2 (+https://one.example/bot)"}, []string{name}},
+		{[]string{"fetch.user_agent=amble/2 by me"}, []string{"default: fetch.contact is empty: ", name}},
+		{nil, []string{"default: fetch.contact is empty: ", name}},
 		{[]string{"fetch.user_agent=mybot"},
-			[]string{"default: fetch.contact is empty: ", "--set: fetch.user_agent does not contain " +
+			[]string{"default: fetch.contact is empty: ", name, "--set: fetch.user_agent does not contain " +
 				"robots.product_token, amble: "}},
 		{[]string{"fetch.contact=a@b.example", "robots.obey=false", "politeness.delay=0", "fetch.allow_private=true"},
 			[]string{"--set: robots.obey is false: ", "--set: politeness.delay is 0s: ",
@@ -314,6 +316,10 @@ func TestRobotsSettings(t *testing.T) {
 	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) ||
 		!o.Robots.ForbiddenDenies {
 		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
+	}
+	c.Robots.FallbackTokens = []string{"bot"}
+	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "bot", "amble"}) {
+		t.Errorf("tokens %q: a site that names the program is not heard", o.Tokens)
 	}
 	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
 		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil ||

@@ -120,15 +120,14 @@ func isIn(path, uri string) bool { return path == "/" || path == section(uri) }
 // caller has the lock.
 func (b *Branches) judge(h *host, p *page) (advice Advice, path string) {
 	isLike := p.fresh >= fewestLinks && p.links-p.fresh <= max(mostKnown, p.links/5)
-	directory, root := section(p.uri), h.branch("/")
-	if directory != "/" {
-		advice, path = h.branch(directory).count(p, isLike, b.least), directory
+	root, least := h.branch("/"), b.least
+	if path = section(p.uri); path != "/" {
+		directory := h.branch(path)
+		if advice = directory.count(p, isLike, least); directory.suspected || 2*directory.like > root.like {
+			least = math.MaxInt32 // it has most of what is like a maze, and is judged in place of its host
+		}
 	}
 	if advice != Stop {
-		least := b.least
-		if directory != "/" && h.hasMost(directory) {
-			least = math.MaxInt32 // the directory is judged, and not its host
-		}
 		if of := root.count(p, isLike, least); advice == Usual || of == Stop {
 			advice, path = of, "/"
 		}
@@ -182,12 +181,6 @@ func (h *host) branch(path string) *branch {
 		}
 	}
 	return b
-}
-
-// hasMost reports whether a directory has most of the pages of its host that are like those of a maze.
-func (h *host) hasMost(directory string) bool {
-	b := h.branch(directory)
-	return b.suspected || 2*b.like > h.branch("/").like
 }
 
 // note adds a link to those that were seen. It reports whether it was not among them.
