@@ -12,9 +12,9 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/alarms"
 )
 
-// alarmsModule says what needs somebody's attention.
-func alarmsModule() module {
-	w := alarms.NewWatch()
+// alarmsModule says what needs somebody's attention. undelivered says which output file is not taken.
+func alarmsModule(undelivered func() (string, bool)) module {
+	w := alarms.NewWatch(undelivered)
 	return module{operations: w.Register, watch: w.Observe, status: alarms.Status,
 		collector: func(*config.Config) prometheus.Collector { return w },
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {

@@ -65,6 +65,9 @@ func clusterModule() module {
 			} else if err == nil {
 				err = m.print(command.OutOrStdout(), out, badSeeds)
 			}
+			if err == nil {
+				err = k.closed(command.Context(), !out.Finished)
+			}
 			return true, err
 		},
 	}

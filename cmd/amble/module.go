@@ -37,6 +37,8 @@ type module struct {
 	run func(command *cobra.Command, k *crawling, badSeeds int) (took bool, err error)
 	// serve serves others while the crawl runs. running ends when ctx has ended and they are served; stop ends it.
 	serve func(ctx context.Context, k *crawling, n *node.Node) (running context.Context, stop func(), err error)
+	// closed does what comes when a crawl is over and its data directory is closed; stopped: it is not done.
+	closed func(ctx context.Context, stopped bool) error
 	// collector has metrics; nil: the settings ask for none.
 	collector func(*config.Config) prometheus.Collector
 	// status has rows of the status of a running crawl, for people.
@@ -135,6 +137,19 @@ func (k *crawling) served(ctx context.Context, n *node.Node) (running context.Co
 	return running, stop, nil
 }
 
+// closed does what modules do when the crawl is over and closed.
+func (k *crawling) closed(ctx context.Context, stopped bool) (err error) {
+	for _, m := range k.modules {
+		if m.closed != nil {
+			err = errors.Join(err, m.closed(ctx, stopped))
+		}
+	}
+	if err != nil {
+		return console.Exit(console.ExitProblem, err)
+	}
+	return nil
+}
+
 // unplugged refuses settings that ask for a module that this program has not.
 func unplugged(c *config.Config, plugged []module) error {
 	var runs, serves, amends bool
@@ -154,6 +169,9 @@ func unplugged(c *config.Config, plugged []module) error {
 		return console.Exit(console.ExitUsage,
 			errors.New("identity.listen and identity.sign ask for what this program was built without (build tag "+
 				"core): leave them out, or use the whole program"))
+	case c.Output.OnComplete != "" && !serves:
+		return console.Exit(console.ExitUsage, errors.New("output.on_complete asks for what this program was built "+
+			"without (build tag core): leave it out, or use the whole program"))
 	}
 	return nil
 }

@@ -118,10 +118,14 @@ func runCrawl(command *cobra.Command, k *crawling, urls []string, end *outcome.R
 	if err != nil {
 		return err
 	}
+	closed := k.closed(command.Context(), out.Stopped())
 	if end != nil {
 		end.Take(&out)
 	} else if err := outcome.Print(command.OutOrStdout(), c, &out, seeds.bad, time.Now()); err != nil {
 		return err
+	}
+	if closed != nil {
+		return closed
 	}
 	if out.Seeds.Failed && !out.Stopped() {
 		return console.Exit(console.ExitNoSeed, nil)

@@ -53,6 +53,7 @@ func TestRanges(t *testing.T) {
 		{"urls.max_length", "63", "2049", "64 to 2048"},
 		{"sitemaps.max_size", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"output.max_age", "-1s", "8761h", "0s to 8760h"},
+		{"output.on_complete_timeout", "900ms", "169h", "1s to 168h"},
 		{"output.gzip_level", "0", "10", "1 to 9"},
 		{"output.zstd_level", "0", "5", "1 to 4"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},

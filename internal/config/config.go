@@ -132,6 +132,9 @@ type Output struct {
 	ZstdLevel      int           `mapstructure:"zstd_level" range:"1..4" default:"1"`
 	ZstdDictionary string        `mapstructure:"zstd_dictionary" is:"path"`
 	Outlinks       bool          `mapstructure:"outlinks"`
+
+	OnComplete        string        `mapstructure:"on_complete"`
+	OnCompleteTimeout time.Duration `mapstructure:"on_complete_timeout" range:"1s..168h" default:"1h"`
 }
 
 // Server configures the API and the dashboard.

@@ -17,21 +17,25 @@ import (
 
 // healthy is the status of a crawl that needs nobody.
 func healthy(at time.Time, pages uint64) *crawl.Status {
-	s := &crawl.Status{State: "running", At: at, Since: at, Hosts: 100, URLs: map[string]int{"queued": 5}}
+	s := &crawl.Status{State: "running", Started: at, At: at, Since: at, Hosts: 100, URLs: map[string]int{"queued": 5}}
 	s.Run.Pages, s.Run.Requests = pages, 10*pages
 	return s
 }
+
+func noTrouble() (string, bool) { return "", false }
 
 // TestConditions: each condition shows when it has held for as long as the table says, and ends when it does not hold
 // any more. A crawl that is well has no alarm.
 func TestConditions(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	trouble := ""
 	bad := map[string]func(*crawl.Status){
 		"too_early":          func(s *crawl.Status) { s.Pace.Violations = 1 },
 		"silent":             func(s *crawl.Status) { s.At = s.At.Add(-11 * time.Second) },
 		"stalled":            func(s *crawl.Status) { s.State, s.Reason = "stalled", "no space left" },
 		"crashed":            func(s *crawl.Status) { s.Failed = map[string]uint64{"crash": 2} },
 		"failing":            func(s *crawl.Status) { s.Run.Errors = s.Run.Requests * 2 / 3 },
+		"undelivered":        func(*crawl.Status) { trouble = "pages-000001.jsonl: exit status 1" },
 		"idle":               func(s *crawl.Status) { s.Run.Pages = 1 },
 		"many_walls":         func(s *crawl.Status) { s.Walls = map[string]int{"challenge": 20, "rate": 1} },
 		"robots_unreachable": func(s *crawl.Status) { s.Held = map[string]int{"unreachable": 21} },
@@ -51,7 +55,7 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s has no test", c.Code)
 			continue
 		}
-		w, pages := NewWatch(), uint64(100)
+		w, pages := NewWatch(func() (string, bool) { return trouble, trouble != "" }), uint64(100)
 		var shownAt time.Time
 		now := begin
 		for ; now.Before(begin.Add(c.After + 30*time.Minute)); now = now.Add(10 * time.Second) {
@@ -71,6 +75,7 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%s: %+v", c.Code, a)
 			}
 		}
+		trouble = ""
 		for range 100 {
 			pages += 50
 			now = now.Add(10 * time.Second)
@@ -87,7 +92,7 @@ func TestConditions(t *testing.T) {
 // TestFewRequests: a share of hardly any requests, hosts or seconds is none.
 func TestFewRequests(t *testing.T) {
 	now := time.Now()
-	w := NewWatch()
+	w := NewWatch(noTrouble)
 	s := healthy(now, 1)
 	s.Run.Requests, s.Run.Errors, s.Hosts, s.Limits.RateWait = 99, 99, 4, 10
 	s.Walls = map[string]int{"rate": 1}
@@ -102,7 +107,7 @@ func TestFewRequests(t *testing.T) {
 // TestLog: an alarm is logged when it begins and when it ends, and metrics have it meanwhile.
 func TestLog(t *testing.T) {
 	var b strings.Builder
-	w := NewWatch()
+	w := NewWatch(noTrouble)
 	w.Log(slog.New(slog.NewTextHandler(&b, nil)))
 	now := time.Now()
 	value := func() (n float64) {

@@ -37,6 +37,9 @@ type Condition struct {
 // LostNode is the code of a node of a cluster that does not answer.
 const LostNode = "lost_node"
 
+// Undelivered is the code of output files that output.on_complete does not take.
+const Undelivered = "undelivered"
+
 // Table returns all conditions.
 func Table() []Condition {
 	return []Condition{
@@ -52,6 +55,8 @@ func Table() []Condition {
 			"report it with the files of data_dir/crashes; the next version tries the page again", 0, crashed},
 		{"failing", "Most requests fail", Warning,
 			"look at the errors by kind: the network or the resolver of this machine may be the cause", 0, failing},
+		{Undelivered, "Finished output files are not taken", Warning,
+			"mend what output.on_complete needs: it is tried again by itself", time.Minute, undelivered},
 		{"idle", "Nothing is fetched", Warning,
 			"amble hosts --sort waiting says what the hosts wait for", 30 * time.Minute, idle},
 		{"many_walls", "A fifth of the hosts is behind a wall", Warning,
@@ -81,6 +86,8 @@ type facts struct {
 	idle    time.Duration // since the last page, or the start of the run
 	past    window        // over the last windowLength
 	waiting int           // URLs
+
+	undelivered string // why output files are not taken; empty: they are
 }
 
 // window is what changed over some time.
@@ -100,7 +107,7 @@ const lateStatus = 10 * time.Second
 
 func silent(f *facts) (string, bool) {
 	age := f.now.Sub(f.At)
-	is := f.State != "finished" && !f.At.IsZero() && age > lateStatus
+	is := f.State != "finished" && !f.Started.IsZero() && age > lateStatus
 	return "its last sign of life is " + console.Span(age) + " old", is
 }
 
@@ -142,6 +149,8 @@ func robotsHeld(f *facts) (string, bool) {
 	n := f.Held["unreachable"]
 	return console.Plural(n, "host") + " with URLs that wait", n > 0 && 5*n > f.Hosts
 }
+
+func undelivered(f *facts) (string, bool) { return f.undelivered, f.undelivered != "" }
 
 func paused(f *facts) (string, bool) {
 	return "since " + f.Since.UTC().Format(time.RFC3339), f.State == "paused"

@@ -39,6 +39,8 @@ type sample struct {
 
 // Watch finds out which conditions hold. Its methods are safe for concurrent use.
 type Watch struct {
+	undelivered func() (string, bool) // which output file is not taken, and why
+
 	mu     sync.Mutex
 	log    *slog.Logger         // nil: nothing is logged
 	since  map[string]time.Time // of the conditions that hold
@@ -49,8 +51,10 @@ type Watch struct {
 	seen   bool
 }
 
-// NewWatch returns a watch that has seen nothing.
-func NewWatch() *Watch { return &Watch{since: make(map[string]time.Time)} }
+// NewWatch returns a watch that has seen nothing. undelivered says which output file is not taken, and why.
+func NewWatch(undelivered func() (text string, is bool)) *Watch {
+	return &Watch{undelivered: undelivered, since: make(map[string]time.Time)}
+}
 
 // Log has alarms logged that begin and end.
 func (w *Watch) Log(log *slog.Logger) {
@@ -124,6 +128,7 @@ func (w *Watch) facts(now time.Time, s *crawl.Status) *facts {
 		w.seen, w.pages, w.pageAt = true, s.Run.Pages, now
 	}
 	f.idle = now.Sub(w.pageAt)
+	f.undelivered, _ = w.undelivered()
 	at := sample{now, s.Run.Requests, s.Run.Errors, s.Limits.RateWait}
 	if n := len(w.past); n > 0 && at.requests < w.past[n-1].requests { // another run, or a node less
 		w.past = nil

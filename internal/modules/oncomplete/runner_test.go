@@ -1,0 +1,207 @@
+//go:build unix
+
+package oncomplete
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+)
+
+const childDir = "AMBLE_TEST_ON_COMPLETE"
+
+// TestMain lets the test binary be the process that gets killed.
+func TestMain(m *testing.M) {
+	testkit.BeChild(childDir, func(dir, command string) error {
+		r, err := newRunner(dir, command)
+		if err != nil {
+			return err
+		}
+		r.Run(context.Background())
+		return nil
+	})
+	goleak.VerifyTestMain(m)
+}
+
+// newRunner returns a runner for the files of a directory that does not wait for long.
+func newRunner(dir, command string) (*Runner, error) {
+	r, err := New(Options{
+		Command: command, Timeout: time.Minute, Formats: archive.Pages(),
+		Dirs:    func() []string { return Dirs(dir, filepath.Join(dir, "out")) },
+		Journal: filepath.Join(dir, JournalFile), Log: slog.New(slog.DiscardHandler),
+	})
+	if err == nil {
+		r.first, r.look = time.Millisecond, time.Millisecond
+	}
+	return r, err
+}
+
+// logs is a command that writes what it was given.
+func logs(dir string) string {
+	return fmt.Sprintf(`test "$1" = "$AMBLE_FILE" && echo "$AMBLE_NAME $AMBLE_SHA256 $AMBLE_SIZE" >> %s/taken`, dir)
+}
+
+// taken returns how often each line was written.
+func taken(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "taken"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	lines := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		lines[strings.TrimSpace(line)]++
+	}
+	return lines
+}
+
+// put writes a file, and returns the line that the command writes of it.
+func put(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	part := filepath.Join(dir, "part")
+	if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(part, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%s %s %d", filepath.Base(name), hex.EncodeToString(sum[:]), len(text))
+}
+
+func finish(t *testing.T, dir, command string) error {
+	t.Helper()
+	r, err := newRunner(dir, command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Finish(t.Context())
+	if _, is := r.Trouble(); is != (err != nil) {
+		t.Errorf("after the error %v there is trouble: %v", err, is)
+	}
+	if err := r.End(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+	return err
+}
+
+// TestFinishedFiles: each finished file is given to the command once, those of all directories, and again when an
+// erasure has changed it. Others are not.
+func TestFinishedFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := map[string]int{
+		put(t, dir, "out/pages-000001.jsonl", "one"):                  1,
+		put(t, dir, "shards/7/output/pages-000007.jsonl.gz", "seven"): 1,
+	}
+	put(t, dir, "out/pages-000002.jsonl.open", "not yet")
+	put(t, dir, "out/pages-000003.jsonl.unmarked", "set aside")
+	put(t, dir, "out/notes.txt", "somebody's")
+	put(t, dir, "other/pages-000001.jsonl", "elsewhere")
+	for range 2 {
+		if err := finish(t, dir, logs(dir)); err != nil {
+			t.Fatal(err)
+		}
+		if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("the command took %v, want %v", got, want)
+		}
+	}
+	want[put(t, dir, "out/pages-000001.jsonl", "two")]++
+	if err := os.Remove(filepath.Join(dir, "shards/7/output/pages-000007.jsonl.gz")); err != nil {
+		t.Fatal(err)
+	}
+	if err := finish(t, dir, logs(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("after an erasure the command took %v, want %v", got, want)
+	}
+	journal, err := os.ReadFile(filepath.Join(dir, JournalFile))
+	if err != nil || strings.Contains(string(journal), "000007") {
+		t.Errorf("the journal has a file that is gone: %s (%v)", journal, err)
+	}
+}
+
+// TestFailures: a command that fails is tried again; one that goes on failing is reported with its last words, and one
+// that hangs ends with all that it has started.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	line := put(t, dir, "out/pages-000001.jsonl", "one")
+	err := finish(t, dir, `echo "the bucket is full"; exit 3`)
+	if err == nil || !strings.Contains(err.Error(), "1 finished") ||
+		!strings.Contains(err.Error(), "exit status 3: the bucket is full") {
+		t.Errorf("the error of a command that fails is %v", err)
+	}
+	r, err := newRunner(dir, `sleep 1000 & sleep 1000`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o.Timeout = 10 * time.Millisecond
+	if err := r.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "within 10ms") {
+		t.Errorf("the error of a command that hangs is %v", err)
+	}
+	if err := r.End(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+	third := fmt.Sprintf(`echo >> %s/tries; test $(wc -l < %s/tries) -ge 3 && %s`, dir, dir, logs(dir))
+	if err := finish(t, dir, third); err != nil {
+		t.Errorf("a command that succeeds at the third attempt: %v", err)
+	}
+	if got := taken(t, dir); got[line] != 1 || len(got) != 1 {
+		t.Errorf("the command took %v", got)
+	}
+}
+
+// TestKills: a process that is killed at any moment loses no file, and repeats have the same name and checksum.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.PrepareChild(t, dir, logs(dir))
+	want := make(map[string]bool)
+	for round := range 8 {
+		child := testkit.Child(t, childDir, dir)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			n := 5*round + i + 1
+			want[put(t, dir, fmt.Sprintf("out/pages-%06d.jsonl", n), strings.Repeat("x", n))] = true
+		}
+		before := len(taken(t, dir))
+		testkit.Until(t, "some files", func() bool { return len(taken(t, dir)) > before+rand.IntN(4) })
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed
+	}
+	if err := finish(t, dir, logs(dir)); err != nil {
+		t.Fatal(err)
+	}
+	got := taken(t, dir)
+	for line := range want {
+		if got[line] == 0 {
+			t.Errorf("lost: %s", line)
+		}
+		delete(got, line)
+	}
+	if len(got) > 0 {
+		t.Errorf("the command took what there never was: %v", got)
+	}
+}
