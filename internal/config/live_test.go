@@ -75,6 +75,18 @@ fetch: {user_agent: "kite/1.0", contact: "https://kite.example.com/bot"}
 	}
 }
 
+// TestSharedSettings: how hosts are treated, and who the crawler says that it is, is the same on all nodes.
+func TestSharedSettings(t *testing.T) {
+	for _, s := range settings() {
+		section, _, _ := strings.Cut(s.key, ".")
+		of := slices.Contains([]string{"politeness", "consent"}, section) ||
+			slices.Contains([]string{"fetch.user_agent", "fetch.contact", "identity.url"}, s.key)
+		if of = of && !s.is("path"); of != s.is("shared") { // a file is that of one node
+			t.Errorf("%s is shared: %t", s.key, s.is("shared"))
+		}
+	}
+}
+
 func TestPatchesThatMakeNoSense(t *testing.T) {
 	for patch, want := range map[string]string{
 		`{"crawl": {"workers": -1}}`:      `API: crawl.workers: read -1; want 0 to 4096`,
