@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ func Print(w io.Writer, c *config.Config, out *Outcome, badSeeds int, now time.T
 	switch {
 	case out.Stopped():
 		fmt.Fprintf(&b, "%s still queued; the same command continues with them.\n", console.Are(left, "URL"))
+		failed := slices.DeleteFunc(slices.Clone(out.Postponed), func(p crawl.Postponed) bool { return !p.Failed })
+		writeHosts(&b, console.Plural(len(failed), "host")+" could not be fetched from at the end", failed, now)
 	case out.End != crawl.EndDone:
 		further := "raise it to go on"
 		if out.End == crawl.EndMaxTime {
@@ -142,10 +145,15 @@ const MaxPostponed = 10
 
 // WritePostponed lists the hosts that could not be fetched from in this run.
 func WritePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) {
+	writeHosts(b, console.Are(len(hosts), "host")+" postponed; a later run continues with them", hosts, now)
+}
+
+// writeHosts lists hosts that wait, with what holds them, below a line that says so.
+func writeHosts(b *strings.Builder, heading string, hosts []crawl.Postponed, now time.Time) {
 	if len(hosts) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "%s postponed; a later run continues with them:\n", console.Are(len(hosts), "host"))
+	fmt.Fprintf(b, "%s:\n", heading)
 	var rows [][]string
 	for _, p := range hosts[:min(len(hosts), MaxPostponed)] {
 		until := ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -58,8 +59,11 @@ func (w *worker) lookUp(l *lookup) {
 	l.report.End = w.o.Now()
 	var failure *fetch.Error
 	if errors.As(err, &failure) {
-		w.tally.NameFailed(failure.Kind)
-		w.log.Debug("cannot resolve", "host", l.host, "error", failure)
+		level := slog.LevelDebug
+		if w.tally.NameFailed(failure.Kind) {
+			level = slog.LevelInfo
+		}
+		w.log.Log(l.ctx, level, "cannot resolve", "host", l.host, "error", failure)
 	}
 }
 

@@ -1,7 +1,9 @@
 package crawl
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -78,6 +80,37 @@ func TestSeedReport(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirstErrors: the log says the first error of each kind at once, with its cause, and no other.
+func TestFirstErrors(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		web := serve(
+			testweb.Site{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}},
+			testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}},
+			site("fine.test", "", nil, nil))
+		o := testOptions(t, web)
+		o.GiveUpAfter = time.Minute
+		var text bytes.Buffer
+		e, err := Open(o, slog.New(slog.NewTextHandler(&text, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runToEnd(t, e, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("fine.test", "/"), web.URL("fine.test", "/404"),
+			"http://nowhere.invalid/", "http://noname.invalid/", "http://127.0.0.1:8099/", "http://127.0.0.2:8099/")
+		var said []string
+		for line := range strings.Lines(text.String()) {
+			if strings.Contains(line, "a request failed") || strings.Contains(line, "cannot resolve") {
+				said = append(said, line)
+			}
+		}
+		all := strings.Join(said, "")
+		if len(said) != 3 || !strings.Contains(all, "status=503") || !strings.Contains(all, "dns not found") ||
+			!strings.Contains(all, "refused") {
+			t.Errorf("the log says\n%s", all)
+		}
+	})
 }
 
 // TestGivenUpByReason counts the URLs that a run gave up.

@@ -244,7 +244,7 @@ func (w *worker) ended(
 	if err == nil {
 		res.response = resp
 		q := responseRecord(&res.lease, resp)
-		w.observe(&q)
+		w.observe(&q, nil)
 		res.request = q
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
@@ -259,7 +259,7 @@ func (w *worker) ended(
 		failure = &fetch.Error{Op: "request", URL: u.String(), Start: now, End: now, Err: err}
 	}
 	q := failureRecord(&res.lease, failure)
-	w.observe(&q)
+	w.observe(&q, failure)
 	res.request = q
 	return nil, failure, frontier.Report{
 		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
@@ -271,9 +271,12 @@ func (w *worker) ended(
 	}
 }
 
-// observe counts a request and tells the observer of it.
-func (w *worker) observe(q *requestlog.Request) {
-	w.tally.Request(q)
+// observe counts a request and tells the observer of it. The first error of each kind is logged.
+func (w *worker) observe(q *requestlog.Request, failure error) {
+	if w.tally.Request(q) {
+		w.log.Info("a request failed, the first of this run that fails so", "url", q.URL.String(), "status", q.Status,
+			"error", failure)
+	}
 	if w.observer != nil {
 		w.observer.Requested(*q)
 	}

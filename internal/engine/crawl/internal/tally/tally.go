@@ -43,14 +43,15 @@ type Rates struct {
 	Commits  uint64 `json:"commits"`
 }
 
-// Request counts a request that ended. What never left is none.
-func (t *Tally) Request(q *requestlog.Request) {
+// Request counts a request that ended. What never left is none. first says that it is an error, and the first of its
+// kind.
+func (t *Tally) Request(q *requestlog.Request) (first bool) {
 	t.pace.count(q)
 	switch {
 	case q.Status <= 0:
-		t.NameFailed(q.Failure)
+		first = t.NameFailed(q.Failure)
 	case q.Status <= maxStatus:
-		t.answers.add(storage.StatusCause(q.Status), 1)
+		first = t.answers.add(storage.StatusCause(q.Status), 1) == 1 && q.Status >= 500
 	}
 	switch {
 	case q.Status > 0:
@@ -61,14 +62,16 @@ func (t *Tally) Request(q *requestlog.Request) {
 	case q.Failure != fetch.KindCanceled:
 		t.errors.Add(1)
 	case !q.Sent:
-		return
+		return first
 	}
 	t.requests.Add(1)
+	return first
 }
 
-// NameFailed counts a lookup of a name that failed.
-func (t *Tally) NameFailed(k fetch.Kind) {
-	t.answers.add(storage.ReasonCause(storage.ReasonFetch+storage.Reason(k)), 1)
+// NameFailed counts a lookup of a name that failed. first is as that of Request.
+func (t *Tally) NameFailed(k fetch.Kind) (first bool) {
+	n := t.answers.add(storage.ReasonCause(storage.ReasonFetch+storage.Reason(k)), 1)
+	return n == 1 && k != fetch.KindCanceled
 }
 
 // Crash counts a lease whose work ended in a panic.
@@ -206,13 +209,15 @@ type counts[K comparable] struct {
 	of map[K]uint64
 }
 
-func (c *counts[K]) add(k K, n uint64) {
+// add adds n, and returns the new count.
+func (c *counts[K]) add(k K, n uint64) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
 		c.of = make(map[K]uint64)
 	}
 	c.of[k] += n
+	return c.of[k]
 }
 
 // by returns the counts by name; nil: nothing was counted. What has no name is left out.
