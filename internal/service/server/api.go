@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -48,7 +49,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 		config.Security = []map[string][]string{{"bearer": {}}, {"basic": {}}}
 	}
 	api := humago.New(mux, config)
-	api.UseMiddleware(s.keepRequest, refuseEmpty(api))
+	api.UseMiddleware(s.keepRequest, refuseLoose(api))
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range append([]Operations{statusAPI, controlAPI, historyAPI, eventsAPI, hostsAPI, urlsAPI,
@@ -106,19 +107,27 @@ func describeNullsOf(o *huma.OpenAPI, object *huma.Schema) {
 	}
 }
 
-// refuseEmpty refuses query parameters that are present but empty, unless their schema allows an
-// empty value. Huma takes them for absent.
-func refuseEmpty(api huma.API) func(huma.Context, func(huma.Context)) {
+// refuseLoose refuses query parameters that their schema does not allow, and huma does: empty values, which it takes
+// for absent, values after the first one, and text that is no UTF-8.
+func refuseLoose(api huma.API) func(huma.Context, func(huma.Context)) {
 	return func(c huma.Context, next func(huma.Context)) {
 		u := c.URL()
 		query, path := u.Query(), huma.NewPathBuffer(nil, 0)
 		var result huma.ValidateResult
 		for _, p := range c.Operation().Parameters {
-			if values, present := query[p.Name]; p.In == "query" && present && values[0] == "" &&
-				p.Schema.Type != huma.TypeArray {
-				path.Reset()
-				path.Push("query")
-				path.Push(p.Name)
+			values := query[p.Name]
+			if p.In != "query" || len(values) == 0 || p.Schema.Type == huma.TypeArray {
+				continue
+			}
+			path.Reset()
+			path.Push("query")
+			path.Push(p.Name)
+			switch {
+			case len(values) > 1:
+				result.Add(path, values, "expected one value")
+			case !utf8.ValidString(values[0]):
+				result.Add(path, strings.ToValidUTF8(values[0], "?"), "expected UTF-8")
+			case values[0] == "":
 				huma.Validate(api.OpenAPI().Components.Schemas, p.Schema, path, huma.ModeWriteToServer, "", &result)
 			}
 		}
