@@ -45,8 +45,9 @@ func TestSummaries(t *testing.T) {
 			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB received).\n9 URLs are still queued; the same " +
 				"command continues with them.\n"}, "postponed"},
 		{"stopped, and a host fails", false,
-			outcome{Summary: crawl.Summary{Status: counts(0, 0, 0, 0, 0, 3), Stopped: true, Postponed: append(later[:1:1],
-				crawl.Postponed{Host: "b.example", URLs: 1, Reason: "back-off", Cause: "dns_not_found", Failed: true})}}, 0,
+			Outcome{Summary: crawl.Summary{Status: counts(0, 0, 0, 0, 0, 3), End: crawl.EndStopped,
+				Postponed: append(later[:1:1], crawl.Postponed{
+					Host: "b.example", URLs: 1, Reason: "back-off", Cause: "dns_not_found", Failed: true})}}, 0,
 			[]string{"1 host could not be fetched from at the end:\n" +
 				"  b.example  1 URL    it refused or failed repeatedly; last failure: dns_not_found\n"}, "a.example"},
 		{"stopped before the first request", false,
