@@ -97,8 +97,9 @@ func TestFirstErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runToEnd(t, e, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("fine.test", "/"), web.URL("fine.test", "/404"),
-			"http://nowhere.invalid/", "http://noname.invalid/", "http://127.0.0.1:8099/", "http://127.0.0.2:8099/")
+		runToEnd(t, e, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("fine.test", "/"),
+			web.URL("fine.test", "/404"), "http://nowhere.invalid/", "http://noname.invalid/",
+			"http://127.0.0.1:8099/", "http://127.0.0.2:8099/")
 		var said []string
 		for line := range strings.Lines(text.String()) {
 			if strings.Contains(line, "a request failed") || strings.Contains(line, "cannot resolve") {
