@@ -300,7 +300,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	outcome := head.Last
 	if r.answered() {
 		if outcome = r.Outcome; out.behindWall {
-			outcome = f.behindWall(head, &r)
+			outcome = f.behindWall(head, &r, h.active.wall.Verdict().Since)
 			if r.OfWall != nil {
 				r.OfWall()
 			}

@@ -11,7 +11,8 @@ import (
 
 // A host that has put up a wall (internal/rules/wall) is fetched from once in each period of its backoff. A
 // response of the wall uses up no attempt: the URL is due again at once, behind those that are due
-// already, so that each probe is of another URL.
+// already. Every other probe is of one page that answered before the wall, the first one included, and the rest are of
+// other URLs each: that page may be gone for good, and others may never have been open.
 
 // WallBegun says that a host has put up a wall. Its owner puts the URLs back into the queue whose
 // outcome is that of the wall: it is not older than Since, and Kind covers its status. The URLs of
@@ -64,14 +65,23 @@ func (h *host) describeWall(r *politeness.Result) {
 	}
 }
 
-// behindWall is the outcome of a URL whose response was that of a wall.
-func (b *base) behindWall(head *storage.Head, r *PageReport) storage.Outcome {
+// behindWall is the outcome of a URL whose response was that of a wall that stands since an instant. That of a page
+// which answered before it stays what it was, so that the page is known by it.
+func (b *base) behindWall(head *storage.Head, r *PageReport, since time.Time) storage.Outcome {
 	o := PutBackFromWall(head.Last, b.dueTime(r.End))
+	if head.Last.Answered() && isKnown(head.Last.At, since) {
+		return o
+	}
 	o.At, o.Status, o.Note = r.End, r.Outcome.Status, r.Outcome.Note
 	if head.Last.State == storage.Retrying {
 		o.Attempts = head.Last.Attempts
 	}
 	return o
+}
+
+// isKnown reports whether an outcome is from before a wall.
+func isKnown(last, since time.Time) bool {
+	return !last.IsZero() && last.Before(since.Truncate(time.Second))
 }
 
 // PutBackFromWall returns the outcome that puts a URL back into its queue, due at an instant, because
@@ -91,9 +101,9 @@ func (b *base) headsOf(a *active) int {
 }
 
 // takeNext takes the next URL of a queue. While a wall is suspected, one comes first whose response
-// tells whether there is one: that was not refused yet, in a section that has something to tell. A probe
-// is of a page in a section that answered before, or at least in one that has not refused: if the wall is
-// a mistake, or is gone, that shows at once. When it has ended, such pages come first too.
+// tells whether there is one: that was not refused yet, in a section that has something to tell. Every other probe
+// is of a page that answered before. The rest are of URLs in a section that did, or at least in one that has not
+// refused: if the wall is a mistake, or is gone, that shows at once. When it has ended, such pages come first too.
 func (h *host) takeNext(q *originQueue) (storage.Head, queue.Kind) {
 	w := &h.active.wall
 	answered := func(requestURI string, _ time.Time) bool { return w.Answered(wall.Sections(requestURI)) }
@@ -103,17 +113,24 @@ func (h *host) takeNext(q *originQueue) (storage.Head, queue.Kind) {
 	case !w.Suspects() && !w.Walled():
 		return q.Take(h.active.newFirst())
 	}
-	since := w.Verdict().Since.Truncate(time.Second)
+	v := w.Verdict()
+	since := v.Since.Truncate(time.Second)
 	prefer := func(tells func(section, top uint16) bool) queue.Prefers {
 		return func(requestURI string, last time.Time) bool {
-			return last.Before(since) && tells(wall.Sections(requestURI))
+			return last.Before(since) && (w.Suspects() || last.IsZero()) && tells(wall.Sections(requestURI))
 		}
 	}
 	if w.Suspects() {
 		return q.TakePreferred(prefer(func(section, top uint16) bool { return !w.Exhausted(section, top) }))
 	}
-	return q.TakePreferred(prefer(w.Answered),
-		prefer(func(section, top uint16) bool { return !w.Refused(section, top) }))
+	lists := []queue.Prefers{
+		prefer(w.Answered), prefer(func(section, top uint16) bool { return !w.Refused(section, top) }),
+	}
+	if v.Probes%2 == 0 {
+		known := func(_ string, last time.Time) bool { return isKnown(last, since) }
+		lists = append([]queue.Prefers{known}, lists...)
+	}
+	return q.TakePreferred(lists...)
 }
 
 // concludeWall judges a host that has no URLs left while a wall is suspected. If there is one, the URLs that it has

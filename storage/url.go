@@ -130,6 +130,9 @@ type Outcome struct {
 	Usage string // preferences for the use of the page, encoded by internal/rules/consent, at most 255 bytes
 }
 
+// Answered reports whether the last response that counts was a page.
+func (o *Outcome) Answered() bool { return o.Status/100 == 2 && o.Digest != 0 }
+
 // Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero
 // value is an unknown cause. The numbers are stored in the politeness state of hosts.
 type Cause uint16

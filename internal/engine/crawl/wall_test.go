@@ -65,8 +65,10 @@ const usual = 50 * time.Second
 func checkVisits(t *testing.T, name string, visits []zoo.Visit) {
 	t.Helper()
 	early, probes, last := 0, 0, time.Duration(0)
+	known := make(map[string]bool) // pages in directories that answered
 	for i, v := range visits {
 		if !v.Refused {
+			known[v.Target] = known[v.Target] || strings.Count(v.Target, "/") > 1
 			continue
 		}
 		gap := v.At.Sub(visits[i-1].At)
@@ -78,11 +80,19 @@ func checkVisits(t *testing.T, name string, visits []zoo.Visit) {
 		if gap < least || !throttles(name) && gap > 45*time.Minute && gap < 24*time.Hour {
 			t.Errorf("%s: probe %d came %v after the request before, want %v at least", name, probes+1, gap, least)
 		}
+		if probes%2 == 0 && len(known) > 1 && !throttles(name) && !known[v.Target] {
+			t.Errorf("%s: probe %d is of %s, which never answered", name, probes+1, v.Target)
+		}
 		probes, last = probes+1, gap
 	}
 	if early > 10 || probes == 0 {
 		t.Errorf("%s: %d requests into the wall before it was seen, and %d probes", name, early, probes)
 	}
+}
+
+// hasTwo reports whether a page was fetched before a wall and after it, because probes asked for it.
+func hasTwo(lines []line) bool {
+	return len(lines) == 2 && lines[0].Status == 200 && lines[0].Reason == "" && lines[1].Reason == ""
 }
 
 // throttles reports whether a wall makes its host back off before it is seen.
@@ -123,7 +133,7 @@ func TestHeavyWalls(t *testing.T) {
 		for _, kind := range zoo.WallKinds() {
 			visits := w.visits[kind]()
 			checkVisits(t, kind, visits)
-			pages, written := 0, 0
+			pages, written, again := 0, 0, 0
 			for u, outcome := range all {
 				switch {
 				case !strings.Contains(u, "//"+w.zoo.Host(kind)):
@@ -137,6 +147,10 @@ func TestHeavyWalls(t *testing.T) {
 					pages++
 					got := lines[u]
 					written += len(got)
+					if hasTwo(got) {
+						again++
+						got = got[1:]
+					}
 					for i, line := range got { // what the wall sent has a later line that says so
 						if (line.Reason == "superseded") != (i%2 == 1) || len(got)%2 == 0 {
 							t.Errorf("%s: the lines of %s are %+v", kind, u, got)
@@ -157,6 +171,9 @@ func TestHeavyWalls(t *testing.T) {
 				if !ok && target != "/of-the-wall" {
 					t.Errorf("%s: %s was refused the last time", kind, target)
 				}
+			}
+			if again > 1 {
+				t.Errorf("%s: %d pages that answered were fetched again", kind, again)
 			}
 			if pages != 41 || written > pages+20 {
 				t.Errorf("%s: %d pages with %d lines of output, want 41 and 20 more at most", kind, pages, written)

@@ -208,19 +208,25 @@ func (s *Source) openExclusion(_ string, value []byte) (x *Sweep, err error) {
 }
 
 // NewWall returns the sweep that puts the URLs of a host back into their queue whose outcome is that
-// of a wall.
+// of a wall, and one page in a directory that answered before it, which probes ask for.
 func NewWall(w frontier.WallBegun) *Sweep {
 	states := storage.In(storage.Fetched, storage.Failed, storage.Retrying)
 	if w.Kind == wall.KindRedirect {
-		states = storage.In(storage.Redirected, storage.Failed, storage.Retrying)
+		states = storage.In(storage.Redirected, storage.Fetched, storage.Failed, storage.Retrying)
 	}
+	hasProbe := false
 	since := w.Since.Truncate(time.Second) // as outcomes are stored
 	mark := fmt.Sprintf("%s%d/%d/%d/%d", MarkWall, w.Host, w.Kind, w.Document, since.Unix())
 	s := newHostSweep(mark, w.Host, states, unbounded)
 	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
 		last := l.Last
+		if !hasProbe && last.Answered() && last.At.Before(since) && wall.IsInDirectory(l.RequestURI) {
+			hasProbe = true
+			return changeTo(l, storage.In(last.State), frontier.PutBackFromWall(last, now)), true
+		}
 		switch {
-		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > wall.LongestMarked,
+		case last.At.Before(since), w.Kind == wall.KindRedirect && last.State == storage.Fetched,
+			!w.Kind.Covers(int(last.Status)), last.Bytes > wall.LongestMarked,
 			last.Reason == storage.ReasonWall && last.Attempts == 0,
 			w.Kind == wall.KindEmpty && last.Bytes > 0 && last.State == storage.Fetched,
 			w.Kind.IsSame() && !wall.IsDocument(w.Document, last.Digest, last.Bytes):

@@ -190,6 +190,13 @@ func Sections(target string) (section, top uint16) {
 	return section, top
 }
 
+// IsInDirectory reports whether the page of a request target is in a directory. A wall often leaves pages at the root
+// open, the first one above all.
+func IsInDirectory(target string) bool {
+	section, _ := Sections(target)
+	return section != rootSection
+}
+
 // fold returns 16 bits of a hash, not 0.
 func fold(h uint32) uint16 { return max(uint16(h^h>>16), 1) }
 
