@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	auditcommand "github.com/amble-crawler/amble/internal/modules/audit/command"
 	"github.com/amble-crawler/amble/internal/modules/identity/command"
 	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
@@ -32,5 +33,9 @@ func reportModule(signs command.Program) module {
 		},
 		example:    "amble report -o report.html                 what has come of it, and which links are broken?",
 		operations: api.Register,
+		amend: func(_ *crawling, o *crawl.Options) error {
+			api.Use(crawlreport.NewSame(o.URLs, o.SessionNames))
+			return nil
+		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,8 +25,20 @@ import (
 type API struct {
 	Now   func() time.Time
 	Parts Parts
+	same  atomic.Pointer[Same]
 
 	making sync.Mutex // held while a report of the whole crawl is made
+}
+
+// Use sets which URLs the crawl takes for the same. Any goroutine may call it.
+func (a *API) Use(same Same) { a.same.Store(&same) }
+
+// sameURLs returns what Use has set; before that, URLs are the same whose texts are.
+func (a *API) sameURLs() Same {
+	if same := a.same.Load(); same != nil {
+		return *same
+	}
+	return func(url string) string { return url }
 }
 
 // Path is where the API has the report, below server.BasePath.
@@ -71,7 +84,7 @@ func (a *API) Register(s *server.Server, api huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := Scan(ctx, dirs, in.Body)
+		f, err := Scan(ctx, dirs, in.Body, a.sameURLs())
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +143,7 @@ func (a *API) report(ctx context.Context, s *server.Server, q *query) (*Summary,
 	case crawl != nil:
 		if r, err = Make(ctx, crawl.View(), crawl.Status().State, true, o); err == nil && o.Referrers > 0 {
 			var f *Found
-			if f, err = Scan(ctx, []string{crawl.Status().OutputDir}, r.Wants(o)); err == nil {
+			if f, err = Scan(ctx, []string{crawl.Status().OutputDir}, r.Wants(o), a.sameURLs()); err == nil {
 				r.Complete(o, f)
 			}
 		}

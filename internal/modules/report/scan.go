@@ -45,18 +45,18 @@ const (
 
 // Scan reads the output in some directories, in the order in which it was written, also what a running crawl is
 // writing. Of a page that was fetched several times, the links of the last time count.
-func Scan(ctx context.Context, dirs []string, w Wanted) (*Found, error) {
-	return scan(ctx, dirs, w, maxKept)
+func Scan(ctx context.Context, dirs []string, w Wanted, same Same) (*Found, error) {
+	return scan(ctx, dirs, w, same, maxKept)
 }
 
-func scan(ctx context.Context, dirs []string, w Wanted, most int) (*Found, error) {
+func scan(ctx context.Context, dirs []string, w Wanted, same Same, most int) (*Found, error) {
 	s := scanner{
 		found: &Found{URLs: map[string]*Referrers{}, Targets: map[string]string{}}, most: w.Referrers, kept: most,
-		wanted: make(map[string]bool, len(w.URLs)), redirects: make(map[string]bool, len(w.Redirects)),
-		pages: make(map[string]*page),
+		same: same, wanted: make(map[string]string, len(w.URLs)),
+		redirects: make(map[string]bool, len(w.Redirects)), pages: make(map[string]*page),
 	}
 	for _, u := range w.URLs {
-		s.wanted[u] = true
+		s.wanted[same(u)] = u
 	}
 	for _, u := range w.Redirects {
 		s.redirects[u] = true
@@ -86,7 +86,8 @@ type scanner struct {
 	found     *Found
 	most      int // pages listed of a URL
 	kept      int // pages in memory
-	wanted    map[string]bool
+	same      Same
+	wanted    map[string]string // URLs by what they are the same as
 	redirects map[string]bool
 	pages     map[string]*page // with wanted links, by URL
 	from      []byte           // of the line before
@@ -199,17 +200,18 @@ func (s *scanner) link(line []byte) {
 			s.at.links = nil
 		}
 	}
-	if !s.wanted[string(to)] {
+	wanted := s.wanted[s.same(string(to))]
+	if wanted == "" || s.at.has(wanted) {
 		return
 	}
-	var l struct{ From, To, Text, Rel string }
-	if json.Unmarshal(line, &l) != nil || !s.wanted[l.To] || s.at.has(l.To) {
+	var l struct{ From, Text, Rel string }
+	if json.Unmarshal(line, &l) != nil {
 		return
 	}
-	r := s.found.URLs[l.To]
+	r := s.found.URLs[wanted]
 	if r == nil {
 		r = &Referrers{List: []Referrer{}}
-		s.found.URLs[l.To] = r
+		s.found.URLs[wanted] = r
 	}
 	r.Count++
 	if s.at == nil {
@@ -220,7 +222,7 @@ func (s *scanner) link(line []byte) {
 		s.at = &page{url: l.From}
 		s.pages[string(from)] = s.at
 	}
-	s.at.links = append(s.at.links, linkTo{l.To, l.Text, l.Rel})
+	s.at.links = append(s.at.links, linkTo{wanted, l.Text, l.Rel})
 }
 
 // has reports whether a page has a link.

@@ -9,12 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // link is a line of the format links.
 func link(from, to, text string) string {
 	return fmt.Sprintf(`{"version":1,"from":%q,"to":%q,"text":%q}`+"\n", from, to, text)
 }
+
+// plain is the Same of a crawl with default settings.
+func plain() Same { return NewSame(weburl.Rules{MaxLength: 2048}, []string{"sid"}) }
 
 func write(t *testing.T, dir, name string, content []byte) {
 	t.Helper()
@@ -55,7 +60,7 @@ func TestScan(t *testing.T) {
 	write(t, dir, "pages-000001.jsonl",
 		[]byte(`{"version":1,"url":"`+moved+`","status":301,"redirect":"http://a.test/new"}`+"\n"))
 	w := Wanted{URLs: []string{gone, moved, "http://a.test/none"}, Redirects: []string{moved}, Referrers: 3}
-	f, err := Scan(t.Context(), []string{dir, filepath.Join(dir, "missing")}, w)
+	f, err := Scan(t.Context(), []string{dir, filepath.Join(dir, "missing")}, w, plain())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +82,27 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestSame: a link counts for the URL that the crawl takes it for.
+func TestSame(t *testing.T) {
+	same := NewSame(weburl.Rules{StripParameters: []string{"utm_*"}, CollapseSlashes: true}, []string{"sid"})
+	for _, c := range []struct{ a, b string }{
+		{"http://a.test/x?utm_source=n", "http://a.test/x"},
+		{"http://a.test//x", "http://a.test/x"},
+		{"http://a.test/x;sid=1?b=2", "http://a.test/x;sid=9?b=2"},
+	} {
+		if same(c.a) != same(c.b) || (plain()(c.a) == plain()(c.b)) != strings.Contains(c.a, "sid") {
+			t.Errorf("%s is %s, %s is %s", c.a, same(c.a), c.b, same(c.b))
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, "links-000001.jsonl", []byte(link("http://a.test/", "http://a.test/x;sid=2", "one")+
+		link("http://b.test/", "http://a.test/x;sid=3", "two")))
+	f, err := Scan(t.Context(), []string{dir}, Wanted{URLs: []string{"http://a.test/x;sid=1"}, Referrers: 9}, same)
+	if err != nil || f.URLs["http://a.test/x;sid=1"].Count != 2 {
+		t.Errorf("%v: %+v", err, f)
+	}
+}
+
 // TestScanOfMany: many pages with the same link are counted, and listed as far as they may be.
 func TestScanOfMany(t *testing.T) {
 	const kept, pages = 1000, 1500
@@ -86,7 +112,8 @@ func TestScanOfMany(t *testing.T) {
 		fmt.Fprintf(&b, `{"version":1,"from":"http://a.test/%07d","to":"http://a.test/gone"}`+"\n", i)
 	}
 	write(t, dir, "links-000001.jsonl", b.Bytes())
-	f, err := scan(t.Context(), []string{dir}, Wanted{URLs: []string{"http://a.test/gone"}, Referrers: 2}, kept)
+	w := Wanted{URLs: []string{"http://a.test/gone"}, Referrers: 2}
+	f, err := scan(t.Context(), []string{dir}, w, plain(), kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +139,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 	b.SetBytes(int64(text.Len()))
 	for b.Loop() {
-		if _, err := Scan(b.Context(), []string{dir}, w); err != nil {
+		if _, err := Scan(b.Context(), []string{dir}, w, plain()); err != nil {
 			b.Fatal(err)
 		}
 	}

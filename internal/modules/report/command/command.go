@@ -172,7 +172,12 @@ func (f *reportFlags) stored(ctx context.Context, c *access.Crawl, source report
 		return nil, err
 	}
 	if f.referrers > 0 {
-		found, err := report.Scan(ctx, []string{c.OutputDir()}, r.Wants(o))
+		options, err := c.CrawlOptions(c.Version)
+		if err != nil {
+			return nil, console.Exit(console.ExitUsage, err)
+		}
+		same := report.NewSame(options.URLs, options.SessionNames)
+		found, err := report.Scan(ctx, []string{c.OutputDir()}, r.Wants(o), same)
 		if err != nil {
 			return nil, err
 		}

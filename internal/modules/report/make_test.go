@@ -1,0 +1,231 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/testkit"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// view is that of a crawl with a URL in each state, and for each cause that a store knows.
+func view(t *testing.T) *inspect.View {
+	t.Helper()
+	s := testkit.OpenStore(t)
+	outcomes := []storage.Outcome{
+		{State: storage.Fetched, Status: 200}, {State: storage.Failed, Status: 404, Reason: storage.ReasonStatus},
+		{State: storage.Failed, Status: 403, Reason: storage.ReasonWall}, {State: storage.Redirected, Status: 301},
+		{State: storage.Denied, Reason: storage.ReasonRobots}, {State: storage.Denied, Reason: storage.ReasonMaze},
+		{State: storage.Denied, Reason: storage.ReasonUsage}, {State: storage.Excluded, Reason: storage.ReasonScope},
+		{State: storage.Excluded, Reason: storage.ReasonDepth}, {State: storage.Excluded, Reason: storage.ReasonOptOut},
+		{State: storage.Excluded, Reason: storage.ReasonOperator},
+		{State: storage.Excluded, Reason: storage.ReasonSitemaps}, {State: storage.Denied, Reason: storage.ReasonWall},
+	}
+	root, diff := testkit.Parse(t, "http://a.test/"), testkit.Parse(t, "http://a.test/?diff=1")
+	sums := []byte(`{"outside":7,"deep":5,"types":{"text/html":{"responses":1,"bytes":9}}}`)
+	b := storage.Batch{
+		Found:   []storage.Found{{URL: root, Fingerprint: s.Fingerprint(root), Seed: true, At: now}},
+		Refused: []storage.Refused{{Host: "a.test", Reason: storage.TrapExpensive, URL: diff}},
+		Marks:   map[string][]byte{marks.Sums: sums},
+	}
+	for i := range outcomes[1:] {
+		u := testkit.Parse(t, "http://a.test/"+string(rune('a'+i)))
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now, ViaHost: 1, Depth: 1})
+	}
+	u := testkit.Parse(t, "http://waits.test/")
+	b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
+	if _, err := s.Commit(&b); err != nil {
+		t.Fatal(err)
+	}
+	b = storage.Batch{}
+	for i, o := range outcomes {
+		o.At = now
+		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: o})
+	}
+	if _, err := s.Commit(&b); err != nil {
+		t.Fatal(err)
+	}
+	set := seeds.NewSet(seeds.ModeHost).With([]seeds.Seed{{URL: root}, {URL: testkit.Parse(t, "http://never.test/")}})
+	return inspect.New(s, inspect.Options{
+		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o },
+		Robots:     robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		Now: func() time.Time { return now }, Seeds: func() *seeds.Set { return set },
+	})
+}
+
+// TestMake: each URL that was not fetched counts for its cause, and what was counted is in the report.
+func TestMake(t *testing.T) {
+	r, err := Make(t.Context(), view(t), "not running", false, Options{Limit: 100, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	causes := map[string]uint64{}
+	for _, c := range r.LeftOut.Causes {
+		causes[c.Cause] = c.URLs
+	}
+	for cause, n := range map[string]uint64{
+		causeRobots: 1, causeWall: 2, causeMaze: 1, causeUsage: 1, causeScope: 1, causeDepth: 1, causeOptOut: 1,
+		causeOperator: 1, causeSitemaps: 1, causeNotReached: 1, "expensive": 1,
+	} {
+		if causes[cause] != n {
+			t.Errorf("%s: %d, want %d", cause, causes[cause], n)
+		}
+		if delete(causes, cause); CauseText(cause) == CauseText("calendar") {
+			t.Errorf("%s has no text", cause)
+		}
+	}
+	if len(causes) > 0 {
+		t.Errorf("more causes: %v", causes)
+	}
+	if r.NotKept.Outside != 7 || r.NotKept.Deep != 5 || r.NotKept.Traps["expensive"] != 1 || r.Types[0].Bytes != 9 {
+		t.Errorf("%+v, %+v", r.NotKept, r.Types)
+	}
+	if r.Broken.Total != 2 || r.Broken.List[0].Via != "http://a.test/" || r.Broken.List[0].Seed != "http://a.test/" ||
+		r.Redirects.Total != 1 || r.Failures["status 404"] != 1 || r.URLs["queued"] != 1 || r.Statuses["200"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	want := []Seed{{URL: "http://never.test/", State: "unknown"},
+		{URL: "http://a.test/", State: "fetched", Status: 200, Known: 13, Fetched: 1, Failed: 2, Other: 10}}
+	if s := r.Seeds; s.Total != 2 || len(s.List) != 2 || s.List[0] != want[0] || s.List[1] != want[1] {
+		t.Errorf("%+v", s)
+	}
+	if r, err = Make(t.Context(), view(t), "", false, Options{Limit: 1, Now: now}); err != nil ||
+		len(r.Broken.List)+len(r.LeftOut.Hosts)+len(r.Seeds.List) != 3 || r.Broken.Total != 2 {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+// TestCausesOfHosts: a host that waits is left out for what keeps it, and a crawl that runs leaves out no other.
+func TestCausesOfHosts(t *testing.T) {
+	for _, c := range []struct {
+		host  inspect.Host
+		runs  bool
+		cause string
+	}{
+		{inspect.Host{State: inspect.HostHeld}, true, causeRobots},
+		{inspect.Host{State: inspect.HostWalled, WallKind: "refusal", WallMaker: "Maker"}, true, causeWall},
+		{inspect.Host{State: inspect.HostPaused}, true, causePaused},
+		{inspect.Host{State: inspect.HostWaiting, FrontierState: "shelved"}, true, causeBudget},
+		{inspect.Host{State: inspect.HostReady, URLs: inspect.Counts{storage.Fetched: 10}}, false, causeBudget},
+		{inspect.Host{State: inspect.HostFailing, LastFailure: "connect_timeout"}, true, causeFailing},
+		{inspect.Host{State: inspect.HostWaiting, Parked: true}, true, causeFailing},
+		{inspect.Host{State: inspect.HostWaiting}, true, ""},
+		{inspect.Host{State: inspect.HostWaiting}, false, causeNotReached},
+	} {
+		m := maker{o: Options{Limit: 9, HostPages: 10}, r: newSummary(), runs: c.runs, causes: map[string]*Cause{}}
+		c.host.Waiting = 3
+		if err := m.takeHost(&c.host); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.causes[c.cause]; c.cause != "" && (got == nil || got.URLs != 3) || len(m.causes) > 1 ||
+			c.cause == "" && len(m.causes) > 0 {
+			t.Errorf("%+v: %+v", c.host, m.causes)
+		}
+	}
+}
+
+// reported is a crawl that has only a view.
+type reported struct {
+	server.Crawl
+	view *inspect.View
+	dir  string
+	at   chan struct{} // nil: nobody waits
+}
+
+func (r reported) Status() crawl.Status {
+	return crawl.Status{State: "running", DataDir: r.dir, OutputDir: r.dir}
+}
+func (r reported) Observe(crawl.Observer) {}
+func (r reported) View() *inspect.View {
+	if r.at != nil {
+		r.at <- struct{}{}
+		<-r.at
+	}
+	return r.view
+}
+
+// TestAPI: the operation has the forms of the command, for clients that may only read, one at a time.
+func TestAPI(t *testing.T) {
+	c := reported{view: view(t), dir: t.TempDir()}
+	write(t, c.dir, "links-000001.jsonl", []byte(link("http://a.test/", "http://a.test/a", "x")))
+	serve := func(c reported) func(path string) (int, http.Header, string) {
+		a := &API{Now: time.Now}
+		a.Parts.Add("one", "One", false, func(context.Context, *server.Server) (string, []string, [][]string, error) {
+			return "text", nil, nil, nil
+		}, nil)
+		s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now, Token: "full",
+			ReadToken: "read", Operations: []server.Operations{a.Register}}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(t.Context()) })
+		return func(path string) (int, http.Header, string) {
+			q, err := http.NewRequest(http.MethodGet, "http://"+s.Address()+server.BasePath+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Header.Set("Authorization", "Bearer read")
+			response, err := http.DefaultClient.Do(q)
+			if err != nil {
+				t.Error(err)
+				return 0, nil, ""
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			return response.StatusCode, response.Header, string(body)
+		}
+	}
+	get := serve(c)
+	var r Summary
+	status, _, body := get("/report")
+	if err := json.Unmarshal([]byte(body), &r); err != nil || status != 200 || r.State != "running" ||
+		r.Broken.List[0].From[0].Text != "x" || len(r.Parts) != 1 || !r.Output.Links {
+		t.Errorf("%d, %v: %s", status, err, body)
+	}
+	status, header, body := get("/report?format=html")
+	if !strings.HasPrefix(body, "<!doctype html>") || !strings.HasPrefix(header.Get("Content-Type"), "text/html") ||
+		!strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%d, %v: %.200s", status, header, body)
+	}
+	if _, _, body = get("/report?format=csv&table=seeds&limit=1"); strings.Count(body, "\n") != 2 {
+		t.Error(body)
+	}
+	for _, bad := range []string{"?format=pdf", "?limit=0", "?limit=10001", "?table=x", "?unknown=1"} {
+		if status, _, body := get("/report" + bad); status != 422 {
+			t.Errorf("%s: %d, %s", bad, status, body)
+		}
+	}
+	slow := c
+	slow.at = make(chan struct{})
+	get = serve(slow)
+	done := make(chan int)
+	go func() {
+		status, _, _ := get("/report")
+		done <- status
+	}()
+	<-slow.at
+	if status, _, body := get("/report"); status != 503 || !strings.Contains(body, "another report") {
+		t.Errorf("a second report at a time: %d, %s", status, body)
+	}
+	slow.at <- struct{}{}
+	if status := <-done; status != 200 {
+		t.Error(status)
+	}
+}
