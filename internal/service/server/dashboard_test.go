@@ -210,6 +210,12 @@ func TestDashboardControls(t *testing.T) {
 	b.Press("Drop queue")
 	b.Wait(`document.body.innerText.includes("excluded")`)
 
+	b.Show(c.url+"/#/hosts/contains=site-8", 1280, false, `document.querySelectorAll("tbody tr").length === 1`)
+	b.Text(`document.querySelector("tbody input").click() ?? ""`)
+	b.Press("Pause")
+	b.Wait(`document.querySelector("#notice").innerText === "site-8.test is paused"`)
+	c.quiet(t, "site-8.test")
+
 	const missing = "/#/urls/status=404&contains=/missing"
 	b.Show(c.url+missing, 1280, false,
 		`document.querySelector("h1").textContent === "URLs" && document.querySelectorAll("tbody tr a").length > 1`)

@@ -27,7 +27,7 @@ export async function find(text, shared) {
   const few = (all, ...titles) => all.filter((c) => titles.includes(c.title));
   const [hosts, urls] = await Promise.all([
     list(shared, { path: "/api/v1/hosts", rows: "hosts", csv: "/api/v1/export/hosts", wanted: { contains: name, sort: "name" }, columns: few(hostColumns, "Host", "State", "Why", "Waiting", "URLs", "Failed") }),
-    list(shared, { path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", wanted: { contains: text }, columns: few(urlColumns, "URL", "State", "Why", "Status") }),
+    list(shared, { path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", wanted: { contains: text }, slow: true, columns: few(urlColumns, "URL", "State", "Why", "Status") }),
   ]);
   const node = page(`Found for “${text}”`, "",
     panel("Hosts with this in their name", hosts),

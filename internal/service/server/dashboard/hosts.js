@@ -1,5 +1,7 @@
 // The list of hosts: those in a state, with a part of a name, in a chosen order.
 
+import { post } from "./client.js";
+import { command } from "./dialog.js";
 import { bytes, count, duration, hostLink, page, panel, time } from "./dom.js";
 import { list, parse } from "./list.js";
 
@@ -20,6 +22,31 @@ export const hostColumns = [
   { title: "Finish", number: true, cell: (h) => (h.waiting ? duration(h.finish_seconds) : "") },
 ];
 
+// commands are the buttons for the chosen hosts. One after the other is told; the first that fails ends it.
+function commands(shared, names) {
+  if (!names.length) return [];
+  const some = names.length === 1 ? names[0] : `${count(names.length)} hosts`;
+  const each = (action, said) => async (answer) => {
+    let [done, why] = [0, []];
+    for (const name of names) {
+      try {
+        const { incomplete } = (await post(`/api/v1/hosts/${encodeURIComponent(name)}/${action}`, answer)) ?? {};
+        if (incomplete) why = incomplete.why;
+        done++;
+      } catch (error) {
+        throw new Error(`${name}: ${error.message}; ${done} of ${names.length} hosts before it have followed`);
+      }
+    }
+    return { done: `${some} ${names.length === 1 ? "is" : "are"} ${said}`, incomplete: why.length ? { why } : undefined };
+  };
+  return [
+    command(shared, "Pause", { title: `Pause ${some}?`, text: "No request to them begins until they are resumed." }, () => each("pause", "paused")({})),
+    command(shared, "Resume", { title: `Resume ${some}?`, text: "Their other holds stay." }, () => each("resume", "resumed")({})),
+    command(shared, "Set delay", { title: `Delay of ${some}`, text: "The least seconds between two requests to each of them; 0 restores the settings. A longer crawl delay of a robots.txt stays in force.",
+      fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true }] }, ({ seconds }) => each("delay", "given the delay")({ seconds: Number(seconds) })),
+  ];
+}
+
 export async function hosts(argument, shared) {
   const shown = await list(shared, {
     path: "/api/v1/hosts", rows: "hosts", csv: "/api/v1/export/hosts", page: "hosts", wanted: { sort: "waiting", ...parse(argument) },
@@ -28,7 +55,7 @@ export async function hosts(argument, shared) {
       { key: "state", label: "State", options: states.map((s) => [s, s || "all"]) },
       { key: "sort", label: "Order", options: orders },
     ],
-    columns: hostColumns,
+    columns: hostColumns, name: (h) => h.host, actions: (_, names) => commands(shared, names),
   });
   return { title: "Hosts", node: page("Hosts", "", panel("List", shown)), on: {} };
 }
