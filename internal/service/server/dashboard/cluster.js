@@ -44,11 +44,11 @@ function now(v) {
 
 function moving(v) {
   return table("To their owners by the weights of the nodes", [
-    { title: "Shard", number: true, cell: (s) => String(s.shard) },
+    { title: "Shard", cell: (s) => String(s.shard) },
     { title: "From", cell: (s) => s.owner || el("strong", { class: "bad" }, "no owner") },
     { title: "To", cell: (s) => s.goal || el("strong", { class: "bad" }, "no node takes shards") },
     { title: "Log to replay", number: true, cell: (s) => `${count(s.log_records)} records, ${bytes(s.log_bytes)}` },
-    { title: "Snapshot", cell: (s) => snapshot(v, s) },
+    { title: "Snapshot", number: true, cell: (s) => snapshot(v, s) },
   ], v.shards.filter(moves).slice(0, mostShards));
 }
 
@@ -62,7 +62,7 @@ function nodes(v) {
     { title: "Weight", number: true, cell: (n) => count(n.weight) },
     { title: "Heartbeat", number: true, cell: (n) => `${duration(n.heartbeat_seconds)} ago` },
     { title: "Log to replay", number: true, cell: (n) => `${count(of.get(n.node).records)} records, ${bytes(of.get(n.node).bytes)}` },
-    { title: "Oldest snapshot", cell: (n) => (of.get(n.node).oldest ? ago(v, of.get(n.node).oldest) : "") },
+    { title: "Oldest snapshot", number: true, cell: (n) => (of.get(n.node).oldest ? ago(v, of.get(n.node).oldest) : "") },
   ], v.nodes);
 }
 
@@ -71,13 +71,13 @@ function shards(v) {
   const shown = sorted.slice(0, mostShards);
   const number = shown.length < sorted.length ? `${count(shown.length)} of ${count(sorted.length)}` : count(sorted.length);
   return table(`${number} shards: those that move first, then by the log that a new owner has to replay`, [
-    { title: "Shard", number: true, cell: (s) => String(s.shard) },
+    { title: "Shard", cell: (s) => String(s.shard) },
     { title: "Owner", cell: (s) => (moves(s) ? [s.owner || "none", ` → ${s.goal || "?"}`] : s.owner) },
-    { title: "Since", cell: (s) => (s.since ? ago(v, s.since) : "") },
+    { title: "Since", number: true, cell: (s) => (s.since ? ago(v, s.since) : "") },
     { title: "Records", number: true, cell: (s) => count(s.log_records) },
     { title: "Bytes", number: true, cell: (s) => bytes(s.log_bytes) },
-    { title: "URLs of others", number: true, cell: (s) => (s.incoming ? `${count(s.incoming)} messages` : "") },
-    { title: "Snapshot", cell: (s) => snapshot(v, s) },
+    { title: "URLs of others", number: true, cell: (s) => (s.incoming ? `${count(s.incoming)} ${s.incoming === 1 ? "message" : "messages"}` : "") },
+    { title: "Snapshot", number: true, cell: (s) => snapshot(v, s) },
   ], shown);
 }
 

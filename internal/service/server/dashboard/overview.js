@@ -10,7 +10,7 @@ import { fetchTable } from "./fetches.js";
 // windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
 const windows = [["10 minutes", 600, "10m"], ["2 hours", 7200, "2h"], ["24 hours", 86400, "24h"]];
 
-// tiles are the figures on top: name, how to read it from a status, the page behind it, and when it is bad. A tile without a value is hidden.
+// tiles are the figures on top: name, how to read it from a status, and the page behind it. A tile without a value is hidden.
 const tiles = [
   ["Pages a second", (s) => rate(s.pages_per_second)],
   ["Bytes a second", (s) => bytes(Math.round(s.bytes_per_second))],
@@ -20,7 +20,6 @@ const tiles = [
   ["Failed", (s) => count(s.urls.failed), "urls/state=failed"],
   ["Hosts", (s) => count(s.hosts), "hosts"],
   ["Time to finish", (s) => (s.finish_seconds ? duration(s.finish_seconds) : "–")],
-  ["Gaps too short", (s) => count(s.pace?.violations ?? 0), "", (s) => s.pace?.violations > 0],
   ["Limit: requests/s", (s) => (s.limits?.max_rate ? String(s.limits.max_rate) : null)],
   ["Limit: bytes/s", (s) => (s.limits?.bandwidth ? bytes(s.limits.bandwidth) : null)],
   ["Limit: bytes/s a host", (s) => (s.limits?.host_bandwidth ? bytes(s.limits.host_bandwidth) : null)],
@@ -68,11 +67,10 @@ export async function overview(_, shared) {
   const live = el("div", { class: "fixed fetches" });
 
   function status(s) {
-    tiles.forEach(([, read, , bad], i) => {
+    tiles.forEach(([, read], i) => {
       const text = read(s);
       values[i].closest("div").hidden = text === null;
       values[i].textContent = text ?? "";
-      values[i].classList.toggle("bad", Boolean(bad?.(s)));
     });
     const shown = `${s.state} ${s.reason ?? ""}`;
     if (controls.dataset.shown !== shown) {
