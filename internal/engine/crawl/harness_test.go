@@ -236,6 +236,10 @@ type line struct {
 	Usage    map[string]archive.Usage `json:"usage"`
 	Licenses []string                 `json:"licenses"`
 
+	Digest       string `json:"digest"`
+	Changed      *bool  `json:"changed"`
+	DigestBefore string `json:"digest_before"`
+
 	Fields map[string]any `json:"fields"`
 }
 

@@ -64,9 +64,11 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		if res.page.Broken {
 			return
 		}
+		if before := l.Head.Last.Digest; res.page.Change != recrawl.First && last != storage.Redirected {
+			page.Compare(res.page.Change == recrawl.Changed, before)
+		}
 		if isRecrawl && res.page.Change == recrawl.Same {
-			w.tally.Unchanged.Add(1)
-			w.tally.UnchangedBytes.Add(report.Bytes)
+			w.tally.AddUnchanged(report.Bytes)
 		}
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {

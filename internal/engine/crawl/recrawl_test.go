@@ -1,10 +1,12 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"reflect"
 	"regexp"
 	"strings"
@@ -102,6 +104,7 @@ func TestRecrawls(t *testing.T) {
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
 		o := recrawling(t, web)
+		o.Archive.Formats = []string{"jsonl"}
 		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed,
 			"/counter": recrawl.Same, "/validated": recrawl.Same}
 		const seconds = 6
@@ -125,6 +128,7 @@ func TestRecrawls(t *testing.T) {
 				}
 			}
 		}
+		checkChanges(t, o, wanted)
 		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Stamp == 0 ||
 			got.Bytes == 0 {
 			t.Errorf("a page that says to be the same: %+v", got)
@@ -137,6 +141,37 @@ func TestRecrawls(t *testing.T) {
 			t.Errorf("%d requests in %d seconds for six pages, each second at most", n, seconds)
 		}
 	})
+}
+
+// checkChanges: each line but the first of a page says whether it has changed, and the digest of the line before.
+func checkChanges(t *testing.T, o Options, wanted map[string]recrawl.Change) {
+	t.Helper()
+	compared := 0
+	for text, lines := range outputLines(t, o.Archive.Dir) {
+		at, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, known := wanted[at.Path]
+		before := ""
+		for i, l := range lines {
+			switch {
+			case !known:
+			case i == 0 && (l.Changed != nil || l.DigestBefore != ""):
+				t.Errorf("%s: the first line has digest_before %q", at.Path, l.DigestBefore)
+			case i > 0:
+				compared++
+				if l.Changed == nil || *l.Changed != (want == recrawl.Changed) && at.Path != "/counter" ||
+					len(l.DigestBefore) != len("sha256:")+16 || !strings.HasPrefix(before, l.DigestBefore) {
+					t.Errorf("%s: %+v after %s", at.Path, l, before)
+				}
+			}
+			before = cmp.Or(l.Digest, before) // a 304 has none
+		}
+	}
+	if compared < 8 {
+		t.Errorf("only %d lines of recrawls", compared)
+	}
 }
 
 // TestRestartKeepsTheSchedule: the end of a process, and the start of another, change nobody's time.

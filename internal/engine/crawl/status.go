@@ -244,10 +244,8 @@ func (oc *outcomes) summary(ctx context.Context, status func() Status) Summary {
 type End = ends.End
 
 // The ends of a run without an error.
-const (
-	EndDone, EndStopped                  = ends.Done, ends.Stopped
-	EndMaxPages, EndMaxBytes, EndMaxTime = ends.MaxPages, ends.MaxBytes, ends.MaxTime
-)
+const EndDone, EndStopped = ends.Done, ends.Stopped
+const EndMaxPages, EndMaxBytes, EndMaxTime = ends.MaxPages, ends.MaxBytes, ends.MaxTime
 
 // Stopped reports whether somebody has stopped the run.
 func (s *Summary) Stopped() bool { return s.End == EndStopped }

@@ -29,9 +29,14 @@ type Page struct {
 	Duration    time.Duration // from the start to the end of the body
 	ContentType string        // as the server sent it
 	// of a document that is no page: sitemap, sitemap index, text sitemap, rss, atom, json feed
-	Kind        string
-	Bytes       int64  // of the decoded body that was kept
-	Digest      string // of the same bytes, as [digest.Digest] writes it
+	Kind   string
+	Bytes  int64  // of the decoded body that was kept
+	Digest string // of the same bytes, as [digest.Digest] writes it
+	// Changed says whether the page has, since an earlier response was read; nil: there was none. DigestBefore is the
+	// beginning of the Digest of that; empty: it had none.
+	Changed      *bool
+	DigestBefore string
+
 	Title       string
 	Language    string
 	Canonical   string   // the URL that the page names as its own
@@ -61,6 +66,11 @@ type Page struct {
 	Fields map[string]any
 }
 
+// Compare says whether the page has changed since an earlier response, and the first bytes of the digest of that.
+func (p *Page) Compare(changed bool, before uint64) {
+	p.Changed, p.DigestBefore = &changed, fmt.Sprintf("sha256:%016x", before)
+}
+
 // Usage is whether a use of a page is preferred.
 type Usage struct {
 	Preference string `json:"preference"` // y or n
@@ -87,6 +97,8 @@ type line struct {
 	Kind             string   `json:"kind,omitzero"`
 	Bytes            int64    `json:"bytes"`
 	Digest           string   `json:"digest,omitzero"`
+	Changed          *bool    `json:"changed,omitempty"`
+	DigestBefore     string   `json:"digest_before,omitzero"`
 	Title            string   `json:"title,omitzero"`
 	Language         string   `json:"language,omitzero"`
 	Canonical        string   `json:"canonical,omitzero"`
@@ -136,6 +148,7 @@ func (p Page) Encode() ([]byte, error) {
 		Kind:        p.Kind,
 		Bytes:       p.Bytes,
 		Digest:      p.Digest,
+		Changed:     p.Changed, DigestBefore: p.DigestBefore,
 		Title:       clip(p.Title),
 		Language:    clip(p.Language),
 		Canonical:   p.Canonical,

@@ -61,6 +61,10 @@ func Page(l *frontier.Lease, page *archive.Page, resp *fetch.Response) archive.F
 	for _, tag := range page.Tags {
 		facts.Add("tag", tag)
 	}
+	if page.Changed != nil {
+		facts.Add("changed", strconv.FormatBool(*page.Changed))
+		facts.Add("digest-before", page.DigestBefore)
+	}
 	facts.Add("attempt", strconv.Itoa(page.Attempts))
 	verdict := "allowed"
 	if !l.Verdict.Allowed {

@@ -30,6 +30,12 @@ type Tally struct {
 	kept marks.Totals // over all runs, with what is being committed: the committer's while the crawl runs
 }
 
+// AddUnchanged counts a recrawl that found the page as it was.
+func (t *Tally) AddUnchanged(bytes uint64) {
+	t.Unchanged.Add(1)
+	t.UnchangedBytes.Add(bytes)
+}
+
 // Rates are the counts of one run.
 type Rates struct {
 	Pages uint64 `json:"pages"` // responses with content
