@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/internal/system"
 )
 
@@ -43,4 +45,13 @@ func checkDescriptors(limit int, n *node.Options, warn func(text string)) error 
 		warn(fmt.Sprintf("%s may take %d: fewer connections are kept between requests; %s", may, full, raise))
 	}
 	return nil
+}
+
+func closeServer(api *server.Server) error {
+	if api == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	return api.Close(ctx)
 }

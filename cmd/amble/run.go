@@ -25,7 +25,7 @@ import (
 )
 
 func newRunCommand(settings *settingsFlags) *cobra.Command {
-	asJSON := false
+	asJSON, again := false, time.Duration(0)
 	command := &cobra.Command{
 		Use:   "run [URL...]",
 		Short: "Crawl, or continue a crawl",
@@ -33,6 +33,9 @@ func newRunCommand(settings *settingsFlags) *cobra.Command {
 here, or continue the crawl that is in data_dir. Known URLs are not fetched again; new seeds are added. It
 ends when everything that can be fetched within crawl.give_up_after is done. Hosts that must be left alone for
 longer are listed as postponed, and the next run continues with them.
+
+With --again-after it first puts back what was fetched, redirected or given up longer ago than that, and ends
+when all is done, whatever crawl.exit_when_done says: for cron. If nothing is due, it makes no request.
 
 A bad seed is reported with its source, and the good ones are used. If seeds are given and all are bad, the
 crawl does not start.
@@ -62,7 +65,8 @@ without seeds is not refused: their summaries say what was fetched.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
-  amble run --set crawl.seeds_file=seeds.txt --set scope.mode=domain`,
+  amble run --set crawl.seeds_file=seeds.txt --set scope.mode=domain
+  amble run --again-after 24h --set crawl.max_time=50m`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"https://"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 		},
@@ -72,12 +76,18 @@ without seeds is not refused: their summaries say what was fetched.`,
 			if asJSON {
 				end = new(outcome.Result)
 			}
+			if err == nil && command.Flags().Changed("again-after") {
+				err = fetchAgain(command.Context(), c, again)
+			}
 			if err == nil {
-				err = runCrawl(command, newCrawling(c, settings.patched, command.ErrOrStderr()), urls, end)
+				k := newCrawling(c, settings.patched, command.ErrOrStderr())
+				k.again = again
+				err = runCrawl(command, k, urls, end)
 			}
 			return end.Print(command.OutOrStdout(), err, exitCode(err))
 		},
 	}
+	command.Flags().DurationVar(&again, "again-after", 0, "fetch what is older than this, such as 24h, again and end")
 	command.Flags().BoolVar(&asJSON, "json", false, "print the summary as a JSON object")
 	return command
 }
@@ -208,6 +218,7 @@ type crawling struct {
 	config   *config.Config
 	seeds    []crawl.Seed
 	badSeeds int
+	again    time.Duration   // what is older is fetched again; 0: nothing
 	end      *outcome.Result // nil: a summary is printed
 	screen   *console.Screen // nil: no terminal
 	messages io.Writer
@@ -289,7 +300,7 @@ func (k *crawling) run(ctx context.Context) (out outcome.Outcome, err error) {
 	}
 	started := time.Now()
 	status := n.Default().Status
-	out.Before = status()
+	out.Before, out.Again = status(), k.again
 	unwatch := console.Watch(crawlProgress(status, k.log), k.screen)
 	stopping := console.FindSupervisor(os.Getenv, time.Now).Watch(console.VitalOf(status))
 	err = n.Run(running)
@@ -381,13 +392,4 @@ func (k *crawling) serve(o server.Options, c server.Crawl) (*server.Server, erro
 		k.log.Info("the API listens", "address", api.Address())
 	}
 	return api, nil
-}
-
-func closeServer(api *server.Server) error {
-	if api == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-	defer cancel()
-	return api.Close(ctx)
 }

@@ -20,6 +20,7 @@ type Outcome struct {
 	crawl.Summary
 	Before crawl.Status
 	Took   time.Duration
+	Again  time.Duration // what was older was fetched again; 0: nothing
 }
 
 // Print prints the result of a run and what to do next.
@@ -73,6 +74,10 @@ func Happened(out *Outcome) string {
 	if !out.Fresh {
 		if out.End != crawl.EndDone || len(out.Postponed) > 0 {
 			return "Nothing was fetched."
+		}
+		if out.Again > 0 {
+			return fmt.Sprintf("Nothing is due: all that can be fetched was within %s, %s in all.",
+				console.Span(out.Again), console.Plural(out.Status.URLs["fetched"], "page"))
 		}
 		return "There was nothing new to fetch: everything known is done, " +
 			console.Plural(out.Status.URLs["fetched"], "page") + " in all."

@@ -27,6 +27,8 @@ type Selection struct {
 	// Fetched selects pages that were fetched in one of these spans, and no other URLs. They are fetched as
 	// if for the first time, since what is left of them is lost.
 	Fetched []Span
+	// Before selects URLs whose last response is older, in States, which may be pages that were fetched; zero: any.
+	Before time.Time
 }
 
 // Span is a time from a second to another, both included, in Unix seconds.
@@ -42,8 +44,11 @@ func within(spans []Span, at time.Time) bool {
 
 // states returns those that a URL may be in. States that cannot be left are never among them.
 func (s *Selection) states() storage.States {
-	if len(s.Fetched) > 0 {
+	switch {
+	case len(s.Fetched) > 0:
 		return storage.In(storage.Fetched)
+	case !s.Before.IsZero():
+		return s.States
 	}
 	if s.States == 0 {
 		return frontier.CanPutBack()
@@ -54,6 +59,7 @@ func (s *Selection) states() storage.States {
 // selects reports whether a URL is selected, as far as its host does not decide.
 func (s *Selection) selects(l *storage.Located) bool {
 	return s.states().Has(l.Last.State) && (len(s.Fetched) == 0 || within(s.Fetched, l.Last.At)) &&
+		(s.Before.IsZero() || l.Last.At.Before(s.Before)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
 		(len(s.Statuses) == 0 || slices.Contains(s.Statuses, int(l.Last.Status))) &&
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL().String()))
@@ -68,11 +74,15 @@ type storedSelection struct {
 	Host     string `json:"host,omitempty"`
 	Pattern  string `json:"pattern,omitempty"`
 	Fetched  []Span `json:"fetched,omitempty"`
+	Before   int64  `json:"before,omitempty"` // Unix seconds
 }
 
 // MarshalJSON makes a storedSelection.
 func (s Selection) MarshalJSON() ([]byte, error) {
 	stored := storedSelection{States: int(s.States), Statuses: s.Statuses, Host: s.Host, Fetched: s.Fetched}
+	if !s.Before.IsZero() {
+		stored.Before = s.Before.Unix()
+	}
 	for _, r := range s.Reasons {
 		stored.Reasons = append(stored.Reasons, int(r))
 	}
@@ -90,6 +100,9 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	}
 	*s = Selection{States: storage.States(stored.States), Statuses: stored.Statuses, Host: stored.Host,
 		Fetched: stored.Fetched}
+	if stored.Before != 0 {
+		s.Before = time.Unix(stored.Before, 0)
+	}
 	for _, r := range stored.Reasons {
 		s.Reasons = append(s.Reasons, storage.Reason(r))
 	}
