@@ -32,9 +32,10 @@ type keptAnswers struct {
 func (p Program) Answers(dataDir string) (text string, columns []string, rows [][]string, err error) {
 	text = "Responses over https before and after requests were signed, of origins that refused one or asked for " +
 		"signatures, "
-	all := p.Origins()
+	var all []identity.OriginAnswers
 	if dataDir == "" {
-		text, all = text+"since the process began.", append(byWall(all), all...)
+		origins := p.Origins()
+		text, all = text+"since the process began.", append(byWall(origins), origins...)
 	} else {
 		k, err := readAnswers(filepath.Join(dataDir, answersFile))
 		if err != nil {
