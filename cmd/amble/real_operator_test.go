@@ -329,4 +329,9 @@ func TestRealDashboard(t *testing.T) {
 			}
 		}
 	}
+	b.Press("Fetch now") // of the last page, which a wall refuses
+	b.Wait(`document.querySelector(".panel")?.innerText.startsWith("Fetched now")`)
+	if found := b.Judge(string(axe)); found != "" {
+		t.Errorf("of what was fetched now: %s", found)
+	}
 }

@@ -1,6 +1,6 @@
 // One URL: where it was found, what became of it and why, what would become of it now, and what can be done.
 
-import { get, query } from "./client.js";
+import { get, post, query, serves } from "./client.js";
 import { command } from "./dialog.js";
 import { bytes, columns, count, duration, el, facts, hostLink, page, panel, time, urlLink } from "./dom.js";
 import { addURLs, canPutBack } from "./urls.js";
@@ -21,11 +21,36 @@ function actions(s, shared) {
   return "";
 }
 
+// fetchNow is a command with which the URL is fetched outside the crawl; the page shows what came of it.
+const fetchNow = (s, shared) => command(shared, "Fetch now", {
+  title: "Fetch this URL now, to look at it?", text: "Within politeness: it has the next turn of its host, if robots.txt allows it. What comes does not belong to the crawl, and its links are not followed. This may take some time.",
+}, async () => {
+  shared.fetched = { of: s.url, ...(await post("/api/v1/fetch", { url: s.url })) };
+  return { done: `The outcome: ${[shared.fetched.outcome, shared.fetched.reason].filter(Boolean).join(": ")}` };
+});
+
+// fetched shows what came of fetchNow.
+function fetched(f) {
+  const r = f.response;
+  return panel("Fetched now",
+    columns(
+      facts([
+        ["Outcome", f.outcome], ["Why", f.reason], ["Until", time(f.until)], ["At", time(f.request?.at)], ["robots.txt", f.robots?.verdict], ["Line", f.robots?.line ? `${f.robots.line}: ${f.robots.rule}` : f.robots?.why],
+        ["Delay", f.request && `${duration(f.request.delay)}, demanded by: ${f.request.delay_reason ?? ""}`],
+      ]),
+      r && facts([
+        ["Status", String(r.status)], ["Protocol", r.protocol], ["First byte after", duration(r.first_byte_ms / 1000)], ["Took", duration(r.duration_ms / 1000)], ["Received", bytes(r.received)], ["Size", bytes(r.bytes)],
+        ["Wall", r.wall], ["Title", f.page?.title], ["Links", f.links && count(f.links.length)], ["Needs a browser", f.page?.needs_browser && "yes"],
+      ])),
+    r && el("details", {}, el("summary", {}, "Header"), el("pre", { tabindex: "0" }, Object.entries(r.header).map(([name, values]) => values.map((v) => `${name}: ${v}\n`)))));
+}
+
 export async function url(address, shared) {
   const s = await get(`/api/v1/url?${query({ url: address })}`, shared.signal);
   const v = s.robots;
   const host = s.host?.known ? s.host : null;
-  const node = page(s.url, actions(s, shared),
+  const node = page(s.url, [actions(s, shared), (await serves("/api/v1/fetch")) && fetchNow(s, shared)],
+    shared.fetched?.of === s.url && fetched(shared.fetched),
     columns(
       panel("State", facts([
         ["State", s.known ? s.state : "unknown: it is not in the crawl"], ["Why", s.reason], ["Status", s.status || ""], ["Note", s.note], ["Failed attempts in a row", s.attempts || ""], ["Due", time(s.due)],
