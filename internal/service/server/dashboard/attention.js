@@ -2,7 +2,7 @@
 
 import { alarms } from "./alarms.js";
 import { get, query } from "./client.js";
-import { count, el, quiet, renew } from "./dom.js";
+import { count, el, quiet, refill } from "./dom.js";
 
 const lookEvery = 5; // statuses between two counts of hosts
 
@@ -33,7 +33,7 @@ export function attention(shared) {
       [s.urls.denied, "URL", "denied by robots.txt", `urls/${query({ state: "denied" })}`],
       [s.pace?.violations, "gap", "shorter than the delay in force", ""],
     ].filter(([n]) => n > 0);
-    renew(node, raised, rows.length
+    refill(node, raised, rows.length
       ? el("ul", { class: "attention" }, rows.map(([n, what, text, to]) => el("li", {}, el(to ? "a" : "span", { href: to && `#/${to}` }, `${count(n)} ${what}${n === 1 ? "" : "s"}`), el("span", {}, text))))
       : s.hosts ? quiet("nothing: no host is blocked, and no URL failed") : el("p", {}, "There is nothing to crawl yet: ", el("a", { href: "#/seeds" }, "add seeds"), "."));
   }

@@ -40,7 +40,7 @@ export function chart(title, least, series) {
     text.replaceChildren(...series.map((s, i) => el("span", { class: `series-${i + 1}` }, `${s.label} ${value(s) === null || value(s) === undefined ? "–" : s.format(value(s))}`)),
       index === null || index === undefined ? "" : el("time", {}, clockText(new Date(1000 * columns.at[at]))));
   };
-  const renew = () => {
+  const redraw = () => {
     if (plot) plot.setData(data());
     else draw();
     tell(plot?.cursor.idx);
@@ -52,7 +52,7 @@ export function chart(title, least, series) {
     node: el("div", {}, box, text),
     set(all) {
       columns = all;
-      renew();
+      redraw();
     },
     // add appends a point and forgets those older than so many seconds.
     add(point, seconds) {
@@ -63,7 +63,7 @@ export function chart(title, least, series) {
         columns.at.shift();
         for (const { key } of series) columns[key].shift();
       }
-      renew();
+      redraw();
     },
   };
 }

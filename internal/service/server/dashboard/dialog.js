@@ -41,15 +41,15 @@ export function ask({ title, text, fields = [], act, danger }, carryOut) {
   });
 }
 
-// command is a button that asks (question is what ask shows, or returns it), carries out, says what was done and shows the page again. The result of carryOut may have a text
+// command is a button that asks (question is what the dialog shows, or returns it), carries out, says what was done and shows the page again. The result of carryOut may have a text
 // done for people, and incomplete if a part of a cluster does not follow yet.
 export function command(shared, label, question, carryOut, kind) {
   return el("button", {
     type: "button", class: kind,
     async click(event) {
       if (shared.lost) return shared.say(`${label}: nothing was done.`);
-      const asked = typeof question === "function" ? question() : question;
-      const result = await ask({ act: label, danger: kind === "danger", ...asked }, carryOut);
+      const shown = typeof question === "function" ? question() : question;
+      const result = await ask({ act: label, danger: kind === "danger", ...shown }, carryOut);
       if (!result) return;
       const why = result.incomplete?.why.join("; ");
       await shared.refresh(why ? `${label}: recorded, and not in force everywhere yet: ${why}` : result.done, !why);

@@ -25,8 +25,8 @@ export function facts(pairs) {
   return given.length ? el("dl", { class: "facts" }, given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : "";
 }
 
-// renew puts other children in a place; a link or a button that had the focus has it again.
-export function renew(place, ...children) {
+// refill puts other children in a place; a link or a button that had the focus has it again.
+export function refill(place, ...children) {
   const held = place.contains(document.activeElement) ? document.activeElement : null;
   place.replaceChildren(...children);
   if (!held) return;

@@ -1,6 +1,6 @@
 // The newest fetches, as they end.
 
-import { bytes, clock, duration, el, hostLink, page, panel, renew, table, urlLink } from "./dom.js";
+import { bytes, clock, duration, el, hostLink, page, panel, refill, table, urlLink } from "./dom.js";
 
 export const result = (f) => el("span", { class: f.error || f.status >= 400 ? "bad" : "good" }, f.error || String(f.status));
 
@@ -18,7 +18,7 @@ export function fetchTable(list) {
 export async function fetches(_, shared) {
   let held = false;
   const list = el("div", { class: "fetches" });
-  const show = () => held || renew(list, fetchTable(shared.recent));
+  const show = () => held || refill(list, fetchTable(shared.recent));
   const hold = el("button", {
     type: "button", "aria-pressed": "false",
     click() {

@@ -2,7 +2,7 @@
 
 import { get, lines, post, query, serves } from "./client.js";
 import { command } from "./dialog.js";
-import { bars, bytes, clock, columns, count, duration, el, facts, page, panel, renew, table, time, urlLink } from "./dom.js";
+import { bars, bytes, clock, columns, count, duration, el, facts, page, panel, refill, table, time, urlLink } from "./dom.js";
 import { result } from "./fetches.js";
 import { list } from "./list.js";
 import { actions, urlColumns } from "./urls.js";
@@ -22,7 +22,7 @@ export async function host(name, shared) {
     const p = h.politeness;
     if (isPaused(h) !== paused) {
       paused = isPaused(h);
-      renew(parts.tools, ...commands(path, name, paused, () => latest, shared));
+      refill(parts.tools, ...commands(path, name, paused, () => latest, shared));
     }
     parts.facts.replaceChildren(facts([
       ["State", [h.state, h.suspected && ", wall suspected", h.place && h.place !== h.state && ` (${h.place})`]], ["Why", h.reason], ["Last failure", h.trouble], ["Failing since", time(h.trouble_since)],
@@ -37,8 +37,8 @@ export async function host(name, shared) {
         ["Since", time(p.since)], ["Until", time(p.until)], ["Backoff level", p.backoff || ""], ["Parked", p.parked && "yes"],
       ]));
     const sorted = (counts) => Object.entries(counts ?? {}).sort((a, b) => b[1] - a[1]);
-    renew(parts.urls, bars(sorted(h.urls).map(([state, n]) => [state, n, `urls/${query({ host: name, state })}`]), (state) => state === "failed"));
-    renew(parts.failures, bars(sorted(h.errors), () => true));
+    refill(parts.urls, bars(sorted(h.urls).map(([state, n]) => [state, n, `urls/${query({ host: name, state })}`]), (state) => state === "failed"));
+    refill(parts.failures, bars(sorted(h.errors), () => true));
   }
   show(story);
 
@@ -78,7 +78,7 @@ function requests(name, shared) {
   const { signal } = shared;
   let seen = shared.recent.filter((f) => f.host === name);
   const row = (f) => el("li", {}, clock(f.at), " ", result(f), " ", urlLink(f.url), " ", el("span", { class: "quiet" }, `${bytes(f.bytes)} in ${duration(f.seconds)}`));
-  const show = () => renew(place, seen.length ? el("ol", { class: "timeline" }, seen.map(row)) : el("p", { class: "quiet" }, "none since this page was opened"));
+  const show = () => refill(place, seen.length ? el("ol", { class: "timeline" }, seen.map(row)) : el("p", { class: "quiet" }, "none since this page was opened"));
   const started = (f) => Date.parse(f.at) - 1000 * f.seconds;
   async function earlier() {
     button.disabled = true;

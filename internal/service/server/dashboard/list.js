@@ -1,7 +1,7 @@
 // A list to work on: what it shows can be narrowed, has a count and more pages, and comes as CSV.
 
 import { get, query } from "./client.js";
-import { count, el, quiet, renew, table } from "./dom.js";
+import { count, el, quiet, refill, table } from "./dom.js";
 
 // pagesAtOnce bounds the requests for one page: a page of a long search may be empty and not the last.
 const pagesAtOnce = 20;
@@ -25,11 +25,11 @@ export async function list(shared, { path, rows: key, csv, page, filters = [], w
 
   function showRows() {
     const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there may be more" : ""}`;
-    renew(place, table(all, shown, rows));
+    refill(place, table(all, shown, rows));
   }
   function showButtons() {
     const { sort, ...narrowed } = wanted;
-    renew(buttons, el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"),
+    refill(buttons, el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"),
       name && rows.length ? el("button", { type: "button", click: chooseAll }, chosen.size ? "Choose none" : "Choose all shown") : "", ...actions(wanted, [...chosen]));
   }
   function chooseAll() {

@@ -4,7 +4,7 @@ import { get, post, query } from "./client.js";
 import { attention } from "./attention.js";
 import { chart } from "./chart.js";
 import { command } from "./dialog.js";
-import { bars, bytes, columns, count, duration, el, hostLink, page, panel, quiet, rate, renew, table, time } from "./dom.js";
+import { bars, bytes, columns, count, duration, el, hostLink, page, panel, quiet, rate, refill, table, time } from "./dom.js";
 import { fetchTable } from "./fetches.js";
 
 // windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
@@ -75,11 +75,11 @@ export async function overview(_, shared) {
     const shown = `${s.state} ${s.reason ?? ""}`;
     if (controls.dataset.shown !== shown) {
       controls.dataset.shown = shown;
-      renew(controls, ...orders(s, shared), s.reason ? el("p", { class: "warn" }, s.reason) : "");
+      refill(controls, ...commands(s, shared), s.reason ? el("p", { class: "warn" }, s.reason) : "");
     }
     for (const [name, [, fill, hidden]] of Object.entries(panels)) {
       places[name].panel.hidden = Boolean(hidden?.(s));
-      renew(places[name].place, fill(s));
+      refill(places[name].place, fill(s));
     }
     wanting.status(s);
   }
@@ -87,7 +87,7 @@ export async function overview(_, shared) {
   const node = page("Overview", controls, figures, panel("Needs attention", wanting.node), past.node,
     of("slowest", "states"), of("statuses", "failed", "errors"), of("gaps", "robots"),
     places.fetchers.panel, places.slowdowns.panel, panel("Recent fetches", live));
-  const showRecent = () => renew(live, fetchTable(shared.recent.slice(0, 12)));
+  const showRecent = () => refill(live, fetchTable(shared.recent.slice(0, 12)));
   showRecent();
   return { title: "Overview", node, on: { status, fetches: showRecent, point: past.point } };
 }
@@ -130,8 +130,8 @@ function gaps(pace) {
     bars(pace.buckets.map(({ label, count: n }) => [label, n]), (label) => label.startsWith("under")));
 }
 
-// orders are the commands for the crawl. A cluster has none that ends all of its processes.
-function orders({ state, cluster }, shared) {
+// commands are those for the crawl. A cluster has none that ends all of its processes.
+function commands({ state, cluster }, shared) {
   if (state === "finished" || state === "stopping") return [];
   const crawl = (name) => () => post(`/api/v1/crawl/${name}`);
   return [

@@ -2,7 +2,7 @@
 
 import { del, lines, query, send } from "./client.js";
 import { command } from "./dialog.js";
-import { count, el, page, panel, renew, table, urlLink } from "./dom.js";
+import { count, el, page, panel, refill, table, urlLink } from "./dom.js";
 
 const shownAtOnce = 100;
 
@@ -34,7 +34,7 @@ export async function seeds(_, shared) {
     const chosen = all.filter((s) => s.url.includes(part) || s.tags?.some((t) => t.includes(part)));
     const shown = chosen.slice(0, most);
     more.hidden = shown.length === chosen.length;
-    renew(place, table(`${count(shown.length)} of ${count(chosen.length)}`, [
+    refill(place, table(`${count(shown.length)} of ${count(chosen.length)}`, [
       { title: "Seed", cell: (s) => urlLink(s.url) },
       { title: "Fields", cell: fields },
       { title: "From", cell: (s) => (s.of ? ["a redirect of ", urlLink(s.of)] : s.source) },
