@@ -15,7 +15,7 @@ func TestStatusAdd(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	part := func(state string, n int) *Status {
 		return &Status{
-			State: state, Reason: state, At: at, Started: at, Since: at.Add(time.Duration(n)),
+			State: state, Reason: state, End: End(state), At: at, Started: at, Since: at.Add(time.Duration(n)),
 			URLs:  map[string]int{"queued": n},
 			Hosts: n, HostStates: map[string]int{"idle": n}, Held: map[string]int{"x": n}, InFlight: n,
 			Requests: uint64(n), Bytes: uint64(n), Traps: map[string]uint64{"x": uint64(n)},
@@ -24,7 +24,7 @@ func TestStatusAdd(t *testing.T) {
 			Pace: tally.Pace{Gaps: uint64(n), Violations: uint64(n),
 				Buckets: []tally.PaceBucket{{Label: "a", Count: uint64(n)}}},
 			Limits: Limits{MaxRate: float64(n), Bandwidth: int64(n), RateWait: float64(n), BandwidthWait: float64(n),
-				Received: uint64(n)},
+				Received: uint64(n), ExitWhenDone: true},
 			Run: Rates{Pages: uint64(n), Requests: uint64(n), Errors: uint64(n), Bytes: uint64(n),
 				Yield:  recrawl.Yield{Recrawls: uint64(n), Unchanged: uint64(n), UnchangedBytes: uint64(n)},
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},

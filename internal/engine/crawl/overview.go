@@ -94,7 +94,7 @@ func byWeight() []string {
 func (s *Status) Add(more *Status) {
 	if s.State == "" {
 		*s = Status{Started: more.Started, Since: more.Since, At: more.At, State: more.State, Reason: more.Reason,
-			DataDir: more.DataDir, OutputDir: more.OutputDir, ProductToken: more.ProductToken}
+			End: more.End, DataDir: more.DataDir, OutputDir: more.OutputDir, ProductToken: more.ProductToken}
 	} else {
 		s.addState(more)
 	}
@@ -133,7 +133,7 @@ func (s *Status) addState(more *Status) {
 	a, b := slices.Index(byWeight(), s.State), slices.Index(byWeight(), more.State)
 	switch {
 	case b < a:
-		s.State, s.Reason, s.Since = more.State, more.Reason, more.Since
+		s.State, s.Reason, s.Since, s.End = more.State, more.Reason, more.Since, more.End
 	case a == b && more.Since.Before(s.Since):
 		s.Since = more.Since
 	}
@@ -156,7 +156,7 @@ func (l *Limits) add(more *Limits) {
 	l.MaxRate, l.Bandwidth = l.MaxRate+more.MaxRate, l.Bandwidth+more.Bandwidth
 	l.HostBandwidth = max(l.HostBandwidth, more.HostBandwidth)
 	l.RateWait, l.BandwidthWait = l.RateWait+more.RateWait, l.BandwidthWait+more.BandwidthWait
-	l.Received += more.Received
+	l.Received, l.ExitWhenDone = l.Received+more.Received, more.ExitWhenDone // all parts have the same
 }
 
 // Share makes the limits of two crawls of one process, which share them, those of both together.
