@@ -48,6 +48,8 @@ const (
 	causeOperator   = "operator"    // the operator dropped it
 	causeSitemaps   = "sitemaps"    // more sitemaps than sitemaps.max_files
 	causeMaze       = "maze"        // a part of a host that goes on for ever
+	causeHeld       = "held"        // robots.txt holds all that waits of the host
+	causeWalled     = "walled"      // what waits of a host behind a wall
 	causeBudget     = "budget"      // limits.host_pages, limits.domain_pages
 	causePaused     = "paused"      // the operator paused the host
 	causeFailing    = "failing"     // the host fails
@@ -68,8 +70,9 @@ type maker struct {
 	set   *seeds.Set
 	runs  bool // the crawl does
 
-	seeds  map[string]*Seed // by URL
-	host   *storage.Host    // of the URL before
+	seeds  map[string]*Seed   // by URL
+	hosts  map[string][]*Seed // those that wait, by host
+	host   *storage.Host      // of the URL before
 	left   map[string]*HostLeft
 	causes map[string]*Cause
 	links  []pending
@@ -84,8 +87,8 @@ type pending struct {
 // Make makes the report of what a source has in its database, without what the output has. state is that of the crawl;
 // runs says that it is the state of one that runs.
 func Make(ctx context.Context, s Source, state string, runs bool, o Options) (*Summary, error) {
-	m := maker{o: o, r: newSummary(), runs: runs, seeds: map[string]*Seed{}, left: map[string]*HostLeft{},
-		causes: map[string]*Cause{}}
+	m := maker{o: o, r: newSummary(), runs: runs, seeds: map[string]*Seed{}, hosts: map[string][]*Seed{},
+		left: map[string]*HostLeft{}, causes: map[string]*Cause{}}
 	m.store, m.set = s.Records()
 	m.r.At, m.r.State = o.Now.UTC(), state
 	n := m.store.Counters()
@@ -140,18 +143,21 @@ func (m *maker) readSeeds() error {
 			continue
 		}
 		s := &Seed{URL: member.URL.String(), State: stateUnknown, Source: member.Source}
-		head, _, err := m.store.Lookup(member.URL)
+		head, host, err := m.store.Lookup(member.URL)
 		given := member.Seed()
 		missing := errors.Is(err, storage.ErrNotFound) || head.Last.State == storage.Failed
 		if plain, bare := given.Plain(); bare && missing {
-			if other, _, wrong := m.store.Lookup(plain); wrong == nil {
-				head, err = other, nil
+			if other, of, wrong := m.store.Lookup(plain); wrong == nil {
+				head, host, err = other, of, nil
 			}
 		}
 		switch {
 		case err == nil:
 			s.State, s.Status = head.Last.State.String(), int(head.Last.Status)
 			s.Reason = causeOf(&head.Last)
+			if head.Last.State == storage.Queued || head.Last.State == storage.Retrying {
+				m.hosts[host.Name] = append(m.hosts[host.Name], s)
+			}
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
@@ -313,9 +319,9 @@ func (m *maker) takeHost(h *inspect.Host) error {
 	cause := ""
 	switch {
 	case h.State == inspect.HostHeld:
-		cause = causeRobots
+		cause = causeHeld
 	case h.State == inspect.HostWalled:
-		cause = causeWall
+		cause = causeWalled
 	case h.State == inspect.HostPaused:
 		cause = causePaused
 	case h.FrontierState == "shelved",
@@ -336,7 +342,10 @@ func (m *maker) takeHost(h *inspect.Host) error {
 		}
 	}
 	if h.LastFailure != "" {
-		why = cmp.Or(why, h.State) + ", " + h.LastFailure
+		why = cmp.Or(why, h.State) + "; last failure: " + h.LastFailure
+	}
+	for _, s := range m.hosts[h.Host] {
+		s.Reason = cmp.Or(s.Reason, cause) // it waits with its host
 	}
 	m.add(HostLeft{Host: h.Host, Cause: cause, URLs: uint64(h.Waiting), Why: why})
 	return nil

@@ -116,8 +116,8 @@ func TestCausesOfHosts(t *testing.T) {
 		runs  bool
 		cause string
 	}{
-		{inspect.Host{State: inspect.HostHeld}, true, causeRobots},
-		{inspect.Host{State: inspect.HostWalled, WallKind: "refusal", WallMaker: "Maker"}, true, causeWall},
+		{inspect.Host{State: inspect.HostHeld}, true, causeHeld},
+		{inspect.Host{State: inspect.HostWalled, WallKind: "refusal", WallMaker: "Maker"}, true, causeWalled},
 		{inspect.Host{State: inspect.HostPaused}, true, causePaused},
 		{inspect.Host{State: inspect.HostWaiting, FrontierState: "shelved"}, true, causeBudget},
 		{inspect.Host{State: inspect.HostReady, URLs: inspect.Counts{storage.Fetched: 10}}, false, causeBudget},
@@ -126,10 +126,14 @@ func TestCausesOfHosts(t *testing.T) {
 		{inspect.Host{State: inspect.HostWaiting}, true, ""},
 		{inspect.Host{State: inspect.HostWaiting}, false, causeNotReached},
 	} {
-		m := maker{o: Options{Limit: 9, HostPages: 10}, r: newSummary(), runs: c.runs, causes: map[string]*Cause{}}
-		c.host.Waiting = 3
+		m := maker{o: Options{Limit: 9, HostPages: 10}, r: newSummary(), runs: c.runs, causes: map[string]*Cause{},
+			hosts: map[string][]*Seed{"a.test": {{State: "queued"}}}}
+		c.host.Host, c.host.Waiting = "a.test", 3
 		if err := m.takeHost(&c.host); err != nil {
 			t.Fatal(err)
+		}
+		if reason := m.hosts["a.test"][0].Reason; reason != c.cause {
+			t.Errorf("its seed waits for %q, want %q", reason, c.cause)
 		}
 		if got := m.causes[c.cause]; c.cause != "" && (got == nil || got.URLs != 3) || len(m.causes) > 1 ||
 			c.cause == "" && len(m.causes) > 0 {

@@ -118,6 +118,8 @@ func (s *Seed) fate() string {
 	switch {
 	case s.State == stateUnknown:
 		return "not taken: beyond the scope, opted out, or not added yet"
+	case s.Reason != "" && (s.State == "queued" || s.State == "retrying") && causeTexts()[s.Reason] != "":
+		return s.State + ": " + causeTexts()[s.Reason]
 	case s.Reason != "":
 		return s.State + ": " + console.ReasonText(s.Reason)
 	case s.Status > 0:
@@ -236,27 +238,33 @@ func (h *HostLeft) why() string {
 	case h.Like != "":
 		return h.Like
 	case h.Why != "":
-		return console.PostponedReason(h.Why)
+		reason, failure, _ := strings.Cut(h.Why, "; ")
+		return strings.TrimSuffix(console.PostponedReason(reason)+"; "+failure, "; ")
 	}
 	return CauseText(h.Cause)
 }
 
 // CauseText explains a cause.
 func CauseText(cause string) string {
-	known := map[string]string{
+	if text := causeTexts()[cause]; text != "" {
+		return text
+	}
+	return "links into a trap"
+}
+
+// causeTexts explain the causes that are no traps.
+func causeTexts() map[string]string {
+	return map[string]string{
 		causeRobots: "robots.txt disallows it", causeWall: "the host is behind a wall",
 		causeOptOut: "the site opted out", causeUsage: "consent.policy, by what the site says",
 		causeScope: "beyond the scope, at its turn", causeDepth: "beyond crawl.max_depth, at its turn",
 		causeOperator: "dropped by the operator", causeSitemaps: "more sitemaps than sitemaps.max_files",
-		causeMaze:   "a part of the host that goes on for ever",
+		causeMaze: "a part of the host that goes on for ever",
+		causeHeld: "robots.txt disallows the host, or cannot be read", causeWalled: "they wait until the wall ends",
 		causeBudget: "limits.host_pages or limits.domain_pages", causePaused: "paused by the operator",
 		causeFailing: "the host fails, or demands a long wait", causeNotReached: "the crawl ended before their turn",
 		"expensive": "expensive endpoints, traps.expensive", "URLs of the host": "limits.host_urls",
 	}
-	if text := known[cause]; text != "" {
-		return text
-	}
-	return "links into a trap"
 }
 
 func (t *text) notKept() {
