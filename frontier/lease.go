@@ -298,7 +298,8 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	}
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last
-	if r.answered() {
+	switch {
+	case r.answered():
 		if outcome = r.Outcome; out.behindWall {
 			outcome = f.behindWall(head, &r, h.active.wall.Verdict().Since)
 			if r.OfWall != nil {
@@ -311,26 +312,25 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		if r.Next != nil && !out.behindWall {
 			f.replan(&outcome, *r.Next)
 		}
-		f.results.recordOutcome(h, head, outcome)
-		q.Done(head.Ordinal)
-	} else if r.RanOut {
+	case r.RanOut:
 		outcome = f.ranOut(head, &r)
 		f.recrawls.plan(h, head, &outcome, &r)
-		f.results.recordOutcome(h, head, outcome)
-		q.Done(head.Ordinal)
-	} else if r.Refused {
+	case r.Refused:
 		outcome = r.Outcome
 		outcome.At = r.End
 		f.recrawls.keepHistory(h, head, &outcome)
+	default:
+		f.recrawls.putBack(h, q, out)
+	}
+	if r.answered() || r.RanOut || r.Refused {
 		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
-		f.results.update(h, now, 0, 0)
-	} else {
-		f.recrawls.putBack(h, q, out)
 	}
 	f.uncountPage(h, head, outcome.State, f.instant(now))
 	if r.Sent {
 		f.results.update(h, now, 1, r.Bytes)
+	} else if r.Refused {
+		f.results.update(h, now, 0, 0)
 	}
 	f.commands.applyDrop(h, now)
 	f.schedule(h, f.instant(now))
@@ -339,13 +339,10 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 
 // replan sets when a URL is fetched again; zero: never.
 func (b *base) replan(o *storage.Outcome, next time.Time) {
-	switch {
-	case !next.IsZero():
+	if o.Due = (time.Time{}); !next.IsZero() {
 		o.State, o.Due, o.Attempts = storage.Retrying, b.dueTime(next), 0
-	case o.State == storage.Retrying:
-		o.State, o.Due = storage.Failed, time.Time{}
-	default:
-		o.Due = time.Time{}
+	} else if o.State == storage.Retrying {
+		o.State = storage.Failed
 	}
 }
 
@@ -391,13 +388,12 @@ func (b *base) attempted(head *storage.Head, o storage.Outcome, end time.Time) s
 	if o.State != storage.Retrying {
 		return o
 	}
-	attempts, again := b.o.Attempted(head, o.State)
-	o.Attempts = attempts
-	if !again {
+	again := false
+	if o.Attempts, again = b.o.Attempted(head, o.State); !again {
 		o.State = storage.Failed
 		return o
 	}
-	wait := b.o.RetryDelay << min(attempts-1, 16)
+	wait := b.o.RetryDelay << min(o.Attempts-1, 16)
 	o.Due = b.dueTime(end).Add(wait + time.Duration(b.jitter()*float64(wait)/4))
 	return o
 }
