@@ -16,7 +16,8 @@ RACING   := ./internal/engine/crawl ./cmd/amble ./internal/service/server ./inte
 	./internal/modules/identity/command ./internal/cluster/journal ./internal/cluster/membership \
 	./internal/testing/memnet ./internal/cluster/natsconn ./internal/rules/networks ./internal/engine/node \
 	./internal/engine/remote ./internal/cluster/routes ./internal/web/spool ./internal/testing/testkit \
-	./internal/testing/testweb ./internal/modules/oncomplete ./politeness
+	./internal/testing/testweb ./internal/modules/oncomplete ./internal/modules/webhook \
+	./politeness
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/output/archive ./internal/modules/warc/warcfiles ./internal/testing/simulate ./robots ./storage
 # vet is part of lint. By default, the race detector lets every process wait for a second at its end.

@@ -12,9 +12,11 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/alarms"
 )
 
-// alarmsModule says what needs somebody's attention. undelivered says which output file is not taken.
-func alarmsModule(undelivered func() (string, bool)) module {
+// alarmsModule says what needs somebody's attention. undelivered says which output is not taken; notify is told of each
+// alarm that begins or ends.
+func alarmsModule(notify func(id string, alarm any, ended bool), undelivered func() (string, bool)) module {
 	w := alarms.NewWatch(undelivered)
+	w.Notify(func(a *alarms.Alarm, ended bool) { notify(a.ID(), a, ended) })
 	return module{operations: w.Register, watch: w.Observe, status: alarms.Status,
 		collector: func(*config.Config) prometheus.Collector { return w },
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {

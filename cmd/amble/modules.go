@@ -2,10 +2,18 @@
 
 package main
 
+import (
+	"github.com/amble-crawler/amble/internal/modules/webhook"
+	"github.com/amble-crawler/amble/internal/output/delivery"
+)
+
 // modules are the products in this program beside the core.
 func modules() []module {
 	signs := identityProgram()
-	onComplete, undelivered := onCompleteModule()
-	return []module{clusterModule(), fetchersModule(), fetchModule(), alarmsModule(undelivered), auditModule(),
-		archiveModule(), erasureModule(), demoModule(), identityModule(signs), reportModule(signs), onComplete}
+	onComplete, files := onCompleteModule()
+	alarms := new(webhook.Alarms)
+	results, posts := webhookModule(alarms)
+	return []module{clusterModule(), fetchersModule(), fetchModule(),
+		alarmsModule(alarms.Add, delivery.Trouble(files, posts)), auditModule(), archiveModule(), erasureModule(),
+		demoModule(), identityModule(signs), reportModule(signs), onComplete, results}
 }

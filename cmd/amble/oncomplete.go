@@ -8,42 +8,49 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/oncomplete"
+	"github.com/amble-crawler/amble/internal/modules/webhook"
+	"github.com/amble-crawler/amble/internal/output/delivery"
 	outputs "github.com/amble-crawler/amble/internal/output/formats"
 )
 
-// onCompleteModule runs output.on_complete. trouble says which file the command does not take.
-func onCompleteModule() (m module, trouble func() (string, bool)) {
-	var r *oncomplete.Runner // nil: there is no command
-	m.serve = func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+// deliveryModule is a delivery that open makes; nil: the settings ask for none.
+func deliveryModule(open func(*crawling) (delivery.Delivery, error)) (module, *delivery.Running) {
+	running := new(delivery.Running)
+	return module{closed: running.End,
+		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+			d, err := open(k)
+			if err != nil || d == nil {
+				return ctx, func() {}, err
+			}
+			return ctx, running.Start(d), nil
+		}}, running
+}
+
+// onCompleteModule runs output.on_complete.
+func onCompleteModule() (module, *delivery.Running) {
+	return deliveryModule(func(k *crawling) (delivery.Delivery, error) {
 		c := k.config
 		if c.Output.OnComplete == "" {
-			return ctx, func() {}, nil
+			return nil, nil
 		}
-		output := c.OutputDir()
-		if c.InCluster() {
-			output = ""
-		}
-		made, err := oncomplete.New(oncomplete.Options{
-			Command: c.Output.OnComplete, Timeout: c.Output.OnCompleteTimeout,
-			Dirs:    func() []string { return oncomplete.Dirs(c.DataDir, output) },
-			Formats: outputs.All(), Journal: filepath.Join(c.DataDir, oncomplete.JournalFile), Log: k.log,
+		return oncomplete.New(oncomplete.Options{
+			Command: c.Output.OnComplete, Timeout: c.Output.OnCompleteTimeout, Log: k.log,
+			Dirs:    delivery.Dirs(c.DataDir, c.OutputDir(), c.InCluster()),
+			Journal: filepath.Join(c.DataDir, oncomplete.JournalFile),
+			Formats: outputs.All(), Except: webhook.Name,
 		})
-		if err != nil {
-			return nil, nil, err
+	})
+}
+
+// webhookModule posts the output of the format webhook, and alarms.
+func webhookModule(alarms *webhook.Alarms) (module, *delivery.Running) {
+	return deliveryModule(func(k *crawling) (delivery.Delivery, error) {
+		c := k.config
+		if c.Output.Webhook.URL == "" {
+			return nil, nil
 		}
-		r = made
-		return ctx, r.Start(), nil
-	}
-	m.closed = func(ctx context.Context, stopped bool) error {
-		if r == nil {
-			return nil
-		}
-		return r.End(ctx, stopped)
-	}
-	return m, func() (string, bool) {
-		if r == nil {
-			return "", false
-		}
-		return r.Trouble()
-	}
+		return webhook.New(webhook.Options{URL: c.Output.Webhook.URL, Secret: c.Output.Webhook.Secret, Alarms: alarms,
+			Agent: c.UserAgent(programVersion()), Dirs: delivery.Dirs(c.DataDir, c.OutputDir(), c.InCluster()),
+			Log: k.log}), nil
+	})
 }

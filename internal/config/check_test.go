@@ -54,6 +54,7 @@ func TestRanges(t *testing.T) {
 		{"sitemaps.max_size", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"output.max_age", "-1s", "8761h", "0s to 8760h"},
 		{"output.on_complete_timeout", "900ms", "169h", "1s to 168h"},
+		{"output.webhook.queue", "63MiB", "1025TiB", "64MiB to 1024TiB"},
 		{"output.gzip_level", "0", "10", "1 to 9"},
 		{"output.zstd_level", "0", "5", "1 to 4"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},

@@ -135,6 +135,14 @@ type Output struct {
 
 	OnComplete        string        `mapstructure:"on_complete"`
 	OnCompleteTimeout time.Duration `mapstructure:"on_complete_timeout" range:"1s..168h" default:"1h"`
+	Webhook           Webhook       `mapstructure:"webhook"`
+}
+
+// Webhook is where output.format webhook posts to.
+type Webhook struct {
+	URL    string   `mapstructure:"url"`
+	Secret string   `mapstructure:"secret" is:"secret file"`
+	Queue  ByteSize `mapstructure:"queue" range:"64MiB..1024TiB"`
 }
 
 // Server configures the API and the dashboard.

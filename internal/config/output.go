@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -16,9 +17,27 @@ func (k *checker) output() {
 		k.conflict("output.zstd_dictionary",
 			"is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
 	}
+	k.webhook()
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+
 			"and underscores, a letter or digit first")
+	}
+}
+
+// webhook checks that the format of that name has a receiver, and a receiver its format.
+func (k *checker) webhook() {
+	w := &k.c.Output.Webhook
+	receiver, err := url.Parse(w.URL)
+	isURL := err == nil && (receiver.Scheme == "http" || receiver.Scheme == "https") && receiver.Host != ""
+	switch {
+	case w.URL != "" && !isURL:
+		k.reject("output.webhook.url", "want the URL of a receiver, such as https://example.com/hook")
+	case !slices.Contains(k.c.Output.Format, "webhook") && w.URL != "":
+		k.conflict("output.webhook.url", "is for the format webhook; add webhook to output.format, or remove it")
+	case slices.Contains(k.c.Output.Format, "webhook") && w.URL == "":
+		k.conflict("output.format", "has webhook, which needs output.webhook.url")
+	case w.URL != "" && w.Secret == "":
+		k.conflict("output.webhook.secret", "is empty; the receiver needs it to know who posts")
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Output.WARC, &o.Archive.Records.Format}, {&c.Output.MaxFile, &o.Archive.MaxFileBytes},
 		{&c.Output.MaxAge, &o.Archive.MaxFileAge}, {&c.Output.Prefix, &o.Archive.Prefix},
 		{&c.Output.GzipLevel, &o.Archive.Records.Level}, {&c.Output.ZstdDictionary, &o.Archive.DictionaryFile},
-		{&c.Output.Outlinks, &o.Archive.Outlinks},
+		{&c.Output.Outlinks, &o.Archive.Outlinks}, {&c.Output.Webhook.Queue, &o.Archive.Queue},
 		{&c.Audit.MaxSize, &o.Requests.MaxSize}, {&c.Audit.Keep, &o.Requests.Keep},
 	}
 }

@@ -109,6 +109,10 @@ func TestLog(t *testing.T) {
 	var b strings.Builder
 	w := NewWatch(noTrouble)
 	w.Log(slog.New(slog.NewTextHandler(&b, nil)))
+	var told []string
+	w.Notify(func(a *Alarm, ended bool) {
+		told = append(told, fmt.Sprint(strings.HasPrefix(a.ID(), "stalled-"), ended))
+	})
 	now := time.Now()
 	value := func() (n float64) {
 		registry := prometheus.NewRegistry()
@@ -133,6 +137,9 @@ func TestLog(t *testing.T) {
 	w.Observe(now, healthy(now, 0))
 	if n := value(); n != 0 {
 		t.Errorf("%v alarms in the metrics at the end, want 0", n)
+	}
+	if text := strings.Join(told, ", "); text != "true false, true true" {
+		t.Errorf("others are told %s", text)
 	}
 	text := b.String()
 	if strings.Count(text, "code=stalled") != 2 || !strings.Contains(text, "no space left") ||

@@ -2,6 +2,7 @@ package alarms
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -42,8 +43,9 @@ type Watch struct {
 	undelivered func() (string, bool) // which output file is not taken, and why
 
 	mu     sync.Mutex
-	log    *slog.Logger         // nil: nothing is logged
-	since  map[string]time.Time // of the conditions that hold
+	notify func(a *Alarm, ended bool) // nil: nobody is told
+	log    *slog.Logger               // nil: nothing is logged
+	since  map[string]time.Time       // of the conditions that hold
 	shown  []Alarm
 	pages  uint64 // of the run
 	pageAt time.Time
@@ -62,6 +64,12 @@ func (w *Watch) Log(log *slog.Logger) {
 	defer w.mu.Unlock()
 	w.log = log
 }
+
+// Notify has f told of alarms that begin and end. It must not wait.
+func (w *Watch) Notify(f func(a *Alarm, ended bool)) { w.notify = f }
+
+// ID returns a name of the alarm that no other one has, of this code or another.
+func (a *Alarm) ID() string { return fmt.Sprintf("%s-%d", a.Code, a.Since.UnixNano()) }
 
 // Observe takes a status. It is called every second or so.
 func (w *Watch) Observe(now time.Time, s *crawl.Status) {
@@ -95,25 +103,35 @@ func (c *Condition) alarm(text string, since time.Time) Alarm {
 	return Alarm{Code: c.Code, Title: c.Title, Severity: c.Severity, Text: text, Do: c.Do, Since: since.UTC()}
 }
 
-// logChanges logs what has begun and what has ended.
+// logChanges logs what has begun and what has ended, and tells of it.
 func (w *Watch) logChanges(before, after []Alarm) {
-	if w.log == nil {
-		return
-	}
 	for i := range after {
 		if a := &after[i]; !has(before, a.Code) {
-			level := slog.LevelWarn
-			if a.Severity == Notice {
-				level = slog.LevelInfo
-			}
-			w.log.Log(context.Background(), level, "alarm: "+a.Title, "code", a.Code, "severity", string(a.Severity),
-				"what", a.Text, "do", a.Do)
+			w.changed(a, false)
 		}
 	}
 	for i := range before {
 		if a := &before[i]; !has(after, a.Code) {
-			w.log.Info("the alarm has ended: "+a.Title, "code", a.Code)
+			w.changed(a, true)
 		}
+	}
+}
+
+func (w *Watch) changed(a *Alarm, ended bool) {
+	if w.notify != nil {
+		w.notify(a, ended)
+	}
+	switch {
+	case w.log == nil:
+	case ended:
+		w.log.Info("the alarm has ended: "+a.Title, "code", a.Code)
+	default:
+		level := slog.LevelWarn
+		if a.Severity == Notice {
+			level = slog.LevelInfo
+		}
+		w.log.Log(context.Background(), level, "alarm: "+a.Title, "code", a.Code, "severity", string(a.Severity),
+			"what", a.Text, "do", a.Do)
 	}
 }
 

@@ -28,23 +28,9 @@ type Options struct {
 	Timeout time.Duration   // after which the command is killed with all that it started, and counts as failed
 	Dirs    func() []string // the directories of the output, as of now
 	Formats []archive.Format
+	Except  string // the name of a format whose files are not meant
 	Journal string // its path
 	Log     *slog.Logger
-}
-
-// Dirs returns the directories of the output of a data directory: output, if it is not empty, and those of the crawls
-// and shards that the process has had.
-func Dirs(dataDir, output string) (dirs []string) {
-	if output != "" {
-		dirs = append(dirs, output)
-	}
-	for _, of := range []string{"crawls", "shards"} {
-		entries, _ := os.ReadDir(filepath.Join(dataDir, of)) // without it there are none
-		for _, e := range entries {
-			dirs = append(dirs, filepath.Join(dataDir, of, e.Name(), "output"))
-		}
-	}
-	return dirs
 }
 
 // The bounds of waiting, and of what is kept of the words of a command.
@@ -187,7 +173,7 @@ func (r *Runner) waiting() (files []string) {
 func (r *Runner) isFinished(name string) bool {
 	return slices.ContainsFunc(r.o.Formats, func(f archive.Format) bool {
 		_, _, suffix, ok := f.Naming().Parse(name)
-		return ok && suffix == ""
+		return ok && suffix == "" && f.Name() != r.o.Except
 	})
 }
 
@@ -206,7 +192,7 @@ func (r *Runner) take(ctx context.Context, file string) error {
 		return err
 	}
 	if err != nil {
-		r.setTrouble(filepath.Base(file) + ": " + err.Error())
+		r.setTrouble("output.on_complete, " + filepath.Base(file) + ": " + err.Error())
 		r.o.Log.Warn("output.on_complete has not taken a file; it is tried again", "file", file, "error", err)
 		return err
 	}

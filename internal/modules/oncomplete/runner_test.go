@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func newRunner(dir, command string) (*Runner, error) {
 	r, err := New(Options{
 		Command: command, Timeout: time.Minute, Formats: archive.Pages(),
-		Dirs:    func() []string { return Dirs(dir, filepath.Join(dir, "out")) },
+		Dirs:    func() []string { return []string{filepath.Join(dir, "out"), filepath.Join(dir, "shards/7/output")} },
 		Journal: filepath.Join(dir, JournalFile), Log: slog.New(slog.DiscardHandler),
 	})
 	if err == nil {

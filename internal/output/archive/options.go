@@ -30,6 +30,9 @@ type Options struct {
 	// Compress is the compression of files of lines: CompressNone, CompressGzip or CompressZstd.
 	Compress string
 
+	// Queue is how many bytes may wait for a receiver.
+	Queue int64
+
 	// Prefix is the start of the names of files that say where they come from.
 	Prefix string
 	// Host is the name of this machine in such names.
@@ -68,7 +71,7 @@ type Crawler struct {
 func DefaultOptions() Options {
 	return Options{
 		Known: slices.Concat(Pages(), References()), Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20,
-		Compress: CompressNone, Prefix: "amble", Host: "localhost",
+		Compress: CompressNone, Queue: 1 << 30, Prefix: "amble", Host: "localhost",
 		Records: Compression{Format: CompressGzip, Level: 1},
 	}
 }

@@ -4,8 +4,9 @@ package formats
 
 import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/modules/webhook"
 	"github.com/amble-crawler/amble/internal/output/archive"
 )
 
 // ofModules returns the formats of modules.
-func ofModules() []archive.Format { return []archive.Format{warcfiles.Format()} }
+func ofModules() []archive.Format { return []archive.Format{warcfiles.Format(), webhook.Format()} }
