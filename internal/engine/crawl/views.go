@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -88,10 +89,13 @@ func (v *views) View() *inspect.View {
 	})
 }
 
-// seeds returns the seeds in force; nil: the crawl has not begun.
+// seeds returns the seeds in force, or those of earlier runs if the crawl has not begun; nil: they cannot be read.
 func (v *views) seeds() *seeds.Set {
 	if scope := v.scope.Load(); scope != nil {
 		return scope.Seeds()
+	}
+	if recorded, err := seedbook.Read(v.store); err == nil {
+		return seeds.NewSet(v.o.Mode).With(recorded)
 	}
 	return nil
 }
