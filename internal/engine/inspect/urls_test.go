@@ -218,7 +218,7 @@ func TestReasonsHaveOneNameEach(t *testing.T) {
 func TestURLUsage(t *testing.T) {
 	for kept, want := range map[string]map[string]Usage{
 		"":         nil,
-		"\x80":     nil,
+		"\x07":     nil,
 		"\x48\x03": {"train-ai": {"n", "robots.txt line 3"}},
 		"\x33\x1c": {"search": {"y", "meta"}, "tdm": {"n", "tdmrep.json"}},
 	} {
