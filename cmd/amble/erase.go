@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/erase"
 	erasecommand "github.com/amble-crawler/amble/internal/modules/erase/command"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/modules/webhook"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -33,15 +34,14 @@ func erasureModule() module {
 
 // outputFiles returns the files of an output directory, for an erasure.
 func outputFiles(dir string, known []archive.Format, names weburl.Names) erase.Files {
-	return warcfiles.NewEraser(dir, known, names)
+	return webhook.Rewinding(dir, warcfiles.NewEraser(dir, known, names))
 }
 
 // eraseDirectory erases hosts from the directory of a shard. It is shards.Options.Erase.
 func eraseDirectory(ctx context.Context, d shards.Directory) (n shards.Erased, err error) {
 	o := erase.Options{
 		Crawl: d.Crawl, Names: d.Names, Output: d.Output, Now: time.Now, Logged: true, NoDatabase: !d.Database,
-		Files: outputFiles,
-	}
+		Files: outputFiles}
 	o.Crawl.Spool.Dir = filepath.Join(d.Crawl.DataDir, "spool") // the one of the node is in use
 	r, err := erase.Resume(ctx, o)
 	if err == nil && d.Names.Name != "" {

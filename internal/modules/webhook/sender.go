@@ -225,6 +225,9 @@ func (s *Sender) postNext(ctx context.Context, dir string) (sent bool, err error
 		c = &read
 		s.cursors[dir] = c
 	}
+	if err := c.rewound(dir); err != nil {
+		return false, err
+	}
 	files, err := list(dir)
 	if err != nil {
 		return false, err

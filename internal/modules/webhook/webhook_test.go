@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -350,4 +351,47 @@ func TestKills(t *testing.T) {
 	if len(seen) != c.Pages {
 		t.Errorf("%d pages were posted, and %d were committed", len(seen), c.Pages)
 	}
+}
+
+// rewriting erases the first line of each file.
+type rewriting struct {
+	Output
+	dir string
+}
+
+func (r rewriting) Erase(_ context.Context, file string, _ func(archive.ErasedFile) error) error {
+	text, err := os.ReadFile(filepath.Join(r.dir, file))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(text), "\n")
+	return os.WriteFile(filepath.Join(r.dir, file), []byte(rest), 0o600)
+}
+
+// TestErasedQueue: what an erasure leaves in the queue is posted, although its places are others, and no id is that of
+// another line.
+func TestErasedQueue(t *testing.T) {
+	t.Parallel()
+	dir, r := t.TempDir(), newReceiver(t)
+	c, err := newCrawler(dir, options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(dir, r.URL)
+	if err := errors.Join(c.commit(3), s.End(t.Context(), false), c.commit(3)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := list(c.o.Dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	f := Rewinding(c.o.Dir, rewriting{dir: c.o.Dir})
+	if err := f.Erase(t.Context(), filepath.Base(files[0].path), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.End(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	r.check(6)
+	c.w.Close()
 }
