@@ -213,12 +213,11 @@ func TestReasonsHaveOneNameEach(t *testing.T) {
 	}
 }
 
-// TestURLUsage: the preferences that the store keeps come with their sources; those of a later
-// version of amble are left out.
+// TestURLUsage: the preferences that the store keeps come with their sources; what cannot be read is left out.
 func TestURLUsage(t *testing.T) {
 	for kept, want := range map[string]map[string]Usage{
 		"":         nil,
-		"\x07":     nil,
+		"\x48\x00": nil,
 		"\x48\x03": {"train-ai": {"n", "robots.txt line 3"}},
 		"\x33\x1c": {"search": {"y", "meta"}, "tdm": {"n", "tdmrep.json"}},
 	} {
