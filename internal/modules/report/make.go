@@ -75,13 +75,6 @@ type maker struct {
 	host   *storage.Host      // of the URL before
 	left   map[string]*HostLeft
 	causes map[string]*Cause
-	links  []pending
-}
-
-// pending is a link whose referrer and seed are still to be read.
-type pending struct {
-	link *Link
-	via  storage.Entry
 }
 
 // Make makes the report of what a source has in its database, without what the output has. state is that of the crawl;
