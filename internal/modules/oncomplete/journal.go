@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/amble-crawler/amble/internal/system"
 )
@@ -59,38 +58,27 @@ func openJournal(path string) (*journal, error) {
 
 // rewrite replaces the journal by what is known, and opens it to go on.
 func (j *journal) rewrite() error {
-	next := j.path + ".new"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	var text []byte
+	for _, d := range j.taken {
+		line, err := d.line()
+		if err != nil {
+			return err
+		}
+		text = append(text, line...)
+	}
+	err := system.WriteFile(j.path, text)
+	if err == nil {
+		j.file, err = os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
+	}
 	if err != nil {
 		return fmt.Errorf("write the journal of output.on_complete: %w", err)
 	}
-	for _, d := range j.taken {
-		if err = write(f, d); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(next, j.path)
-	}
-	if err == nil {
-		err = system.SyncDir(filepath.Dir(j.path))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", j.path, err), f.Close())
-	}
-	j.file = f
 	return nil
 }
 
-func write(f *os.File, d done) error {
+func (d done) line() ([]byte, error) {
 	line, err := json.Marshal(d)
-	if err == nil {
-		_, err = f.Write(append(line, '\n'))
-	}
-	return err
+	return append(line, '\n'), err
 }
 
 // has reports whether the command has taken a file as it is.
@@ -101,7 +89,10 @@ func (j *journal) has(file string, info fs.FileInfo) bool {
 
 // add writes that the command has taken a file. It is on disk when add returns.
 func (j *journal) add(d done) error {
-	err := write(j.file, d)
+	line, err := d.line()
+	if err == nil {
+		_, err = j.file.Write(line)
+	}
 	if err == nil {
 		err = j.file.Sync()
 	}

@@ -93,18 +93,20 @@ func (r *Runner) End(ctx context.Context, stopped bool) (err error) {
 	return errors.Join(err, r.journal.file.Close())
 }
 
-// Run gives finished files to the command until ctx ends. After a failure it waits, longer with each.
+// Run gives finished files to the command until ctx ends. After a failure it waits, longer with each, and begins with
+// the file behind: one that is never taken holds up no other.
 func (r *Runner) Run(ctx context.Context) {
 	failures := 0
 	for {
-		failed := false
-		for _, file := range r.waiting() {
+		failed, files, from := false, r.waiting(), failures
+		for i := range files {
+			file := files[(from+i)%len(files)]
 			if ctx.Err() != nil {
 				return
 			}
 			if failed = r.take(ctx, file) != nil; failed {
 				failures++
-				break // the others go after it: it may be the place that is full
+				break // it may be the place that is full
 			}
 			failures = 0
 		}

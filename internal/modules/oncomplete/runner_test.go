@@ -169,6 +169,26 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestOneFails: a file that is never taken holds up no other.
+func TestOneFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, "out/pages-000001.jsonl", "one")
+	for _, name := range []string{"2", "3"} {
+		put(t, dir, "out/pages-00000"+name+".jsonl", name)
+	}
+	r, err := newRunner(dir, `case $AMBLE_NAME in *1.jsonl) exit 1;; esac; `+logs(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := r.Start()
+	testkit.Until(t, "the others are taken", func() bool { return len(taken(t, dir)) == 2 })
+	stop()
+	if err := r.End(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKills: a process that is killed at any moment loses no file, and repeats have the same name and checksum.
 func TestKills(t *testing.T) {
 	t.Parallel()

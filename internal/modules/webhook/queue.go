@@ -168,22 +168,7 @@ func (c *cursor) save(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, cursorFile)
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return fmt.Errorf("webhook: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = system.SyncDir(dir)
-	}
-	if err != nil {
+	if err = system.WriteFile(path, append(text, '\n')); err != nil {
 		return fmt.Errorf("webhook: write %s: %w", path, err)
 	}
 	return nil
