@@ -33,7 +33,7 @@ func newScope(streams *journal.Streams, log *slog.Logger) *scope {
 	return &scope{log: log, streams: streams, known: make(map[string][]byte), more: make(chan struct{})}
 }
 
-// unknown returns the seeds of which nothing was said yet.
+// unknown returns the seeds that no message has named yet.
 func (s *scope) unknown(of []crawl.Seed) (rows []storage.SeedRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ func seedsAt(p *process) map[string]clusterSeed {
 	return all
 }
 
-// TestSeedsOfACluster adds, removes and reloads seeds at random nodes, some of which are killed or leave. All nodes
-// have the seeds of a plain map, whatever their files say, and in the end each seed was fetched.
+// TestSeedsOfACluster adds, removes and reloads seeds at random nodes, and kills some nodes or lets them leave. All
+// nodes have the seeds of a plain map, whatever their files say, and in the end each seed was fetched.
 func TestSeedsOfACluster(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(36, 1))

@@ -184,7 +184,7 @@ func (b *Tab) Download(link string) []byte {
 	return nil
 }
 
-// Judge has axe-core, of which it is given the script, judge the page as it is, and returns what it finds.
+// Judge runs axe, the script of axe-core, on the page as it is, and returns what it finds.
 func (b *Tab) Judge(axe string) string {
 	b.t.Helper()
 	b.Text(axe + `; ""`)
