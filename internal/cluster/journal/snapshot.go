@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -255,10 +253,7 @@ func (s *Shard) list(ctx context.Context) (all []Snapshot, err error) {
 func (s *Streams) objects(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	objects, err := s.snapshots.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil, nil
-	}
+	objects, err := listObjects(ctx, s.snapshotReads, s.bucket())
 	return objects, downError(err)
 }
 
@@ -368,24 +363,4 @@ func (s *Shard) chunks(ctx context.Context, x *Snapshot) (string, error) {
 		return "", fmt.Errorf("%w: it has %d bytes, should have %d", storage.ErrRecord, info.Size, x.Size)
 	}
 	return fmt.Sprintf("$O.%s.C.%s", info.Bucket, info.NUID), nil
-}
-
-// listObjects returns the objects of an object store. It needs no consumer, as the library does.
-func listObjects(ctx context.Context, from *natsconn.Reads, bucket string) (all []*jetstream.ObjectInfo, err error) {
-	next, more := uint64(1), true
-	for more {
-		var batch []*message
-		if batch, more, err = from.Batch(ctx, "$O."+bucket+".M.>", next); err != nil {
-			return nil, err
-		}
-		for _, m := range batch {
-			info := new(jetstream.ObjectInfo)
-			if err := json.Unmarshal(m.Data, info); err == nil && !info.Deleted { // as the library does
-				info.ModTime = m.Time
-				all = append(all, info)
-			}
-			next = m.Sequence + 1
-		}
-	}
-	return all, nil
 }
