@@ -42,6 +42,7 @@ In the arguments of the command stand for something:
     {seedfile}  a file with these URLs, one a line
     {proxy}     the URL of the web's HTTP proxy, with --proxy
     {resolver}  HOST:PORT of the web's DNS server, with --names
+    {ca}        the file with the certificate of the web's authority, with --https
     {dir}       an empty directory, which is removed after the run
 
 For example:
@@ -106,7 +107,8 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	f := flag.NewFlagSet("crawlcheck", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.BoolVar(&o.list, "list", false, "list the stations")
-	f.StringVar(&o.Only, "only", "", "run the stations of this `pattern` alone, as robots-*; several with commas")
+	f.StringVar(&o.Only, "only", "", "run the stations of this `pattern` alone, as robots-*; several with commas; "+
+		"!traps-* leaves some out")
 	f.Uint64Var(&o.Seed, "seed", 1, "`number` that decides paths, texts and the order of links")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest `time` of a run; by default 3m, with --long 15m")
 	f.DurationVar(&o.quiet, "quiet", 30*time.Second, "end the run if there is no request for this `time`")
@@ -117,6 +119,7 @@ func parse(args []string, out, messages io.Writer) (o options, command []string,
 	f.BoolVar(&o.Proxy, "proxy", false, "hosts have names, and HTTP_PROXY of the command names a proxy that knows them")
 	f.BoolVar(&o.names, "names", false, "hosts have names, which the DNS server {resolver} knows")
 	f.BoolVar(&o.addresses, "addresses", false, "hosts are addresses of 127.0.0.0/8 (Linux), not ports")
+	f.BoolVar(&o.HTTPS, "https", false, "a host has https too, whose authority {ca} the environment names as well")
 	f.BoolVar(&o.verbose, "verbose", false, "show what the crawler prints")
 	o.files = make(map[string]*string)
 	for _, form := range []string{"json", "junit", "html", "badge"} {
@@ -183,7 +186,8 @@ func (o *options) grade(ctx context.Context, lab *crawlcheck.Lab, args []string,
 	}
 	defer os.RemoveAll(dir)
 	c := crawlcheck.Command{
-		Args: args, Settings: o.settings, Proxy: o.Proxy, Kill: o.Kill, Timeout: o.timeout, Quiet: o.quiet, Dir: dir,
+		Args: args, Settings: o.settings, Proxy: o.Proxy, HTTPS: o.HTTPS, Kill: o.Kill, Timeout: o.timeout,
+		Quiet: o.quiet, Dir: dir,
 		Progress: func(text string) { fmt.Fprintln(messages, text) },
 	}
 	if o.verbose {

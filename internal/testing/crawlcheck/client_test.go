@@ -3,6 +3,8 @@ package crawlcheck
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -74,10 +76,13 @@ func newClient(ctx context.Context, lab *Lab, fault string, before *client) *cli
 	case "honesty-browser":
 		c.agent = "refbot/1.0 (+https://ref.test/bot) Chrome/120.0 Safari/537.36"
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(lab.authority.PEM())
 	c.http = &http.Client{
 		Timeout:       10 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: roots},
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				host, port, err := net.SplitHostPort(address)
 				if err != nil {
@@ -134,7 +139,7 @@ func (c *client) crawl(seeds ...string) {
 func (c *client) add(raw, on string, hops int) {
 	base, _ := url.Parse(on)
 	u, err := base.Parse(raw)
-	if err != nil || u.Scheme != "http" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return
 	}
 	if u.Path == "" {
@@ -240,6 +245,15 @@ func (s *site) visit(l link) (leave bool) {
 		s.c.mu.Lock()
 		if other := s.c.sites[first]; other != nil && other.rules != nil {
 			rules = other.rules
+		}
+		s.c.mu.Unlock()
+	}
+	if s.c.fault == "robots-scheme" && u.Scheme == "https" {
+		s.c.mu.Lock()
+		for host, other := range s.c.sites {
+			if name, _, _ := strings.Cut(host, ":"); name == u.Hostname() && other != s && other.rules != nil {
+				rules = other.rules
+			}
 		}
 		s.c.mu.Unlock()
 	}

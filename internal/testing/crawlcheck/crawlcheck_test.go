@@ -2,6 +2,7 @@ package crawlcheck
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 func crawlVirtually(t *testing.T, o Options, fault string) (report Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		o.HTTPS = true
 		o.Network = memnet.New(memnet.Options{Latency: time.Millisecond})
 		if fault == "honesty-token" {
 			o.Token = "refbot"
@@ -116,6 +118,51 @@ func TestNoPassWithoutEvidence(t *testing.T) {
 	} {
 		if got := ProductToken(agent); got != token {
 			t.Errorf("%q has the token %q, want %q", agent, got, token)
+		}
+	}
+}
+
+// TestOnly: patterns choose stations, and those with ! leave some of them out.
+func TestOnly(t *testing.T) {
+	for patterns, want := range map[string]string{
+		"": "pace-gap robots-500 traps-maze", "pace-*": "pace-gap", "!traps-*": "pace-gap robots-500",
+		"robots-*,pace-*,!robots-5*": "pace-gap", "no-such": "",
+	} {
+		var got []string
+		for _, name := range []string{"pace-gap", "robots-500", "traps-maze"} {
+			if is, err := matches(patterns, name); err != nil || is {
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q matches %q, want %q", patterns, got, want)
+		}
+	}
+	if _, err := matches("!robots-[", "robots-500"); err == nil {
+		t.Error("a pattern that is none has no error")
+	}
+}
+
+// TestOnceAfterKill: a page that a killed crawler may not have committed may be requested again, any other may not.
+func TestOnceAfterKill(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	killed := at.Add(time.Minute)
+	for name, c := range map[string]struct {
+		first, second time.Time
+		broken        bool
+	}{
+		"before the kill": {at, at.Add(time.Second), true},
+		"committed":       {at, killed.Add(time.Second), true},
+		"in flight":       {killed.Add(-time.Second), killed.Add(time.Second), false},
+		"after the kill":  {killed.Add(time.Second), killed.Add(2 * time.Second), true},
+	} {
+		var log testweb.Log
+		for _, start := range []time.Time{c.first, c.second} {
+			log = append(log, testweb.Request{Host: "h", Method: "GET", Path: "/a", Start: start, End: start})
+		}
+		e := &evidence{log: log, starts: []time.Time{at, killed}}
+		if e.once(log); (e.why != "") != c.broken {
+			t.Errorf("%s: %q", name, e.why)
 		}
 	}
 }

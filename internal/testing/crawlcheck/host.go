@@ -23,6 +23,7 @@ type host struct {
 	random *rand.Rand
 	others []*host // further hosts of the station
 	group  string  // of hosts at one address; empty: it has one of its own
+	secure bool    // it is the https origin of the station's first host
 
 	rules        http.Handler // its robots.txt
 	pages        map[string]http.Handler

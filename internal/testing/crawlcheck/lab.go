@@ -22,11 +22,14 @@ const (
 // Options say which stations a Lab has, and how the crawler reaches them.
 type Options struct {
 	Seed  uint64 // decides paths, texts and the order of links and hosts
-	Only  string // a pattern as path.Match has it, or several with commas; empty: all stations
+	Only  string // patterns as path.Match has them, with commas, those to leave out with !; empty: all stations
 	Reach testweb.Reach
-	Proxy bool   // hosts have names, and the crawler reaches them through the proxy
-	Kill  bool   // the crawler will be killed and started again
-	Long  bool   // the run is long enough for a robots.txt to be fetched again after ten minutes
+	Proxy bool // hosts have names, and the crawler reaches them through the proxy
+	Kill  bool // the crawler will be killed and started again
+	HTTPS bool // the crawler trusts the authority of the web, or any
+	Long  bool // the run is long enough for a robots.txt to be fetched again after ten minutes
+	// Gap is the least time between two requests to a host; 0: a second.
+	Gap   time.Duration
 	Token string // the crawler's product token; empty: that of its User-Agent
 	// Network is the network of the web; nil: the loopback.
 	Network testweb.Network
@@ -40,6 +43,8 @@ type Lab struct {
 	active []*running
 	homes  []string // all hosts but the hub, in the order of the links to them
 	began  time.Time
+
+	authority *testweb.Authority
 }
 
 // running is a station with its hosts.
@@ -61,7 +66,14 @@ var ErrNoStation = errors.New("no station matches")
 
 // New starts a web with stations. The caller closes it.
 func New(o Options) (*Lab, error) {
-	l := &Lab{o: o}
+	l := &Lab{o: o, began: time.Now()}
+	var err error
+	if l.authority, err = testweb.NewAuthority(l.began); err != nil {
+		return nil, err
+	}
+	if l.o.Gap == 0 {
+		l.o.Gap = leastGap
+	}
 	var homes, late []string
 	sites := []testweb.Site{{Host: hub, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.serveHub(w, r)
@@ -75,7 +87,11 @@ func New(o Options) (*Lab, error) {
 		one := l.prepare(s)
 		l.active = append(l.active, one)
 		for _, h := range one.hosts {
-			sites = append(sites, testweb.Site{Host: h.name, Handler: http.HandlerFunc(h.serve), Group: h.group})
+			site := testweb.Site{Host: h.name, Handler: http.HandlerFunc(h.serve), Group: h.group}
+			if h.secure {
+				site.Secure, site.Beside = l.authority.Config(), s.Name+".test"
+			}
+			sites = append(sites, site)
 			if one.hosts[0].late {
 				late = append(late, h.name)
 			} else {
@@ -98,27 +114,29 @@ func New(o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.Web, l.began = web, time.Now()
+	l.Web = web
 	return l, nil
 }
 
-// matches reports whether a name matches one of the patterns.
+// matches reports whether a name matches one of the patterns, and none of those that begin with !.
 func matches(patterns, name string) (bool, error) {
-	if patterns == "" {
-		return true, nil
-	}
+	is := patterns == "" || patterns[0] == '!'
 	for p := range strings.SplitSeq(patterns, ",") {
-		if ok, err := path.Match(p, name); err != nil || ok {
-			return ok, err
+		p, out := strings.CutPrefix(p, "!")
+		ok, err := path.Match(p, name)
+		if err != nil {
+			return false, err
 		}
+		is = is && !(ok && out) || ok && !out
 	}
-	return false, nil
+	return is, nil
 }
 
 // prepare builds the hosts of a station.
 func (l *Lab) prepare(s Station) *running {
 	one := &running{Station: s, least: 1}
-	if s.needs == names && (l.o.Reach != testweb.ByName || l.o.Proxy) || s.needs == kill && !l.o.Kill {
+	if s.needs == names && (l.o.Reach != testweb.ByName || l.o.Proxy) ||
+		s.needs == kill && !l.o.Kill || s.needs == secure && (!l.o.HTTPS || l.o.Proxy) {
 		one.not = s.needs
 	}
 	if s.build == nil {

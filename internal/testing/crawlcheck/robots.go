@@ -35,18 +35,17 @@ func robotsStations() []Station {
 			},
 		}, {
 			Name: "robots-origin", Level: Must, Source: "RFC 9309, 2.3",
-			Rule: "The rules of a robots.txt count for its own scheme, host and port, and for no other.",
+			Rule:  "The rules of a robots.txt count for its own host and port, and for no other.",
+			Mend:  "Keep one robots.txt for each scheme, host and port.",
+			build: func(h *host) { origins(h, h.other()) },
+		}, {
+			Name: "robots-scheme", Level: Must, Source: "RFC 9309, 2.3", needs: secure,
+			Rule: "The http origin of a host and its https origin each have a robots.txt of their own.",
 			Mend: "Keep one robots.txt for each scheme, host and port.",
 			build: func(h *host) {
 				b := h.other()
-				b.word = h.word
-				b.robots("User-agent: *\nDisallow: /~/private\n")
-				h.robots("User-agent: *\nDisallow: /~/secret\n")
-				h.closed("/~/secret/x")
-				h.open("/~/first", "/~/last")
-				b.open("/~/secret/y")
-				b.closed("/~/private/x")
-				h.links = []string{"{host2}/"}
+				b.secure = true
+				origins(h, b)
 			},
 		}, {
 			Name: "robots-longest", Level: Must, Source: section,
@@ -127,6 +126,18 @@ func robotsStations() []Station {
 			judge: judgeCached,
 		},
 	}
+}
+
+// origins are two hosts with other rules for the same paths.
+func origins(h, b *host) {
+	b.word = h.word
+	b.robots("User-agent: *\nDisallow: /~/private\n")
+	h.robots("User-agent: *\nDisallow: /~/secret\n")
+	h.closed("/~/secret/x")
+	h.open("/~/first", "/~/last")
+	b.open("/~/secret/y")
+	b.closed("/~/private/x")
+	h.links = []string{"{host2}/"}
 }
 
 // judgeCached is broken if the robots.txt was fetched again and again.

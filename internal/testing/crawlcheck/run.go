@@ -18,9 +18,10 @@ import (
 
 // Command is a crawler's command, and the bounds of its run.
 type Command struct {
-	Args     []string // with {seed}, {seeds}, {seedfile}, {resolver} or {proxy}
+	Args     []string // with {seed}, {seeds}, {seedfile}, {resolver}, {proxy} or {ca}
 	Settings string
 	Proxy    bool // the environment of the command names the proxy of the web
+	HTTPS    bool // the environment of the command names the certificate of the web's authority
 	Kill     bool
 	Timeout  time.Duration
 	Quiet    time.Duration // the run ends if there is no request for so long
@@ -74,6 +75,9 @@ func (l *Lab) expand(c Command) (args []string, err error) {
 	if err := os.WriteFile(file, []byte(strings.Join(l.Homes(), "\n")+"\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("crawlcheck: write the list of seeds: %w", err)
 	}
+	if err := os.WriteFile(c.authority(), l.authority.PEM(), 0o600); err != nil {
+		return nil, fmt.Errorf("crawlcheck: write the certificate of the authority: %w", err)
+	}
 	seeded := false
 	for _, arg := range c.Args {
 		if arg == "{seeds}" {
@@ -83,7 +87,7 @@ func (l *Lab) expand(c Command) (args []string, err error) {
 		filled := strings.NewReplacer("{seed}", l.Start(), "{seedfile}", file).Replace(arg)
 		seeded = seeded || filled != arg
 		args = append(args, strings.NewReplacer("{resolver}", l.Web.ResolverAddr(), "{proxy}", l.Web.Proxy(), "{dir}",
-			c.Dir).Replace(filled))
+			c.Dir, "{ca}", c.authority()).Replace(filled))
 	}
 	if !seeded {
 		return nil, errors.New("the command has none of {seed}, {seeds} and {seedfile}: " +
@@ -91,6 +95,9 @@ func (l *Lab) expand(c Command) (args []string, err error) {
 	}
 	return args, nil
 }
+
+// authority is the file with the certificate of the web's authority.
+func (c *Command) authority() string { return filepath.Join(c.Dir, "ca.pem") }
 
 // process is a crawler that runs.
 type process struct {
@@ -104,6 +111,13 @@ func (l *Lab) start(c Command, args []string) (*process, error) {
 	p.command.WaitDelay = endGrace
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.command.Env = os.Environ()
+	if c.HTTPS { // for Go and OpenSSL, Python, curl and Node.js
+		for _, name := range []string{
+			"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+		} {
+			p.command.Env = append(p.command.Env, name+"="+c.authority())
+		}
+	}
 	if c.Proxy {
 		for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
 			p.command.Env = append(p.command.Env, name+"="+l.Web.Proxy())

@@ -51,14 +51,18 @@ func (s Station) Group() string {
 type need uint8
 
 const (
-	names need = 1 << iota // hosts have names, whose addresses the crawler looks up
-	kill                   // the crawler is killed and started again
+	names  need = 1 << iota // hosts have names, whose addresses the crawler looks up
+	kill                    // the crawler is killed and started again
+	secure                  // hosts speak https, whose authority the crawler trusts
 )
 
 // String says what is needed.
 func (n need) String() string {
-	if n == names {
+	switch n {
+	case names:
 		return "it needs hosts whose names the crawler looks up: run with --names"
+	case secure:
+		return "it needs https: run with --https and without --proxy, and let the crawler trust the authority {ca}"
 	}
 	return "it needs a crawler that is killed and started again: run with --kill"
 }

@@ -56,8 +56,8 @@ func trapStations() []Station {
 			func(h *host, path string) http.Handler {
 				month, err := time.Parse("2006/01", strings.TrimPrefix(path, h.own(trapped+"/")))
 				if err != nil {
-					now := time.Now()
-					month = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+					month = h.lab.began // of the run, so that the months are the same for all of it
+					month = time.Date(month.Year(), month.Month(), 1, 0, 0, 0, 0, time.UTC)
 				}
 				return h.html(http.StatusOK, "", month.AddDate(0, 1, 0).Format(trapped+"/2006/01"))
 			}),

@@ -2,6 +2,7 @@ package testweb
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -18,6 +19,11 @@ type Site struct {
 
 	// Alias is the name that a CNAME record of Host leads to; empty: there is none.
 	Alias string
+
+	// Secure has the site speak TLS, at a port of its own beside the site Beside, with whose name it is
+	// reached: another origin of that host.
+	Secure *tls.Config
+	Beside string
 }
 
 // Network is what a web listens on and is reached by in place of the loopback.

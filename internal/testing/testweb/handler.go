@@ -25,6 +25,21 @@ func (routes Routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Status(http.StatusNotFound).ServeHTTP(w, r)
 }
 
+// hostOf returns the host of a Host header, in lower case and without port.
+func hostOf(header string) string {
+	host, _ := splitPort(header)
+	return strings.ToLower(host)
+}
+
+// splitPort cuts a Host header before the colon of its port. No site has an IPv6 address as its
+// host.
+func splitPort(header string) (host, port string) {
+	if i := strings.LastIndexByte(header, ':'); i >= 0 {
+		return header[:i], header[i:]
+	}
+	return header, ""
+}
+
 // onPort adds the port of the request, which all sites share, to a link to another site
 // ("//docs.amble.test/a"). It returns other links unchanged.
 func onPort(link string, r *http.Request) string {

@@ -1,6 +1,7 @@
 package testweb
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -99,6 +100,21 @@ func listenOnce(n int, wanted uint16, address func(int) netip.Addr, open listenF
 func loopback(i int) netip.Addr {
 	i--
 	return netip.AddrFrom4([4]byte{127, byte(1 + i/64_000), byte(i / 250 % 256), byte(1 + i%250)})
+}
+
+// listenSecurely starts a site that speaks TLS. Its record is that of what TLS carries.
+func (w *Web) listenSecurely(s Site, c *Config) error {
+	at := w.sites[s.Beside].address
+	l, err := c.listener()("tcp4", netip.AddrPortFrom(at, 0).String())
+	if err != nil {
+		return fmt.Errorf("testweb: listen for https: %w", err)
+	}
+	one := newSite(s.Host, l.Addr().(*net.TCPAddr).AddrPort(), s.Handler)
+	one.beside = s.Beside
+	w.hosts, w.sites[s.Host] = append(w.hosts, s.Host), one
+	l = &recordedListener{Listener: tls.NewListener(l, s.Secure), recorder: w.recorder, max: c.MaxConns, site: one}
+	w.running.Go(func() { _ = w.server.Serve(l) })
+	return nil
 }
 
 func closeAll(listeners []net.Listener) {

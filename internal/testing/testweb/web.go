@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +51,8 @@ type site struct {
 	address netip.Addr
 	handler atomic.Pointer[http.Handler]
 	served  atomic.Int64
+
+	beside string // the name with which it is reached by https; empty: it is reached by http with its own
 }
 
 // TB is what Serve needs of a test.
@@ -100,7 +101,8 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	if c.TTL == 0 {
 		c.TTL = time.Minute
 	}
-	groups, err := groupSites(c.Sites, c.Reach)
+	plain := slices.DeleteFunc(slices.Clone(c.Sites), func(s Site) bool { return s.Secure != nil })
+	groups, err := groupSites(plain, c.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	}
 	w.context, w.stop = context.WithCancel(context.Background())
 	answers, aliases := make(map[string][]netip.Addr, len(c.Sites)), make(map[string]string)
-	for _, s := range c.Sites {
+	for _, s := range plain {
 		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
 		a := listeners[i].Addr().(*net.TCPAddr).AddrPort()
@@ -162,6 +164,14 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 			l = recorded
 		}
 		w.running.Go(func() { _ = w.server.Serve(l) })
+	}
+	for _, s := range c.Sites {
+		if s.Secure != nil {
+			err = errors.Join(err, w.listenSecurely(s, &c))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
@@ -276,21 +286,6 @@ func (w *Web) answer(rw http.ResponseWriter, r *http.Request, host string) {
 	(*s.handler.Load()).ServeHTTP(rw, r)
 }
 
-// hostOf returns the host of a Host header, in lower case and without port.
-func hostOf(header string) string {
-	host, _ := splitPort(header)
-	return strings.ToLower(host)
-}
-
-// splitPort cuts a Host header before the colon of its port. No site has an IPv6 address as its
-// host.
-func splitPort(header string) (host, port string) {
-	if i := strings.LastIndexByte(header, ':'); i >= 0 {
-		return header[:i], header[i:]
-	}
-	return header, ""
-}
-
 // Dial connects to the web, or to its name server.
 func (w *Web) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return w.dial(ctx, network, address)
@@ -304,7 +299,14 @@ func (w *Web) Port() uint16 { return w.port }
 
 // URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
-	if s := w.sites[host]; s != nil && w.reach != ByName {
+	s := w.sites[host]
+	if s != nil && s.beside != "" {
+		if host = s.beside; w.reach != ByName {
+			host = s.address.String()
+		}
+		return "https://" + net.JoinHostPort(host, strconv.Itoa(int(s.port))) + path
+	}
+	if s != nil && w.reach != ByName {
 		return w.scheme + "://" + netip.AddrPortFrom(s.address, s.port).String() + path
 	}
 	return w.scheme + "://" + host + ":" + strconv.Itoa(int(w.port)) + path

@@ -82,11 +82,11 @@ func New(t Web) (*testweb.Web, error) {
 	if t.Sizes == (Lognormal{}) {
 		t.Sizes = DefaultSizes
 	}
-	authority, err := newAuthority(time.Now())
+	authority, err := testweb.NewAuthority(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	c := testweb.Config{Sites: make([]testweb.Site, t.Hosts), CountOnly: true, Authorities: authority.pem()}
+	c := testweb.Config{Sites: make([]testweb.Site, t.Hosts), CountOnly: true, Authorities: authority.PEM()}
 	for h := range c.Sites {
 		c.Sites[h].Host = t.Host(h)
 	}
@@ -135,14 +135,14 @@ const robotsText = "User-agent: *\nDisallow: /private/\n"
 type requestsKey struct{}
 
 // secure has a server speak TLS, with a certificate for each host.
-func (t Web) secure(s *http.Server, a *authority) testweb.Server {
+func (t Web) secure(s *http.Server, a *testweb.Authority) testweb.Server {
 	s.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		return context.WithValue(ctx, requestsKey{}, new(atomic.Int64))
 	}
 	certificates := make(map[string]*tls.Config, t.Hosts)
 	base := &tls.Config{MinVersion: tls.VersionTLS13}
 	for h := range t.Hosts {
-		c, err := a.certificate(t.Host(h), time.Now())
+		c, err := a.Certificate(t.Host(h), time.Now())
 		if err != nil {
 			continue // the handshake of the host fails, and the benchmark with it
 		}
