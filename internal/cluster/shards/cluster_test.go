@@ -276,7 +276,7 @@ func TestClusterManyShards(t *testing.T) {
 	}
 	w.allOwned(all, many)
 	t.Logf("%d shards are owned by %d nodes after %v", many, len(all), time.Since(began).Round(time.Millisecond))
-	most := w.rollingRestart(all, many)
+	_, most := w.rollingRestart(all, many)
 	t.Logf("at most %d consumers", most)
 	if most > limit {
 		t.Errorf("%d consumers for %d nodes with %d shards", most, len(all), many)
