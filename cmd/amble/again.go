@@ -1,44 +1,23 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/console/access"
-	"github.com/amble-crawler/amble/internal/engine/crawl"
-	"github.com/amble-crawler/amble/internal/engine/sweep"
-	"github.com/amble-crawler/amble/storage"
 )
 
-// fetchAgain puts the URLs back into their queues whose last response is older than age. If it is interrupted, the next
-// run goes on with it.
-func fetchAgain(ctx context.Context, c *config.Config, age time.Duration) error {
-	if c.InCluster() || c.URLFrontier.Listen != "" {
-		return console.Usagef("--again-after is for a crawl of one machine that ends: remove cluster and urlfrontier")
+// fetchAgain makes the crawl fetch again what was fetched longer ago than age, and end.
+func (k *crawling) fetchAgain(age time.Duration, now time.Time) error {
+	c := k.config
+	switch {
+	case age < 0:
+		return console.Usagef("--again-after is %v, should be 0 or more", age)
+	case c.URLFrontier.Listen != "":
+		return console.Usagef("--again-after is for a crawl that ends: remove urlfrontier.listen")
+	case c.InCluster() && !c.Crawl.ExitWhenDone:
+		return console.Usagef("--again-after is for a crawl that ends, and in a cluster all nodes agree on that: set " +
+			"crawl.exit_when_done to true in the settings of all nodes")
 	}
-	c.Crawl.ExitWhenDone = true
-	options, err := c.CrawlOptions(programVersion())
-	if err != nil {
-		return console.Exit(console.ExitUsage, err)
-	}
-	r, err := crawl.OpenRetrier(options)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the first run
-	}
-	if err != nil {
-		return access.MakeError(ctx, c, err)
-	}
-	old := sweep.Selection{
-		States: storage.In(storage.Fetched, storage.Redirected, storage.Failed), Before: time.Now().Add(-age),
-	}
-	_, err = r.Retry(ctx, old, func(sweep.Retried) error { return ctx.Err() })
-	if err = errors.Join(err, r.Close()); err != nil {
-		return console.Exit(console.ExitProblem, fmt.Errorf("put back what is due: %w", err))
-	}
+	c.Crawl.ExitWhenDone, k.again, k.older = true, age, now.Add(-age)
 	return nil
 }

@@ -98,6 +98,7 @@ func either(names []string) string { return strings.Join(names, " or ") }
 // crawlOptions returns the options of the settings, with what modules add.
 func (k *crawling) crawlOptions() (crawl.Options, error) {
 	o, err := k.config.CrawlOptions(programVersion())
+	o.Older = k.older
 	for _, m := range k.modules {
 		if err == nil && m.amend != nil {
 			err = m.amend(k, &o)

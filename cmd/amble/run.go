@@ -34,8 +34,9 @@ here, or continue the crawl that is in data_dir. Known URLs are not fetched agai
 ends when everything that can be fetched within crawl.give_up_after is done. Hosts that must be left alone for
 longer are listed as postponed, and the next run continues with them.
 
-With --again-after it first puts back what was fetched, redirected or given up longer ago than that, and ends
-when all is done, whatever crawl.exit_when_done says: for cron. If nothing is due, it makes no request.
+With --again-after it fetches again what was fetched, redirected or given up longer ago than that, and ends when
+all is done, whatever crawl.exit_when_done says: for cron. If nothing is due, it makes no request. In a cluster
+give it to all nodes, whose settings have crawl.exit_when_done: true.
 
 A bad seed is reported with its source, and the good ones are used. If seeds are given and all are bad, the
 crawl does not start.
@@ -76,13 +77,14 @@ without seeds is not refused: their summaries say what was fetched.`,
 			if asJSON {
 				end = new(outcome.Result)
 			}
-			if err == nil && command.Flags().Changed("again-after") {
-				err = fetchAgain(command.Context(), c, again)
-			}
 			if err == nil {
 				k := newCrawling(c, settings.patched, command.ErrOrStderr())
-				k.again = again
-				err = runCrawl(command, k, urls, end)
+				if command.Flags().Changed("again-after") {
+					err = k.fetchAgain(again, time.Now())
+				}
+				if err == nil {
+					err = runCrawl(command, k, urls, end)
+				}
 			}
 			return end.Print(command.OutOrStdout(), err, exitCode(err))
 		},
@@ -219,6 +221,7 @@ type crawling struct {
 	seeds    []crawl.Seed
 	badSeeds int
 	again    time.Duration   // what is older is fetched again; 0: nothing
+	older    time.Time       // what was fetched before it is fetched again; zero: nothing
 	end      *outcome.Result // nil: a summary is printed
 	screen   *console.Screen // nil: no terminal
 	messages io.Writer

@@ -86,8 +86,12 @@ func Happened(out *Outcome) string {
 	if out.Stopped() {
 		verb = "Stopped"
 	}
+	fetched := out.Since("fetched")
+	if out.Again > 0 {
+		fetched = int(out.Status.Run.Pages)
+	}
 	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, console.Span(out.Took),
-		console.Plural(out.Since("fetched"), "page"), console.Size(out.Status.Run.Bytes))
+		console.Plural(fetched, "page"), console.Size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
 		text += ", recrawled " + console.Plural(n, "page") + " (" +
 			console.Grouped(out.Status.Run.Unchanged) + " unchanged)"

@@ -328,7 +328,7 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *roles
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.addSeeds(ctx, scope); err != nil {
+	if err := errors.Join(e.fetchAgain(ctx), e.addSeeds(ctx, scope)); err != nil {
 		return nil, nil, err
 	}
 	if e.store.Counters().URLs == 0 {

@@ -52,9 +52,11 @@ type Options struct {
 	KeepSeeds bool
 	// OnlyVisits: the run fetches no URL of the crawl, and adds none. It is for Visit alone.
 	OnlyVisits bool
-	Consent    consent.Policy // what is done about pages whose use is refused
-	TDMFiles   bool           // TDM files are read, also if Consent does not depend on them
-	Terms      bool           // so are terms of Really Simple Licensing
+	// Older is a time: URLs that were fetched, redirected or given up before it are fetched again. Zero: none.
+	Older    time.Time
+	Consent  consent.Policy // what is done about pages whose use is refused
+	TDMFiles bool           // TDM files are read, also if Consent does not depend on them
+	Terms    bool           // so are terms of Really Simple Licensing
 
 	URLs  weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps frontier.TrapOptions
