@@ -154,8 +154,7 @@ func (m *member) options() (shards.Options, error) {
 	}
 	c := &m.config.Cluster
 	o := shards.DefaultOptions(engines)
-	o.Crawl.ExitWhenDone = engines.ExitWhenDone
-	o.Settings, o.Erase = m.shared, eraseDirectory
+	o.Settings, o.Agreed, o.Erase = m.shared, m.config.Agreed(), eraseDirectory
 	o.Seeds, o.Names, o.Replicas, o.Uptime = m.seeds, clusterconf.Names(m.config), c.Replicas, uptime.Clock()
 	o.Cluster.Node, o.Cluster.Shards, o.Cluster.Weight = m.config.Cluster.NodeName(), c.Shards, uint16(c.Weight)
 	if o.Uptime == nil {

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,14 +107,13 @@ func (n *nodeSettings) Shared() map[string]any {
 
 // mayChange refuses settings that all nodes have to agree on.
 func (m *member) mayChange(fresh *config.Config) error {
-	options, err := fresh.CrawlOptions(programVersion())
-	if err != nil {
-		return rejected(err)
-	}
 	var problems server.Rejected
-	for _, key := range m.node.Agreed(options.Live()) {
-		problems = append(problems, server.RejectedSetting{Key: key, Message: "cannot change while a cluster runs, " +
-			"because all nodes have to agree on it: stop all nodes for that"})
+	before, after := m.config.Agreed(), fresh.Agreed()
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if after[key] != before[key] {
+			problems = append(problems, server.RejectedSetting{Key: key, Message: "cannot change while a cluster " +
+				"runs, because all nodes have to agree on it: stop all nodes for that"})
+		}
 	}
 	if problems == nil {
 		return nil

@@ -71,3 +71,56 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the nodes are %v", names)
 	}
 }
+
+// What decides which URLs a crawl has, and what is done with them, is to agree on: a node that changes such a setting
+// says so, by its key alone. What belongs to a node is not.
+func TestAgreed(t *testing.T) {
+	other := map[string]string{
+		"crawl.exit_when_done": "false", "crawl.give_up_after": "7m", "crawl.max_pages": "7", "crawl.max_depth": "7",
+		"scope.mode": "any", "scope.include": "[a, b]", "scope.exclude": "[x]",
+		"limits.host_urls": "7", "limits.host_pages": "7", "limits.domain_pages": "7",
+		"urls.strip_parameters": "[x]", "urls.sort_query": "true", "urls.drop_empty_query": "true",
+		"urls.collapse_slashes": "true", "urls.normalize_escapes": "true", "urls.max_length": "77",
+		"traps.path_depth": "7", "traps.repeated_segments": "7", "traps.query_parameters": "7",
+		"traps.queries_per_path": "7", "traps.same_digest": "7", "traps.calendar": "false", "traps.refresh": "false",
+		"traps.maze_pages": "7", "traps.expensive": "crawl", "traps.session_ids": "false", "traps.session_names": "[x]",
+		"robots.product_token": "kite", "robots.fallback_tokens": "[kite]", "robots.obey": "false",
+		"robots.obey_nofollow": "false", "robots.forbidden_denies": "true",
+		"fetch.content_types": "[text/*]", "fetch.max_body": "7MiB", "fetch.max_redirects": "7",
+		"extract.media": "true", "extract.forms": "true", "extract.max_links": "7", "extract.max_depth": "7",
+		"sitemaps.follow": "false", "sitemaps.guess": "true", "sitemaps.feeds": "false", "sitemaps.max_urls": "7",
+		"sitemaps.max_size": "7KiB", "retry.max_attempts": "7",
+		"recrawl.policy": "never", "recrawl.interval": "7h", "recrawl.min_interval": "7m",
+		"recrawl.max_interval": "70000h", "recrawl.budget": "7", "recrawl.similar_bits": "7", "recrawl.gone_after": "7",
+		"recrawl.rules": "[{pattern: x, policy: never}]",
+	}
+	load := func(key, value string) map[string]string {
+		t.Helper()
+		c, err := inFile(t, strings.Replace(key, ".", ":\n  ", 1)+": "+value+"\n", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Agreed()
+	}
+	agreed := load("crawl.workers", "7")
+	if keys := slices.Sorted(maps.Keys(other)); !slices.Equal(slices.Sorted(maps.Keys(agreed)), keys) {
+		t.Errorf("to agree on are %v, want %v", slices.Sorted(maps.Keys(agreed)), keys)
+	}
+	for key, value := range other {
+		for name, text := range load(key, value) {
+			if (text != agreed[name]) != (name == key) {
+				t.Errorf("%s: %s, and %s is %s and was %s", key, value, name, text, agreed[name])
+			}
+		}
+	}
+	long := func(last string) string {
+		return load("scope.include", "["+strings.Repeat("x, ", 1000)+last+"]")["scope.include"]
+	}
+	if many := long("x"); len(many) > longestAgreed || many == long("y") {
+		t.Errorf("a long list is %q", many)
+	}
+	defaults := Default()
+	if defaults.Cluster.Name = "other"; !maps.Equal(defaults.Agreed(), agreed) {
+		t.Error("what belongs to a node is to agree on")
+	}
+}

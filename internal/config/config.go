@@ -56,59 +56,59 @@ type Crawl struct {
 	SeedsFile     string        `mapstructure:"seeds_file" is:"file path"`
 	Workers       int           `mapstructure:"workers" range:"0..4096" is:"live"`
 	MaxRate       float64       `mapstructure:"max_rate" range:"0|0.001..100000" is:"live"`
-	ExitWhenDone  bool          `mapstructure:"exit_when_done" is:"live"`
-	GiveUpAfter   time.Duration `mapstructure:"give_up_after" range:"0s..8760h" is:"live"`
+	ExitWhenDone  bool          `mapstructure:"exit_when_done" is:"agreed live"`
+	GiveUpAfter   time.Duration `mapstructure:"give_up_after" range:"0s..8760h" is:"agreed live"`
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace" range:"0s..1h" is:"live"`
-	MaxPages      int64         `mapstructure:"max_pages" range:"0..1000000000000000" is:"live"`
+	MaxPages      int64         `mapstructure:"max_pages" range:"0..1000000000000000" is:"agreed live"`
 	MaxBytes      ByteSize      `mapstructure:"max_bytes" range:"0B..1024TiB"`
 	MaxTime       time.Duration `mapstructure:"max_time" range:"0s|1s..8784h"`
-	MaxDepth      int           `mapstructure:"max_depth" range:"0..65535"`
+	MaxDepth      int           `mapstructure:"max_depth" range:"0..65535" is:"agreed"`
 }
 
 // Scope says which of the discovered URLs are fetched.
 type Scope struct {
-	Mode    string   `mapstructure:"mode" default:"host" of:"host domain prefix any"`
-	Include []string `mapstructure:"include" is:"live"`
-	Exclude []string `mapstructure:"exclude" is:"live"`
+	Mode    string   `mapstructure:"mode" default:"host" of:"host domain prefix any" is:"agreed"`
+	Include []string `mapstructure:"include" is:"agreed live"`
+	Exclude []string `mapstructure:"exclude" is:"agreed live"`
 }
 
 // Limits bound how much is fetched from one host or domain, over all runs. 0: no limit.
 type Limits struct {
-	HostURLs    int `mapstructure:"host_urls" range:"0..2147483647"`
-	HostPages   int `mapstructure:"host_pages" range:"0..2147483647" is:"live"`
-	DomainPages int `mapstructure:"domain_pages" range:"0..2147483647"`
+	HostURLs    int `mapstructure:"host_urls" range:"0..2147483647" is:"agreed"`
+	HostPages   int `mapstructure:"host_pages" range:"0..2147483647" is:"agreed live"`
+	DomainPages int `mapstructure:"domain_pages" range:"0..2147483647" is:"agreed"`
 	Session     int `mapstructure:"session" range:"0..1000000000"`
 }
 
 // Traps say which URLs are refused as a part of a site that goes on for ever. 0 or false: the check
 // is off.
 type Traps struct {
-	PathDepth        int      `mapstructure:"path_depth" range:"0..2048"`
-	RepeatedSegments int      `mapstructure:"repeated_segments" range:"0..2048"`
-	QueryParameters  int      `mapstructure:"query_parameters" range:"0..2048"`
-	QueriesPerPath   int      `mapstructure:"queries_per_path" range:"0..2147483647"`
-	SameDigest       int      `mapstructure:"same_digest" range:"0..2147483647"`
-	Calendar         bool     `mapstructure:"calendar"`
-	Refresh          bool     `mapstructure:"refresh"`
-	MazePages        int      `mapstructure:"maze_pages" range:"0..1000000"`
-	Expensive        string   `mapstructure:"expensive" default:"skip" of:"skip last crawl"`
+	PathDepth        int      `mapstructure:"path_depth" range:"0..2048" is:"agreed"`
+	RepeatedSegments int      `mapstructure:"repeated_segments" range:"0..2048" is:"agreed"`
+	QueryParameters  int      `mapstructure:"query_parameters" range:"0..2048" is:"agreed"`
+	QueriesPerPath   int      `mapstructure:"queries_per_path" range:"0..2147483647" is:"agreed"`
+	SameDigest       int      `mapstructure:"same_digest" range:"0..2147483647" is:"agreed"`
+	Calendar         bool     `mapstructure:"calendar" is:"agreed"`
+	Refresh          bool     `mapstructure:"refresh" is:"agreed"`
+	MazePages        int      `mapstructure:"maze_pages" range:"0..1000000" is:"agreed"`
+	Expensive        string   `mapstructure:"expensive" default:"skip" of:"skip last crawl" is:"agreed"`
 	DomainHosts      int      `mapstructure:"domain_hosts" range:"0..2147483647"`
-	SessionIDs       bool     `mapstructure:"session_ids" default:"true"`
-	SessionNames     []string `mapstructure:"session_names"`
+	SessionIDs       bool     `mapstructure:"session_ids" default:"true" is:"agreed"`
+	SessionNames     []string `mapstructure:"session_names" is:"agreed"`
 }
 
 // Robots says under which names robots.txt is read, and what applies.
 type Robots struct {
-	ProductToken    string   `mapstructure:"product_token" default:"amble"`
-	FallbackTokens  []string `mapstructure:"fallback_tokens"`
-	Obey            bool     `mapstructure:"obey"`
-	ObeyNoFollow    bool     `mapstructure:"obey_nofollow"`
-	ForbiddenDenies bool     `mapstructure:"forbidden_denies"`
+	ProductToken    string   `mapstructure:"product_token" default:"amble" is:"agreed"`
+	FallbackTokens  []string `mapstructure:"fallback_tokens" is:"agreed"`
+	Obey            bool     `mapstructure:"obey" is:"agreed"`
+	ObeyNoFollow    bool     `mapstructure:"obey_nofollow" is:"agreed"`
+	ForbiddenDenies bool     `mapstructure:"forbidden_denies" is:"agreed"`
 }
 
 // Retry says how often, and how soon, a failed request is tried again.
 type Retry struct {
-	MaxAttempts int           `mapstructure:"max_attempts" range:"1..100"`
+	MaxAttempts int           `mapstructure:"max_attempts" range:"1..100" is:"agreed"`
 	Delay       time.Duration `mapstructure:"delay" range:"1ms..24h"`
 }
 

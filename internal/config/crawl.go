@@ -79,12 +79,12 @@ func compiled(key string, patterns []string) ([]*regexp.Regexp, error) {
 
 // URLs says which URLs are the same beyond their canonical form.
 type URLs struct {
-	StripParameters  []string `mapstructure:"strip_parameters"`
-	SortQuery        bool     `mapstructure:"sort_query"`
-	DropEmptyQuery   bool     `mapstructure:"drop_empty_query"`
-	CollapseSlashes  bool     `mapstructure:"collapse_slashes"`
-	NormalizeEscapes bool     `mapstructure:"normalize_escapes"`
-	MaxLength        int      `mapstructure:"max_length" range:"64..2048"`
+	StripParameters  []string `mapstructure:"strip_parameters" is:"agreed"`
+	SortQuery        bool     `mapstructure:"sort_query" is:"agreed"`
+	DropEmptyQuery   bool     `mapstructure:"drop_empty_query" is:"agreed"`
+	CollapseSlashes  bool     `mapstructure:"collapse_slashes" is:"agreed"`
+	NormalizeEscapes bool     `mapstructure:"normalize_escapes" is:"agreed"`
+	MaxLength        int      `mapstructure:"max_length" range:"64..2048" is:"agreed"`
 }
 
 // urls checks the section.

@@ -11,10 +11,10 @@ import (
 
 // Extract says what is extracted from a page besides its links to other pages.
 type Extract struct {
-	Media    bool `mapstructure:"media"`
-	Forms    bool `mapstructure:"forms"`
-	MaxLinks int  `mapstructure:"max_links" range:"1..1000000"`
-	MaxDepth int  `mapstructure:"max_depth" range:"1..512"`
+	Media    bool `mapstructure:"media" is:"agreed"`
+	Forms    bool `mapstructure:"forms" is:"agreed"`
+	MaxLinks int  `mapstructure:"max_links" range:"1..1000000" is:"agreed"`
+	MaxDepth int  `mapstructure:"max_depth" range:"1..512" is:"agreed"`
 
 	Rules []ExtractRule `mapstructure:"rules"`
 }
@@ -34,12 +34,12 @@ const maxExtractRules = 1000
 
 // Sitemaps says which lists of URLs are read, and how far.
 type Sitemaps struct {
-	Follow   bool     `mapstructure:"follow"`
-	Guess    bool     `mapstructure:"guess"`
-	Feeds    bool     `mapstructure:"feeds"`
+	Follow   bool     `mapstructure:"follow" is:"agreed"`
+	Guess    bool     `mapstructure:"guess" is:"agreed"`
+	Feeds    bool     `mapstructure:"feeds" is:"agreed"`
 	MaxFiles int      `mapstructure:"max_files" range:"0..65535"`
-	MaxURLs  int      `mapstructure:"max_urls" range:"1..10000000"`
-	MaxSize  ByteSize `mapstructure:"max_size" range:"1KiB..1GiB"`
+	MaxURLs  int      `mapstructure:"max_urls" range:"1..10000000" is:"agreed"`
+	MaxSize  ByteSize `mapstructure:"max_size" range:"1KiB..1GiB" is:"agreed"`
 }
 
 func (k *checker) extractRules() {

@@ -17,7 +17,7 @@ type Fetch struct {
 	Headers        []string      `mapstructure:"headers"`
 	Auth           []string      `mapstructure:"auth" is:"secret"`
 	Cookies        []string      `mapstructure:"cookies"`
-	ContentTypes   []string      `mapstructure:"content_types"`
+	ContentTypes   []string      `mapstructure:"content_types" is:"agreed"`
 	Timeout        time.Duration `mapstructure:"timeout" range:"1ms..1h"`
 	ConnectTimeout time.Duration `mapstructure:"connect_timeout" range:"1ms..1h"`
 	HeaderTimeout  time.Duration `mapstructure:"header_timeout" range:"1ms..1h"`
@@ -26,10 +26,10 @@ type Fetch struct {
 	MinRate        ByteSize      `mapstructure:"min_rate" range:"0B..1MiB"`
 	Bandwidth      ByteSize      `mapstructure:"bandwidth" range:"0|1KiB..1TiB" is:"live"`
 	MaxHeader      ByteSize      `mapstructure:"max_header" range:"1KiB..16MiB"`
-	MaxBody        ByteSize      `mapstructure:"max_body" range:"1KiB..1GiB"`
+	MaxBody        ByteSize      `mapstructure:"max_body" range:"1KiB..1GiB" is:"agreed"`
 	SpoolAbove     ByteSize      `mapstructure:"spool_above" range:"4KiB..1GiB"`
 	MemoryBudget   ByteSize      `mapstructure:"memory_budget" range:"1MiB..1TiB"`
-	MaxRedirects   int           `mapstructure:"max_redirects" range:"0..50"`
+	MaxRedirects   int           `mapstructure:"max_redirects" range:"0..50" is:"agreed"`
 	HTTP2          bool          `mapstructure:"http2"`
 	Addresses      string        `mapstructure:"addresses" default:"ipv4-first"`
 	Ports          []string      `mapstructure:"ports"`

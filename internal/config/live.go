@@ -21,26 +21,6 @@ func LiveKeys() (keys []string) {
 // Live reports whether a change of a setting takes effect while a crawl runs.
 func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 
-// Shared returns the settings that all nodes of a cluster have in common, by their keys, as a config file has them.
-func (c *Config) Shared() map[string]any {
-	all := make(map[string]any)
-	for _, s := range settings() {
-		if s.is("shared") {
-			all[s.key] = plain(s, s.value(c))
-		}
-	}
-	return all
-}
-
-// PatchOfKeys makes a patch for LoadPatched from values by their keys, such as those of Shared.
-func PatchOfKeys(values map[string]any) map[string]any {
-	patch := make(map[string]any)
-	for key, value := range values {
-		setting{key: key}.put(patch, value)
-	}
-	return patch
-}
-
 // PatchOf makes a patch for LoadPatched from settings in the form of --set flags. The error is of
 // type Errors.
 func PatchOf(sets []string) (map[string]any, error) {

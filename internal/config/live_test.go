@@ -157,7 +157,7 @@ func TestTokensChangeWithTheFile(t *testing.T) {
 func TestTags(t *testing.T) {
 	for _, s := range settings() {
 		for _, word := range strings.Fields(s.tag.Get("is")) {
-			if !slices.Contains([]string{"live", "shared", "secret", "file", "path"}, word) {
+			if !slices.Contains([]string{"live", "shared", "agreed", "secret", "file", "path"}, word) {
 				t.Errorf("%s is %q", s.key, word)
 			}
 		}

@@ -11,15 +11,15 @@ import (
 
 // Recrawl says when fetched pages are recrawled, by a crawl that does not end when it is done.
 type Recrawl struct {
-	Policy      string        `mapstructure:"policy" default:"harmonic"`
-	Interval    time.Duration `mapstructure:"interval" range:"1s..87600h"`
-	MinInterval time.Duration `mapstructure:"min_interval" range:"1s..87600h"`
-	MaxInterval time.Duration `mapstructure:"max_interval" range:"1s..87600h"`
-	Budget      int           `mapstructure:"budget" range:"0..1000000000"`
+	Policy      string        `mapstructure:"policy" default:"harmonic" is:"agreed"`
+	Interval    time.Duration `mapstructure:"interval" range:"1s..87600h" is:"agreed"`
+	MinInterval time.Duration `mapstructure:"min_interval" range:"1s..87600h" is:"agreed"`
+	MaxInterval time.Duration `mapstructure:"max_interval" range:"1s..87600h" is:"agreed"`
+	Budget      int           `mapstructure:"budget" range:"0..1000000000" is:"agreed"`
 	Share       float64       `mapstructure:"share" range:"0..1" is:"live"`
-	SimilarBits int           `mapstructure:"similar_bits" range:"0..32"`
-	GoneAfter   int           `mapstructure:"gone_after" range:"1..100"`
-	Rules       []RecrawlRule `mapstructure:"rules"`
+	SimilarBits int           `mapstructure:"similar_bits" range:"0..32" is:"agreed"`
+	GoneAfter   int           `mapstructure:"gone_after" range:"1..100" is:"agreed"`
+	Rules       []RecrawlRule `mapstructure:"rules" is:"agreed"`
 }
 
 // RecrawlRule gives pages a policy of their own. A nil or empty field is as for all pages.

@@ -17,7 +17,8 @@ import (
 //	of            the words that it may be
 //	default       its default, if it is not that of an option that it is bound to
 //	is            live: a change takes effect while a crawl runs
-//	              shared: all nodes of a cluster have it in common
+//	              shared: all nodes of a cluster have it in common: that of the cluster is in force
+//	              agreed: all nodes of a cluster have to agree on it: a node with another value does not join
 //	              secret: its value is not printed
 //	              file: it changes by the config file alone while a crawl runs. Secrets are not sent over the API, and
 //	              its clients could read files otherwise; seeds have operations of their own

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,31 @@ func TestRefusals(t *testing.T) {
 	err := join(func(*Options) {})
 	if !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+// TestOlderSettings: the settings of a version that had several in one are replaced by the first node of this one.
+func TestOlderSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	p, js := w.connect("a")
+	defer p.nc.Close()
+	if _, err := js.CreateStream(t.Context(), names.StreamConfig(1)); err != nil {
+		t.Fatal(err)
+	}
+	older := []setting{{"scope.mode", "any"}, {"the rules of URLs", "0123456789abcdef"}}
+	if _, err := js.Publish(t.Context(), names.Subject("settings"), encodeSettings(writer{}, older)); err != nil {
+		t.Fatal(err)
+	}
+	a := w.start("a")
+	w.served("after the start", a)
+	m, _, err := a.node.reg.read(t.Context(), names.Subject("settings"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.options("a")
+	if now, err := decodeSettings(m.data); err != nil || !slices.Equal(now, o.settings()) {
+		t.Errorf("the register has %v: %v", now, err)
 	}
 }
 

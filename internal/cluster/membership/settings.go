@@ -32,10 +32,12 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 			if reason := reservedBy(theirs); reason != nil {
 				return fmt.Errorf("join cluster %s: %w", r.names.Cluster, reason)
 			}
-			return r.compare(theirs, settings)
+			if !isOlder(theirs) {
+				return r.compare(theirs, settings)
+			}
 		}
 		// Whatever comes of it, what the register holds then is compared.
-		if _, result, err := r.write(ctx, subject, encodeSettings(w, settings), 0, false); result == unknown {
+		if _, result, err := r.write(ctx, subject, encodeSettings(w, settings), m.seq, found); result == unknown {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("write the settings of cluster %s: %w", r.names.Cluster, ended(ctx, err))
@@ -45,11 +47,18 @@ func (r *registers) agree(ctx context.Context, w writer, settings []setting) err
 	}
 }
 
+// isOlder reports whether settings were written by a version that had several of them in one. The first node of a newer
+// version writes its own in their place: the nodes that run have all agreed on them.
+func isOlder(settings []setting) bool {
+	return slices.ContainsFunc(settings, func(s setting) bool { return s.name == "the rules of URLs" })
+}
+
 // compare returns an error that names each setting that differs. Both lists are in the order of the
 // names.
 func (r *registers) compare(theirs, ours []setting) error {
-	// Older nodes agreed on the seeds here.
-	theirs = slices.DeleteFunc(theirs, func(s setting) bool { return s.name == "crawl.seeds" })
+	if isOlder(theirs) {
+		return nil
+	}
 	var d []string
 	for len(theirs) > 0 || len(ours) > 0 {
 		switch {

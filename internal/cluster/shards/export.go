@@ -64,7 +64,7 @@ func Export(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Option
 	limited, cancel := context.WithTimeout(ctx, openTimeouts*o.Timeout)
 	defer cancel()
 	x.reservation, err = membership.ReserveExport(limited, js, membership.Options{
-		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
+		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.Agreed,
 	})
 	if err != nil {
 		return done, err

@@ -55,7 +55,7 @@ func Open(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options,
 		open:   make(map[*membership.Holding]*run),
 	}
 	member, err := membership.Join(ctx, nc, js, membership.Options{
-		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.settings(),
+		Cluster: o.Cluster, Names: o.Names, Replicas: o.Replicas, Settings: o.Agreed,
 		StateFile: filepath.Join(o.Crawl.DataDir, stateFile), Uptime: o.Uptime, Engines: e, Log: log,
 	})
 	if err != nil {

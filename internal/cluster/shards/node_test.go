@@ -2,14 +2,11 @@ package shards
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
@@ -163,63 +160,5 @@ func TestValidate(t *testing.T) {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
 		}
-	}
-}
-
-// TestSettings: a setting that decides which URLs there are, and what a commit does, is one to agree on.
-func TestSettings(t *testing.T) {
-	web := serve(t, ring())
-	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
-	o.Seeds = allSeeds(t, web)
-	planOf := func(missing int, budget float64) *recrawl.Options {
-		return &recrawl.Options{Missing: missing, Budget: budget}
-	}
-	o.Crawl.Recrawl = planOf(2, 0)
-	agreed := o.settings()
-	for name, change := range map[string]func(o *Options){
-		"scope.mode":           func(o *Options) { o.Crawl.Mode = frontier.ModeDomain },
-		"scope.exclude":        func(o *Options) { o.Crawl.Exclude = []*regexp.Regexp{regexp.MustCompile("x")} },
-		"the rules of URLs":    func(o *Options) { o.Crawl.Traps.PathDepth++ },
-		"the limits of URLs":   func(o *Options) { o.Crawl.Storage.MaxQueries++ },
-		"recrawl.similar_bits": func(o *Options) { o.Crawl.SimilarBits++ },
-		"recrawl":              func(o *Options) { o.Crawl.Recrawl = planOf(3, 0) },
-		"recrawl.budget":       func(o *Options) { o.Crawl.Recrawl = planOf(2, 7) },
-
-		"crawl.exit_when_done":    func(o *Options) { o.Crawl.ExitWhenDone = !o.Crawl.ExitWhenDone },
-		"crawl.give_up_after":     func(o *Options) { o.Crawl.GiveUpAfter++ },
-		"crawl.max_pages":         func(o *Options) { o.Crawl.MaxPages++ },
-		"crawl.max_depth":         func(o *Options) { o.Crawl.Frontier.MaxDepth++ },
-		"limits.host_pages":       func(o *Options) { o.Crawl.Frontier.HostBudget++ },
-		"limits.domain_pages":     func(o *Options) { o.Crawl.Frontier.DomainBudget++ },
-		"retry.max_attempts":      func(o *Options) { o.Crawl.Frontier.MaxAttempts++ },
-		"robots.product_token":    func(o *Options) { o.Crawl.Frontier.Tokens = []string{"other"} },
-		"robots.obey":             func(o *Options) { o.Crawl.Frontier.Obey = false },
-		"robots.forbidden_denies": func(o *Options) { o.Crawl.Frontier.Robots.ForbiddenDenies = true },
-		"robots.obey_nofollow":    func(o *Options) { o.Crawl.NoFollow = !o.Crawl.NoFollow },
-		"fetch.max_redirects":     func(o *Options) { o.Crawl.Frontier.MaxRedirects++ },
-		"fetch.content_types":     func(o *Options) { o.Crawl.Fetch.ContentTypes = []string{"text/*"} },
-		"fetch.max_body":          func(o *Options) { o.Crawl.Fetch.MaxBody++ },
-		"extract.media":           func(o *Options) { o.Crawl.Extract.Media = true },
-		"extract.forms":           func(o *Options) { o.Crawl.Extract.Forms = true },
-		"extract.max_links":       func(o *Options) { o.Crawl.Extract.MaxLinks++ },
-		"extract.max_depth":       func(o *Options) { o.Crawl.Extract.MaxDepth++ },
-		"sitemaps":                func(o *Options) { o.Crawl.Sitemaps.Guess = true },
-	} {
-		other := o
-		change(&other)
-		now := other.settings()
-		for n := range agreed {
-			v, depends := now[n], n == "crawl.give_up_after" && name == "crawl.exit_when_done"
-			if differs := v != agreed[n]; differs != (n == name) && !depends {
-				t.Errorf("%s was changed, and %s is %q and was %q", name, n, v, agreed[n])
-			}
-		}
-	}
-	other := o
-	other.Seeds = slices.Clone(o.Seeds)
-	slices.Reverse(other.Seeds)
-	other.Crawl.Workers, other.Crawl.DataDir = 7, t.TempDir()
-	if !maps.Equal(other.settings(), agreed) {
-		t.Error("what belongs to a node counts as a setting of the cluster")
 	}
 }

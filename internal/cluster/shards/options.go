@@ -2,15 +2,9 @@ package shards
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
@@ -41,6 +35,8 @@ type Options struct {
 	EndEvery time.Duration
 	// KeepDatabases is for how long the database of a shard stays that another node owns.
 	KeepDatabases time.Duration
+	// Agreed are the settings that all nodes have to agree on, by their keys, as config.Config.Agreed has them.
+	Agreed map[string]string
 	// Settings are those of the process; nil: they cannot change.
 	Settings Settings
 	// Erase erases hosts from the directory of a shard whose engine is not open. With Directory.Names empty it ends an
@@ -128,78 +124,4 @@ func (o *Options) engine(s cluster.Shard, live *crawl.Live) crawl.Options {
 func ofEngine(l crawl.Live) crawl.Live {
 	l.ExitWhenDone, l.MaxPages = false, 0 // the nodes decide that together
 	return l
-}
-
-// settings returns what all nodes have to agree on, by the keys of the config where there is one: what decides
-// which URLs a crawl has, whether they may be fetched, what a commit does with them, and when the crawl is over.
-// The pace of requests, what is consented to, and the output are those of each node, and may be changed from
-// one to the next.
-func (o *Options) settings() map[string]string {
-	c := &o.Crawl
-	settings := map[string]string{
-		"scope.mode":           fmt.Sprint(c.Mode),
-		"scope.include":        sum(texts(c.Include)...),
-		"scope.exclude":        sum(texts(c.Exclude)...),
-		"the rules of URLs":    sum(append(slices.Clone(c.SessionNames), fmt.Sprintf("%+v %+v", c.URLs, c.Traps))...),
-		"the limits of URLs":   fmt.Sprint(c.Storage.MaxHostURLs, c.Storage.MaxQueries, c.Storage.MaxSameDigest),
-		"recrawl.similar_bits": fmt.Sprint(c.SimilarBits),
-	}
-	maps.Copy(settings, endSettings(c))
-	maps.Copy(settings, pageSettings(c))
-	if r := c.Recrawl; r != nil {
-		rules := []string{fmt.Sprint(r.Missing)}
-		for _, rule := range append(slices.Clone(r.Rules), r.Rule) {
-			rules = append(rules, fmt.Sprint(rule.Hosts, rule.Pattern, rule.Policy, rule.Interval, rule.Min, rule.Max))
-		}
-		settings["recrawl"], settings["recrawl.budget"] = sum(rules...), fmt.Sprint(r.Budget)
-	}
-	return settings
-}
-
-// endSettings are those that decide when the crawl, or that of a host or a URL, is over.
-func endSettings(c *crawl.Options) map[string]string {
-	f := &c.Frontier
-	settings := map[string]string{
-		"crawl.exit_when_done": fmt.Sprint(c.ExitWhenDone),
-		"crawl.max_pages":      fmt.Sprint(c.MaxPages),
-		"crawl.max_depth":      fmt.Sprint(f.MaxDepth),
-		"limits.host_pages":    fmt.Sprint(f.HostBudget),
-		"limits.domain_pages":  fmt.Sprint(f.DomainBudget),
-		"retry.max_attempts":   fmt.Sprint(f.MaxAttempts),
-	}
-	if c.ExitWhenDone {
-		settings["crawl.give_up_after"] = c.GiveUpAfter.String()
-	}
-	return settings
-}
-
-// pageSettings are those that decide what may be fetched, and which URLs are found in it.
-func pageSettings(c *crawl.Options) map[string]string {
-	return map[string]string{
-		"robots.product_token":    strings.Join(c.Frontier.Tokens, ", "), // and fallback_tokens
-		"robots.obey":             fmt.Sprint(c.Frontier.Obey),
-		"robots.forbidden_denies": fmt.Sprint(c.Frontier.Robots.ForbiddenDenies),
-		"robots.obey_nofollow":    fmt.Sprint(c.NoFollow),
-		"fetch.max_redirects":     fmt.Sprint(c.Frontier.MaxRedirects),
-		"fetch.content_types":     sum(c.Fetch.ContentTypes...),
-		"fetch.max_body":          fmt.Sprint(c.Fetch.MaxBody),
-		"extract.media":           fmt.Sprint(c.Extract.Media),
-		"extract.forms":           fmt.Sprint(c.Extract.Forms),
-		"extract.max_links":       fmt.Sprint(c.Extract.MaxLinks),
-		"extract.max_depth":       fmt.Sprint(c.Extract.MaxDepth),
-		"sitemaps":                fmt.Sprintf("%+v", c.Sitemaps),
-	}
-}
-
-func texts(patterns []*regexp.Regexp) (all []string) {
-	for _, p := range patterns {
-		all = append(all, p.String())
-	}
-	return all
-}
-
-// sum is short and differs for different texts.
-func sum(texts ...string) string {
-	h := sha256.Sum256([]byte(strings.Join(texts, "\n")))
-	return hex.EncodeToString(h[:8])
 }

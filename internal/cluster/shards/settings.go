@@ -131,28 +131,10 @@ func (e *engines) adopt(ctx context.Context, shared map[string]any, patch []byte
 	return err
 }
 
-// Agreed returns the settings of live options that cannot change while a cluster runs, because all nodes have to
-// agree on them: those that differ, by their keys in the config file.
-func (n *Node) Agreed(l crawl.Live) (keys []string) {
-	changed := *n.engines.o
-	changed.Crawl = changed.Crawl.With(l)
-	before := n.engines.o.settings()
-	for key, value := range changed.settings() {
-		if before[key] != value {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // Change puts live options in force, for the engines that are open and for those that will be. The error says
 // what is wrong with the options: it returns before the engines have them.
 func (n *Node) Change(_ context.Context, l crawl.Live) error {
 	e := n.engines
-	if keys := n.Agreed(l); len(keys) > 0 {
-		return fmt.Errorf("all nodes have to agree on %s: stop them for that", strings.Join(keys, ", "))
-	}
 	changed := *e.o
 	changed.Crawl = e.o.Crawl.With(l)
 	if err := changed.Validate(); err != nil {
