@@ -165,11 +165,11 @@ func boundText(b extract.Bounds) string {
 func (s *story) bounds(page *extract.Page) {
 	for bound := extract.DocumentBound; bound != 0; bound <<= 1 {
 		if page.Cut&bound != 0 {
-			s.line("bound", "%s", boundText(bound))
+			s.Line("bound", "%s", boundText(bound))
 		}
 	}
 	if page.Flat {
-		s.line("bound", "elements are nested deeper than 510; deeper ones were read as siblings")
+		s.Line("bound", "elements are nested deeper than 510; deeper ones were read as siblings")
 	}
 }
 
@@ -213,24 +213,24 @@ func printJSON(command *cobra.Command, object any) error {
 // print prints a page as text.
 func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) error {
 	s := &story{}
-	s.line("URL", "%s", u)
+	s.Line("URL", "%s", u)
 	if page.Base != u {
-		s.line("base", "%s", page.Base)
+		s.Line("base", "%s", page.Base)
 	}
 	s.text("title", page.Title)
 	s.text("language", page.Language)
 	s.text("canonical", page.Canonical.String())
 	s.text("robots", strings.Join(page.Robots.Seen, ", "))
 	if at := page.Robots.UnavailableAfter; !at.IsZero() {
-		s.line("unavailable", "after %s", at.UTC().Format(time.RFC3339))
+		s.Line("unavailable", "after %s", at.UTC().Format(time.RFC3339))
 	}
 	s.text("preferences", strings.Join(page.Robots.Preferences, ", "))
 	s.text("licenses", strings.Join(page.Robots.Licenses, ", "))
 	if how := extractedHow(page); how != "" {
-		s.line("extracted", "%s", how)
+		s.Line("extracted", "%s", how)
 	}
 	if f.explain {
-		s.line("detail", "%s: %s", detail(page), f.reason(page))
+		s.Line("detail", "%s: %s", detail(page), f.reason(page))
 		s.bounds(page)
 	}
 	s.fields(page)
@@ -257,20 +257,20 @@ func (s *story) fields(page *extract.Page) {
 			if i == 0 {
 				label = "field"
 			}
-			s.line(label, "%s: %s", name, console.Printable(value))
+			s.Line(label, "%s: %s", name, console.Printable(value))
 		}
 	}
 	switch {
 	case page.Rule > 0 && page.Cut != 0:
-		s.line("", "only a part of the document was read: fields may be missing")
+		s.Line("", "only a part of the document was read: fields may be missing")
 	case page.Rule > 0 && page.Flat:
-		s.line("", "elements are nested too deep: fields may be missing")
+		s.Line("", "elements are nested too deep: fields may be missing")
 	}
 }
 
 // links prints the links of a page, one a line.
 func (s *story) links(page *extract.Page) {
-	s.line("links", "%s, %s refused", console.Plural(len(page.Links), "link"),
+	s.Line("links", "%s, %s refused", console.Plural(len(page.Links), "link"),
 		console.Plural(page.Refused, "reference"))
 	for i := range page.Links {
 		l := &page.Links[i]

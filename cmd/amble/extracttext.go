@@ -78,12 +78,12 @@ type extractedItem struct {
 // print prints a list as text.
 func (e *extractedList) print(w io.Writer) error {
 	s := &story{}
-	s.line("URL", "%s", e.URL)
-	s.line("kind", "%s", e.Kind)
+	s.Line("URL", "%s", e.URL)
+	s.Line("kind", "%s", e.Kind)
 	s.text("title", e.Title)
 	s.text("robots", strings.Join(e.Robots, ", "))
 	s.text("extracted", e.Extracted)
-	s.line("links", "%s, %s refused", console.Plural(len(e.Links), "link"), console.Plural(e.Refused, "reference"))
+	s.Line("links", "%s, %s refused", console.Plural(len(e.Links), "link"), console.Plural(e.Refused, "reference"))
 	for i := range e.Links {
 		l := &e.Links[i]
 		s.WriteString("  " + console.Pad(l.Kind, 10) + "  " + l.To)

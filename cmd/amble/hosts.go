@@ -174,14 +174,10 @@ func secondsOf(s float64) time.Duration {
 	return fromSeconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
 }
 
-// story is a list of labelled lines.
+// story tells of a host or a URL.
 type story struct {
-	strings.Builder
+	console.Story
 	now time.Time
-}
-
-func (s *story) line(label, format string, args ...any) {
-	s.WriteString(strings.TrimRight(console.Pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
 }
 
 // at formats an instant and its distance from now.
@@ -201,45 +197,45 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	if h.FrontierState != "" && h.FrontierState != h.State {
 		state += ", " + h.FrontierState + " in the frontier"
 	}
-	s.line("host", "%s", h.Host.Host)
-	s.line("state", "%s", state)
-	s.line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
+	s.Line("host", "%s", h.Host.Host)
+	s.Line("state", "%s", state)
+	s.Line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
 	s.text("opted out", h.OptOut)
 	s.text("slower", h.Slowdown)
 	s.politeness(&h.Politeness)
 	s.wall(h.Wall)
 	if h.InFlight > 0 {
-		s.line("in flight", "%s", console.Plural(h.InFlight, "request"))
+		s.Line("in flight", "%s", console.Plural(h.InFlight, "request"))
 	}
 	if h.Address != "" {
-		s.line("address", "%s", h.Address)
+		s.Line("address", "%s", h.Address)
 	}
 	if h.Group != "" {
-		s.line("group", "%s", h.Group)
+		s.Line("group", "%s", h.Group)
 	}
-	s.line("URLs", "%s known, %s waiting", console.Grouped(uint64(h.Known)), console.Grouped(uint64(h.Waiting)))
+	s.Line("URLs", "%s known, %s waiting", console.Grouped(uint64(h.Known)), console.Grouped(uint64(h.Waiting)))
 	for state := storage.Queued; state <= storage.Retrying; state++ {
 		if n := h.URLs[state]; n > 0 {
-			s.line("  "+state.String(), "%s", console.Grouped(uint64(n)))
+			s.Line("  "+state.String(), "%s", console.Grouped(uint64(n)))
 		}
 	}
-	s.line("requests", "%s, %s received", console.Grouped(uint64(h.Requests)), console.Size(h.Bytes))
+	s.Line("requests", "%s, %s received", console.Grouped(uint64(h.Requests)), console.Size(h.Bytes))
 	if h.Yield.Recrawls > 0 {
-		s.line("recrawls", "%s", console.Unchanged(h.Yield))
+		s.Line("recrawls", "%s", console.Unchanged(h.Yield))
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Errors)) {
-		s.line("  "+name, "%s", console.Grouped(uint64(h.Errors[name])))
+		s.Line("  "+name, "%s", console.Grouped(uint64(h.Errors[name])))
 	}
 	if h.Waiting > 0 {
-		s.line("left", "about %s at this delay", console.Span(secondsOf(h.Finish)))
+		s.Line("left", "about %s at this delay", console.Span(secondsOf(h.Finish)))
 	}
 	for i := range h.Origins {
 		s.origin(&h.Origins[i])
 	}
 	for _, t := range h.Traps {
-		s.line("refused", "%s (%s)", console.Plural(int(t.Refused), "URL"), t.Reason)
+		s.Line("refused", "%s (%s)", console.Plural(int(t.Refused), "URL"), t.Reason)
 		for _, sample := range t.Samples {
-			s.line("", "such as %s", console.Printable(sample))
+			s.Line("", "such as %s", console.Printable(sample))
 		}
 	}
 	_, err := io.WriteString(w, s.String())
@@ -247,10 +243,10 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 }
 
 func (s *story) politeness(p *inspect.Politeness) {
-	s.line("politeness", "%s", p.Text)
+	s.Line("politeness", "%s", p.Text)
 	for _, source := range []string{p.Source, p.DelaySource} {
 		if source != "" {
-			s.line("", "by %s", console.Printable(source))
+			s.Line("", "by %s", console.Printable(source))
 		}
 		if p.DelaySource == p.Source {
 			break
@@ -266,22 +262,22 @@ func (s *story) wall(w *inspect.Wall) {
 	what := wallText(w.Kind, w.Maker)
 	switch {
 	case w.Suspected:
-		s.line("wall", "suspected: %s", what)
+		s.Line("wall", "suspected: %s", what)
 	case w.Parked:
-		s.line("wall", "%s; parked: it is probed once a day", what)
+		s.Line("wall", "%s; parked: it is probed once a day", what)
 	default:
-		s.line("wall", "%s; it is probed once in each period of the backoff", what)
+		s.Line("wall", "%s; it is probed once in each period of the backoff", what)
 	}
-	s.line("", "%s", console.Printable(w.Evidence))
+	s.Line("", "%s", console.Printable(w.Evidence))
 }
 
 func (s *story) origin(o *inspect.Origin) {
-	s.line("origin", "%s", o.Origin)
+	s.Line("origin", "%s", o.Origin)
 	due := ""
 	if o.Due > 0 {
 		due = fmt.Sprintf(", %s due, the first at %s", console.Grouped(uint64(o.Due)), s.at(o.NextDue))
 	}
-	s.line("  queue", "%s queued%s; the cursor is at %s", console.Grouped(uint64(o.Queued)), due,
+	s.Line("  queue", "%s queued%s; the cursor is at %s", console.Grouped(uint64(o.Queued)), due,
 		console.Grouped(uint64(o.Cursor)))
 	s.robots(&o.Robots)
 }
@@ -300,19 +296,19 @@ func (s *story) robots(r *inspect.Robots) {
 	if r.DisallowsAll {
 		text += ", which disallow everything"
 	}
-	s.line("  robots.txt", "%s", text)
+	s.Line("  robots.txt", "%s", text)
 	if !r.Fetched.IsZero() {
-		s.line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
+		s.Line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
 	}
 	if r.Failures > 0 {
-		s.line("", "%s in a row since %s; fetched again %s", console.Plural(r.Failures, "failure"),
+		s.Line("", "%s in a row since %s; fetched again %s", console.Plural(r.Failures, "failure"),
 			s.at(r.FirstUnreachable),
 			s.at(r.Refresh))
 	}
 	if r.CrawlDelay != nil {
-		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, console.Printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
+		s.Line("", "line %d: %s (%s)", r.CrawlDelayLine, console.Printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
 	}
-	s.line("", "now: %s", decisionText(r))
+	s.Line("", "now: %s", decisionText(r))
 }
 
 // decisionText says what a robots.txt means for pages now.

@@ -185,47 +185,47 @@ func statusText(u *inspect.URL) string {
 
 func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	s := &story{now: now}
-	s.line("URL", "%s", u.URL.URL)
-	s.line("state", "%s", urlState(u))
+	s.Line("URL", "%s", u.URL.URL)
+	s.Line("state", "%s", urlState(u))
 	if u.Known {
 		s.found(u)
 	}
 	if u.Scope != nil {
-		s.line("scope", "%s", u.Scope.Reason)
+		s.Line("scope", "%s", u.Scope.Reason)
 	}
 	if e := u.Expensive; e != nil {
-		s.line("expensive", "%s", expensiveText(e))
+		s.Line("expensive", "%s", expensiveText(e))
 	}
 	if u.Attempts > 0 {
-		s.line("attempts", "%d failed in a row", u.Attempts)
+		s.Line("attempts", "%d failed in a row", u.Attempts)
 	}
 	if !u.LastFetched.IsZero() {
-		s.line("last fetched", "%s, %s", s.at(u.LastFetched), console.Size(u.Bytes))
+		s.Line("last fetched", "%s, %s", s.at(u.LastFetched), console.Size(u.Bytes))
 	}
 	if !u.Judged.IsZero() {
-		s.line("decided", "%s, without a request", s.at(u.Judged))
+		s.Line("decided", "%s, without a request", s.at(u.Judged))
 	}
 	if !u.Due.IsZero() {
-		s.line("due", "%s", s.at(u.Due))
+		s.Line("due", "%s", s.at(u.Due))
 	}
 	s.text("note", u.Note)
 	label := "usage"
 	for _, category := range slices.Sorted(maps.Keys(u.Usage)) {
 		p := u.Usage[category]
-		s.line(label, "%s=%s, by %s", category, p.Preference, p.From)
+		s.Line(label, "%s=%s, by %s", category, p.Preference, p.From)
 		label = ""
 	}
 	s.text("digest", u.Digest)
 	s.text("etag", u.ETag)
 	s.text("modified", u.LastModified)
-	s.line("robots.txt", "%s", verdictText(&u.Robots))
-	s.line("", "%s", decisionText(&u.Robots.Record))
+	s.Line("robots.txt", "%s", verdictText(&u.Robots))
+	s.Line("", "%s", decisionText(&u.Robots.Record))
 	if u.Host.State == inspect.StateUnknown {
-		s.line("host", "%s: not known", u.Host.Host)
+		s.Line("host", "%s: not known", u.Host.Host)
 		_, err := io.WriteString(w, s.String())
 		return err
 	}
-	s.line("host", "%s: %s, next %s", u.Host.Host, u.Host.State, nextText(&u.Host, now))
+	s.Line("host", "%s: %s, next %s", u.Host.Host, u.Host.State, nextText(&u.Host, now))
 	_, err := io.WriteString(w, s.String())
 	return err
 }
@@ -233,7 +233,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 // text is a line with foreign text. It prints nothing if the text is empty.
 func (s *story) text(label, text string) {
 	if text != "" {
-		s.line(label, "%s", console.Printable(text))
+		s.Line(label, "%s", console.Printable(text))
 	}
 }
 
@@ -260,7 +260,7 @@ func urlState(u *inspect.URLStory) string {
 // found says how the URL was discovered.
 func (s *story) found(u *inspect.URLStory) {
 	if !u.FirstSeen.IsZero() {
-		s.line("first seen", "%s", s.at(u.FirstSeen))
+		s.Line("first seen", "%s", s.at(u.FirstSeen))
 	}
 	text := fmt.Sprintf("%d", u.Depth)
 	if u.Redirects > 0 {
@@ -272,12 +272,12 @@ func (s *story) found(u *inspect.URLStory) {
 	case u.Via != "":
 		text += ", found on " + u.Via
 	}
-	s.line("depth", "%s", text)
+	s.Line("depth", "%s", text)
 	for _, step := range u.Chain[min(len(u.Chain), 1):] {
-		s.line("", "which was found on %s", step.URL)
+		s.Line("", "which was found on %s", step.URL)
 	}
 	if u.Priority != 0 {
-		s.line("priority", "%d", u.Priority)
+		s.Line("priority", "%d", u.Priority)
 	}
 }
 

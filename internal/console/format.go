@@ -264,3 +264,11 @@ func Were[N int | uint64](n N, noun string) string {
 	}
 	return Plural(n, noun) + " were"
 }
+
+// Story is a text of labelled lines.
+type Story struct{ strings.Builder }
+
+// Line adds a line. The label may be empty: the line goes on with what the one before is about.
+func (s *Story) Line(label, format string, args ...any) {
+	s.WriteString(strings.TrimRight(Pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
+}

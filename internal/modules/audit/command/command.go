@@ -1,224 +1,230 @@
-// Package command has what amble audit does besides judging the requests: it verifies the receipts of the log, and
-// compares it with the access log of a site.
+// Package command is amble audit on the command line.
 package command
 
 import (
-	"cmp"
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/access"
+	"github.com/amble-crawler/amble/internal/console/arguments"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/modules/audit"
-	"github.com/amble-crawler/amble/internal/modules/audit/accesslog"
-	"github.com/amble-crawler/amble/internal/modules/audit/receipts"
+	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
+	"github.com/amble-crawler/amble/internal/modules/audit/auditreport"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// Proofs are the flags of what amble audit does besides judging the requests.
-type Proofs struct {
-	Now func() time.Time
-
-	verify         bool
-	keys, receipts string
-	against        string
-	skew           time.Duration
+// Program is what the command needs of the program.
+type Program struct {
+	Crawl    func() (*access.Crawl, error) // that of the settings
+	KeysDir  string                        // the keys of the identity, in the data directory
+	Complete cobra.CompletionFunc          // names of hosts
+	Now      func() time.Time
 }
 
-// defaultSkew is by how much the clock of a site may differ.
-const defaultSkew = 5 * time.Second
+// auditCommand is the command with its flags.
+type auditCommand struct {
+	Program
+	host, url, since        string
+	limit                   int
+	requests, asJSON, lines bool
+	proofs                  proofs
+}
 
-// AddFlags adds the flags to amble audit.
-func (p *Proofs) AddFlags(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVar(&p.against, "against", "", "compare with this access log of the site --host: a `file`")
-	flags.DurationVar(&p.skew, "skew", defaultSkew, "with --against: by which `time` its clock may differ")
-	flags.BoolVar(&p.verify, "verify", false, "verify the receipts of the log")
-	flags.StringVar(&p.keys, "keys", "", "with --verify: `file` or directory of public keys")
-	flags.StringVar(&p.receipts, "receipts", "", "with --verify: `file` with receipts that a site has kept")
-	command.MarkFlagsMutuallyExclusive("verify", "against")
-	command.MarkFlagsMutuallyExclusive("verify", "host")
-	for _, other := range []string{"url", "requests", "json", "jsonl", "since"} {
-		command.MarkFlagsMutuallyExclusive("verify", other)
-		command.MarkFlagsMutuallyExclusive("against", other)
+// New returns amble audit.
+func New(p Program) *cobra.Command {
+	f := auditCommand{Program: p}
+	command := &cobra.Command{
+		Use:   "audit [DIR...]",
+		Short: "Prove from the request log how polite the crawl was",
+		Long: `Read the log of all requests in data_dir and check each of them against what was in force: the
+delay since the previous request to the host, Retry-After, and the rules of robots.txt, which are matched
+again. Print for each host the smallest gap, the robots.txt versions that allowed its pages, and every
+violation.
+
+--host reports one host only. --url answers "why did you fetch this, and how fast?": each request for the URL
+with the line of the robots.txt that allowed it. --requests lists the requests themselves. --since takes a
+duration (24h: the last day), a date, or a time such as 2026-11-20T13:00:00Z.
+
+--verify proves that the log is as the hourly receipts say that were signed with the key of the identity, and names
+what was changed, dropped or added. --against compares the log with the access log of the site --host, in the common
+or combined format, and lists what one of them has alone.
+
+It works with or without a running crawl. On a node of a cluster it reads the requests of this node, for all
+shards that it has ever had. To judge those of all nodes together, name the data_dir of each, or a copy of its
+request logs (shards/*/requests): then the time between the requests of two nodes to a host is judged too, by
+the clocks of their machines. docs/AUDIT.md says what it proves and what it cannot.
+
+Exit code 0: no violation. 1: there are violations, there is no log, or a part of it cannot be read. 2: wrong
+usage or settings.`,
+		Example: `  amble audit
+  amble audit --host www.example.com --since 24h
+  amble audit --url https://www.example.com/page
+  amble audit --host www.example.com --requests --jsonl
+  amble audit --host www.example.com --against access.log
+  amble audit --verify
+  amble audit /copies/machine1 /copies/machine2 /copies/machine3`,
+		RunE: func(command *cobra.Command, dirs []string) error {
+			o, err := f.options(p.Now())
+			if err != nil {
+				return console.Usagef("%w", err)
+			}
+			c, err := p.Crawl()
+			if err != nil {
+				return err
+			}
+			if f.proofs.wanted() {
+				return f.prove(command.OutOrStdout(), c, dirs)
+			}
+			return f.run(command, c, dirs, o)
+		},
 	}
+	flags := command.Flags()
+	flags.StringVar(&f.host, "host", "", "only requests to this `host`")
+	flags.StringVar(&f.url, "url", "", "explain each request for this `URL`")
+	flags.StringVar(&f.since, "since", "", "only requests since this `time`, or within the last duration")
+	flags.IntVar(&f.limit, "limit", 50, "list at most this many hosts; 0: all")
+	flags.BoolVar(&f.requests, "requests", false, "list the requests")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	flags.BoolVar(&f.lines, "jsonl", false, "print the requests, one JSON object a line")
+	command.MarkFlagsMutuallyExclusive("json", "jsonl")
+	command.MarkFlagsMutuallyExclusive("json", "requests")
+	command.MarkFlagsMutuallyExclusive("json", "url")
+	command.MarkFlagsMutuallyExclusive("host", "url")
+	f.proofs.addFlags(command)
+	console.Complete(command, "host", p.Complete)
+	return command
 }
 
-// Wanted reports whether one of the flags is set.
-func (p *Proofs) Wanted() bool { return p.verify || p.against != "" }
+// options parses the flags.
+func (f *auditCommand) options(now time.Time) (o audit.Options, err error) {
+	if f.limit < 0 {
+		return o, fmt.Errorf("the limit is %d, should be 0 or more", f.limit)
+	}
+	if o.Since, err = arguments.ParseSince(f.since, now); err != nil {
+		return o, err
+	}
+	o.Host = f.host
+	if f.url != "" {
+		u, err := weburl.Parse(f.url)
+		if err != nil {
+			return o, err
+		}
+		f.url, o.Host = u.String(), u.Host()
+	}
+	return o, nil
+}
 
-// Run does what the flags say. keys is the directory of the keys of the identity.
-func (p *Proofs) Run(w io.Writer, c *config.Config, dirs []string, host, keys string) error {
+func (f *auditCommand) run(command *cobra.Command, c *access.Crawl, dirs []string, o audit.Options) error {
+	ofNode := len(dirs) == 0 && c.InCluster()
 	if len(dirs) == 0 {
 		dirs = []string{c.DataDir}
 	}
-	switch {
-	case p.verify:
-		return verify(w, dirs, cmp.Or(p.keys, keys), p.receipts, p.Now())
-	case host == "":
-		return console.Usagef("--against needs --host: the name of the site whose access log it is")
-	}
-	return against(w, dirs, p.against,
-		accesslog.Options{Host: host, Product: c.Robots.ProductToken, Skew: p.skew})
-}
-
-// verify verifies the receipts of all request logs below data directories, and prints what they prove. keys is a file
-// or directory with public keys; saved a file with heads that somebody has kept, or empty.
-func verify(w io.Writer, dirs []string, keys, saved string, now time.Time) error {
 	logs, err := audit.Logs(dirs)
 	if err != nil {
 		return console.Exit(console.ExitProblem, err)
 	}
-	public, err := receipts.ReadKeys(keys)
-	if err != nil {
-		return console.Exit(console.ExitProblem, err)
+	out := bufio.NewWriter(command.OutOrStdout())
+	end := f.list(out, &o)
+	o.Robots = c.RobotsOptions()
+	list, err := c.OptOuts(command.Context())
+	if o.OptOuts = auditapi.List(list); err != nil {
+		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
 	}
-	if len(public) == 0 {
-		return console.Exit(console.ExitProblem, fmt.Errorf("there is no public key in %s: name the key directory of "+
-			"the crawler with --keys", keys))
+	report, err := audit.Run(command.Context(), logs, o)
+	if err = errors.Join(err, end()); err != nil {
+		return errors.Join(err, out.Flush())
 	}
-	problems := 0
-	for _, group := range logs {
-		for _, dir := range group {
-			r, err := receipts.Verify(dir, public, saved, now)
-			if err != nil {
-				return console.Exit(console.ExitProblem, err)
-			}
-			if r.Heads == 0 {
-				r.Findings = append(r.Findings, receipts.Finding{Text: "no receipt was ever signed in " + dir})
-			}
-			problems += len(r.Findings)
-			if err := printReceipts(w, dir, r); err != nil {
-				return err
-			}
-		}
+	switch {
+	case report.Requests == 0 && len(report.Damaged) == 0:
+		err = auditreport.NoRequests(c.Config, dirs, o)
+	case f.lines:
+	case f.asJSON:
+		err = report.WriteJSON(out)
+	default:
+		err = f.print(out, report)
 	}
-	if problems > 0 {
-		return console.Exit(console.ExitProblem, fmt.Errorf("%s: the request log is not what was signed",
-			console.Plural(problems, "finding")))
+	if err = errors.Join(err, out.Flush()); err == nil {
+		err = auditreport.Problem(report)
 	}
-	return nil
-}
-
-func printReceipts(w io.Writer, dir string, r *receipts.Report) error {
-	var b strings.Builder
-	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s\n", console.Printable(f.Text))
+	if ofNode {
+		command.PrintErrln("these are the requests of this node; amble audit with the data directories of all nodes " +
+			"judges them together")
 	}
-	if r.Heads > 0 {
-		fmt.Fprintf(&b, "%s: %s from %s to %s; %s as signed, %s not signed yet, %s deleted by audit.keep or "+
-			"audit.max_size\n", console.Printable(dir), console.Plural(r.Heads, "receipt"),
-			r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), console.Size(uint64(r.Bytes)),
-			console.Size(uint64(r.Unsigned)), console.Plural(r.Deleted, "file"))
-	}
-	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// shownDifferences bounds the differences that are printed.
-const shownDifferences = 100
-
-// against compares an access log with the request logs below data directories, and prints the differences.
-func against(w io.Writer, dirs []string, name string, o accesslog.Options) error {
-	logs, err := audit.Logs(dirs)
-	if err != nil {
-		return console.Exit(console.ExitProblem, err)
+// list makes the audit print the selected requests. The returned function completes the list.
+func (f *auditCommand) list(out io.Writer, o *audit.Options) (end func() error) {
+	end = func() error { return nil }
+	if !f.requests && !f.lines && f.url == "" {
+		return end
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return console.Exit(console.ExitProblem, fmt.Errorf("the access log: %w", err))
+	lines := inspect.NewLines(out)
+	write := func(l *audit.Line) error { return lines.Write(l) }
+	switch {
+	case f.lines:
+	case f.requests:
+		t := console.NewTable(out, "TIME", "KIND", "ANSWER", "GAP", "DELAY", "WHY", "ALLOWED BY", "URL")
+		write = func(l *audit.Line) error { return t.Row(auditreport.RequestCells(l)...) }
+		end = t.Flush
+	default:
+		write = func(l *audit.Line) error { return printRequest(out, l) }
 	}
-	defer f.Close()
-	m, err := accesslog.Read(f, o)
-	if err != nil {
-		return console.Exit(console.ExitProblem, err)
-	}
-	for _, group := range logs {
-		_, err := requestlog.ReadMerged(group, requestlog.Query{}, func(_ int, q *requestlog.Request) error {
-			m.Add(q)
+	o.Each = func(q *requestlog.Request, found *audit.Finding) error {
+		if f.url != "" && q.URL.String() != f.url {
 			return nil
-		})
-		if err != nil {
-			return console.Exit(console.ExitProblem, err)
 		}
+		l := audit.NewLine(q, found)
+		return write(&l)
 	}
-	return printDifferences(w, m.Report())
+	return end
 }
 
-func printDifferences(w io.Writer, r *accesslog.Report) error {
-	var b strings.Builder
-	for i, d := range r.Unknown {
-		if i < shownDifferences {
-			fmt.Fprintf(&b, "line %d, %s, %d %s: the request log has no such request\n", d.Line,
-				d.At.Format(time.RFC3339), d.Status, console.Printable(d.Target))
+// print writes the report as text.
+func (f *auditCommand) print(w io.Writer, r *audit.Report) error {
+	hosts := r.Hosts()
+	if f.host != "" || f.url != "" {
+		for _, h := range hosts {
+			if _, err := io.WriteString(w, hostAudit(h)); err != nil {
+				return err
+			}
 		}
-	}
-	for i, d := range r.Missing {
-		if i < shownDifferences {
-			fmt.Fprintf(&b, "request of %s, %d %s: the access log has no such line\n", d.At.Format(time.RFC3339),
-				d.Status, console.Printable(d.Target))
-		}
-	}
-	fmt.Fprintf(&b, "%s of the access log, %s not understood; %s belong together, %s only in the access log, %s only "+
-		"in the request log, %s that a crash cut off or that failed\n", console.Plural(r.Lines, "line"),
-		console.Grouped(r.Unread), console.Plural(r.Matched, "request"), console.Grouped(len(r.Unknown)),
-		console.Grouped(len(r.Missing)), console.Grouped(r.Uncertain))
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	} else if err := f.printHosts(w, hosts); err != nil {
 		return err
 	}
-	if n := len(r.Unknown) + len(r.Missing); n > 0 {
-		return console.Exit(console.ExitProblem, fmt.Errorf("%s between the logs", console.Plural(n, "difference")))
-	}
-	return nil
+	_, err := io.WriteString(w, auditreport.Violations(r)+auditreport.Conclusion(r, len(hosts)))
+	return err
 }
 
-// interval is the time between two heads.
-const interval = time.Hour
-
-// Keep signs heads of all request logs below a data directory: at the begin, once an hour, and at the end. stop ends
-// that. It does nothing if sign is nil.
-func Keep(dataDir string, sign receipts.Sign, now func() time.Time, log *slog.Logger) (stop func()) {
-	if sign == nil {
-		return func() {}
+func (f *auditCommand) printHosts(w io.Writer, hosts []*audit.Host) error {
+	t := console.NewTable(w, "HOST", "REQUESTS", "PAGES", "SMALLEST GAP", "DELAY", "ROBOTS.TXT", "VIOLATIONS")
+	shown := len(hosts)
+	if f.limit > 0 {
+		shown = min(shown, f.limit)
 	}
-	done := make(chan struct{})
-	var keeping sync.WaitGroup
-	once := func() {
-		logs, err := audit.Logs([]string{dataDir})
-		for _, group := range logs {
-			for _, dir := range group {
-				if _, failed := receipts.Append(dir, now(), sign); failed != nil && !os.IsNotExist(failed) {
-					err = failed
-				}
-			}
+	for _, h := range hosts[:shown] {
+		gap, delay := "-", "-"
+		if g := h.Smallest; g != nil {
+			gap, delay = auditreport.GapText(g.Seconds), auditreport.GapText(g.Delay)+" "+g.Reason
 		}
+		err := t.Row(h.Host, console.Grouped(h.Requests), console.Grouped(h.Pages), gap, delay,
+			console.Plural(len(h.Versions)+h.Older, "version"), console.Grouped(h.Counts.Violations))
 		if err != nil {
-			log.Warn("the request log could not be signed", "error", err)
+			return err
 		}
 	}
-	once()
-	keeping.Go(func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				once()
-			}
-		}
-	})
-	return func() {
-		close(done)
-		keeping.Wait()
-		once()
+	if err := t.Flush(); err != nil || shown == len(hosts) {
+		return err
 	}
+	_, err := fmt.Fprintf(w, "%s of %s hosts; --limit 0 shows all\n", console.Grouped(shown),
+		console.Grouped(len(hosts)))
+	return err
 }

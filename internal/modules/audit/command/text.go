@@ -1,12 +1,9 @@
-//go:build !core
-
-package main
+package command
 
 import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/modules/audit"
@@ -15,17 +12,17 @@ import (
 
 // hostAudit prints everything about one host.
 func hostAudit(h *audit.Host) string {
-	s := &story{}
-	s.line("host", "%s", h.Host)
-	s.line("requests", "%s: %s, %s for robots.txt; %s without a response", console.Grouped(h.Requests),
+	s := &console.Story{}
+	s.Line("host", "%s", h.Host)
+	s.Line("requests", "%s: %s, %s for robots.txt; %s without a response", console.Grouped(h.Requests),
 		console.Plural(h.Pages, "page"), console.Grouped(h.Robots), console.Grouped(h.Failed))
-	s.line("", "from %s to %s", auditreport.Stamp(h.First), auditreport.Stamp(h.Last))
+	s.Line("", "from %s to %s", auditreport.Stamp(h.First), auditreport.Stamp(h.Last))
 	if h.NoEnd+h.Again > 0 {
-		s.line("crashes", "%s without a known end, %s repeated after that", console.Grouped(h.NoEnd),
+		s.Line("crashes", "%s without a known end, %s repeated after that", console.Grouped(h.NoEnd),
 			console.Grouped(h.Again))
 	}
 	if g := h.Smallest; g != nil {
-		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", auditreport.GapText(g.Seconds),
+		s.Line("smallest gap", "%s, where %s were in force (%s), at %s%s", auditreport.GapText(g.Seconds),
 			auditreport.GapText(g.Delay),
 			g.Reason, auditreport.Stamp(g.At), inexact(g.Exact))
 	}
@@ -34,11 +31,11 @@ func hostAudit(h *audit.Host) string {
 		if name == "" {
 			name = v.Class
 		}
-		s.line("robots.txt", "%s allowed %s of %s", name, console.Plural(v.Pages, "page"), console.Printable(v.Origin))
-		s.line("", "from %s to %s", auditreport.Stamp(v.First), auditreport.Stamp(v.Last))
+		s.Line("robots.txt", "%s allowed %s of %s", name, console.Plural(v.Pages, "page"), console.Printable(v.Origin))
+		s.Line("", "from %s to %s", auditreport.Stamp(v.First), auditreport.Stamp(v.Last))
 	}
 	if h.Older > 0 {
-		s.line("", "and %s before them", console.Plural(h.Older, "version"))
+		s.Line("", "and %s before them", console.Plural(h.Older, "version"))
 	}
 	return s.String()
 }
@@ -51,10 +48,10 @@ func inexact(exact bool) string {
 }
 
 // printRequest explains why a URL was fetched, and how fast.
-func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
-	s := &story{now: now}
-	s.line("request", "%s, %s (%s)", auditreport.Stamp(l.At), l.Method+" "+console.Printable(l.URL), l.Kind)
-	s.line("", "at %s as %s", l.Address, console.Printable(l.Agent))
+func printRequest(w io.Writer, l *audit.Line) error {
+	s := &console.Story{}
+	s.Line("request", "%s, %s (%s)", auditreport.Stamp(l.At), l.Method+" "+console.Printable(l.URL), l.Kind)
+	s.Line("", "at %s as %s", l.Address, console.Printable(l.Agent))
 	answer := auditreport.AnswerText(l)
 	if !l.NoEnd {
 		answer += fmt.Sprintf(", %s in %s", console.Size(l.Bytes), auditreport.GapText(l.Seconds))
@@ -71,22 +68,22 @@ func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
 	if l.Again {
 		answer += "; fetched again, because the first response was lost in a crash"
 	}
-	s.line("answer", "%s", answer)
+	s.Line("answer", "%s", answer)
 	if l.Gap != nil {
-		s.line("gap", "%s since the end of the previous request%s", auditreport.GapText(*l.Gap), inexact(l.Exact))
+		s.Line("gap", "%s since the end of the previous request%s", auditreport.GapText(*l.Gap), inexact(l.Exact))
 	}
-	s.line("delay", "%s in force (%s)", auditreport.GapText(l.Delay), l.Reason)
+	s.Line("delay", "%s in force (%s)", auditreport.GapText(l.Delay), l.Reason)
 	if l.DelayLine > 0 {
-		s.line("", "robots.txt line %d: %s", l.DelayLine, console.Printable(l.DelayText))
+		s.Line("", "robots.txt line %d: %s", l.DelayLine, console.Printable(l.DelayText))
 	}
 	if l.Kind == "page" {
-		s.line("allowed by", "%s", strings.TrimSuffix(auditreport.AllowedBy(l)+": "+console.Printable(l.Rule), ": "))
+		s.Line("allowed by", "%s", strings.TrimSuffix(auditreport.AllowedBy(l)+": "+console.Printable(l.Rule), ": "))
 		if l.Version != "" {
-			s.line("", "of robots.txt %s", l.Version)
+			s.Line("", "of robots.txt %s", l.Version)
 		}
 	}
 	for _, v := range l.Violations {
-		s.line("violation", "%s: %s", v.Kind, console.Printable(v.Text))
+		s.Line("violation", "%s: %s", v.Kind, console.Printable(v.Text))
 	}
 	_, err := io.WriteString(w, s.String()+"\n")
 	return err
