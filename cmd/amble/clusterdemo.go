@@ -22,6 +22,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -29,13 +30,13 @@ import (
 // NATS server inside. One of them is killed in the middle.
 type clusterDemo struct {
 	*demo
-	web     *testweb.Web
-	facts   testweb.Facts
+	lab     *crawlcheck.Lab
 	out     io.Writer
 	servers []string // their NATS servers
 	started time.Time
 	nodes   []*demoNode
 	victim  *demoNode // nil: it was not killed yet
+	killed  time.Time
 }
 
 // demoNode is a node of the demonstration.
@@ -52,7 +53,6 @@ const (
 	demoInterval   = 500 * time.Millisecond
 	demoAnswer     = 2 * time.Second // for the NATS servers
 	demoSay        = 5 * time.Second // between two lines
-	demoKillWhen   = 0.3             // of the pages
 	demoSettleTime = 30 * time.Second
 )
 
@@ -60,39 +60,37 @@ const (
 const demoNodeConfig = `# The settings of a node of a cluster by "amble demo --nodes 3". The web is gone with the demo.
 data_dir: ./data
 crawl:
-  max_depth: %[2]d            # bounds the calendar, which has no end
   give_up_after: 32s         # a little more than the others wait with a host that a dead node may have requested
   shutdown_grace: 5s
   seeds:
-%[3]s
-politeness: {delay: %[4]s, ip_rate: 0} # no budget of an address: all hosts have loopback addresses
+%[2]s
+politeness: {delay: %[3]s, ip_rate: 0} # no budget of an address: all hosts have loopback addresses
 retry:
   delay: 500ms
 fetch:
   headers: ["Demo-Node: %[1]s"] # so that the web can tell the nodes from each other
   contact: https://example.org/amble-demo
   allow_private: true      # the demo's web has loopback addresses only
-  resolver: %[5]s # the demo's own DNS
+  resolver: %[4]s # the demo's own DNS
 server:
   listen: 127.0.0.1:0      # any free port
 cluster:
   name: demo
   node: %[1]s
-  shards: %[6]d
+  shards: %[5]d
   embed:                   # each node has a NATS server; all three keep everything
-    listen: %[7]s
-    listen_routes: %[8]s
-    routes: [%[9]s]
+    listen: %[6]s
+    listen_routes: %[7]s
+    routes: [%[8]s]
 `
 
 // runCluster crawls the web with several nodes, and reports what the web saw.
 func (d *demo) runCluster(command *cobra.Command) (err error) {
-	sites, facts := testweb.DemoDomains()
-	web, err := testweb.New(testweb.Config{Sites: sites})
+	lab, err := crawlcheck.New(d.stations())
 	if err != nil {
 		return err
 	}
-	c := &clusterDemo{demo: d, web: web, facts: facts, out: command.ErrOrStderr(), started: time.Now()}
+	c := &clusterDemo{demo: d, lab: lab, out: command.ErrOrStderr(), started: time.Now()}
 	ctx, stop := console.UntilInterrupted(command.Context())
 	defer stop()
 	err = c.run(ctx)
@@ -102,15 +100,15 @@ func (d *demo) runCluster(command *cobra.Command) (err error) {
 	if err == nil {
 		err = c.report(command.OutOrStdout())
 	}
-	return errors.Join(err, web.Close())
+	return errors.Join(err, lab.Close())
 }
 
 func (c *clusterDemo) run(ctx context.Context) error {
 	fmt.Fprintf(c.out,
-		"Three nodes crawl a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
+		"Three nodes crawl a web of %s on loopback addresses, with %s between two requests to a\n"+
 			"host, whichever node makes them. Each node is a process with a NATS server inside.\nEverything goes "+
 			"to %s\n\n",
-		console.Plural(len(c.web.Sites()), "host"), console.Plural(c.facts.Pages(), "page"), c.delay, c.dir)
+		console.Plural(len(c.lab.Homes()), "host"), c.delay, c.dir)
 	if err := c.start(); err != nil {
 		return err
 	}
@@ -142,15 +140,11 @@ func (c *clusterDemo) start() error {
 	for _, address := range addresses[:demoNodes] {
 		c.servers = append(c.servers, "nats://"+address)
 	}
-	var seeds []string
-	for _, s := range c.facts.Seeds {
-		seeds = append(seeds, "    - "+c.web.URL(s.Host, s.Path))
-	}
 	for i := range demoNodes {
 		n := &demoNode{name: fmt.Sprintf("node%d", i+1), ended: make(chan struct{})}
 		n.dir = filepath.Join(c.dir, n.name)
-		text := fmt.Sprintf(demoNodeConfig, n.name, c.facts.MaxDepth, strings.Join(seeds, "\n"), c.delay,
-			c.web.ResolverAddr(), demoShards, addresses[i], addresses[demoNodes+i],
+		text := fmt.Sprintf(demoNodeConfig, n.name, demoSeeds(c.lab), c.delay, c.lab.Web.ResolverAddr(),
+			demoShards, addresses[i], addresses[demoNodes+i],
 			strings.Join(addresses[demoNodes:], ", "))
 		if err := os.Mkdir(n.dir, 0o750); err != nil {
 			return err
@@ -263,7 +257,7 @@ func (c *clusterDemo) watch(ctx context.Context) error {
 			c.say("all pages are fetched: the crawl is over, and the nodes have ended")
 			return nil
 		}
-		log := c.web.Requests()
+		log := c.lab.Web.Requests()
 		s := servers.survey(ctx, c)
 		if time.Since(reported) > demoSay {
 			reported = time.Now()
@@ -313,10 +307,9 @@ func owned(s *membership.Survey, node string) (count int) {
 	return count
 }
 
-// killOne kills the node with the most requests when the crawl is well under way and all nodes have
-// shards.
+// killOne kills the node with the most requests when all nodes have shards and the stations of a restart are under way.
 func (c *clusterDemo) killOne(log testweb.Log, s *membership.Survey) {
-	if s == nil || float64(len(log.Pages())) < demoKillWhen*float64(len(c.facts.Must)) {
+	if s == nil || !c.lab.KillTime() {
 		return
 	}
 	busiest := c.nodes[0]
@@ -328,7 +321,7 @@ func (c *clusterDemo) killOne(log testweb.Log, s *membership.Survey) {
 			busiest = n
 		}
 	}
-	c.victim = busiest
+	c.victim, c.killed = busiest, time.Now()
 	busiest.kill()
 	c.say("kill -9 %d: %s is dead, in the middle of its work, and its NATS server too. It had %s, which\n        "+
 		"nobody touches for 20 seconds: it could be alive and only cut off", busiest.command.Process.Pid, busiest.name,

@@ -15,7 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
-	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
 // defaultDemoDelay is a delay at which the demo takes about 15 seconds.
@@ -37,19 +37,21 @@ func newDemoCommand(settings *settingsFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Crawl a small web on this machine and show what happened",
-		Long: `Serve a small web on loopback addresses and crawl it: a town of 19 hosts and more than 400
-pages, with different robots.txt files, a Crawl-delay, disallowed areas, redirects, errors, a slow host and an
-endless trap. It is the real crawler with the real database; nothing leaves this machine and no internet is
-needed. It takes about 20 seconds.
+		Long: `Serve a small web on loopback addresses and crawl it. Each of its stations is one or more hosts with
+one rule of good manners: a robots.txt of some kind, a Crawl-delay, a Retry-After, a page whose links are not to be
+followed, a redirect loop, an endless calendar, a wall, a body that never ends. It is the real crawler with the real
+database; nothing leaves this machine and no internet is needed. It takes about 20 seconds.
 
 With --nodes 3 three nodes of a cluster crawl the web together: three processes, each with a NATS server
 inside. In the middle one of them is killed as by a power cut, and the others go on with its hosts. That takes
 one to two minutes.
 
-The web records every request. At the end the record is compared with what a correct crawler does there.
+The web records every request, and judges by its record whether the crawler kept the rules. It is the web of
+the program crawlcheck, which grades any crawler.
 
 Everything is in one directory, which is kept: the settings (config.yaml), the database and the output
-(data/), and the web's record (requests.jsonl). Without --dir it is a new temporary directory.
+(data/), the web's record (requests.jsonl), and each rule with the requests that show it (report.html). Without
+--dir it is a new temporary directory.
 
 Settings of the environment are ignored; --set is not.
 
@@ -90,16 +92,22 @@ func (d *demo) run(command *cobra.Command) error {
 	if d.nodes > 1 {
 		return d.runCluster(command)
 	}
-	sites, facts := testweb.Demo()
-	web, err := testweb.New(testweb.Config{Sites: sites})
+	lab, err := crawlcheck.New(d.stations())
 	if err != nil {
 		return err
 	}
-	c, err := d.configure(web, facts)
+	c, err := d.configure(lab)
 	if err == nil {
-		err = d.crawl(command, c, web, facts)
+		err = d.crawl(command, c, lab)
 	}
-	return errors.Join(err, web.Close())
+	return errors.Join(err, lab.Close())
+}
+
+// stations are those that a demo has time for.
+func (d *demo) stations() crawlcheck.Options {
+	return crawlcheck.Options{
+		Seed: 1, Only: "!traps-maze,!robots-stricter,!robots-challenge-later", Kill: d.nodes > 1,
+	}
 }
 
 // makeDir makes the directory. It refuses a directory that is not empty.
@@ -124,37 +132,35 @@ const demoConfig = `# The settings of a crawl by "amble demo". Its web is gone w
 # amble status -c %[1]s
 data_dir: ./data
 crawl:
-  max_depth: %[2]d            # bounds the calendar, which has no end
   give_up_after: 3s
   shutdown_grace: 5s
   seeds:
-%[3]s
+%[2]s
 politeness:
-  delay: %[4]s
+  delay: %[3]s
   ip_rate: 0               # no budget of an address: all hosts have loopback addresses
 retry:
   delay: 500ms
 fetch:
   contact: https://example.org/amble-demo
   allow_private: true      # the demo's web has loopback addresses only
-  resolver: %[5]s # the demo's own DNS
+  resolver: %[4]s # the demo's own DNS
 server:
   listen: 127.0.0.1:0      # any free port
 `
 
 // configure writes the config file and loads it.
-func (d *demo) configure(web *testweb.Web, facts testweb.Facts) (*config.Config, error) {
-	var seeds []string
-	for _, s := range facts.Seeds {
-		seeds = append(seeds, "    - "+web.URL(s.Host, s.Path))
-	}
+func (d *demo) configure(lab *crawlcheck.Lab) (*config.Config, error) {
 	path := d.configFile()
-	text := fmt.Sprintf(demoConfig, path, facts.MaxDepth, strings.Join(seeds, "\n"), d.delay, web.ResolverAddr())
+	text := fmt.Sprintf(demoConfig, path, demoSeeds(lab), d.delay, lab.Web.ResolverAddr())
 	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
 		return nil, err
 	}
 	return d.load(nil)
 }
+
+// demoSeeds are the seeds in a config file.
+func demoSeeds(lab *crawlcheck.Lab) string { return "    - " + strings.Join(lab.Homes(), "\n    - ") }
 
 func (d *demo) load(patch []byte) (*config.Config, error) {
 	return config.LoadPatched(d.configFile(), d.settings.sets, nil, patch)
@@ -162,24 +168,40 @@ func (d *demo) load(patch []byte) (*config.Config, error) {
 
 func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") }
 
-func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web, facts testweb.Facts) error {
+func (d *demo) crawl(command *cobra.Command, c *config.Config, lab *crawlcheck.Lab) error {
 	k := newCrawling(c, d.load, command.ErrOrStderr())
+	_, stations := lab.Unseen()
 	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
 		"host, or the longer crawl delay of its robots.txt. Everything goes to\n%s\n",
-		console.Plural(len(web.Sites()), "host"), console.Plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
+		console.Plural(stations, "station"), console.Plural(len(lab.Homes()), "host"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })
 	if err != nil {
 		return err
 	}
 	k.seeds = seeds.good
+	began := time.Now()
 	out, err := k.run(command.Context())
 	if err != nil {
 		return err
 	}
-	log := web.Requests()
-	if err := log.Save(filepath.Join(d.dir, "requests.jsonl")); err != nil {
+	judged, err := d.judge(lab, crawlcheck.Run{
+		Starts: []time.Time{began}, Exited: !out.Stopped(), Ended: "the crawl ended",
+		Gap: c.Politeness.Delay,
+	})
+	if err != nil {
 		return err
 	}
-	r := &demoReport{config: c, dir: d.dir, out: out, log: log, facts: facts, web: web}
+	r := &demoReport{config: c, dir: d.dir, out: out, judged: judged, lab: lab}
 	return r.print(command.OutOrStdout())
+}
+
+// judge writes what the web has recorded, and what it shows, to files.
+func (d *demo) judge(lab *crawlcheck.Lab, r crawlcheck.Run) (*crawlcheck.Report, error) {
+	judged := lab.Report(r)
+	f, err := os.Create(filepath.Join(d.dir, "report.html"))
+	if err != nil {
+		return nil, err
+	}
+	return &judged, errors.Join(judged.WriteHTML(f), f.Close(),
+		lab.Web.Requests().Save(filepath.Join(d.dir, "requests.jsonl")))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/outcome"
-	"github.com/amble-crawler/amble/internal/testing/testweb"
+	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -27,67 +27,59 @@ type demoReport struct {
 	config *config.Config
 	dir    string
 	out    outcome.Outcome
-	log    testweb.Log
-	facts  testweb.Facts
-	web    *testweb.Web
+	judged *crawlcheck.Report
+	lab    *crawlcheck.Lab
 }
 
 func (r *demoReport) print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", outcome.Happened(&r.out))
-	fmt.Fprintf(&b, "What the web itself saw, in %s. The least gap is the shortest time from the\nend of one "+
-		"request to the start of the next:\n",
-		console.Plural(len(r.log), "request"))
-	tooShort := r.writeHosts(&b)
-	b.WriteString("\n")
 	if err := r.writeDenied(&b); err != nil {
 		return console.Exit(console.ExitProblem, err)
 	}
-	var wrong []string
-	early := len(r.log.BeforeRobots())
 	if !r.out.Stopped() {
 		outcome.WritePostponed(&b, r.out.Postponed, time.Now())
-		wrong = r.facts.Check(r.log)
-		writeVerdict(&b, wrong, tooShort, early)
 	}
+	broken := writeJudgement(&b, r.judged)
 	r.writeNext(&b)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	if len(wrong)+tooShort+early > 0 {
-		return console.Exit(console.ExitProblem,
-			errors.New("the crawler did not behave as a correct one does, see above"))
-	}
-	return nil
+	return broken
 }
 
-// writeHosts writes a row for each host that got requests, and returns the number of gaps that were
-// too short.
-func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
-	rows := [][]string{{"host", "robots", "2xx", "3xx", "4xx", "5xx", "broken", "least gap", "delay in force"}}
-	for _, host := range r.log.Hosts() {
-		log := r.log.Host(host)
-		cells := []string{host, dash(len(log) - len(log.Pages()))}
-		for _, n := range byClass(log.Pages()) {
-			cells = append(cells, dash(n))
+// writeJudgement writes what the web saw, a row for each group of rules. It returns an error if the crawler broke one.
+func writeJudgement(b *strings.Builder, judged *crawlcheck.Report) error {
+	fmt.Fprintf(b, "\nWhat the web itself saw, in %s. The least gap is the shortest time from the\nend of one "+
+		"request to the start of the next one to the same host:\n", console.Plural(int(judged.Requests), "request"))
+	rows, problems := [][]string{{"rules of", "hold", "broken", "not shown", "least gap"}}, [][]string(nil)
+	for rest := judged.Results; len(rest) > 0; {
+		group, counts, least := rest[0].Group, map[crawlcheck.Verdict]int{}, 0.0
+		for ; len(rest) > 0 && rest[0].Group == group; rest = rest[1:] {
+			s := rest[0]
+			if counts[s.Verdict]++; s.Verdict == crawlcheck.Broken || s.Verdict == crawlcheck.NotShown {
+				problems = append(problems, []string{s.Station, string(s.Verdict), console.Printable(s.Why)})
+			}
+			if s.LeastGap != 0 && (least == 0 || s.LeastGap < least) {
+				least = s.LeastGap
+			}
 		}
-		gaps, short := gapCells(log, r.config.Politeness.Delay, r.facts.CrawlDelay[host])
-		rows, tooShort = append(rows, append(cells, gaps...)), tooShort+short
+		if len(counts) == 1 && counts[crawlcheck.NotRun] > 0 { // nothing of it was run
+			continue
+		}
+		rows = append(rows, []string{group, dash(counts[crawlcheck.Holds]), dash(counts[crawlcheck.Broken]),
+			dash(counts[crawlcheck.NotShown]), leastGap(least)})
 	}
 	console.WriteTable(b, rows)
-	return tooShort
-}
-
-// byClass counts the responses with 2xx, 3xx, 4xx, 5xx, and those that broke off.
-func byClass(log testweb.Log) (n [5]int) {
-	for _, q := range log {
-		if class := q.Status/100 - 2; q.Status != 0 && class >= 0 && class < 4 {
-			n[class]++
-		} else {
-			n[4]++
-		}
+	console.WriteTable(b, problems)
+	broken := judged.Counts[crawlcheck.Broken]
+	fmt.Fprintf(b, "\nOf the rules of good manners, %d hold and %d are broken. report.html has each of them.\n",
+		judged.Counts[crawlcheck.Holds], broken)
+	if broken > 0 {
+		return console.Exit(console.ExitProblem, fmt.Errorf("the crawler broke %s, see above",
+			console.Plural(broken, "rule")))
 	}
-	return n
+	return nil
 }
 
 func dash(n int) string {
@@ -97,48 +89,12 @@ func dash(n int) string {
 	return strconv.Itoa(n)
 }
 
-// gapCells returns the cells of a host for the least gap between its requests and for the delay in force,
-// and the number of gaps that were shorter.
-func gapCells(log testweb.Log, delay, crawlDelay time.Duration) (cells []string, tooShort int) {
-	why := ""
-	if crawlDelay > delay {
-		delay, why = crawlDelay, ", its Crawl-delay"
-	}
-	if tooShort = len(log.ShortGaps(delay)); tooShort > 0 {
-		why += ": TOO SHORT " + console.Plural(tooShort, "time")
-	}
-	return []string{leastGap(log), delay.String() + why}, tooShort
-}
-
-func leastGap(log testweb.Log) string {
-	gaps := log.Gaps()
-	if len(gaps) == 0 {
+// leastGap writes a gap. Rounded up it might look long enough.
+func leastGap(seconds float64) string {
+	if seconds == 0 {
 		return "-"
 	}
-	least := gaps[0].Length
-	for _, g := range gaps {
-		least = min(least, g.Length)
-	}
-	return least.Truncate(100 * time.Microsecond).String() // rounded up it might look long enough
-}
-
-// writeVerdict says whether the crawler behaved correctly.
-func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
-	yes := func(good bool) string {
-		if good {
-			return "yes"
-		}
-		return "NO"
-	}
-	b.WriteString("\n")
-	console.WriteTable(b, [][]string{
-		{"fetched exactly the pages that it should:", yes(len(wrong) == 0)},
-		{"kept the delay of every host after each request:", yes(tooShort == 0)},
-		{"fetched no page before its host's robots.txt:", yes(early == 0)},
-	})
-	for _, text := range wrong[:min(len(wrong), outcome.MaxPostponed)] {
-		fmt.Fprintln(b, "    "+text)
-	}
+	return time.Duration(seconds * float64(time.Second)).Truncate(100 * time.Microsecond).String()
 }
 
 // writeNext says where the files are and what to try next.
@@ -152,6 +108,7 @@ func (r *demoReport) writeNext(b *strings.Builder) {
 		{amble + " config show" + settings, "the settings of this crawl"},
 		{"less " + filepath.Join(r.config.OutputDir(), "pages-000001.jsonl"), "the pages, one JSON object a line"},
 		{"less " + filepath.Join(r.dir, "requests.jsonl"), "what the web saw"},
+		{"xdg-open " + filepath.Join(r.dir, "report.html"), "each rule, with the requests that show it"},
 	})
 	fmt.Fprintf(b, "All files are in %s, which can be deleted.\n", r.dir)
 }
@@ -194,13 +151,13 @@ func (r *demoReport) writeDenied(b *strings.Builder) error {
 
 func (r *demoReport) denied(store *storage.Store) (rows [][]string, err error) {
 	listed := map[string]bool{}
-	for _, never := range r.facts.Never {
-		if listed[never.Host] || len(rows) == maxDenied {
-			continue
-		}
-		u, err := weburl.Parse(r.web.URL(never.Host, never.Path))
+	for _, closed := range r.lab.Closed() {
+		u, err := weburl.Parse(closed)
 		if err != nil {
 			return nil, err
+		}
+		if listed[u.Host()] || len(rows) == maxDenied {
+			continue
 		}
 		head, _, err := store.Lookup(u)
 		if errors.Is(err, storage.ErrNotFound) || err == nil && head.Last.State != storage.Denied {
@@ -213,8 +170,8 @@ func (r *demoReport) denied(store *storage.Store) (rows [][]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		listed[never.Host] = true
-		rows = append(rows, []string{never.String(), line})
+		listed[u.Host()] = true
+		rows = append(rows, []string{u.Host() + u.RequestURI(), line})
 	}
 	return rows, nil
 }

@@ -34,7 +34,7 @@ func crawlVirtually(t *testing.T, o Options, fault string) (report Report) {
 			defer close(done)
 			c.crawl(lab.Start())
 		}()
-		for o.Kill && !lab.killTime() {
+		for o.Kill && !lab.KillTime() {
 			time.Sleep(look)
 		}
 		if o.Kill {

@@ -18,6 +18,7 @@ type evidence struct {
 	end    time.Time   // of the run
 	exited bool        // the crawler ended by itself
 	quiet  bool        // the run ended because there was no request for a while
+	gap    time.Duration
 	starts []time.Time // of the crawler; more than one: it was killed before each but the first
 
 	why   string // it is broken
@@ -116,6 +117,18 @@ func (e *evidence) gaps(l testweb.Log, least time.Duration) {
 		e.broken("it made a request "+g.Length.Round(time.Millisecond).String()+" after the end of the one before, "+
 			"at least "+least.String()+" are due", g.Before, g.After)
 	}
+}
+
+// leastGap returns the shortest gap between two requests to a host of the station, in seconds; 0: there is none.
+func (e *evidence) leastGap() (least float64) {
+	for _, h := range e.hosts {
+		for _, g := range e.log.Host(h.name).Gaps() {
+			if least == 0 || g.Length.Seconds() < least {
+				least = g.Length.Seconds()
+			}
+		}
+	}
+	return least
 }
 
 // once is broken if one of the pages was requested more often than once with the same method, however it is written. A

@@ -24,12 +24,10 @@ type Options struct {
 	Seed  uint64 // decides paths, texts and the order of links and hosts
 	Only  string // patterns as path.Match has them, with commas, those to leave out with !; empty: all stations
 	Reach testweb.Reach
-	Proxy bool // hosts have names, and the crawler reaches them through the proxy
-	Kill  bool // the crawler will be killed and started again
-	HTTPS bool // the crawler trusts the authority of the web, or any
-	Long  bool // the run is long enough for a robots.txt to be fetched again after ten minutes
-	// Gap is the least time between two requests to a host; 0: a second.
-	Gap   time.Duration
+	Proxy bool   // hosts have names, and the crawler reaches them through the proxy
+	Kill  bool   // the crawler will be killed and started again
+	HTTPS bool   // the crawler trusts the authority of the web, or any
+	Long  bool   // the run is long enough for a robots.txt to be fetched again after ten minutes
 	Token string // the crawler's product token; empty: that of its User-Agent
 	// Network is the network of the web; nil: the loopback.
 	Network testweb.Network
@@ -70,9 +68,6 @@ func New(o Options) (*Lab, error) {
 	var err error
 	if l.authority, err = testweb.NewAuthority(l.began); err != nil {
 		return nil, err
-	}
-	if l.o.Gap == 0 {
-		l.o.Gap = leastGap
 	}
 	var homes, late []string
 	sites := []testweb.Site{{Host: hub, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,6 +189,18 @@ func (l *Lab) Homes() (urls []string) {
 	return urls
 }
 
+// Closed returns the URLs of pages that are linked, and that the crawler may not request.
+func (l *Lab) Closed() (urls []string) {
+	for _, one := range l.active {
+		for _, h := range one.hosts {
+			for _, path := range h.shut {
+				urls = append(urls, l.Web.URL(h.name, h.own(path)))
+			}
+		}
+	}
+	return urls
+}
+
 // Unseen returns the names of the stations that got no request yet, and the number of all that are run.
 func (l *Lab) Unseen() (unseen []string, of int) {
 	for _, one := range l.active {
@@ -208,18 +215,19 @@ func (l *Lab) Unseen() (unseen []string, of int) {
 	return unseen, of
 }
 
-// killTime reports whether the crawler is in the middle of the stations of a restart.
-func (l *Lab) killTime() bool {
-	ready, of := 0, 0
+// KillTime reports whether the crawler is in the middle of the stations of a restart: all of them have begun.
+func (l *Lab) KillTime() bool {
+	served := int64(0)
 	for _, one := range l.active {
 		if one.Group() == "restart" && len(one.hosts) > 0 {
-			of++
-			if l.Web.ServedBy(one.hosts[0].name) > killAfter {
-				ready++
+			n := l.Web.ServedBy(one.hosts[0].name)
+			if n < 2 {
+				return false
 			}
+			served += n
 		}
 	}
-	return of > 0 && ready == of
+	return served > killAfter
 }
 
 // Close ends the web.

@@ -24,7 +24,7 @@ func paceStations() []Station {
 			Rule:  "From the end of a request to a host to the start of the next one is at least a second.",
 			Mend:  "Set a delay of a second or more for each host, counted from the end of the response.",
 			build: func(h *host) { h.numbered(6) },
-			judge: func(e *evidence) { e.gaps(e.log, e.host().lab.o.Gap); judgePages(e) },
+			judge: func(e *evidence) { e.gaps(e.log, e.gap); judgePages(e) },
 		}, {
 			Name: "pace-parallel", Level: Courtesy, Source: "courtesy",
 			Rule:  "A host gets one request at a time.",
@@ -38,7 +38,7 @@ func paceStations() []Station {
 			build: func(h *host) { h.numbered(4); h.wait = 2 * time.Second },
 			judge: func(e *evidence) {
 				e.inFlight(e.log, 1)
-				e.gaps(e.log.Pages(), e.host().lab.o.Gap)
+				e.gaps(e.log.Pages(), e.gap)
 				judgePages(e)
 			},
 		}, {

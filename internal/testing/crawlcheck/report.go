@@ -39,6 +39,9 @@ type Result struct {
 	Mend     string  `json:"mend"`
 	Least    int     `json:"least_requests"` // that a verdict needs
 	Requests int     `json:"requests"`       // to the hosts of the station
+	// LeastGap is the shortest time from the end of a request to the start of the next one to the same
+	// host, in seconds; 0: no host of the station got two.
+	LeastGap float64 `json:"least_gap,omitempty"`
 	Proof    []Proof `json:"proof,omitempty"`
 }
 
@@ -65,12 +68,17 @@ type Run struct {
 	Exited   bool        // the crawler ended by itself
 	Quiet    bool        // the run ended because there was no request for a while
 	Ended    string      // why the run ended
+	// Gap is the least time between two requests to a host; 0: a second.
+	Gap time.Duration
 }
 
 // Report judges what the web has recorded.
 func (l *Lab) Report(r Run) Report {
 	if r.End.IsZero() {
 		r.End = time.Now()
+	}
+	if r.Gap == 0 {
+		r.Gap = leastGap
 	}
 	if len(r.Starts) == 0 {
 		r.Starts = []time.Time{l.began}
@@ -88,7 +96,7 @@ func (l *Lab) Report(r Run) Report {
 	for _, one := range l.active {
 		e := &evidence{
 			hosts: one.hosts, log: log, all: log, web: len(l.Web.Sites()), end: r.End, exited: r.Exited,
-			quiet: r.Quiet, starts: r.Starts,
+			quiet: r.Quiet, starts: r.Starts, gap: r.Gap,
 		}
 		if one.build != nil {
 			e.log = nil
@@ -98,6 +106,7 @@ func (l *Lab) Report(r Run) Report {
 			slices.SortStableFunc(e.log, func(a, b testweb.Request) int { return a.Start.Compare(b.Start) })
 		}
 		result := one.result(e, l.Web.Dropped() > 0)
+		result.LeastGap = e.leastGap()
 		result.Proof = proofs(e, r.Starts[0])
 		report.Results = append(report.Results, result)
 		report.Counts[result.Verdict]++

@@ -9,7 +9,7 @@ import (
 
 // The numbers of the stations of a restart.
 const (
-	killAfter  = 4 // requests to each of their hosts
+	killAfter  = 15 // requests to their hosts
 	settled    = 3 * time.Second
 	restarting = 30 // pages
 )

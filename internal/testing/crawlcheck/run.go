@@ -168,7 +168,7 @@ func (l *Lab) watch(ctx context.Context, c Command, p *process, r *Run) (kill bo
 			served, last = n, now
 		}
 		switch {
-		case c.Kill && l.killTime():
+		case c.Kill && l.KillTime():
 			return true
 		case served > 0 && now.Sub(last) > c.Quiet && !l.busy():
 			r.Quiet, r.Ended = true, fmt.Sprintf("there was no request for %s", c.Quiet)

@@ -32,7 +32,6 @@
 //
 // # Ready-made webs
 //
-// Demo returns the web of "amble demo" with the Facts about it: what a correct crawler must fetch,
-// may fetch and must never fetch. Mesh returns an arithmetical web of any size whose pages cost
-// almost nothing to serve.
+// Mesh returns an arithmetical web of any size whose pages cost almost nothing to serve. The package
+// crawlcheck has a web of stations that judge a crawler, which "amble demo" serves too.
 package testweb

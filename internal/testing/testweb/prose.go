@@ -1,7 +1,6 @@
 package testweb
 
 import (
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 )
@@ -11,13 +10,6 @@ type Prose struct{ random *rand.Rand }
 
 // NewProse returns prose that only depends on what is random.
 func NewProse(random *rand.Rand) Prose { return Prose{random} }
-
-// proseOf returns the prose of a page, which is always the same.
-func proseOf(page string) Prose {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(page))
-	return NewProse(rand.New(rand.NewPCG(h.Sum64(), 1)))
-}
 
 func (p Prose) pick(words ...string) string { return words[p.random.IntN(len(words))] }
 
@@ -43,8 +35,7 @@ func (p Prose) circumstance() string {
 		"for the first time in years")
 }
 
-// headline returns a title, without a full stop.
-// Headline returns a title.
+// Headline returns a title, without a full stop.
 func (p Prose) Headline() string { return capital(p.subject() + " " + p.predicate()) }
 
 // Sentence returns a sentence, with its full stop.
@@ -62,18 +53,4 @@ func (p Prose) Sentence() string {
 	}
 }
 
-func (p Prose) paragraph() string {
-	sentences := make([]string, 3+p.random.IntN(3))
-	for i := range sentences {
-		sentences[i] = p.Sentence()
-	}
-	return strings.Join(sentences, " ")
-}
-
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// slug returns a title as a part of a path.
-func slug(title string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }),
-		"-")
-}
