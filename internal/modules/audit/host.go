@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/rules/manners"
 	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -50,14 +51,10 @@ const MaxVersions = 16
 // host is a Host with the state that its next request is compared with.
 type host struct {
 	Host
-	seen      bool
-	ended     requestlog.Instant // the latest end
-	started   requestlog.Instant // the latest start
-	delay     time.Duration      // in force at the latest start
-	answered  requestlog.Instant // when the latest Retry-After arrived
-	notBefore requestlog.Instant // the time that it named
-	origin    weburl.Origin
-	origins   bool // the host has more than one origin
+	judge   manners.Host[requestlog.Instant]
+	seen    bool
+	origin  weburl.Origin
+	origins bool // the host has more than one origin
 
 	probes int                // of a wall that failed in a row, the last requests for pages
 	probed requestlog.Instant // the end of the last of them
@@ -76,29 +73,35 @@ func delayOf(q *requestlog.Request) time.Duration {
 	return q.Delay
 }
 
-// gap compares a request with the one before it.
+// timesOf returns the times of a request.
+func timesOf(q *requestlog.Request) manners.Request[requestlog.Instant] {
+	return manners.Request[requestlog.Instant]{
+		Start: q.StartedAt(), End: q.EndedAt(), Delay: delayOf(q), RetryAfter: q.RetryAfter,
+	}
+}
+
+// gap compares a request with those before it.
 func (h *host) gap(q *requestlog.Request, f *Finding) {
-	if !h.seen {
+	times := timesOf(q)
+	if q.End.IsZero() {
+		times.Start = times.Start.Add(ledgerGrain)
+	}
+	v := h.judge.Judge(times)
+	if f.HasGap, f.Gap, f.Exact = v.HasGap, v.Gap, v.Exact; !v.HasGap {
 		return
 	}
-	start := q.StartedAt()
-	if q.End.IsZero() {
-		start = start.Add(ledgerGrain)
+	if v.Overtaken {
+		f.violated(ShortGap, fmt.Sprintf("another request began while this one was in flight, and the delay in "+
+			"force was %v", v.Delay))
 	}
-	f.HasGap = true
-	f.Gap, f.Exact = start.Sub(h.ended)
-	if since, _ := start.Sub(h.started); since < 0 {
-		// The request before this one in the log began later and ended earlier: that one came too
-		// early.
-		if early, _ := h.started.Sub(q.EndedAt()); h.delay > 0 && early < h.delay {
-			f.violated(ShortGap, fmt.Sprintf("another request began while this one was in flight, and the delay in "+
-				"force was %v", h.delay))
-		}
-	} else if q.Delay > 0 && f.Gap < delayOf(q) {
+	if v.Short {
 		f.violated(ShortGap, fmt.Sprintf("%v after the end of the last request; the delay in force was %v (%s)%s",
 			f.Gap, q.Delay, q.DelayReason, byClock(f.Exact)))
 	}
-	h.early(start, f)
+	if v.Early > 0 {
+		f.violated(EarlyReturn, fmt.Sprintf("%v before the time that its Retry-After or RateLimit named%s", v.Early,
+			byClock(v.EarlyExact)))
+	}
 	if q.Delay > 0 && (h.Smallest == nil || f.Gap.Seconds() < h.Smallest.Seconds) {
 		h.Smallest = &Gap{Seconds: f.Gap.Seconds(), Delay: q.Delay.Seconds(), Reason: q.DelayReason.String(),
 			Exact: f.Exact, At: q.Start}
@@ -143,19 +146,6 @@ func (h *host) noteProbe(q *requestlog.Request) {
 	}
 }
 
-// early compares a request with an earlier Retry-After or reset of a RateLimit. Requests in flight
-// when it arrived are exempt.
-func (h *host) early(start requestlog.Instant, f *Finding) {
-	if h.notBefore.IsZero() {
-		return
-	}
-	left, exact := h.notBefore.Sub(start)
-	if since, _ := start.Sub(h.answered); left > 0 && since > 0 {
-		f.violated(EarlyReturn,
-			fmt.Sprintf("%v before the time that its Retry-After or RateLimit named%s", left, byClock(exact)))
-	}
-}
-
 // hours compares a request with the Visit-time of its robots.txt. If a host has several origins,
 // their files may contradict each other: then it is not judged.
 func (h *host) hours(q *requestlog.Request, f *Finding) {
@@ -184,26 +174,10 @@ func open(w robots.Window, at time.Time) bool {
 
 // pass records a request, for comparison with the next one.
 func (h *host) pass(q *requestlog.Request) {
-	if later(q.EndedAt(), h.ended) {
-		h.ended = q.EndedAt()
-	}
-	if later(q.StartedAt(), h.started) {
-		h.started, h.delay = q.StartedAt(), delayOf(q)
-	}
-	if until := q.EndedAt().Add(q.RetryAfter); q.RetryAfter > 0 && later(until, h.notBefore) {
-		h.answered, h.notBefore = q.EndedAt(), until
-	}
+	h.judge.Pass(timesOf(q))
 	h.noteProbe(q)
 	h.origins = h.origins || h.seen && h.origin != q.URL.Origin()
 	h.origin, h.seen = q.URL.Origin(), true
-}
-
-func later(a, b requestlog.Instant) bool {
-	if b.IsZero() {
-		return true
-	}
-	d, _ := a.Sub(b)
-	return d > 0
 }
 
 // note records when the host was requested, and which robots.txt allowed it.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/rules/manners"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -121,12 +122,14 @@ func retryStation(status int, form string) Station {
 				e.missing("it never requested the page that asks for time")
 				return
 			}
-			at := e.host().since(until, time.Time{})
-			later := after(e.log, busy[0].End)
+			first, later := busy[0].Times(0), after(e.log, busy[0].End)
+			first.RetryAfter = e.host().since(until, time.Time{}).Sub(busy[0].End)
+			var host manners.Host[testweb.Instant]
+			host.Pass(first)
 			for _, q := range later {
-				if q.Start.Before(at) {
+				if v := host.Judge(q.Times(0)); v.Early > 0 {
 					e.broken(fmt.Sprintf("it came back %s before the time that Retry-After names",
-						at.Sub(q.Start).Round(time.Millisecond)), busy[0], q)
+						v.Early.Round(time.Millisecond)), busy[0], q)
 				}
 			}
 			if len(later) == 0 {

@@ -78,13 +78,14 @@ func TestCoreProgram(t *testing.T) {
 	t.Logf("the core has %d lines", lines)
 }
 
-// TestCrawlcheckProgram: the conformance suite links nothing of amble but its web.
+// TestCrawlcheckProgram: the conformance suite links nothing of amble but its web, and the judge that the audit shares.
 func TestCrawlcheckProgram(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../../cmd/crawlcheck").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := []string{"cmd/crawlcheck", "internal/testing/crawlcheck", "internal/testing/testweb"}
+	own := []string{"cmd/crawlcheck", "internal/testing/crawlcheck", "internal/testing/testweb",
+		"internal/rules/manners"}
 	for path := range strings.FieldsSeq(string(out)) {
 		domain, _, _ := strings.Cut(path, "/")
 		pkg, amble := strings.CutPrefix(path, module)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/rules/manners"
 )
 
 // Log is a record of requests in the order of Start. Its methods do not change it. Select the
@@ -68,20 +70,36 @@ func (l Log) distinct(key func(Request) string) []string {
 
 // Gaps returns the gaps between the requests of the log, whatever their host: from the end of all
 // requests that started before to the start of the next. There is one gap less than requests.
-func (l Log) Gaps() []Gap {
-	var gaps []Gap
-	for i, last := 1, 0; i < len(l); i++ {
-		gaps = append(gaps, Gap{Before: l[last], After: l[i], Length: l[i].Start.Sub(l[last].End)})
-		if l[i].End.After(l[last].End) {
+func (l Log) Gaps() []Gap { return l.gaps(0, func(manners.Verdict) bool { return true }) }
+
+// ShortGaps returns the gaps that are shorter than least.
+func (l Log) ShortGaps(least time.Duration) []Gap {
+	return l.gaps(max(least, 1), func(v manners.Verdict) bool { return v.Short })
+}
+
+// gaps returns those of the gaps that keep is true for, judged by a delay.
+func (l Log) gaps(delay time.Duration, keep func(manners.Verdict) bool) (gaps []Gap) {
+	last, before := 0, manners.Host[Instant]{}
+	for i, q := range l {
+		if v := before.Judge(q.Times(delay)); v.HasGap && keep(v) {
+			gaps = append(gaps, Gap{Before: l[last], After: q, Length: v.Gap})
+		}
+		if before.Pass(q.Times(delay)); q.End.After(l[last].End) {
 			last = i
 		}
 	}
 	return gaps
 }
 
-// ShortGaps returns the gaps that are shorter than least.
-func (l Log) ShortGaps(least time.Duration) []Gap {
-	return slices.DeleteFunc(l.Gaps(), func(g Gap) bool { return g.Length >= least })
+// Instant is a moment by the clock of a web, which nobody can set.
+type Instant struct{ time.Time }
+
+// Sub returns how long after u the instant t is.
+func (t Instant) Sub(u Instant) (d time.Duration, exact bool) { return t.Time.Sub(u.Time), true }
+
+// Times returns the times of a request with a delay in force, for the judge of manners.
+func (q Request) Times(delay time.Duration) manners.Request[Instant] {
+	return manners.Request[Instant]{Start: Instant{q.Start}, End: Instant{q.End}, Delay: delay}
 }
 
 // MaxInFlight returns the largest number of requests that were in flight at once.
