@@ -67,11 +67,8 @@ func TestFollowCutOff(t *testing.T) {
 
 func followCutOff(t *testing.T, servers *natstest.Servers, end func(*natstest.Proxy, context.CancelFunc)) {
 	proxy := natstest.NewProxy(t, servers.Addresses()[0])
-	nc, js, err := natsconn.Connect(
+	nc, js := natstest.Connect(t,
 		natsconn.Options{URLs: []string{proxy.URL()}, Node: "a", Names: names, IgnoreOthers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer nc.Close()
 	stream, err := natsconn.OpenStream(t.Context(), js, names, 1)
 	if err != nil {

@@ -19,10 +19,7 @@ import (
 func TestClusterOfServers(t *testing.T) {
 	file := write(t, "credentials", "amble:secret")
 	s := natstest.Start(t, names, 3, func(_ int, o *natsconn.ServerOptions) { o.Credentials = file })
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: s.URLs(), Node: "a", Names: names, Credentials: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := natstest.Connect(t, natsconn.Options{URLs: s.URLs(), Node: "a", Names: names, Credentials: file})
 	defer nc.Close()
 	subject := names.Subject("member", "a")
 	eventually(t, func(ctx context.Context) error {

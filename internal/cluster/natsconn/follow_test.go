@@ -17,12 +17,9 @@ import (
 // soon, and leaves no consumer behind. The stream may have more consumers than a server takes by default.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	nc, js, err := natsconn.Connect(natsconn.Options{
+	nc, js := natstest.Connect(t, natsconn.Options{
 		URLs: natstest.Start(t, names, 1, nil).URLs(), Node: "a", Names: names,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -110,10 +110,7 @@ func refused(t *testing.T, o natsconn.Options) {
 	t.Helper()
 	failed := make(chan error, 100)
 	o.Events = func(_ string, err error) { failed <- err }
-	nc, js, err := natsconn.Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := natstest.Connect(t, o)
 	defer nc.Close()
 	for _, subject := range []string{"amble-other.member.a", "$JS.API.STREAM.CREATE.other", "$JS.API.STREAM.LIST"} {
 		if err := nc.Publish(subject, nil); err != nil {

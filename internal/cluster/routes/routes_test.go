@@ -41,12 +41,9 @@ type end struct {
 func connect(t *testing.T, servers *natstest.Servers, node string, h http.Handler) *end {
 	t.Helper()
 	proxy := natstest.NewProxy(t, servers.Addresses()[0])
-	nc, _, err := natsconn.Connect(natsconn.Options{
+	nc, _ := natstest.Connect(t, natsconn.Options{
 		URLs: []string{proxy.URL()}, Node: node, Names: names, IgnoreOthers: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, err := Start(nc, names, node)
 	if err != nil {
 		t.Fatal(err)

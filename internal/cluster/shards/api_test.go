@@ -508,7 +508,11 @@ func TestSharedPoliteness(t *testing.T) {
 	want := ringPages()
 	w.crawled(want)
 	for i, p := range w.nodes {
-		followed, err := p.node.Agree(t.Context())
+		var followed []string
+		err := untilUp(t.Context(), func() (err error) {
+			followed, err = p.node.Agree(t.Context())
+			return err
+		})
 		if err != nil || (len(followed) > 0) != (i > 0) {
 			t.Errorf("node %d follows in %q: %v", i, followed, err)
 		}

@@ -57,7 +57,7 @@ func startBench(b *testing.B, servers *natstest.Servers, o Options, open ...func
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := n.Agree(b.Context()); err != nil {
+	if err := agree(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}
 	for _, f := range open {

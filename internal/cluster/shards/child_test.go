@@ -89,7 +89,7 @@ func crawlAsChild(text string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	settings.node.Store(node)
-	if _, err := node.Agree(ctx); err != nil {
+	if err := agree(ctx, node); err != nil {
 		return err
 	}
 	child := &reporter{node: node, shards: c.Shards}

@@ -149,10 +149,7 @@ func TestClusterServers(t *testing.T) {
 // leader returns the number of the server that leads the stream of the logs.
 func (w *world) leader() (leader int) {
 	w.t.Helper()
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: w.servers.URLs(), Node: "test", Names: names})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	nc, js := natstest.Connect(w.t, natsconn.Options{URLs: w.servers.URLs(), Node: "test", Names: names})
 	defer nc.Close()
 	w.eventually("a server leads", func() error {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/erase"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -52,13 +53,9 @@ type erasing struct {
 
 func (w *world) erases() *erasing {
 	w.t.Helper()
-	nc, js, err := natsconn.Connect(natsconn.Options{
+	_, js := natstest.Connect(w.t, natsconn.Options{
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "client", Names: names, IgnoreOthers: true,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(nc.Close)
 	return &erasing{w, js}
 }
 

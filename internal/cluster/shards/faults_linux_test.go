@@ -116,18 +116,18 @@ func (f *faults) standsStill() {
 // tryOpen opens and runs a node that the cluster refuses.
 func (f *faults) tryOpen(t *testing.T, name string, alter func(*Options)) error {
 	t.Helper()
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: f.servers.URLs(), Node: name, Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := natstest.Connect(t, natsconn.Options{URLs: f.servers.URLs(), Node: name, Names: names})
 	defer nc.Close()
 	o := nodeOptions(crawlOptions(f.web, t.TempDir(), name, f.delay), name, f.ttl)
 	o.Seeds = allSeeds(t, f.web)
 	alter(&o)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	n, err := Open(ctx, nc, js, o, logger(t))
-	if err != nil {
+	var n *Node
+	if err := untilUp(ctx, func() (err error) {
+		n, err = Open(ctx, nc, js, o, logger(t))
+		return err
+	}); err != nil {
 		return err
 	}
 	return n.Run(ctx)
@@ -155,10 +155,7 @@ func (f *faults) otherSettings(t *testing.T) {
 
 // otherVersion: the settings in the registers are those of a later version.
 func (f *faults) otherVersion(t *testing.T) {
-	nc, js, err := natsconn.Connect(natsconn.Options{URLs: f.servers.URLs(), Node: "test", Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := natstest.Connect(t, natsconn.Options{URLs: f.servers.URLs(), Node: "test", Names: names})
 	defer nc.Close()
 	stream, err := js.Stream(t.Context(), names.Stream())
 	if err != nil {

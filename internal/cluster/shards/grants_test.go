@@ -192,13 +192,9 @@ func TestHeavySharedBudget(t *testing.T) {
 
 // countGrants counts the messages about grants from now on.
 func (w *world) countGrants() func() int {
-	nc, _, err := natsconn.Connect(natsconn.Options{
+	nc, _ := natstest.Connect(w.t, natsconn.Options{
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "counts", Names: names, IgnoreOthers: true,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(nc.Close)
 	var n atomic.Int64
 	for _, subject := range []string{"grant", "granted"} {
 		if _, err := nc.Subscribe(names.Subject(subject, ">"), func(*nats.Msg) { n.Add(1) }); err != nil {

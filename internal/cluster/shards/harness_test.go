@@ -199,30 +199,22 @@ func (w *world) start(name, dir string) *process {
 	p := &process{w: w, name: name, dir: dir, done: make(chan struct{})}
 	p.proxy = natstest.NewProxy(w.t, w.servers.Addresses()[0])
 	var js jetstream.JetStream
-	var err error
-	p.nc, js, err = natsconn.Connect(natsconn.Options{
+	p.nc, js = natstest.Connect(w.t, natsconn.Options{
 		URLs: []string{p.proxy.URL()}, Node: name, Names: names, IgnoreOthers: true,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	o := w.options(name, dir)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	for {
-		if p.node, err = Open(ctx, p.nc, js, o, w.logger(name)); err == nil {
-			break
-		}
-		isSlow := errors.Is(err, storage.ErrLogDown) || errors.Is(err, natsconn.ErrDown)
-		if !isSlow || ctx.Err() != nil {
-			p.nc.Close()
-			w.t.Fatal(err)
-		}
+	if err := untilUp(ctx, func() (err error) {
+		p.node, err = Open(ctx, p.nc, js, o, w.logger(name))
+		return err
+	}); err != nil {
+		w.t.Fatal(err)
 	}
 	if d, is := o.Settings.(*delays); is {
 		d.node.Store(p.node)
 	}
-	if _, err := p.node.Agree(ctx); err != nil {
+	if err := agree(ctx, p.node); err != nil {
 		w.t.Fatal(err)
 	}
 	p.node.Observe(unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) }))
@@ -241,6 +233,24 @@ func (w *world) start(name, dir string) *process {
 		p.nc.Close()
 	}()
 	return p
+}
+
+// untilUp does something again while the servers do not answer in time, as nodes do: a slow machine is no fault.
+func untilUp(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !errors.Is(err, storage.ErrLogDown) && !errors.Is(err, natsconn.ErrDown) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// agree makes a node agree with the cluster.
+func agree(ctx context.Context, n *Node) error {
+	return untilUp(ctx, func() error {
+		_, err := n.Agree(ctx)
+		return err
+	})
 }
 
 // hasCommitted reports whether the node has committed all pages; it owns all shards.
@@ -485,6 +495,16 @@ func (w *world) check(want []string) testweb.Log {
 		w.t.Errorf("%d pages were requested, one machine requests %d:\n%v\n%v", len(got), len(want), got, want)
 	}
 	log := w.web.Requests()
+	w.checkGaps(log)
+	for _, q := range log.BeforeRobots() {
+		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
+	}
+	return log
+}
+
+// checkGaps checks that each host had its delay.
+func (w *world) checkGaps(log testweb.Log) {
+	w.t.Helper()
 	for _, host := range w.web.Sites() {
 		for _, g := range log.Host(host).ShortGaps(w.delay) {
 			if w.losses.sawLate(g, w.delay) {
@@ -494,10 +514,6 @@ func (w *world) check(want []string) testweb.Log {
 				g.Before.Path, g.Before.UserAgent, g.After.Path, g.After.UserAgent)
 		}
 	}
-	for _, q := range log.BeforeRobots() {
-		w.t.Errorf("%s%s was requested before the robots.txt of the host", q.Host, q.Path)
-	}
-	return log
 }
 
 // seedsOf returns the seeds as they are on another web.

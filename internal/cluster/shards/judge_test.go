@@ -31,8 +31,14 @@ func (w *world) checkRepeats(want []string) (repeats int) {
 			w.t.Errorf("%d requests to the address %s at a time", n, address)
 		}
 	}
+	return w.checkLost(log.Pages())
+}
+
+// checkLost checks that only what a node could not commit was requested again, and returns how many requests did so.
+func (w *world) checkLost(log testweb.Log) (repeats int) {
+	w.t.Helper()
 	last := make(map[string]testweb.Request)
-	for _, q := range log.Pages() {
+	for _, q := range log {
 		before, again := last[q.Host+q.Path]
 		if last[q.Host+q.Path] = q; !again {
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -25,23 +26,20 @@ func TestLostLog(t *testing.T) {
 	w.start("first", dir).leave() // the log is the same
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	nc, js, err := natsconn.Connect(natsconn.Options{
+	nc, js := natstest.Connect(t, natsconn.Options{
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: names,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer nc.Close()
 	if err := js.DeleteStream(ctx, names.Stream()); err != nil {
 		t.Fatal(err)
 	}
 	o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
 	o.Seeds = w.seeds
-	_, err = Open(ctx, nc, js, o, logger(t))
+	err := tryOpen(t, nc, js, o)
 	if !errors.Is(err, storage.ErrAhead) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("the node begins with another log: %v", err)
 	}
-	if _, err = Open(ctx, nc, js, o, logger(t)); !errors.Is(err, storage.ErrAhead) {
+	if err = tryOpen(t, nc, js, o); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("again: %v", err)
 	}
 	w.start("second", t.TempDir()).takes(shards)
@@ -57,23 +55,14 @@ func TestShardsOfAnotherCluster(t *testing.T) {
 	w.requested(10)
 	p.leave()
 	other := natsconn.Names{Cluster: "other"}
-	nc, js, err := natsconn.Connect(natsconn.Options{
+	nc, js := natstest.Connect(t, natsconn.Options{
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "first", Names: other, IgnoreOthers: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer nc.Close()
 	open := func() error {
 		o := nodeOptions(crawlOptions(w.web, dir, "first", w.delay), "first", w.ttl)
 		o.Seeds, o.Names = w.seeds, other
-		n, err := Open(t.Context(), nc, js, o, logger(t))
-		if err == nil {
-			n.member.Close()
-			n.routes.Close()
-			n.engines.shared.Close()
-		}
-		return err
+		return tryOpen(t, nc, js, o)
 	}
 	if err := open(); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("the shards of another cluster are opened: %v", err)

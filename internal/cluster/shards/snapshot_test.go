@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -79,12 +80,9 @@ func TestDueSnapshots(t *testing.T) {
 // snapshot makes snapshots of the shards of a node that has left, which deletes the logs behind them.
 func (w *world) snapshot(dir string) {
 	w.t.Helper()
-	nc, _, err := natsconn.Connect(natsconn.Options{
+	nc, _ := natstest.Connect(w.t, natsconn.Options{
 		URLs: []string{"nats://" + w.servers.Addresses()[0]}, Node: "snapshots", Names: names,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	defer nc.Close()
 	for s := range cluster.Shard(shards) {
 		if err := snapshotShard(w.t.Context(), nc, w.directory(dir, s), s); err != nil {

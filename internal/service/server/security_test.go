@@ -187,13 +187,12 @@ func TestPathTricks(t *testing.T) {
 	}
 }
 
-// zeros is a body of some length that takes no memory.
-func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
+// zeros is a body without an end that takes no memory. It counts what is read.
+type zeros struct{ read atomic.Int64 }
 
-type zeroReader struct{}
-
-func (zeroReader) Read(b []byte) (int, error) {
+func (z *zeros) Read(b []byte) (int, error) {
 	clear(b)
+	z.read.Add(int64(len(b)))
 	return len(b), nil
 }
 
@@ -202,19 +201,22 @@ func TestHugeBodies(t *testing.T) {
 	s := start(t, Options{Settings: &fixedSettings{}, Now: time.Now})
 	for path, method := range map[string]string{"/api/v1/config": "PATCH", "/api/v1/hosts/a.test/pause": "POST",
 		"/api/v1/crawl/stop": "POST", "/api/v1/status": "GET", "/": "POST"} {
-		r, err := http.NewRequest(method, "http://"+s.Address()+path, zeros(1<<30))
+		body := &zeros{}
+		r, err := http.NewRequest(method, "http://"+s.Address()+path, io.LimitReader(body, 1<<30))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.ContentLength = 1 << 30
-		begun := time.Now()
 		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if read := body.read.Load(); read > 1<<29 {
+			t.Errorf("%s: %d bytes were sent", path, read)
+		}
 		if err != nil {
 			continue // cut off while it was sent
 		}
 		response.Body.Close()
-		if took := time.Since(begun); took > 5*time.Second || response.StatusCode == 200 && method != "GET" {
-			t.Errorf("%s: %d after %v", path, response.StatusCode, took)
+		if response.StatusCode == 200 && method != "GET" {
+			t.Errorf("%s: %d", path, response.StatusCode)
 		}
 	}
 	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
@@ -238,8 +240,7 @@ func TestSlowBody(t *testing.T) {
 			}
 			defer c.Close()
 			fmt.Fprint(c, begin)
-			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-			begun := time.Now()
+			_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 			response, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err == nil {
 				response.Body.Close()
@@ -247,8 +248,8 @@ func TestSlowBody(t *testing.T) {
 					t.Errorf("%d", response.StatusCode)
 				}
 			}
-			if took := time.Since(begun); took > 12*time.Second {
-				t.Errorf("it was held for %v", took)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("it is held")
 			}
 		})
 	}

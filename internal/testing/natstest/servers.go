@@ -4,6 +4,7 @@ package natstest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,9 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
@@ -190,3 +194,19 @@ func (s *Servers) URLs() (urls []string) {
 
 // Directory returns where a server keeps its files.
 func (s *Servers) Directory(i int) string { return s.options[i].Directory }
+
+// Connect connects to servers until the end of the test. A connection that a slow machine does not make in time is no
+// fault.
+func Connect(t testing.TB, o natsconn.Options) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		nc, js, err := natsconn.Connect(o)
+		if err == nil {
+			t.Cleanup(nc.Close)
+			return nc, js
+		}
+		if !errors.Is(err, natsconn.ErrDown) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
