@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/system"
 	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Erasure is a command to remove all that is kept of a host, or of a domain with all names below it, from all nodes and
@@ -160,7 +161,8 @@ func (r *run) erase(ctx context.Context, shard *journal.Shard, now *target) erro
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, crawl.ErasureFile)); err == nil && r.o.Erase != nil {
-		if _, err := r.o.Erase(ctx, r.directoryOf(now, &Erasure{}, true)); err != nil {
+		_, err := os.Stat(filepath.Join(dir, storage.FileName)) // it is removed first if the shard is not this node's
+		if _, err := r.o.Erase(ctx, r.directoryOf(now, &Erasure{}, err == nil)); err != nil {
 			return fmt.Errorf("go on with an interrupted erasure: %w", err)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
-	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -142,7 +141,7 @@ func (f *faults) takenName(t *testing.T) {
 
 func (f *faults) otherSettings(t *testing.T) {
 	err := f.tryOpen(t, "third", func(o *Options) {
-		o.Crawl.Mode, o.Cluster.Shards = seeds.ModeAny, 2*shards
+		o.Agreed, o.Cluster.Shards = map[string]string{"scope.mode": "any"}, 2*shards
 	})
 	for _, want := range []string{
 		"cluster web", "scope.mode is", "cluster.shards is 4 there and 8 here", "another cluster.name",

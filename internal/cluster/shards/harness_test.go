@@ -288,6 +288,7 @@ func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options {
 	o := DefaultOptions(crawling)
 	o.Names, o.Replicas, o.Timeout = names, 1, 2*time.Second
+	o.Agreed = map[string]string{"scope.mode": "seed-hosts"}
 	o.Uptime = func() time.Duration {
 		_, uptime := boot.Clock()
 		return uptime

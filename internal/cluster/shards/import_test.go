@@ -80,9 +80,9 @@ func (w *world) importFrom(ctx context.Context, dir string, report func(Imported
 	return Import(ctx, nc, js, o, dir, report)
 }
 
-// TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over
-// both, unless a node has lost it, and hosts wait for as long as they would have on the one machine. An import that is interrupted keeps
-// nodes out, and is done again.
+// TestHeavyImport: a crawl that one machine has begun goes on in a cluster. Each page is requested once over both,
+// unless a node has lost it, and hosts wait for as long as they would have on the one machine. An import that is
+// interrupted keeps nodes out, and is done again.
 func TestHeavyImport(t *testing.T) {
 	t.Parallel()
 	web := serve(t, ringAndBusy())

@@ -211,9 +211,10 @@ func (w *work) leftovers(context.Context) error {
 	return nil
 }
 
-// finishOutput completes the files of the output. The database knows their lengths until then.
+// finishOutput completes the files of the output. The database knows their lengths until then. Without a database, the
+// files that were being written are set aside.
 func (w *work) finishOutput(context.Context) error {
-	if w.j.Output == "" || w.store == nil { // nobody has a file open
+	if w.j.Output == "" {
 		return nil
 	}
 	return finishOutput(w.o.Crawl, w.store)

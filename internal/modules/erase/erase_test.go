@@ -21,11 +21,13 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // zebra is the domain that the tests erase. Nothing else has the word in its name.
@@ -193,7 +195,8 @@ func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 			}
 			url, _, _ = strings.Cut(url, `"`)
 			if !without.HasURL(url) && filepath.Base(path) != TombstoneFile {
-				lines = append(lines, strings.TrimSuffix(filepath.Base(path), ".open")+" "+line)
+				name := strings.TrimSuffix(filepath.Base(path), archive.SuffixUnmarked)
+				lines = append(lines, strings.TrimSuffix(name, archive.SuffixOpen)+" "+line)
 			}
 		}
 	}
@@ -353,6 +356,39 @@ func TestErase(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEraseWithoutDatabase: of a shard that another node crawls there is no database, and a node that was killed has
+// left the files that it wrote. They are set aside, and only the records of the hosts go.
+func TestEraseWithoutDatabase(t *testing.T) {
+	dir, web := killedCrawl(t)
+	finish(t, dir, web)
+	files, err := filepath.Glob(filepath.Join(dir, "output", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q: %v", files, err)
+	}
+	want := records(t, dir, zebra)
+	for _, path := range files {
+		err = errors.Join(err, os.Rename(path, path+archive.SuffixOpen))
+	}
+	for _, name := range []string{storage.FileName, starts.FileName} {
+		err = errors.Join(err, os.Remove(filepath.Join(dir, "data", name)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := eraseOptions(dir, web)
+	o.NoDatabase = true
+	r, err := Run(context.Background(), o)
+	if err != nil || len(r.Output) == 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	if open, err := filepath.Glob(filepath.Join(dir, "output", "*"+archive.SuffixOpen)); err != nil || len(open) > 0 {
+		t.Errorf("these are open: %q, %v", open, err)
+	}
+	if got := records(t, dir, weburl.Names{}); !slices.Equal(got, want) {
+		t.Errorf("what is left differs:\n%s", difference(got, want))
 	}
 }
 

@@ -172,12 +172,15 @@ func (m *markEraser) isOfHost(name string) bool {
 }
 
 // finishOutput completes the output files of a crawl that does not run, of all formats that it has
-// ever had, so that none of them has bytes that the database does not know of.
+// ever had, so that none of them has bytes that the database does not know of. s is nil if there is no database.
 func finishOutput(o crawl.Options, s *storage.Store) (err error) {
 	if _, err := os.Stat(o.Archive.Dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	encoded, err := s.Mark(storage.MarkOutput)
+	var encoded []byte
+	if s != nil {
+		encoded, err = s.Mark(storage.MarkOutput)
+	}
 	if err != nil {
 		return err
 	}
@@ -197,7 +200,7 @@ func finishOutput(o crawl.Options, s *storage.Store) (err error) {
 	if marks == nil {
 		marks = w.Marks()
 	}
-	if len(marks) == 0 {
+	if len(marks) == 0 || s == nil {
 		return nil
 	}
 	b := storage.Batch{Marks: map[string][]byte{storage.MarkOutput: archive.EncodeMarks(marks)}}

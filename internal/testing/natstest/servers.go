@@ -197,16 +197,14 @@ func (s *Servers) Directory(i int) string { return s.options[i].Directory }
 
 // Connect connects to servers until the end of the test. A connection that a slow machine does not make in time is no
 // fault.
-func Connect(t testing.TB, o natsconn.Options) (*nats.Conn, jetstream.JetStream) {
+func Connect(t testing.TB, o natsconn.Options) (nc *nats.Conn, js jetstream.JetStream) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; {
-		nc, js, err := natsconn.Connect(o)
-		if err == nil {
-			t.Cleanup(nc.Close)
-			return nc, js
-		}
-		if !errors.Is(err, natsconn.ErrDown) || time.Now().After(end) {
+	testkit.Eventually(t, "a connection", func() (err error) {
+		if nc, js, err = natsconn.Connect(o); err != nil && !errors.Is(err, natsconn.ErrDown) {
 			t.Fatal(err)
 		}
-	}
+		return err
+	})
+	t.Cleanup(nc.Close)
+	return nc, js
 }
