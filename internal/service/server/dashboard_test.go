@@ -215,6 +215,27 @@ func TestDashboardControls(t *testing.T) {
 	b.Press("Pause")
 	b.Wait(`document.querySelector("#notice").innerText === "site-8.test is paused"`)
 	c.quiet(t, "site-8.test")
+	b.Text(`document.querySelector("tbody input").click() ?? ""`)
+	b.Press("Delete URLs")
+	b.Wait(`document.querySelector("#notice").innerText === "The URLs of site-8.test are deleted"`)
+	b.Wait(`document.querySelector("tbody td[data-title=URLs]").textContent === "0"`)
+
+	// what is chosen is what is meant, by the keyboard too, and its host can be told to wait
+	c.wait(t, "a missing page", func() bool {
+		return strings.Contains(c.get(t, "/api/v1/urls?host=site-9.test&state=failed"), "/missing")
+	})
+	b.Show(c.url+"/#/urls/host=site-9.test&contains=/missing", 1280, false,
+		`document.querySelector("tbody td[data-title=State]")?.textContent === "failed"`)
+	before = len(c.arrived("site-9.test").Path("/missing"))
+	b.Text(`document.querySelector("tbody input").focus() ?? ""`)
+	b.Type(" ")
+	b.Press("Retry chosen")
+	b.Wait(`document.querySelector("#notice").innerText === "URLs: 1 put back"`)
+	c.wait(t, "a request", func() bool { return len(c.arrived("site-9.test").Path("/missing")) > before })
+	b.Text(`document.querySelector("tbody input").click() ?? ""`)
+	b.Press("Pause hosts")
+	b.Wait(`document.querySelector("#notice").innerText === "site-9.test is paused"`)
+	c.quiet(t, "site-9.test")
 
 	const missing = "/#/urls/status=404&contains=/missing"
 	b.Show(c.url+missing, 1280, false,
@@ -228,7 +249,6 @@ func TestDashboardControls(t *testing.T) {
 	b.Wait(`/^[1-9][0-9]* of [1-9][0-9,]* inspected URLs were put back$/` +
 		`.test(document.querySelector("#notice").innerText)`)
 	c.wait(t, "requests", func() bool { return len(c.missing()) > before })
-
 	b.Show(c.url+"/#/optouts", 1280, false, `document.body.innerText.includes("0 in all")`)
 	b.Press("Add", "value", "site-7.test", "reason", "<b>mail</b>")
 	b.Wait(`document.body.innerText.includes("1 in all") && document.body.innerText.includes("<b>mail</b>")`)
@@ -287,17 +307,26 @@ func (c *busyCrawl) landed(t *testing.T) {
 	t.Helper()
 	since := time.Now()
 	c.wait(t, "the end of all requests", func() bool {
-		resp, err := http.Get(c.url + "/api/v1/status")
-		if err != nil {
-			t.Fatal(err)
-		}
 		var status crawl.Status
-		err = json.NewDecoder(resp.Body).Decode(&status)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
+		if err := json.Unmarshal([]byte(c.get(t, "/api/v1/status")), &status); err != nil {
 			t.Fatal(err)
 		}
 		return status.At.After(since) && status.InFlight == 0
 	})
+}
+
+// get returns what the API says.
+func (c *busyCrawl) get(t *testing.T, path string) string {
+	t.Helper()
+	resp, err := http.Get(c.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }
 
 // wait waits until ok.

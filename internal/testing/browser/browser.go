@@ -139,6 +139,12 @@ func (b *Tab) Text(expression string) string {
 	return s
 }
 
+// Type presses keys, one after the other, for what has the focus.
+func (b *Tab) Type(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
 // Press presses the button of a label, fills in the fields of the dialog that it opens, by name and value, confirms,
 // and waits until what it asks for is done.
 func (b *Tab) Press(label string, fields ...string) {

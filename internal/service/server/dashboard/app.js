@@ -147,6 +147,7 @@ document.getElementById("search").addEventListener("submit", (event) => {
 });
 
 addEventListener("hashchange", async () => {
+  document.getElementById("dialog").close();
   say();
   await show();
   main.focus({ preventScroll: true });

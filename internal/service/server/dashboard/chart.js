@@ -17,7 +17,7 @@ export function chart(title, least, series) {
   const size = () => ({ width: Math.max(200, box.clientWidth), height });
   const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
   const options = () => ({
-    ...size(), cursor: { drag: { x: false }, y: false, points: { size: 6 } }, legend: { show: false }, padding: [8, 8, 0, 0],
+    ...size(), cursor: { drag: { x: false }, y: false, points: { size: 6 } }, legend: { show: false }, padding: [8, 28, 0, 0],
     tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "Etc/UTC"),
     hooks: { setCursor: [(u) => tell(u.cursor.idx)] },
     axes: [

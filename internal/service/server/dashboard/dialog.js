@@ -48,7 +48,19 @@ export function command(shared, label, question, carryOut, kind) {
     type: "button", class: kind,
     async click(event) {
       if (shared.lost) return shared.say(`${label}: nothing was done.`);
-      const shown = typeof question === "function" ? question() : question;
+      const { signal } = shared;
+      let shown = question;
+      if (typeof question === "function") {
+        event.target.disabled = true; // it may have to look how many it is about
+        try {
+          shown = await question();
+        } catch (error) {
+          return shared.say(`${label}: ${error.message}; nothing was done.`);
+        } finally {
+          event.target.disabled = false;
+        }
+        if (signal.aborted) return; // the page was left meanwhile
+      }
       const result = await ask({ act: label, danger: kind === "danger", ...shown }, carryOut);
       if (!result) return;
       const why = result.incomplete?.why.join("; ");

@@ -44,7 +44,7 @@ export async function host(name, shared) {
 
   const [live, timeline] = requests(name, shared);
   const urls = await list(shared, {
-    path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", wanted: { host: name }, columns: urlColumns, actions: actions(shared),
+    path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", wanted: { host: name }, columns: urlColumns, name: (u) => u.url, actions: actions(shared, false),
     filters: [{ key: "state", label: "State", options: ["", ...Object.keys(story.urls)].map((s) => [s, s || "all"]) }, { key: "contains", label: "Part of the URL" }],
   });
   const node = page(name, parts.tools,
@@ -133,7 +133,7 @@ function origin(o, signal) {
       ]),
       facts([
         ["Group", r.group], ["Rules", count(r.rules)], ["Crawl delay", r.crawl_delay_seconds === null ? "" : duration(r.crawl_delay_seconds)], ["Line", r.crawl_delay_line ? `${r.crawl_delay_line}: ${r.crawl_delay_text}` : ""],
-        ["Disallows all", r.disallows_all ? "yes" : ""], ["Queued", count(o.queued)], ["Due", count(o.due)], ["Next", o.next?.length && el("ol", { class: "way" }, o.next.slice(0, 5).map((u) => el("li", {}, urlLink(u))))],
+        ["Disallows all", r.disallows_all ? "yes" : ""], ["Queued", count(o.queued)], ["Due", count(o.due)], ["Next", o.next?.length > 0 && el("ol", { class: "way" }, o.next.slice(0, 5).map((u) => el("li", {}, urlLink(u))))],
       ])),
     file);
 }

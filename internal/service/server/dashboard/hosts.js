@@ -22,28 +22,49 @@ export const hostColumns = [
   { title: "Finish", number: true, cell: (h) => (h.waiting ? duration(h.finish_seconds) : "") },
 ];
 
-// commands are the buttons for the chosen hosts. One after the other is told; the first that fails ends it.
-function commands(shared, names) {
-  if (!names.length) return [];
-  const some = names.length === 1 ? names[0] : `${count(names.length)} hosts`;
-  const each = (action, said) => async (answer) => {
+// commandHosts are the buttons that tell hosts, by their names, to wait. One after the other is told; the first that fails ends it.
+export function commandHosts(shared, names, labels = ["Pause", "Resume", "Set delay"]) {
+  const one = names.length === 1;
+  const some = one ? names[0] : `${count(names.length)} hosts`;
+  const are = `${some} ${one ? "is" : "are"}`;
+  const each = (said, tell) => async (answer) => {
     let [done, why] = [0, []];
     for (const name of names) {
       try {
-        const { incomplete } = (await post(`/api/v1/hosts/${encodeURIComponent(name)}/${action}`, answer)) ?? {};
+        const { incomplete, error } = (await tell(name, answer)) ?? {};
+        if (error) throw new Error(error);
         if (incomplete) why = incomplete.why;
         done++;
       } catch (error) {
         throw new Error(`${name}: ${error.message}; ${done} of ${names.length} hosts before it have followed`);
       }
     }
-    return { done: `${some} ${names.length === 1 ? "is" : "are"} ${said}`, incomplete: why.length ? { why } : undefined };
+    return { done: said, incomplete: why.length ? { why } : undefined };
   };
+  const to = (action) => (name, answer) => post(`/api/v1/hosts/${encodeURIComponent(name)}/${action}`, answer);
+  const [them, they] = one ? ["it", "it is"] : ["them", "they are"];
+  return {
+    some, each,
+    waits: [
+      command(shared, labels[0], { title: `Pause ${some}?`, text: `No request to ${them} begins until ${they} resumed.` }, () => each(`${are} paused`, to("pause"))({})),
+      command(shared, labels[1], { title: `Resume ${some}?`, text: "Other holds stay." }, () => each(`${are} resumed`, to("resume"))({})),
+      command(shared, labels[2], { title: `Delay of ${some}`, text: `The least seconds between two requests to ${one ? "it" : "each of them"}; 0 restores the settings. A longer crawl delay of a robots.txt stays in force.`,
+        fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true }] }, ({ seconds }) => each(`${are} given the delay`, to("delay"))({ seconds: Number(seconds) })),
+    ],
+  };
+}
+
+// commands are the buttons for the hosts that are chosen.
+function commands(shared, chosen) {
+  if (!chosen.length) return [];
+  const { some, each, waits } = commandHosts(shared, chosen.map((h) => h.host));
+  const known = count(chosen.reduce((sum, h) => sum + h.known, 0));
   return [
-    command(shared, "Pause", { title: `Pause ${some}?`, text: "No request to them begins until they are resumed." }, () => each("pause", "paused")({})),
-    command(shared, "Resume", { title: `Resume ${some}?`, text: "Their other holds stay." }, () => each("resume", "resumed")({})),
-    command(shared, "Set delay", { title: `Delay of ${some}`, text: "The least seconds between two requests to each of them; 0 restores the settings. A longer crawl delay of a robots.txt stays in force.",
-      fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true }] }, ({ seconds }) => each("delay", "given the delay")({ seconds: Number(seconds) })),
+    ...waits,
+    command(shared, "Retry failed", { title: `Put the failed URLs of ${some} back into their queues?`, text: "They are due at once. Delays, backoffs and robots.txt apply as usual." },
+      each(`The failed URLs of ${some} are put back`, (name) => post("/api/v1/urls/retry", { host: name, states: ["failed"] }))),
+    command(shared, "Delete URLs", { title: `Delete the ${known} URLs of ${some}?`, text: "They are new when they are found again. The output stays. This cannot be undone." },
+      each(`The URLs of ${some} are deleted`, (name) => post("/api/v1/urls/delete", { host: name })), "danger"),
   ];
 }
 
@@ -55,7 +76,7 @@ export async function hosts(argument, shared) {
       { key: "state", label: "State", options: states.map((s) => [s, s || "all"]) },
       { key: "sort", label: "Order", options: orders },
     ],
-    columns: hostColumns, name: (h) => h.host, actions: (_, names) => commands(shared, names),
+    columns: hostColumns, name: (h) => h.host, actions: (_, chosen) => commands(shared, chosen),
   });
   return { title: "Hosts", node: page("Hosts", "", panel("List", shown)), on: {} };
 }

@@ -11,7 +11,7 @@ export const parse = (argument) => Object.fromEntries(new URLSearchParams(argume
 
 // list shows {path, rows, csv, page, filters, wanted, columns, actions}: rows is the key of the rows in the answer, csv the path of all of them,
 // page the name in the address, a filter {key, label, options} or {key, label, type}, and actions(wanted) are buttons for what is shown.
-// A list that is slow comes before its rows do. With name(row) rows can be chosen, and actions(wanted, names) gets the names of those that are.
+// A list that is slow comes before its rows do. With name(row) rows can be chosen, and actions(wanted, chosen) gets those that are.
 export async function list(shared, { path, rows: key, csv, page, filters = [], wanted, columns, actions = () => [], name, slow }) {
   const { signal } = shared;
   const place = el("div", {}, quiet("searching"));
@@ -21,7 +21,8 @@ export async function list(shared, { path, rows: key, csv, page, filters = [], w
   let [rows, next, matching, turn] = [[], "", -1, 0];
   const chosen = new Set();
   const choose = (row) => el("input", { type: "checkbox", "aria-label": `Choose ${name(row)}`, checked: chosen.has(name(row)), change: (e) => { chosen[e.target.checked ? "add" : "delete"](name(row)); showButtons(); } });
-  const shown = name ? [...columns, { title: "Choose", number: true, cell: choose }] : columns;
+  const [first, ...others] = columns;
+  const shown = name ? [{ ...first, cell: (row) => el("span", { class: "choice" }, choose(row), first.cell(row)) }, ...others] : columns;
 
   function showRows() {
     const all = matching >= 0 ? `${count(rows.length)} of ${count(matching)}` : `${count(rows.length)}${next ? ", and there may be more" : ""}`;
@@ -30,7 +31,7 @@ export async function list(shared, { path, rows: key, csv, page, filters = [], w
   function showButtons() {
     const { sort, ...narrowed } = wanted;
     refill(buttons, el("a", { class: "button", href: `${csv}?${query({ ...narrowed, format: "csv" })}`, download: "" }, "CSV"),
-      name && rows.length ? el("button", { type: "button", click: chooseAll }, chosen.size ? "Choose none" : "Choose all shown") : "", ...actions(wanted, [...chosen]));
+      name && rows.length ? el("button", { type: "button", click: chooseAll }, chosen.size ? "Choose none" : "Choose all shown") : "", ...actions(wanted, name ? rows.filter((row) => chosen.has(name(row))) : []));
   }
   function chooseAll() {
     if (chosen.size) chosen.clear();
@@ -67,8 +68,8 @@ export async function list(shared, { path, rows: key, csv, page, filters = [], w
   const inputs = filters.map(({ key: filter, label, options, ...rest }) => el("label", {}, label, options
     ? el("select", { name: filter, change: (e) => change(filter, e.target.value) }, options.map(([value, text]) => el("option", { value, selected: value === (wanted[filter] ?? "") }, text)))
     : el("input", { name: filter, type: "search", value: wanted[filter], change: (e) => change(filter, e.target.value.trim()), ...rest })));
-  const first = load(true);
-  if (slow) first.catch(fail);
-  else await first;
+  const loading = load(true);
+  if (slow) loading.catch(fail);
+  else await loading;
   return el("div", { class: "list" }, el("div", { class: "tools" }, inputs, buttons), place, more);
 }

@@ -1,9 +1,10 @@
 // The list of URLs: those of a host, in a state, for a reason, with a status, of a seed, or with a part of the URL; and what can be
 // done with them.
 
-import { post, send } from "./client.js";
+import { get, post, send } from "./client.js";
 import { command } from "./dialog.js";
 import { count, el, page, panel, time, urlLink } from "./dom.js";
+import { commandHosts } from "./hosts.js";
 import { list, parse } from "./list.js";
 
 const states = ["", "queued", "fetched", "redirected", "failed", "denied", "excluded", "retrying"];
@@ -26,22 +27,46 @@ export function selection({ host, state, reason, status, contains, seed, tag }) 
   return Object.keys(wanted).length ? wanted : null;
 }
 
-// actions are the buttons for what is shown.
-export function actions(shared) {
-  return (wanted) => {
-    const chosen = selection(wanted);
+// hostOf is the name of the host of a URL, as the lists of hosts have it.
+const hostOf = (u) => new URL(u.url).hostname.replace(/^\[(.*)\]$/, "$1");
+
+const later = "Delays, backoffs and robots.txt apply as usual.";
+
+// chosenActions are the buttons for URLs that are chosen: they, or their hosts unless those have a page of their own around the list.
+function chosenActions(shared, chosen, withHosts) {
+  const some = chosen.length === 1 ? "this URL" : `${count(chosen.length)} URLs`;
+  const text = `Those that failed, were denied or excluded, or redirected, are due at once; others stay as they are. ${later}`;
+  return [
+    command(shared, "Retry chosen", { title: `Put ${some} back into ${chosen.length === 1 ? "its queue" : "their queues"}?`, text }, () => addURLs(chosen.map((u) => u.url).join("\n"), true), "main"),
+    ...(withHosts ? commandHosts(shared, [...new Set(chosen.map(hostOf))], ["Pause hosts", "Resume hosts", "Set delay of hosts"]).waits : []),
+  ];
+}
+
+// actions are the buttons for what is chosen, or else for all that the list is narrowed to.
+export function actions(shared, withHosts) {
+  return (wanted, chosen) => {
+    if (chosen.length) return chosenActions(shared, chosen, withHosts);
+    const selected = selection(wanted);
     const made = [];
-    if (chosen) {
-      made.push(command(shared, "Retry these", { title: "Put these URLs back into their queues?", text: "Those that failed, were denied or excluded are due at once. Delays, backoffs and robots.txt apply as usual." },
-        async () => {
-          const last = await post("/api/v1/urls/retry", chosen);
-          if (last.error) throw new Error(last.error);
-          return { done: `${count(last.back)} of ${count(last.looked)} inspected URLs were put back` };
-        }, "main"));
+    if (selected) {
+      const retry = async (more) => {
+        const last = await post("/api/v1/urls/retry", { ...selected, ...more });
+        if (last.error) throw new Error(last.error);
+        return last;
+      };
+      made.push(command(shared, "Retry these", async () => {
+        const { back } = await retry({ dry_run: true });
+        return { title: back === 1 ? "Put 1 URL back into its queue?" : `Put ${count(back)} URLs back into their queues?`, text: `These are all that failed, were denied or excluded, redirected, or wait for another attempt, and match. They are due at once. ${later}` };
+      }, async () => {
+        const last = await retry({});
+        return { done: `${count(last.back)} of ${count(last.looked)} inspected URLs were put back` };
+      }, "main"));
     }
-    if (chosen?.host && Object.keys(chosen).length === 1) {
-      made.push(command(shared, "Delete these", { title: `Delete all URLs of ${wanted.host}?`, text: "They are new when they are found again. The output stays. This cannot be undone." },
-        () => post("/api/v1/urls/delete", { host: wanted.host }), "danger"));
+    if (selected?.host && Object.keys(selected).length === 1) {
+      made.push(command(shared, "Delete these", async () => {
+        const { known } = await get(`/api/v1/hosts/${encodeURIComponent(wanted.host)}`);
+        return { title: `Delete all ${count(known)} URLs of ${wanted.host}?`, text: "They are new when they are found again. The output stays. This cannot be undone." };
+      }, () => post("/api/v1/urls/delete", { host: wanted.host }), "danger"));
     }
     return made;
   };
@@ -66,7 +91,7 @@ const add = (shared) => command(shared, "Add URLs", {
 
 export async function urls(argument, shared) {
   const shown = await list(shared, {
-    path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", page: "urls", wanted: parse(argument), columns: urlColumns, actions: actions(shared),
+    path: "/api/v1/urls", rows: "urls", csv: "/api/v1/export", page: "urls", wanted: parse(argument), columns: urlColumns, name: (u) => u.url, actions: actions(shared, true),
     filters: [
       { key: "contains", label: "Part of the URL" }, { key: "host", label: "Host" },
       { key: "state", label: "State", options: states.map((s) => [s, s || "all"]) },
