@@ -71,7 +71,7 @@ func (c company) crawl(t *testing.T) *outing {
 	t.Helper()
 	web := testweb.Serve(t,
 		testweb.Config{Network: networkOf(c.network), Sites: endlessSites(c.good, c.takes)})
-	z := newZoo(t, c.network)
+	z := newZoo(t, web)
 	out := &outing{zoo: z}
 	var err error
 	out.tarpits, err = z.AddTarpits(c.tarpits, func(i int) netip.Addr {
@@ -86,7 +86,6 @@ func (c company) crawl(t *testing.T) *outing {
 	}
 	var seeds []string
 	for _, name := range names {
-		web.SetAnswer(z.Host(name), z.Address(name))
 		seeds = append(seeds, z.URL(name))
 	}
 	for _, host := range web.Sites() {

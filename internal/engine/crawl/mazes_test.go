@@ -23,7 +23,6 @@ func (w *wallWeb) addSite(t *testing.T, name string, site zoo.Site) {
 		t.Fatal(err)
 	}
 	w.visits[name] = visits
-	w.web.SetAnswer(w.zoo.Host(name), w.zoo.Address(name))
 	w.seeds = append(w.seeds, w.zoo.URL(name))
 }
 

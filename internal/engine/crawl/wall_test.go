@@ -30,10 +30,8 @@ type wallWeb struct {
 }
 
 func newWallWeb(t *testing.T, network *memnet.Network) *wallWeb {
-	return &wallWeb{
-		zoo: newZoo(t, network), web: testweb.Serve(t, testweb.Config{Network: network}),
-		visits: make(map[string]func() []zoo.Visit),
-	}
+	web := testweb.Serve(t, testweb.Config{Network: network})
+	return &wallWeb{zoo: newZoo(t, web), web: web, visits: make(map[string]func() []zoo.Visit)}
 }
 
 // add adds a host.
@@ -44,7 +42,6 @@ func (w *wallWeb) add(t *testing.T, name string, wall zoo.Wall) {
 		t.Fatal(err)
 	}
 	w.visits[name] = visits
-	w.web.SetAnswer(w.zoo.Host(name), w.zoo.Address(name))
 	w.seeds = append(w.seeds, w.zoo.URL(name))
 }
 

@@ -135,11 +135,12 @@ func networkOf(n *memnet.Network) testweb.Network {
 // visitZoo crawls the animals that are picked, waiting so long for each, with a good host among
 // them, and checks what holds for all: the good host is crawled whole, every URL has ended as it
 // should, and the memory stayed in its bounds.
-func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.Duration,
-	pick func(name string) bool) (Options, map[string]storage.Outcome) {
+func visitZoo(t *testing.T, network *memnet.Network, patience time.Duration,
+	pick func(name string) bool) (*zoo.Zoo, Options, map[string]storage.Outcome) {
 	t.Helper()
 	good := site("good.test", "", paths("/", 30), nil)
 	web := testweb.Serve(t, testweb.Config{Network: networkOf(network), Sites: []testweb.Site{good}})
+	z := newZoo(t, web)
 	o := testOptions(t, web)
 	o.Workers = 128
 	o.GiveUpAfter = 30 * time.Second
@@ -157,7 +158,6 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	var names []string
 	for _, name := range z.Names() {
 		if pick(name) {
-			web.SetAnswer(z.Host(name), z.Address(name))
 			names, seeds = append(names, name), append(seeds, z.URL(name))
 		}
 	}
@@ -201,7 +201,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 		t.Errorf("the good host was requested %d pages, want 31", n)
 	}
 	checkOutput(t, o)
-	return o, all
+	return z, o, all
 }
 
 func isNotPrintable(r rune) bool { return r < ' ' || r > '~' }
@@ -254,22 +254,13 @@ func watchHeap() (most func() uint64) {
 	}
 }
 
-// newZoo starts a zoo until the test ends, on the loopback or in a network in memory.
-func newZoo(t testing.TB, network *memnet.Network) *zoo.Zoo {
+// newZoo adds a zoo to a web.
+func newZoo(t testing.TB, web *testweb.Web) *zoo.Zoo {
 	t.Helper()
-	c := zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink}
-	if network != nil {
-		c.Listen = network.Listen
-	}
-	z, err := zoo.New(c)
+	z, err := zoo.New(web, zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := z.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return z
 }
 
@@ -279,7 +270,7 @@ func stalls(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_time
 // TestZooOfStalls is TestHeavyZoo with the servers that wait, in virtual time.
 func TestZooOfStalls(t *testing.T) {
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		visitZoo(t, newZoo(t, network), network, time.Second, stalls)
+		visitZoo(t, network, time.Second, stalls)
 	})
 }
 
@@ -287,11 +278,10 @@ func TestZooOfStalls(t *testing.T) {
 // the state that says what happened. The test runs alone, because the memory is that of the process.
 // In real time, over the real network: what the kernel makes of broken connections counts.
 func TestHeavyZoo(t *testing.T) {
-	z := newZoo(t, nil)
+	z, o, all := visitZoo(t, nil, 30*time.Second, func(name string) bool { return !stalls(name) })
 	if n := len(z.Names()); n < 100 {
 		t.Errorf("%d animals, want at least 100", n)
 	}
-	o, all := visitZoo(t, z, nil, 30*time.Second, func(name string) bool { return !stalls(name) })
 
 	ends := map[string]string{
 		"http://10.1.2.3/":                         "failed blocked_address",
@@ -418,8 +408,8 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 func TestLostConnectionsCostNothing(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		z := newZoo(t, network)
 		web := testweb.Serve(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "good.test"}}})
+		z := newZoo(t, web)
 		o := testOptions(t, web)
 		o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
 		o.Frontier.Politeness.Delay = 5 * time.Millisecond
@@ -428,7 +418,6 @@ func TestLostConnectionsCostNothing(t *testing.T) {
 			"tls-length-too-small"}
 		var seeds, hosts []string
 		for _, name := range names {
-			web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
 			seeds, hosts = append(seeds, z.URL(name)), append(hosts, z.Host(name))
 		}
 		crawl(t, o, seeds...)

@@ -104,13 +104,12 @@ func loopback(i int) netip.Addr {
 
 // listenSecurely starts a site that speaks TLS. Its record is that of what TLS carries.
 func (w *Web) listenSecurely(s Site, c *Config) error {
-	at := w.sites[s.Beside].address
-	l, err := c.listener()("tcp4", netip.AddrPortFrom(at, 0).String())
+	l, err := w.listen("tcp4", netip.AddrPortFrom(w.sites[s.Beside].address, 0).String())
 	if err != nil {
 		return fmt.Errorf("testweb: listen for https: %w", err)
 	}
-	one := newSite(s.Host, l.Addr().(*net.TCPAddr).AddrPort(), s.Handler)
-	one.beside = s.Beside
+	one := newSite("https", s.Host, l.Addr(), s.Handler)
+	one.name = s.Beside
 	w.hosts, w.sites[s.Host] = append(w.hosts, s.Host), one
 	l = &recordedListener{Listener: tls.NewListener(l, s.Secure), recorder: w.recorder, max: c.MaxConns, site: one}
 	w.running.Go(func() { _ = w.server.Serve(l) })

@@ -2,8 +2,6 @@ package testweb
 
 import (
 	"bufio"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -21,17 +19,13 @@ type meshServer struct {
 	text    []byte
 	rooms   sync.Pool // of *meshRoom
 
-	running sync.WaitGroup
-	mu      sync.Mutex // guards what follows
-	open    map[io.Closer]struct{}
-	closed  bool
+	connServer
 }
 
 func newMeshServer(m Mesh, w *Web) *meshServer {
 	s := &meshServer{
 		mesh: m, web: w, text: m.filler(),
 		numbers: make(map[string]int, m.Hosts),
-		open:    make(map[io.Closer]struct{}),
 	}
 	for h := range m.Hosts {
 		s.numbers[m.Host(h)] = h
@@ -40,60 +34,7 @@ func newMeshServer(m Mesh, w *Web) *meshServer {
 }
 
 // Serve handles connections to l until Close.
-func (s *meshServer) Serve(l net.Listener) error {
-	if !s.enter(l, nil) {
-		return l.Close()
-	}
-	for {
-		c, err := l.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return err
-		case err != nil: // for example too many open files; later there may be fewer
-			time.Sleep(10 * time.Millisecond)
-		case !s.enter(c, func() { s.serveConn(c) }):
-			return c.Close()
-		}
-	}
-}
-
-// Close closes listeners and connections and waits for their goroutines.
-func (s *meshServer) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	var all error
-	for c := range s.open {
-		all = errors.Join(all, c.Close())
-	}
-	s.mu.Unlock()
-	s.running.Wait()
-	return all
-}
-
-// enter registers c for Close, and starts serve, if it is not nil. It returns false once the server
-// is closed.
-func (s *meshServer) enter(c io.Closer, serve func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.open[c] = struct{}{}
-	if serve != nil {
-		s.running.Go(serve)
-	}
-	return true
-}
-
-// leave closes c, unless Close did.
-func (s *meshServer) leave(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, open := s.open[c]; open && !s.closed {
-		delete(s.open, c)
-		_ = c.Close()
-	}
-}
+func (s *meshServer) Serve(l net.Listener) error { return s.serve(l, s.serveConn) }
 
 // meshRoom is memory for an answer. An idle connection has none.
 type meshRoom struct{ body, response []byte }
@@ -116,7 +57,6 @@ func (s *meshServer) write(c net.Conn, q meshRequest) error {
 }
 
 func (s *meshServer) serveConn(c net.Conn) {
-	defer s.leave(c)
 	recorded, _ := c.(*conn)
 	reader := bufio.NewReaderSize(c, meshReader)
 	for {

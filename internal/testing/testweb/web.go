@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// DefaultMaxRequests is the number of requests that a Web records if its Config has none. One takes
-// about 300 bytes.
+// DefaultMaxRequests is the number of requests that a Web records if its Config has none, of 300 bytes each.
 const DefaultMaxRequests = 200_000
 
 // Web serves its sites until it is closed. Any goroutine may call its methods.
@@ -31,8 +30,10 @@ type Web struct {
 	listening []net.Addr
 	dial      Dial
 	virtual   bool
+	listen    listenFunc
 	dns       *dnsServer
 	server    Server
+	conns     connServer // of hosts that Serve has added
 	served    atomic.Int64
 
 	authorities []byte // in PEM form; nil without TLS
@@ -52,7 +53,7 @@ type site struct {
 	handler atomic.Pointer[http.Handler]
 	served  atomic.Int64
 
-	beside string // the name with which it is reached by https; empty: it is reached by http with its own
+	scheme, name string // with which it is reached
 }
 
 // TB is what Serve needs of a test.
@@ -126,6 +127,7 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 		recorder: newRecorder(c.MaxRequests),
 		reach:    c.Reach,
 		dial:     c.dial(),
+		listen:   c.listener(),
 		virtual:  c.Network != nil,
 
 		authorities: c.Authorities,
@@ -138,10 +140,9 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	for _, s := range plain {
 		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
-		a := listeners[i].Addr().(*net.TCPAddr).AddrPort()
 		w.hosts = append(w.hosts, s.Host)
-		w.sites[s.Host] = newSite(s.Host, a, s.Handler)
-		answers[s.Host] = []netip.Addr{a.Addr()}
+		w.sites[s.Host] = newSite(w.scheme, s.Host, listeners[i].Addr(), s.Handler)
+		answers[s.Host] = []netip.Addr{w.sites[s.Host].address}
 		if s.Alias != "" {
 			aliases[s.Host] = s.Alias
 		}
@@ -176,8 +177,9 @@ func newWeb(c Config, newServer func(*Web) Server) (*Web, error) {
 	return w, nil
 }
 
-func newSite(host string, a netip.AddrPort, h http.Handler) *site {
-	s := &site{host: host, address: a.Addr(), port: a.Port()}
+func newSite(scheme, host string, at net.Addr, h http.Handler) *site {
+	a := at.(*net.TCPAddr).AddrPort()
+	s := &site{scheme: scheme, name: host, host: host, address: a.Addr(), port: a.Port()}
 	if h == nil {
 		h = http.NotFoundHandler()
 	}
@@ -221,7 +223,7 @@ func (w *Web) Close() error {
 	w.closed = true
 	w.mu.Unlock()
 	w.stop()
-	err := errors.Join(w.server.Close(), w.dns.close())
+	err := errors.Join(w.server.Close(), w.conns.Close(), w.dns.close())
 	w.running.Wait()
 	return err
 }
@@ -300,16 +302,14 @@ func (w *Web) Port() uint16 { return w.port }
 // URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
 	s := w.sites[host]
-	if s != nil && s.beside != "" {
-		if host = s.beside; w.reach != ByName {
-			host = s.address.String()
-		}
-		return "https://" + net.JoinHostPort(host, strconv.Itoa(int(s.port))) + path
+	if s == nil {
+		s = &site{scheme: w.scheme, name: host, port: w.port}
 	}
-	if s != nil && w.reach != ByName {
-		return w.scheme + "://" + netip.AddrPortFrom(s.address, s.port).String() + path
+	name := s.name
+	if s.address.IsValid() && w.reach != ByName {
+		name = s.address.String()
 	}
-	return w.scheme + "://" + host + ":" + strconv.Itoa(int(w.port)) + path
+	return s.scheme + "://" + name + ":" + strconv.Itoa(int(s.port)) + path
 }
 
 // Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.

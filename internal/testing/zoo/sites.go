@@ -1,7 +1,6 @@
 package zoo
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -33,8 +32,8 @@ func (z *Zoo) AddSite(name string, answer Site) (visits func() []Visit, err erro
 		mu.Unlock()
 		g.send(response)
 	}}
-	if err := z.start(a, net.JoinHostPort("127.0.0.1", "0")); err != nil {
-		return nil, errors.Join(err, z.Close())
+	if err := z.start(a, loopback); err != nil {
+		return nil, err
 	}
 	return func() []Visit {
 		mu.Lock()

@@ -1,7 +1,6 @@
 package zoo
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -23,7 +22,7 @@ func (z *Zoo) AddTarpits(n int, address func(i int) netip.Addr) (names []string,
 		a.name = fmt.Sprintf("%s-%d", a.name, i)
 		at := net.JoinHostPort(address(i).String(), "0")
 		if err := z.start(a, at); err != nil {
-			return nil, errors.Join(err, z.Close())
+			return nil, err
 		}
 		names = append(names, a.name)
 	}

@@ -1,9 +1,7 @@
 package zoo
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -59,8 +57,8 @@ type wallServer struct {
 func (z *Zoo) AddWall(name string, w Wall) (visits func() []Visit, err error) {
 	s := &wallServer{Wall: w, now: z.clock.Now}
 	a := server{name: name, path: "/", fromStart: true, serve: s.serve}
-	if err := z.start(a, net.JoinHostPort("127.0.0.1", "0")); err != nil {
-		return nil, errors.Join(err, z.Close())
+	if err := z.start(a, loopback); err != nil {
+		return nil, err
 	}
 	return func() []Visit {
 		s.mu.Lock()

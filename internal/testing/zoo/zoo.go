@@ -4,15 +4,15 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
 // server is one kind of bad server. It handles each connection except the first, as it likes.
@@ -25,25 +25,19 @@ type server struct {
 	serve     func(*client)
 }
 
-// Zoo runs all servers until it is closed. Any goroutine may call its methods.
+// Zoo is the servers of a web. Any goroutine may call its methods.
 type Zoo struct {
+	web       *testweb.Web
 	clock     Clock
-	listen    func(network, address string) (net.Listener, error)
 	instances map[string]*instance
 	names     []string
 	roots     *x509.CertPool
 	good      *tls.Config // for the first connection of each
-	running   sync.WaitGroup
-
-	mu      sync.Mutex // guards what follows
-	clients map[net.Conn]struct{}
-	closed  bool
 }
 
-// instance is a server with its listener.
+// instance is a server that runs.
 type instance struct {
 	server
-	net.Listener
 	robots   atomic.Bool // robots.txt was served
 	accepted atomic.Int64
 	served   atomic.Int64
@@ -58,42 +52,37 @@ type Clock struct {
 // Config says how a zoo is built.
 type Config struct {
 	Clock  Clock
-	Listen func(network, address string) (net.Listener, error) // opens the listeners; nil: net.Listen
-	Shrink int                                                 // divides the sizes of hostile pages; 0: full size
+	Shrink int // divides the sizes of hostile pages; 0: full size
 }
 
-// New starts all servers.
-func New(c Config) (*Zoo, error) {
-	if c.Listen == nil {
-		c.Listen = net.Listen
-	}
-	z := &Zoo{
-		clock: c.Clock, listen: c.Listen, instances: make(map[string]*instance), clients: make(map[net.Conn]struct{}),
-	}
+// New adds all servers to a web, which ends them.
+func New(web *testweb.Web, c Config) (*Zoo, error) {
+	z := &Zoo{web: web, clock: c.Clock, instances: make(map[string]*instance)}
 	certificates, err := newCertificates(c.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
 	for _, a := range servers(certificates, size(max(c.Shrink, 1))) {
-		if err := z.start(a, "127.0.0.1:0"); err != nil {
-			return nil, errors.Join(err, z.Close())
+		if err := z.start(a, loopback); err != nil {
+			return nil, err
 		}
 		z.names = append(z.names, a.name)
 	}
 	return z, nil
 }
 
+// loopback is any free port of the loopback.
+const loopback = "127.0.0.1:0"
+
 // start starts a server.
 func (z *Zoo) start(a server, address string) error {
-	l, err := z.listen("tcp", address)
-	if err != nil {
-		return err
+	c, scheme := &instance{server: a}, "http"
+	if a.secure {
+		scheme = "https"
 	}
-	c := &instance{server: a, Listener: l}
 	z.instances[a.name] = c
-	z.running.Go(func() { z.guard(c) })
-	return nil
+	return z.web.Serve(scheme, z.Host(a.name), address, func(conn net.Conn) { z.receive(c, conn) })
 }
 
 // size is the number that the counts of tags, lines and fields in hostile pages are divided by.
@@ -113,23 +102,11 @@ func servers(c *certificates, s size) (all []server) {
 // NAME.zoo.test.
 func (z *Zoo) Names() []string { return z.names }
 
-// Host returns the host name of a server. The test's name server resolves it to Address.
+// Host returns the host name of a server.
 func (z *Zoo) Host(name string) string { return name + ".zoo.test" }
 
 // URL returns the URL of a server's first page.
-func (z *Zoo) URL(name string) string {
-	c := z.instances[name]
-	scheme := "http"
-	if c.secure {
-		scheme = "https"
-	}
-	return fmt.Sprintf("%s://%s:%d%s", scheme, z.Host(name), c.Addr().(*net.TCPAddr).Port, c.path)
-}
-
-// Address returns the address of a server.
-func (z *Zoo) Address(name string) netip.Addr {
-	return z.instances[name].Addr().(*net.TCPAddr).AddrPort().Addr()
-}
+func (z *Zoo) URL(name string) string { return z.web.URL(z.Host(name), z.instances[name].path) }
 
 // Roots returns the authorities that signed the certificates of the good servers.
 func (z *Zoo) Roots() *x509.CertPool { return z.roots }
@@ -139,47 +116,6 @@ func (z *Zoo) Bitten(name string) int64 { return z.instances[name].served.Load()
 
 // Met returns the number of connections to a server, including the first one for its robots.txt.
 func (z *Zoo) Met(name string) int64 { return z.instances[name].accepted.Load() }
-
-// Close stops the zoo: no goroutine, connection or listener is left.
-func (z *Zoo) Close() error {
-	var errs []error
-	z.mu.Lock()
-	z.closed = true
-	for _, c := range z.instances {
-		errs = append(errs, c.Close())
-	}
-	for g := range z.clients {
-		_ = g.Close()
-	}
-	z.mu.Unlock()
-	z.running.Wait()
-	return errors.Join(errs...)
-}
-
-// guard accepts the connections to a server.
-func (z *Zoo) guard(c *instance) {
-	for {
-		conn, err := c.Accept()
-		if err != nil {
-			return
-		}
-		z.mu.Lock()
-		if z.closed {
-			z.mu.Unlock()
-			_ = conn.Close()
-			return
-		}
-		z.clients[conn] = struct{}{}
-		z.mu.Unlock()
-		z.running.Go(func() {
-			z.receive(c, conn)
-			_ = conn.Close()
-			z.mu.Lock()
-			delete(z.clients, conn)
-			z.mu.Unlock()
-		})
-	}
-}
 
 // longest is the longest time that a connection is held.
 const longest = time.Minute
