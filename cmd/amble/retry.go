@@ -29,9 +29,9 @@ func newRetryCommand(settings *settingsFlags) *cobra.Command {
 		Use:   "retry",
 		Short: "Put URLs that failed, were denied or excluded back into their queues",
 		Long: `Put URLs of the crawl in data_dir back into their queues: those that match all of --state,
---reason, --status, --host and --pattern. At least one of these flags is required. The URLs are due at once; the delays
-and the backoff of their hosts, and robots.txt, apply to them as to any other URL. With --dry-run they are
-only counted.
+--reason, --status, --host, --seed, --tag, --contains and --pattern. At least one of these flags is required.
+The URLs are due at once; the delays and the backoff of their hosts, and robots.txt, apply to them as to any
+other URL. With --dry-run they are only counted.
 
 A running crawl receives the command over its API and executes it in the background. What the command reports
 is on disk, and if it is interrupted the crawl continues. Otherwise the database is changed, and the next run
@@ -43,12 +43,14 @@ settings remove which reasons.
 States: ` + strings.Join(retryStates(), ", ") + `.
 Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
 
-Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended
+Exit code 0: done. 1: the host or the seed is not known, there is no database, it cannot be used, or the crawl ended
 meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble retry --state failed --dry-run
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
   amble retry --status 503 --status 429
+  amble retry --state failed --tag news
+  amble retry --seed https://www.example.com/ --reason depth
   amble retry --reason status --pattern '^https://www\.example\.com/api/'`,
 		Args: console.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return f.run(command, settings) },
@@ -60,6 +62,9 @@ meanwhile. 2: wrong usage or settings. 3: another process has the database and n
 	flags.IntSliceVar(&f.query.Statuses, "status", nil, "only URLs whose last response had this `status`; may be "+
 		"repeated")
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
+	flags.StringVar(&f.query.Seed, "seed", "", "only pages of this seed, by its `URL`")
+	flags.StringVar(&f.query.Tag, "tag", "", "only pages of seeds with this `tag`")
+	flags.StringVar(&f.query.Contains, "contains", "", "only URLs with this `text` in them")
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
 	f.ObjectFlag(command, "print the counts as one JSON object")

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/service/server"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -25,7 +27,8 @@ func (c *Crawl) Retrier(ctx context.Context, dry bool) (Retrier, error) {
 	running := func(client *server.Client) Retrier { return runningRetrier{client} }
 	if dry {
 		return openStore(ctx, c, running, func(store *storage.Store) (Retrier, error) {
-			return storedCounter{store}, nil
+			set := sync.OnceValue(func() *seeds.Set { return c.scope(store).Seeds() })
+			return storedCounter{store, set}, nil
 		})
 	}
 	return open(ctx, c, running, func() (Retrier, error) {
@@ -33,7 +36,7 @@ func (c *Crawl) Retrier(ctx context.Context, dry bool) (Retrier, error) {
 		if err != nil {
 			return nil, console.Exit(console.ExitUsage, err)
 		}
-		r, err := crawl.OpenRetrier(options)
+		r, err := crawl.OpenRetrier(options, c.seeds())
 		if err != nil {
 			return nil, DatabaseError(ctx, c.Config, err)
 		}
@@ -57,12 +60,15 @@ func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s sweep.Select
 	return r.Retrier.Retry(ctx, s, each)
 }
 
-type storedCounter struct{ *storage.Store }
+type storedCounter struct {
+	*storage.Store
+	seeds func() *seeds.Set
+}
 
 // Retry implements Retrier.
 func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s sweep.Selection,
 	each func(sweep.Retried) error) (sweep.Retried, error) {
-	return sweep.Count(ctx, r.Store, s, each)
+	return sweep.Count(ctx, r.Store, s, r.seeds, each)
 }
 
 // OptOutKeeper records opt-outs.

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
 )
@@ -49,12 +51,13 @@ func (f *offline) Close() error { return f.store.Close() }
 // Retrier puts URLs of a crawl that does not run back into their queues.
 type Retrier struct {
 	*offline
-	most int // URLs put back in one transaction
+	most  int               // URLs put back in one transaction
+	seeds func() *seeds.Set // in force
 }
 
-// OpenRetrier opens the store in o.DataDir, which has to exist. The errors of storage.Open come
-// through.
-func OpenRetrier(o Options) (*Retrier, error) {
+// OpenRetrier opens the store in o.DataDir, which has to exist. given are the seeds of the settings. The errors of
+// storage.Open come through.
+func OpenRetrier(o Options, given []Seed) (*Retrier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -65,7 +68,14 @@ func OpenRetrier(o Options) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Retrier{f, sweep.MostChanged}, nil
+	set := sync.OnceValue(func() *seeds.Set { // there may be many
+		initial, err := newInitialScope(f.store, &o, given)
+		if err != nil {
+			return nil
+		}
+		return initial.Set
+	})
+	return &Retrier{f, sweep.MostChanged, set}, nil
 }
 
 // Retry puts the URLs of a selection back into their queues, in transactions of bounded size, and
@@ -76,7 +86,7 @@ func OpenRetrier(o Options) (*Retrier, error) {
 func (r *Retrier) Retry(
 	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
 ) (sweep.Retried, error) {
-	w, err := sweep.NewRetry(r.store, sweep.Command{Selection: &s}, nil)
+	w, err := s.Begin(r.store, r.seeds)
 	if err != nil {
 		return sweep.Retried{}, err
 	}

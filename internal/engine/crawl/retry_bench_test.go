@@ -45,7 +45,7 @@ func BenchmarkRetry(b *testing.B) {
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
-	r, err := OpenRetrier(o)
+	r, err := OpenRetrier(o, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func BenchmarkRetry(b *testing.B) {
 	selection := sweep.Selection{States: storage.In(storage.Failed)}
 	for b.Loop() {
 		began := time.Now()
-		counted, err := sweep.Count(context.Background(), r.store, selection, noProgress)
+		counted, err := sweep.Count(context.Background(), r.store, selection, nil, noProgress)
 		if err != nil {
 			b.Fatal(err)
 		}

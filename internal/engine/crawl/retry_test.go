@@ -168,7 +168,7 @@ func TestRetrierDies(t *testing.T) {
 					o.Frontier.Politeness.Delay = 0
 					o.Frontier.Politeness.PerHost = 4
 					failedStore(t, o, web, all)
-					r, err := OpenRetrier(o)
+					r, err := OpenRetrier(o, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -205,11 +205,11 @@ func TestRetrier(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(site("a.test", "", nil, nil))
 		o := testOptions(t, web)
-		if _, err := OpenRetrier(o); err == nil {
+		if _, err := OpenRetrier(o, nil); err == nil {
 			t.Error("there is no database, and one is made")
 		}
 		failedStore(t, o, web, 1500)
-		r, err := OpenRetrier(o)
+		r, err := OpenRetrier(o, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

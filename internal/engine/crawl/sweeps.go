@@ -259,16 +259,16 @@ func (c *commands) Delete(ctx context.Context, o Deletion) (urls uint64, err err
 // Retry puts the URLs of a selection back into their queues, in the background. It calls each with
 // its progress: first when the command is on disk, and then now and again. Retry returns when all
 // of it is on disk. If the context or each ends it earlier, the retry goes on, also in the next
-// run. The error is that of the context or of each, inspect.ErrUnknown for a host that is not
+// run. The error is that of the context or of each, inspect.ErrUnknown for a host or a seed that is not
 // known, ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
-func (c *commands) Retry(
+func (v *views) Retry(
 	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
 ) (sweep.Retried, error) {
-	m := c.mailbox.Load()
+	m := v.mailbox.Load()
 	if !m.isOpen() {
 		return sweep.Retried{}, ErrNotRunning
 	}
-	r, err := sweep.NewRetry(c.store, sweep.Command{Selection: &s}, nil)
+	r, err := s.Begin(v.store, v.seeds)
 	if err != nil {
 		return sweep.Retried{}, err
 	}
@@ -304,10 +304,10 @@ func (c *commands) Retry(
 const retryReports = time.Second
 
 // CountRetries counts the URLs of a selection, as sweep.Count does. Any goroutine may call it.
-func (c *commands) CountRetries(
+func (v *views) CountRetries(
 	ctx context.Context, s sweep.Selection, each func(sweep.Retried) error,
 ) (sweep.Retried, error) {
-	return sweep.Count(ctx, c.store, s, each)
+	return sweep.Count(ctx, v.store, s, v.seeds, each)
 }
 
 // keptSettings are the settings in force that decide about URLs, and those that the store keeps. The
@@ -374,7 +374,7 @@ func (x *exclusions) reconsider() {
 		return
 	}
 	logLifted(x.log, lifted)
-	if r, err := sweep.NewRetry(x.store, sweep.Command{Lifted: lifted}, lifts); err != nil {
+	if r, err := sweep.NewRetry(x.store, sweep.Command{Lifted: lifted}, lifts, nil); err != nil {
 		x.fail(err)
 	} else {
 		x.sweeps.addRetry(r, x.pending)

@@ -20,10 +20,9 @@ type URLQuery struct {
 	Status int             // of the last response; 0: any, or none
 	// Contains is a part of the URL.
 	Contains string
-	Seed     weburl.URL       // whose pages; zero: all
-	Tag      string           // of the seed of the page; empty: any, or none
-	From     storage.Position // where an earlier query ended
-	Limit    int              // 0: no limit
+	PagesOf
+	From  storage.Position // where an earlier query ended
+	Limit int              // 0: no limit
 	// Examine bounds how many URLs are inspected, whether they match or not; 0: no bound.
 	Examine int
 }
@@ -47,39 +46,49 @@ func (q *URLQuery) Filter(state, reason string) error {
 	return nil
 }
 
+// PagesOf selects URLs by the seed that they belong to. The zero value selects all.
+type PagesOf struct {
+	Seed weburl.URL // whose pages; zero: all
+	Tag  string     // of the seed of the page; empty: any, or none
+}
+
 // OfSeed sets the seed, by its URL or host as it was given, and the tag; empty texts select all.
-func (q *URLQuery) OfSeed(seed, tag string) (err error) {
-	if q.Tag = tag; seed == "" {
+func (p *PagesOf) OfSeed(seed, tag string) (err error) {
+	if p.Tag = tag; seed == "" {
 		return nil
 	}
-	if q.Seed, _, err = seeds.ParseURL(seed); err != nil {
+	if p.Seed, _, err = seeds.ParseURL(seed); err != nil {
 		err = fmt.Errorf("the seed %.80q %w", seed, err)
 	}
 	return err
 }
 
-// isOfSeed reports whether a query selects a URL by its seed.
-func (q *URLQuery) isOfSeed(set *seeds.Set, l *storage.Located) bool {
-	if q.Seed.IsZero() && q.Tag == "" {
+// IsAll reports whether it selects all.
+func (p *PagesOf) IsAll() bool { return *p == (PagesOf{}) }
+
+// Selects reports whether a URL is selected. set is not used by the zero value.
+func (p *PagesOf) Selects(set *seeds.Set, l *storage.Located) bool {
+	if p.IsAll() {
 		return true
 	}
 	m := set.Of(l.URL(), seeds.Ref(l.From))
-	return m != nil && (q.Seed.IsZero() || m.Root == q.Seed) && (q.Tag == "" || slices.Contains(m.Tags, q.Tag))
+	return m != nil && (p.Seed.IsZero() || m.Root == p.Seed) && (p.Tag == "" || slices.Contains(m.Tags, p.Tag))
 }
 
-// seedsOf returns the seeds that a query needs; nil: none. The error is ErrUnknown if its seed is none.
-func (v *records) seedsOf(q *URLQuery) (set *seeds.Set, err error) {
-	if q.Seed.IsZero() && q.Tag == "" {
+// Seeds returns what Selects needs: the seeds in force, which get returns, nil if they cannot be read; nil: nothing.
+// The error is ErrUnknown if the seed is none of them.
+func (p *PagesOf) Seeds(get func() *seeds.Set) (set *seeds.Set, err error) {
+	if p.IsAll() {
 		return nil, nil
 	}
-	if v.o.Seeds != nil {
-		set = v.o.Seeds()
+	if get != nil {
+		set = get()
 	}
 	if set == nil {
 		return nil, errors.New("the seeds of the crawl cannot be read")
 	}
-	if m := set.Get(q.Seed); !q.Seed.IsZero() && (m == nil || m.Root != q.Seed) {
-		return nil, fmt.Errorf("seed %s: %w", q.Seed, ErrUnknown)
+	if m := set.Get(p.Seed); !p.Seed.IsZero() && (m == nil || m.Root != p.Seed) {
+		return nil, fmt.Errorf("seed %s: %w", p.Seed, ErrUnknown)
 	}
 	return set, nil
 }
@@ -102,7 +111,7 @@ func (v *records) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (
 			q.From = storage.Position{Host: only}
 		}
 	}
-	set, err := v.seedsOf(&q)
+	set, err := q.Seeds(v.o.Seeds)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +141,7 @@ func (v *records) KnowsHost(name string) error {
 
 // KnowsSeed returns nil if there is the seed of a query; otherwise ErrUnknown.
 func (v *records) KnowsSeed(q URLQuery) error {
-	_, err := v.seedsOf(&q)
+	_, err := q.Seeds(v.o.Seeds)
 	return err
 }
 
@@ -195,7 +204,7 @@ func (w *walk) take(l *storage.Located) error {
 	}
 	w.seen++
 	switch {
-	case !w.query.selects(l) || !w.query.isOfSeed(w.seeds, l):
+	case !w.query.selects(l) || !w.query.PagesOf.Selects(w.seeds, l):
 		return nil
 	case w.query.Limit > 0 && w.taken >= w.query.Limit:
 		w.next = &l.At

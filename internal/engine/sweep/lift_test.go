@@ -192,7 +192,7 @@ func TestLifts(t *testing.T) {
 				}
 				lifts := o.lifts(t, s)
 				lifted, _ := kept.lifted(lifts, s.Counters())
-				w, err := NewRetry(s, Command{Lifted: lifted}, lifts)
+				w, err := NewRetry(s, Command{Lifted: lifted}, lifts, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

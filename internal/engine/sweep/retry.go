@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -22,6 +24,9 @@ type Selection struct {
 	Reasons []storage.Reason // any of them; none: every reason
 	Host    string           // canonical name; empty: every host
 	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
+	// Contains is a part of the URL.
+	Contains string
+	inspect.PagesOf
 	// Statuses are those of the last response: any of them; none: every one, or no response.
 	Statuses []int
 	// Fetched selects pages that were fetched in one of these spans, and no other URLs. They are fetched as
@@ -56,12 +61,13 @@ func (s *Selection) states() storage.States {
 	return s.States & frontier.CanPutBack()
 }
 
-// selects reports whether a URL is selected, as far as its host does not decide.
+// selects reports whether a URL is selected, as far as its host and its seed do not decide.
 func (s *Selection) selects(l *storage.Located) bool {
 	return s.states().Has(l.Last.State) && (len(s.Fetched) == 0 || within(s.Fetched, l.Last.At)) &&
 		(s.Before.IsZero() || l.Last.At.Before(s.Before)) &&
 		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
 		(len(s.Statuses) == 0 || slices.Contains(s.Statuses, int(l.Last.Status))) &&
+		(s.Contains == "" || strings.Contains(l.URL().String(), s.Contains)) &&
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL().String()))
 }
 
@@ -73,13 +79,19 @@ type storedSelection struct {
 	Reasons  []int  `json:"reasons,omitempty"`
 	Host     string `json:"host,omitempty"`
 	Pattern  string `json:"pattern,omitempty"`
+	Contains string `json:"contains,omitempty"`
+	Seed     string `json:"seed,omitempty"`
+	Tag      string `json:"tag,omitempty"`
 	Fetched  []Span `json:"fetched,omitempty"`
 	Before   int64  `json:"before,omitempty"` // Unix seconds
 }
 
 // MarshalJSON makes a storedSelection.
 func (s Selection) MarshalJSON() ([]byte, error) {
-	stored := storedSelection{States: int(s.States), Statuses: s.Statuses, Host: s.Host, Fetched: s.Fetched}
+	stored := storedSelection{
+		States: int(s.States), Statuses: s.Statuses, Host: s.Host, Contains: s.Contains, Seed: s.Seed.String(),
+		Tag: s.Tag, Fetched: s.Fetched,
+	}
 	if !s.Before.IsZero() {
 		stored.Before = s.Before.Unix()
 	}
@@ -99,7 +111,10 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*s = Selection{States: storage.States(stored.States), Statuses: stored.Statuses, Host: stored.Host,
-		Fetched: stored.Fetched}
+		Contains: stored.Contains, Fetched: stored.Fetched}
+	if err := s.OfSeed(stored.Seed, stored.Tag); err != nil {
+		return err
+	}
 	if stored.Before != 0 {
 		s.Before = time.Unix(stored.Before, 0)
 	}
@@ -155,9 +170,10 @@ type RetryStore interface {
 	walkStore
 }
 
-// NewRetry makes the retry of a command. The lifts are needed if the command is about settings. The
-// error is inspect.ErrUnknown if the host is not known, or one of reading.
-func NewRetry(s hostFinder, c Command, lifts []Lift) (*Retry, error) {
+// NewRetry makes the retry of a command. The lifts are needed if the command is about settings, and set, which returns
+// the seeds in force, if it is about pages of seeds. The error is inspect.ErrUnknown if the host is not known, or one
+// of reading.
+func NewRetry(s hostFinder, c Command, lifts []Lift, set func() *seeds.Set) (*Retry, error) {
 	r := &Retry{command: c, done: make(chan struct{})}
 	r.at, r.below, r.most = storage.Position{Host: c.Host, Ordinal: c.Ordinal}, unbounded, MostChanged
 	r.changed.Store(c.Back)
@@ -176,7 +192,10 @@ func NewRetry(s hostFinder, c Command, lifts []Lift) (*Retry, error) {
 			r.states |= lifts[i].states
 		}
 	} else {
-		r.states, selects, r.lost = c.Selection.states(), c.Selection.selects, c.Selection.Fetched
+		r.states, r.lost = c.Selection.states(), c.Selection.Fetched
+		selects = func(l *storage.Located) bool {
+			return c.Selection.selects(l) && (c.Selection.IsAll() || c.Selection.PagesOf.Selects(set(), l))
+		}
 	}
 	r.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
 		d := PutBack(l.Host.ID, &l.Head, now)
@@ -231,13 +250,20 @@ func PutBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 	}
 }
 
+// Begin makes the retry of a selection. The error is that of NewRetry, or inspect.ErrUnknown if its seed is none.
+func (s Selection) Begin(store hostFinder, set func() *seeds.Set) (*Retry, error) {
+	if _, err := s.Seeds(set); err != nil {
+		return nil, err
+	}
+	return NewRetry(store, Command{Selection: &s}, nil, set)
+}
+
 // Count counts the URLs of a selection and changes nothing. Now and then it calls each with its
-// progress. The error is inspect.ErrUnknown for a host that is not known, that of the context or of
-// each, or one of reading.
+// progress. The error is that of Selection.Begin, that of the context or of each, or one of reading.
 func Count(
-	ctx context.Context, s RetryStore, selection Selection, each func(Retried) error,
+	ctx context.Context, s RetryStore, selection Selection, set func() *seeds.Set, each func(Retried) error,
 ) (Retried, error) {
-	r, err := NewRetry(s, Command{Selection: &selection}, nil)
+	r, err := selection.Begin(s, set)
 	if err != nil {
 		return Retried{}, err
 	}
@@ -275,7 +301,7 @@ func (s *Source) openRetry(name string, value []byte, lifts []Lift) (*Sweep, err
 	if err := json.Unmarshal(value, &c); err != nil {
 		return nil, fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
 	}
-	r, err := NewRetry(s.Store, c, lifts)
+	r, err := NewRetry(s.Store, c, lifts, func() *seeds.Set { return s.Scope().Seeds() })
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -20,7 +21,7 @@ var someTime = time.Unix(1_800_000_000, 0)
 
 // TestMarks holds the names and values of the marks: a later version has to read them.
 func TestMarks(t *testing.T) {
-	retry, err := NewRetry(nil, Command{Lifted: []string{"fetch.ports"}}, nil)
+	retry, err := NewRetry(nil, Command{Lifted: []string{"fetch.ports"}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 			(hosts*each + MostInspected - 1) / MostInspected, 0},
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
-		w, err := NewRetry(s, Command{Selection: &c.selection}, nil)
+		w, err := NewRetry(s, Command{Selection: &c.selection}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +134,19 @@ func TestRetryMark(t *testing.T) {
 	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
 	if got := string(w.Encode()); got != want {
 		t.Errorf("the mark is %s", got)
+	}
+	ofSeed := &Selection{Contains: "/a"}
+	if err := ofSeed.OfSeed("http://a.test/", "news"); err != nil {
+		t.Fatal(err)
+	}
+	w = Command{Selection: ofSeed}
+	text := w.Encode()
+	if want := `{"selection":{"contains":"/a","seed":"http://a.test/","tag":"news"}}`; string(text) != want {
+		t.Errorf("the mark is %s", text)
+	}
+	var again Command
+	if err := json.Unmarshal(text, &again); err != nil || again.Selection.PagesOf != ofSeed.PagesOf {
+		t.Errorf("%s comes back as %+v (%v)", text, again.Selection, err)
 	}
 	w = Command{Lifted: []string{"fetch.ports"}}
 	if got := string(w.Encode()); got != `{"lifted":["fetch.ports"]}` {

@@ -48,7 +48,7 @@ func killAtSyncs(t *testing.T, every int) {
 			if _, err := crawl.Open(o.Crawl, slog.New(slog.DiscardHandler)); !errors.Is(err, crawl.ErrErasing) {
 				t.Errorf("sync %d: a crawl begins meanwhile: %v", at, err)
 			}
-			if _, err := crawl.OpenRetrier(o.Crawl); !errors.Is(err, crawl.ErrErasing) {
+			if _, err := crawl.OpenRetrier(o.Crawl, nil); !errors.Is(err, crawl.ErrErasing) {
 				t.Errorf("sync %d: URLs are put back meanwhile: %v", at, err)
 			}
 			r, err := Resume(context.Background(), o)

@@ -252,6 +252,13 @@ func TestRetryOverTheAPI(t *testing.T) {
 	if n := len(r.web.Requests().Path("/missing")); n != 2 {
 		t.Errorf("/missing was requested %d times", n)
 	}
+	if got, err := r.client.Retry(ctx, Retry{Tag: "news"}, none); err != nil || got.Back != 0 {
+		t.Errorf("pages of seeds with a tag: %+v, %v", got, err)
+	}
+	seed := Retry{Seed: r.web.URL("a.test", "/"), Contains: "/missing", DryRun: true}
+	if got, err := r.client.Retry(ctx, seed, none); err != nil || got.Back != 1 {
+		t.Errorf("pages of a seed: %+v, %v", got, err)
+	}
 	if got, err := r.client.Retry(ctx, Retry{Reasons: []ReasonName{"dns_not_found"}}, none); err != nil ||
 		got.Back != 0 {
 		t.Errorf("%+v, %v", got, err)
@@ -262,7 +269,8 @@ func TestRetryOverTheAPI(t *testing.T) {
 	}
 	for body, status := range map[string]int{
 		`{}`: 422, `{"dry_run":true}`: 422, `{"states":["fetched"]}`: 422, `{"reasons":["bad"]}`: 422,
-		`{"pattern":"("}`: 422, `{"host":"nobody.test"}`: 404, `{"x":1}`: 422, `[]`: 422, `{`: 400, ``: 400,
+		`{"pattern":"("}`: 422, `{"host":"nobody.test"}`: 404, `{"x":1}`: 422,
+		`{"seed":"http://nobody.test/"}`: 404, `[]`: 422, `{`: 400, ``: 400,
 	} {
 		response, text := r.read(t, "POST", "/api/v1/urls/retry", strings.NewReader(body))
 		if response.StatusCode != status {

@@ -27,6 +27,9 @@ type Retry struct {
 	Statuses []int        `json:"statuses,omitempty" maxItems:"64" doc:"whose last response had one of these"`
 	Host     string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
 	Pattern  string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
+	Contains string       `json:"contains,omitempty" maxLength:"2048" doc:"with this in the URL"`
+	Seed     string       `json:"seed,omitempty" maxLength:"2048" doc:"pages of this seed"`
+	Tag      string       `json:"tag,omitempty" maxLength:"64" doc:"pages of seeds with this tag"`
 	DryRun   bool         `json:"dry_run,omitempty" doc:"only count them"`
 	Fetched  []FetchedIn  `json:"fetched,omitempty" maxItems:"100000" doc:"pages that were fetched in one of these spans of time, and no other URLs. They are fetched as if for the first time: what was stored of them is lost"`
 }
@@ -54,8 +57,10 @@ func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 		"states":   {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"reasons":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"statuses": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"fetched":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
 		"host":     {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
-		"fetched": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"contains": {Type: huma.TypeString, MinLength: &one}, "seed": {Type: huma.TypeString, MinLength: &one},
+		"tag": {Type: huma.TypeString, MinLength: &one},
 	} {
 		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
 			Properties: map[string]*huma.Schema{name: field}, Required: []string{name}})
@@ -84,8 +89,10 @@ func enumOf(names []string) *huma.Schema {
 
 // Selection returns the selection of internal/engine/crawl.
 func (q *Retry) Selection() (s sweep.Selection, err error) {
-	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched) == 0 && q.Host == "" && q.Pattern == "" {
-		return s, errors.New("name the URLs to put back by states, statuses, reasons, host or pattern")
+	if len(q.States)+len(q.Statuses)+len(q.Reasons)+len(q.Fetched) == 0 &&
+		q.Host+q.Pattern+q.Contains+q.Seed+q.Tag == "" {
+		return s, errors.New("name the URLs to put back by states, statuses, reasons, host, seed, tag, contains or " +
+			"pattern")
 	}
 	if len(q.States) > 0 && len(q.Fetched) > 0 {
 		return s, errors.New("states cannot be given with fetched: these pages are in state fetched")
@@ -116,8 +123,8 @@ func (q *Retry) Selection() (s sweep.Selection, err error) {
 			return s, fmt.Errorf("pattern %q: %w", q.Pattern, err)
 		}
 	}
-	s.Host, s.Statuses = q.Host, q.Statuses
-	return s, nil
+	s.Host, s.Statuses, s.Contains = q.Host, q.Statuses, q.Contains
+	return s, s.OfSeed(q.Seed, q.Tag)
 }
 
 // RetryReport reports the progress of a retry. It is one line of the response; the last one has

@@ -17,13 +17,15 @@ export const urlColumns = [
 
 // selection is what the API puts back for what is shown; null if it has no such selection.
 export function selection({ host, state, reason, status, contains, seed, tag }) {
-  if (seed || tag || (state && !canPutBack.includes(state))) return null;
+  if (state && !canPutBack.includes(state)) return null;
   const wanted = {};
   if (host) wanted.host = host;
   if (state) wanted.states = [state];
   if (reason) wanted.reasons = [reason];
   if (status) wanted.statuses = [Number(status)];
-  if (contains) wanted.pattern = contains.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  if (contains) wanted.contains = contains;
+  if (seed) wanted.seed = seed;
+  if (tag) wanted.tag = tag;
   return Object.keys(wanted).length ? wanted : null;
 }
 
