@@ -150,7 +150,8 @@ type active struct {
 type View struct {
 	Host     storage.HostID
 	Name     string // empty while the host is dormant
-	State    string // its host state, by the name in the API
+	State    string // its host state, by its name in docs/GLOSSARY.md
+	AtRest   bool   // it is in none of the states of hosts with work: it has recrawls at most
 	Left     int    // URLs that wait
 	InFlight int    // requests
 	Address  netip.Addr
@@ -221,7 +222,7 @@ func (s *scheduler) view(h *host, now instant, v *View) {
 		Host: h.id, State: h.state.String(), Left: int(h.backlog.Queued) + int(h.backlog.Due), Delay: decimal(h.delay),
 		Reason: h.waitReason, Robots: s.jobs.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > s.instant(s.clock), Budget: s.budgets.isOver(h),
-		Wall: h.closed.wall(),
+		Wall: h.closed.wall(), AtRest: h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl,
 	}
 	if a := h.active; a != nil {
 		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()

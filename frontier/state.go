@@ -43,35 +43,17 @@ const (
 	states = iota
 )
 
-// String returns the name of the state in the API, which keeps names of earlier versions; see
-// "Names that stay" in docs/GLOSSARY.md.
+// String returns the name of the state, as docs/GLOSSARY.md has it.
 func (s state) String() string {
-	switch s {
-	case empty:
-		return "idle"
-	case dormant:
-		return "dormant"
-	case woken:
-		return "called"
-	case loading:
-		return "loading"
-	case resolving:
-		return "resolving"
-	case waiting:
-		return "waiting"
-	case limited:
-		return "crowded"
-	case leased:
-		return "leased"
-	case waitingForRobots:
-		return "parked"
-	case overBudget:
-		return "shelved"
-	case recrawlOnly:
-		return "resting"
-	}
-	return "renewing"
+	return [...]string{
+		empty: "empty", dormant: "dormant", woken: "woken", loading: "loading", resolving: "resolving",
+		waiting: "waiting", limited: "limited", leased: "leased", waitingForRobots: "waiting for robots",
+		overBudget: OverBudget, recrawlOnly: "recrawl only", waitingToRecrawl: "waiting to recrawl",
+	}[s]
 }
+
+// OverBudget is View.State of a host whose budget of pages is spent.
+const OverBudget = "over budget"
 
 // scheduler moves hosts between their states. It composes the parts of a Frontier: what changes one of
 // them for the sake of another is a method of the scheduler; all else is a method of its part.

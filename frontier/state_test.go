@@ -5,10 +5,11 @@ import "testing"
 // Clients of the API rely on the names of the states.
 func TestStateNames(t *testing.T) {
 	want := map[state]string{
-		empty: "idle", dormant: "dormant", woken: "called", loading: "loading",
+		empty: "empty", dormant: "dormant", woken: "woken", loading: "loading",
 		resolving: "resolving", waiting: "waiting",
-		limited: "crowded", leased: "leased", waitingForRobots: "parked", overBudget: "shelved", recrawlOnly: "resting",
-		waitingToRecrawl: "renewing",
+		limited: "limited", leased: "leased", waitingForRobots: "waiting for robots", overBudget: "over budget",
+		recrawlOnly:      "recrawl only",
+		waitingToRecrawl: "waiting to recrawl",
 	}
 	if len(want) != states {
 		t.Errorf("%d states are named, there are %d", len(want), states)

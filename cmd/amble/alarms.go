@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/modules/alarms"
 )
@@ -18,6 +19,10 @@ func alarmsModule(notify func(id string, alarm any, ended bool), undelivered fun
 	w := alarms.NewWatch(undelivered)
 	w.Notify(func(a *alarms.Alarm, ended bool) { notify(a.ID(), a, ended) })
 	return module{operations: w.Register, watch: w.Observe, status: alarms.Status,
+		amend: func(_ *crawling, o *crawl.Options) error {
+			w.MinFree(o.MinFree)
+			return nil
+		},
 		collector: func(*config.Config) prometheus.Collector { return w },
 		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
 			w.Log(k.log)

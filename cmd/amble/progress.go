@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/engine/inspect"
 )
 
 // crawlProgress shows the state of a crawl.
@@ -94,9 +95,10 @@ func finishText(s crawl.Status) string {
 func hostsAt(s crawl.Status) (active, waiting int) {
 	for state, n := range s.HostStates {
 		switch state {
-		case "leased", "loading", "resolving":
+		case inspect.HostBusy:
 			active += n
-		case "waiting", "crowded", "dormant", "parked":
+		case inspect.HostEmpty:
+		default:
 			waiting += n
 		}
 	}

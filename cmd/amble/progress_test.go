@@ -18,7 +18,7 @@ func someStatus() crawl.Status {
 	return crawl.Status{
 		State: "running", Started: someTime.Add(-75 * time.Second),
 		URLs:       map[string]int{"queued": 1200, "retrying": 34, "denied": 5, "fetched": 99},
-		HostStates: map[string]int{"leased": 2, "resolving": 1, "waiting": 3, "dormant": 4, "idle": 100},
+		HostStates: map[string]int{"busy": 3, "waiting": 3, "failing": 4, "idle": 100},
 		InFlight:   2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6},
 		Errors: map[string]uint64{"refused": 2, "status_5xx": 3, "dns_not_found": 1, "status_4xx": 9,
 			"canceled": 4},

@@ -29,11 +29,17 @@ func Unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // FreeBytes returns the room that this user has left on the file system of a directory.
 func FreeBytes(dir string) (uint64, error) {
+	free, _, err := Room(dir)
+	return free, err
+}
+
+// Room returns the room that this user has left on the file system of a directory, and the size of that.
+func Room(dir string) (free, size uint64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+		return 0, 0, fmt.Errorf("free space of %s: %w", dir, err)
 	}
-	return uint64(st.Bavail) * uint64(st.Bsize), nil
+	return uint64(st.Bavail) * uint64(st.Bsize), uint64(st.Blocks) * uint64(st.Bsize), nil
 }
 
 // ForbidDump sets the maximum size of a core dump to 0. It ignores errors.

@@ -118,6 +118,7 @@ func (s *Status) Add(more *Status) {
 	s.Slowest = append(slices.Clip(s.Slowest), more.Slowest...)
 	slices.SortStableFunc(s.Slowest, func(a, b SlowHost) int { return cmp.Compare(b.Finish, a.Finish) })
 	s.Slowest = s.Slowest[:min(len(s.Slowest), slowestListed)]
+	s.DeadSeeds = s.DeadSeeds.Add(more.DeadSeeds)
 	s.Slowdowns = append(slices.Clip(s.Slowdowns), more.Slowdowns...)
 	s.Slowdowns = s.Slowdowns[:min(len(s.Slowdowns), slowdown.Most)]
 }

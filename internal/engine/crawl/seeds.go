@@ -16,7 +16,9 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/rules/wall"
 	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -171,8 +173,8 @@ func seedReport(s seedbook.Lookup, given []Seed, postponed []Postponed) (SeedRep
 	for i := range postponed {
 		waits[postponed[i].Host] = &postponed[i]
 	}
-	return seedbook.NewReport(s, given, func(host string) (string, bool) {
-		if p := waits[host]; p != nil && p.Failed {
+	return seedbook.NewReport(s, given, func(host *storage.Host) (string, bool) {
+		if p := waits[host.Name]; p != nil && p.Failed {
 			return cmp.Or(p.Cause, p.Reason), true
 		}
 		return "", false
@@ -283,4 +285,16 @@ func (rd *reading) admit(scope *frontier.Scope, res *result, found weburl.URL) (
 // reached returns the seed that a link of a page is reached by.
 func (rd *reading) reached(scope *frontier.Scope, res *result, u weburl.URL) seeds.Ref {
 	return scope.Seeds().Link(res.seed, frontier.RefOf(&res.lease.Head.Entry), u)
+}
+
+// heldFor returns why a host lets none of its URLs be fetched: robots.txt disallows all, or it has put up a wall.
+func heldFor(f *frontier.Frontier) func(*storage.Host) (why string, held bool) {
+	return func(h *storage.Host) (string, bool) {
+		v, _ := f.View(h.ID)
+		if v.Wall != wall.KindNone {
+			return inspect.ReasonName(storage.ReasonWall), true
+		}
+		denied := v.Robots == robots.ReasonRule || v.Robots == robots.ReasonForbidden
+		return inspect.ReasonName(storage.ReasonRobots), denied
+	}
 }

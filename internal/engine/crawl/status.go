@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/ends"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/seedbook"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/slowdown"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/tally"
@@ -26,7 +27,7 @@ type Status struct {
 	At         time.Time      `json:"at"`
 	URLs       map[string]int `json:"urls"`  // by state, over all runs
 	Hosts      int            `json:"hosts"` // known
-	HostStates map[string]int `json:"places"`
+	HostStates map[string]int `json:"host_states"`
 	Held       map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
 	InFlight   int            `json:"in_flight"`
 	Requests   uint64         `json:"requests"` // over all runs
@@ -56,6 +57,8 @@ type Status struct {
 	Walls       map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
 	// the same by its maker; UnknownMaker: nobody knows
 	WallMakers map[string]int `json:"wall_makers,omitempty"`
+	// seeds that nothing will come of, by the last look at all of them; nil: there are none
+	DeadSeeds *DeadSeeds `json:"dead_seeds,omitempty"`
 	// addresses whose hosts got slower together; the first 50
 	Slowdowns    []Slowdown `json:"slowdowns,omitempty"`
 	DataDir      string     `json:"data_dir"`
@@ -95,6 +98,9 @@ func (v *views) limits(rateWait float64) Limits {
 
 // SlowHost is a host that takes long to be done.
 type SlowHost = survey.SlowHost
+
+// DeadSeeds is the seeds that nothing will come of.
+type DeadSeeds = seedbook.Dead
 
 // Slowdown is an address whose hosts have become slower together.
 type Slowdown = slowdown.Slowdown
@@ -144,6 +150,7 @@ type reporter struct {
 	send       func(Status)
 	tally      *tally.Tally
 	surveyor   survey.Surveyor
+	dead       seedbook.DeadFinder
 	started    time.Time
 	state      string // as last reported
 	stateSince time.Time
@@ -157,6 +164,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	s.Started, s.HostStates, s.Held = r.started, found.States, found.Held
 	s.Finish, s.Slowest, s.Parked = found.FinishIn(s.Limits.MaxRate), found.Slowest, found.Parked
 	s.Walls, s.WallMakers, s.Slowdowns = found.Walls, found.Makers, r.slow.Found
+	s.DeadSeeds = r.dead.Found()
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}
@@ -171,6 +179,7 @@ func (oc *outcomes) report(state string) {
 	switch state {
 	case "running":
 		oc.surveyor.Begin(oc.postponedAfter())
+		oc.dead.Step(oc.f.Scope().Seeds())
 	case "finished":
 		oc.surveyor.All(oc.postponedAfter())
 	}
@@ -213,13 +222,8 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // or have recrawls only.
 func (oc *outcomes) waitsForURLs() bool {
 	if oc.endsWhenDone() || oc.flights.busy+oc.remote.Len() > 0 || !oc.sweeps.isEmpty() ||
-		oc.surveyor.Found().States == nil {
+		oc.surveyor.Found().States == nil || oc.surveyor.Found().Working > 0 {
 		return false
-	}
-	for state := range oc.surveyor.Found().States {
-		if state != "idle" && state != "resting" && state != "renewing" {
-			return false
-		}
 	}
 	c := oc.store.Counters()
 	return c.Of(storage.Queued)+c.Of(storage.Retrying) == 0

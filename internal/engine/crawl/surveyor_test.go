@@ -50,7 +50,7 @@ func TestSurveyInSteps(t *testing.T) {
 		<-d.surveyor.Onward()
 		d.surveyor.Step(time.Hour)
 	}
-	if states := d.surveyor.Found().States; steps < hosts/survey.StepHosts || states["dormant"] != hosts {
+	if states := d.surveyor.Found().States; steps < hosts/survey.StepHosts || states["ready"] != hosts {
 		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
 	}
 	if got, want := d.surveyor.Found().FinishIn(10), float64(hosts)/10; got != want ||

@@ -65,8 +65,8 @@ type Host struct {
 	LastFailure   string    `json:"trouble,omitempty"`
 	Parked        bool      `json:"parked,omitempty"` // it wants no request for a week, or its wall did not end
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
-	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
-	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
+	Finish        float64   `json:"finish_seconds"`           // until its last URL is fetched, at the delay in force
+	FrontierState string    `json:"frontier_state,omitempty"` // its host state in the running crawl
 	// of politeness.groups; by CNAME record only while the crawl is at it
 	Group string `json:"group,omitempty"`
 }
@@ -173,7 +173,7 @@ func (s *hostView) state() string {
 // resolved or read.
 func isBusy(state string) bool {
 	switch state {
-	case "loading", "resolving", "crowded", "leased":
+	case "loading", "resolving", "limited", "leased":
 		return true
 	}
 	return false
@@ -191,7 +191,7 @@ func busyReason(state string) string {
 		return "loading"
 	case "resolving":
 		return "lookup"
-	case "crowded":
+	case "limited":
 		return politeness.ReasonLimit.String()
 	}
 	return "request"

@@ -45,12 +45,12 @@ func (t *Table) Add(v *frontier.View, now time.Time) {
 		Host: v.Host, Left: uint32(min(uint64(v.Left), math.MaxUint32)),
 		Next:  uint32(min(until/time.Second, math.MaxUint32)),
 		Delay: float32(v.Delay.Seconds()), Finish: float32(v.Finish.Seconds()),
-		State: uint8(slices.Index(HostStates(), stateOf(v, now))),
+		State: uint8(slices.Index(HostStates(), StateOf(v, now))),
 	})
 }
 
-// stateOf returns the state of a host, as hostView.state does, from what the frontier alone knows.
-func stateOf(v *frontier.View, now time.Time) string {
+// StateOf returns the state of a host, as hostView.state does, from what the frontier alone knows.
+func StateOf(v *frontier.View, now time.Time) string {
 	switch {
 	case isBusy(v.State):
 		return HostBusy

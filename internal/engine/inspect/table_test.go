@@ -21,7 +21,7 @@ func TestTableAdd(t *testing.T) {
 	}{
 		{frontier.View{State: "leased", Left: 1, Paused: true}, HostBusy, 0},
 		{frontier.View{State: "waiting", Left: 1, Paused: true, Until: soon}, HostPaused, 63},
-		{frontier.View{State: "idle", Failing: true}, HostEmpty, 0},
+		{frontier.View{State: "empty", Failing: true}, HostEmpty, 0},
 		{frontier.View{State: "dormant", Left: 1, Robots: robots.ReasonRule, Failing: true}, HostHeld, 0},
 		{frontier.View{State: "dormant", Left: 1, Failing: true, Until: soon}, HostFailing, 63},
 		{frontier.View{State: "waiting", Left: 1, Failing: true, Wall: wall.KindRefusal, Until: soon}, HostWalled, 63},

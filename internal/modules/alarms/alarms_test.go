@@ -17,7 +17,8 @@ import (
 
 // healthy is the status of a crawl that needs nobody.
 func healthy(at time.Time, pages uint64) *crawl.Status {
-	s := &crawl.Status{State: "running", Started: at, At: at, Since: at, Hosts: 100, URLs: map[string]int{"queued": 5}}
+	s := &crawl.Status{State: "running", Started: at, At: at, Since: at, Hosts: 100, URLs: map[string]int{"queued": 5},
+		DataDir: "data"}
 	s.Run.Pages, s.Run.Requests = pages, 10*pages
 	return s
 }
@@ -28,14 +29,18 @@ func noTrouble() (string, bool) { return "", false }
 // any more. A crawl that is well has no alarm.
 func TestConditions(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	trouble := ""
+	trouble, free := "", uint64(100<<30)
 	bad := map[string]func(*crawl.Status){
-		"too_early":          func(s *crawl.Status) { s.Pace.Violations = 1 },
-		"silent":             func(s *crawl.Status) { s.At = s.At.Add(-11 * time.Second) },
-		"stalled":            func(s *crawl.Status) { s.State, s.Reason = "stalled", "no space left" },
-		"crashed":            func(s *crawl.Status) { s.Failed = map[string]uint64{"crash": 2} },
-		"failing":            func(s *crawl.Status) { s.Run.Errors = s.Run.Requests * 2 / 3 },
-		"undelivered":        func(*crawl.Status) { trouble = "pages-000001.jsonl: exit status 1" },
+		"too_early":   func(s *crawl.Status) { s.Pace.Violations = 1 },
+		"silent":      func(s *crawl.Status) { s.At = s.At.Add(-11 * time.Second) },
+		"stalled":     func(s *crawl.Status) { s.State, s.Reason = "stalled", "no space left" },
+		"crashed":     func(s *crawl.Status) { s.Failed = map[string]uint64{"crash": 2} },
+		"failing":     func(s *crawl.Status) { s.Run.Errors = s.Run.Requests * 2 / 3 },
+		"undelivered": func(*crawl.Status) { trouble = "pages-000001.jsonl: exit status 1" },
+		"low_disk":    func(*crawl.Status) { free = 2 << 30 },
+		"dead_seeds": func(s *crawl.Status) {
+			s.DeadSeeds = &crawl.DeadSeeds{Count: 7, First: []crawl.SeedResult{{URL: "http://a.test/"}}}
+		},
 		"idle":               func(s *crawl.Status) { s.Run.Pages = 1 },
 		"many_walls":         func(s *crawl.Status) { s.Walls = map[string]int{"challenge": 20, "rate": 1} },
 		"robots_unreachable": func(s *crawl.Status) { s.Held = map[string]int{"unreachable": 21} },
@@ -56,6 +61,8 @@ func TestConditions(t *testing.T) {
 			continue
 		}
 		w, pages := NewWatch(func() (string, bool) { return trouble, trouble != "" }), uint64(100)
+		w.MinFree(1 << 30)
+		w.room = func(string) (uint64, uint64, error) { return free, 1000 << 30, nil }
 		var shownAt time.Time
 		now := begin
 		for ; now.Before(begin.Add(c.After + 30*time.Minute)); now = now.Add(10 * time.Second) {
@@ -75,7 +82,7 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%s: %+v", c.Code, a)
 			}
 		}
-		trouble = ""
+		trouble, free = "", 100<<30
 		for range 100 {
 			pages += 50
 			now = now.Add(10 * time.Second)

@@ -58,6 +58,11 @@ func Table() []Condition {
 		{Undelivered, "Output is not taken", Warning,
 			"mend what output.on_complete or the receiver of the webhook needs: it is tried again by itself",
 			time.Minute, undelivered},
+		{"low_disk", "The disk is nearly full", Warning,
+			"make room, or move complete output files away: at storage.min_free the crawl stands still", 0, lowDisk},
+		{"dead_seeds", "Seeds bring nothing", Warning,
+			"amble seed ls and amble urls URL say why; correct them, or remove them with amble seed rm",
+			5 * time.Minute, deadSeeds},
 		{"idle", "Nothing is fetched", Warning,
 			"amble hosts --sort waiting says what the hosts wait for", 30 * time.Minute, idle},
 		{"many_walls", "A fifth of the hosts is behind a wall", Warning,
@@ -89,6 +94,7 @@ type facts struct {
 	waiting int           // URLs
 
 	undelivered string // why output files are not taken; empty: they are
+	full        string // which disk is nearly full; empty: none is
 }
 
 // window is what changed over some time.
@@ -117,6 +123,26 @@ func stalled(f *facts) (string, bool) { return f.Reason, f.State == "stalled" }
 func crashed(f *facts) (string, bool) {
 	n := f.Failed["crash"]
 	return console.Plural(int(n), "page") + " of this run made amble fail, which goes on without", n > 0
+}
+
+func lowDisk(f *facts) (string, bool) { return f.full, f.full != "" }
+
+func deadSeeds(f *facts) (string, bool) {
+	d := f.DeadSeeds
+	if d == nil {
+		return "", false
+	}
+	text := console.Plural(d.Count, "seed") + ": "
+	for i := range d.First {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s (%s)", d.First[i].URL, d.First[i].Reason)
+	}
+	if d.Count > len(d.First) {
+		text += ", ..."
+	}
+	return text, true
 }
 
 // fewRequests say nothing about a share of failures.

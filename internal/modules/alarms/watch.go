@@ -11,7 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/system"
 )
 
 // Alarm is a condition that holds, and has for long enough to show.
@@ -41,6 +43,7 @@ type sample struct {
 // Watch finds out which conditions hold. Its methods are safe for concurrent use.
 type Watch struct {
 	undelivered func() (string, bool) // which output file is not taken, and why
+	room        func(dir string) (free, size uint64, err error)
 
 	mu     sync.Mutex
 	notify func(a *Alarm, ended bool) // nil: nobody is told
@@ -50,12 +53,14 @@ type Watch struct {
 	pages  uint64 // of the run
 	pageAt time.Time
 	past   []sample // the oldest first
+	least  uint64   // bytes that have to stay free on the disk
+	full   string   // which disk is nearly full, as of the newest sample
 	seen   bool
 }
 
 // NewWatch returns a watch that has seen nothing. undelivered says which output file is not taken, and why.
 func NewWatch(undelivered func() (text string, is bool)) *Watch {
-	return &Watch{undelivered: undelivered, since: make(map[string]time.Time)}
+	return &Watch{undelivered: undelivered, room: system.Room, since: make(map[string]time.Time)}
 }
 
 // Log has alarms logged that begin and end.
@@ -63,6 +68,31 @@ func (w *Watch) Log(log *slog.Logger) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = log
+}
+
+// MinFree says how many bytes have to stay free on the disk.
+func (w *Watch) MinFree(least uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.least = least
+}
+
+// A disk is nearly full with less room than so many times what has to stay free, or than one part in so many of it.
+const (
+	lowTimes = 4
+	lowShare = 50
+)
+
+// nearlyFull says which of the disks of a crawl is nearly full; empty: none is. A disk that cannot be examined is not.
+func (w *Watch) nearlyFull(s *crawl.Status) string {
+	for _, dir := range []string{s.DataDir, s.OutputDir} {
+		free, size, err := w.room(dir)
+		if dir != "" && err == nil && (free < lowTimes*w.least || free < size/lowShare) {
+			return fmt.Sprintf("%s has %s free of %s; %s must stay free (storage.min_free)", dir,
+				console.Size(free), console.Size(size), console.Size(w.least))
+		}
+	}
+	return ""
 }
 
 // Notify has f told of alarms that begin and end. It must not wait.
@@ -156,7 +186,9 @@ func (w *Watch) facts(now time.Time, s *crawl.Status) *facts {
 	}
 	if n := len(w.past); n == 0 || now.Sub(w.past[n-1].at) >= sampleEvery {
 		w.past = append(slices.Clip(w.past), at)
+		w.full = w.nearlyFull(s)
 	}
+	f.full = w.full
 	begin := w.past[0]
 	f.past = window{
 		at.requests - begin.requests, at.errors - min(begin.errors, at.errors), at.rateWait - begin.rateWait,

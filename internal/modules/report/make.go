@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
@@ -317,7 +318,7 @@ func (m *maker) takeHost(h *inspect.Host) error {
 		cause = causeWalled
 	case h.State == inspect.HostPaused:
 		cause = causePaused
-	case h.FrontierState == "shelved",
+	case h.FrontierState == frontier.OverBudget,
 		m.o.HostPages > 0 && h.URLs[storage.Fetched] >= m.o.HostPages:
 		cause = causeBudget
 	case h.State == inspect.HostFailing, h.Parked:

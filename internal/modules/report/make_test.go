@@ -119,7 +119,7 @@ func TestCausesOfHosts(t *testing.T) {
 		{inspect.Host{State: inspect.HostHeld}, true, causeHeld},
 		{inspect.Host{State: inspect.HostWalled, WallKind: "refusal", WallMaker: "Maker"}, true, causeWalled},
 		{inspect.Host{State: inspect.HostPaused}, true, causePaused},
-		{inspect.Host{State: inspect.HostWaiting, FrontierState: "shelved"}, true, causeBudget},
+		{inspect.Host{State: inspect.HostWaiting, FrontierState: "over budget"}, true, causeBudget},
 		{inspect.Host{State: inspect.HostReady, URLs: inspect.Counts{storage.Fetched: 10}}, false, causeBudget},
 		{inspect.Host{State: inspect.HostFailing, LastFailure: "connect_timeout"}, true, causeFailing},
 		{inspect.Host{State: inspect.HostWaiting, Parked: true}, true, causeFailing},

@@ -190,7 +190,7 @@ func newStatusCollector(c func() crawl.Status, now func() time.Time) *statusColl
 		status: c, now: now,
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
 		hosts:      d("hosts", "Known hosts."),
-		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
+		hostStates: d("hosts_at", "Hosts by state, as amble hosts has it.", "state"),
 		walls:      d("hosts_walled", "Hosts behind a wall, by its kind.", "kind"),
 		wallMakers: d("hosts_walled_by", "Hosts behind a wall, by its maker.", "maker"),
 		parked: d("hosts_parked",

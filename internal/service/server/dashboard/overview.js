@@ -29,7 +29,7 @@ const sorted = (counts) => Object.entries(counts ?? {}).filter(([, n]) => n > 0)
 
 // panels are those that a status fills: title, how to fill it, and when it is left out.
 const panels = {
-  states: ["Hosts by what they wait for", (s) => bars(sorted(s.places))],
+  states: ["Hosts by state", (s) => bars(sorted(s.host_states).map(([state, n]) => [state, n, `hosts/state=${state}`]))],
   slowest: ["Slowest hosts", (s) => table("At the delay in force", [
     { title: "Host", cell: (h) => hostLink(h.host) },
     { title: "Waiting", number: true, cell: (h) => count(h.urls) },

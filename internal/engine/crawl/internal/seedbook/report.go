@@ -36,7 +36,7 @@ type Lookup interface {
 // NewReport looks the seeds up. It ends at the first one that was fetched, or may yet be. postponed returns why a host
 // that was left out could not be fetched from; false: it was not left out.
 func NewReport(
-	s Lookup, given []seeds.Seed, postponed func(host string) (string, bool),
+	s Lookup, given []seeds.Seed, postponed func(*storage.Host) (string, bool),
 ) (report Report, err error) {
 	if len(given) == 0 {
 		if given, err = Read(s); err != nil {
@@ -44,12 +44,7 @@ func NewReport(
 		}
 	}
 	for i := range given {
-		one, failed, err := resultOf(s, given[i].URL, postponed)
-		if plain, bare := given[i].Plain(); failed && bare && err == nil {
-			if other, alsoFailed, wrong := resultOf(s, plain, postponed); other.State != inspect.StateUnknown {
-				one, failed, err = other, alsoFailed, wrong
-			}
-		}
+		one, failed, err := resultWithPlain(s, &given[i], postponed)
 		if err != nil || !failed {
 			return Report{}, err
 		}
@@ -62,9 +57,22 @@ func NewReport(
 	return report, nil
 }
 
+// resultWithPlain is resultOf for a seed that may have been given as a host.
+func resultWithPlain(
+	s Lookup, seed *seeds.Seed, postponed func(*storage.Host) (string, bool),
+) (result Result, failed bool, err error) {
+	result, failed, err = resultOf(s, seed.URL, postponed)
+	if plain, bare := seed.Plain(); failed && bare && err == nil {
+		if other, alsoFailed, wrong := resultOf(s, plain, postponed); other.State != inspect.StateUnknown {
+			return other, alsoFailed, wrong
+		}
+	}
+	return result, failed, err
+}
+
 // resultOf returns why a seed could not be fetched; false: it was, or may yet be.
 func resultOf(
-	s Lookup, u weburl.URL, postponed func(string) (string, bool),
+	s Lookup, u weburl.URL, postponed func(*storage.Host) (string, bool),
 ) (result Result, failed bool, err error) {
 	head, host, err := s.Lookup(u)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -86,7 +94,7 @@ func resultOf(
 	case storage.Redirected: // to something that could not be fetched, if nothing could
 		return result, s.Counters().Of(storage.Fetched) == 0, nil
 	case storage.Queued, storage.Retrying:
-		why, is := postponed(host.Name)
+		why, is := postponed(&host)
 		if is {
 			result.Reason = why
 		}

@@ -17,7 +17,8 @@ import (
 
 // Survey is what a walk over all hosts found.
 type Survey struct {
-	States  map[string]int // hosts by state; nil: no walk has come to its end
+	States  map[string]int // hosts by state, as inspect.StateOf has it; nil: no walk has come to its end
+	Working int            // hosts that have something to do besides recrawls
 	Held    map[string]int // hosts all of whose URLs robots.txt holds, by reason
 	Slowest []SlowHost     // the last hosts to be done, that one first
 	Walls   map[string]int // hosts behind a wall, by its kind
@@ -158,7 +159,10 @@ func (s *Surveyor) All(postponedAfter time.Duration) {
 // count counts one host. postponedAfter is the longest wait for which this run does not postpone
 // it.
 func (s *Surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Duration) {
-	s.begun.States[w.State]++
+	s.begun.States[inspect.StateOf(w, now)]++
+	if !w.AtRest {
+		s.begun.Working++
+	}
 	s.begun.table.Add(w, now)
 	if w.Wall != wall.KindNone {
 		s.begun.Walls[w.Wall.String()]++
