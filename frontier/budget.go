@@ -77,7 +77,9 @@ func (b *budgets) countPage(h *host, head *storage.Head) {
 }
 
 // uncountPage takes back the count of a page that was not fetched.
-func (s *scheduler) uncountPage(h *host, head *storage.Head, became storage.State, now instant) {
+func (s *scheduler) uncountPage(out *outstanding, became storage.State, now instant) {
+	h, head := out.host, &out.lease.Head
+	s.pages.end(out.pages, became)
 	if became == storage.Fetched {
 		return
 	}

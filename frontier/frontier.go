@@ -36,6 +36,7 @@ func (f *Frontier) SetScope(s *Scope) {
 	if f.scope = s; before.optOuts != s.optOuts {
 		f.applyOptOuts()
 	}
+	f.pages.forget(before)
 }
 
 // Restore adds a host of the store when the process starts. The error is that of a stored

@@ -102,6 +102,7 @@ type outstanding struct {
 	remote       bool       // a fetcher outside of this process has it
 	requestEnded bool       // by EndRequest
 	behindWall   bool       // of a Page lease whose request has ended: the response was that of a wall
+	pages        *pagesOf   // those that a page counts among; nil: its seed has no limit
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -326,7 +327,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		f.results.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
 	}
-	f.uncountPage(h, head, outcome.State, f.instant(now))
+	f.uncountPage(out, outcome.State, f.instant(now))
 	if r.Sent {
 		f.results.update(h, now, 1, r.Bytes)
 	} else if r.Refused {

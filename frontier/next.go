@@ -121,6 +121,7 @@ func (t *turn) takeURL() (out *outstanding) {
 		case recrawl:
 			out = t.leaseRecrawl(q)
 		default:
+			q.heldUntil = always
 			out = t.leaseNew(q)
 		}
 	}
@@ -151,7 +152,7 @@ func (t *turn) leaseNew(q *originQueue) *outstanding {
 		head, kind := h.takeNext(q)
 		out := t.leasePage(q, &head, false)
 		switch {
-		case out == nil && q.matching:
+		case out == nil && (q.matching || q.heldUntil > t.at):
 			h.active.busy.Remove(head.Ordinal)
 			q.Return(head, kind)
 			return nil
@@ -168,7 +169,7 @@ func (t *turn) leaseNew(q *originQueue) *outstanding {
 
 // leasePage leases a URL that was taken from its queue, or the match that decides whether it may be
 // fetched. If it may not, its outcome is recorded, and there is no lease; nor is there one while a
-// put of it is under way.
+// put of it is under way, or while the queue waits for other pages of its seed.
 func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	h := t.host
 	u := q.origin.URL(head.RequestURI)
@@ -179,6 +180,15 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 	verdict, no, known := t.s.matches.checkURL(q, head, u)
 	if !known {
 		return t.s.matches.lease(h, q, head, recrawl)
+	}
+	pages, most := t.s.pages.find(u, head)
+	switch {
+	case no.State != storage.Queued || pages == nil || pages.fetched+pages.inFlight < most:
+	case pages.fetched >= most:
+		no = storage.Outcome{State: storage.Excluded, Reason: storage.ReasonSeedPages}
+	default: // the outcomes of those in flight decide
+		q.awaitPages(t.at)
+		return nil
 	}
 	if no.State == storage.Queued && !t.s.budgets.countSitemap(h, head) {
 		no = storage.Outcome{State: storage.Excluded, Reason: storage.ReasonSitemaps}
@@ -191,6 +201,7 @@ func (t *turn) leasePage(q *originQueue, head *storage.Head, recrawl bool) *outs
 	}
 	t.s.budgets.countPage(h, head)
 	out := t.s.leases.request(t, Page, u)
+	out.pages = t.s.pages.begin(pages, head)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
 	q.firstInFlight = head.Priority == FirstPriority

@@ -23,13 +23,15 @@ type Options struct {
 	Groups    []Group                 // hosts that share a server
 	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
-	OnlyJobs     bool   // no URL of the frontier is given out: there are visits only
-	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
-	NoRobots     bool   // no robots.txt is fetched, and every URL is allowed
-	NoLookups    bool   // no name is looked up: leases have no address, and addresses no limits
-	Batches      bool   // remote fetchers get batches of URLs, whatever the delay: see LeaseRemote
-	Walls        bool   // hosts that put up a wall are left alone; see internal/rules/wall
-	MaxDepth     uint16 // 0: no limit
+	OnlyJobs  bool   // no URL of the frontier is given out: there are visits only
+	Obey      bool   // false: only the crawl delays of robots.txt are honoured, not the rules
+	NoRobots  bool   // no robots.txt is fetched, and every URL is allowed
+	NoLookups bool   // no name is looked up: leases have no address, and addresses no limits
+	Batches   bool   // remote fetchers get batches of URLs, whatever the delay: see LeaseRemote
+	Walls     bool   // hosts that put up a wall are left alone; see internal/rules/wall
+	MaxDepth  uint16 // 0: no limit
+	// SeedPages are the marks of MarkSeedPages that the store has.
+	SeedPages    map[string][]byte
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL fails
 	RetryDelay   time.Duration // before the second attempt; doubles with each

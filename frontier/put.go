@@ -99,7 +99,7 @@ func (f *Frontier) CompletePut(id uint64, url string, became storage.State, r Re
 		f.hosts.release(storage.Position{Host: h.id, Ordinal: head.Ordinal})
 		h.active.dueGrew(0)
 	}
-	f.uncountPage(h, head, became, f.instant(f.clock))
+	f.uncountPage(out, became, f.instant(f.clock))
 	f.results.update(h, f.clock, 1, r.Bytes)
 	f.commands.applyDrop(h, f.clock)
 	f.schedule(h, f.instant(f.clock))

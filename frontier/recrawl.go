@@ -214,7 +214,7 @@ func (t *turn) leaseRecrawl(q *originQueue) *outstanding {
 		head := q.TakeRecrawl()
 		out := t.leasePage(q, &head, true)
 		switch {
-		case out == nil && q.matching:
+		case out == nil && (q.matching || q.heldUntil > t.at):
 			t.host.active.busy.Remove(head.Ordinal)
 			q.Return(head, queue.Recrawl)
 			return nil

@@ -254,6 +254,8 @@ func (f *Frontier) Adopt(l Adopted, now time.Time) (id uint64, ok bool) {
 	f.budgets.countPage(h, &l.Head)
 	out := f.leases.add(h, Page)
 	out.remote, out.urlKind = true, kindOf(&l.Head)
+	pages, _ := f.pages.find(l.URL, &l.Head)
+	out.pages = f.pages.begin(pages, &l.Head)
 	out.limits = [limitClasses]*limit{byDomain: f.limits.ofDomain(l.Name), byGroup: f.limits.ofGroup(l.Name, nil)}
 	if l.Address.IsValid() {
 		out.limits[byAddress] = f.limits.ofAddress(l.Address)

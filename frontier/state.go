@@ -63,6 +63,7 @@ type scheduler struct {
 	lookups  *lookups
 	recrawls *recrawlPlan
 	budgets  *budgets
+	pages    *seedPages
 	lanes    *laneQueues
 	limits   *sharedLimits
 	gate     *gateSide
@@ -97,6 +98,7 @@ func newScheduler(b *base) *scheduler {
 		base: b, lanes: s.lanes, budgets: s.budgets, lookups: s.lookups, recrawls: s.recrawls,
 		allowAll: robots.Compile(nil),
 	}
+	s.pages = newSeedPages(b, &s.results.batch)
 	s.leases = &leases{base: b, lanes: s.lanes, out: make(map[uint64]*outstanding)}
 	s.matches = &matches{base: b, leases: s.leases, work: matchWork}
 	s.commands = &commands{

@@ -234,7 +234,7 @@ not a url priority=5
 		`seeds.txt:6: read "https://six.example/ priority="; ` + outOfRange,
 		`seeds.txt:7: read "https://seven.example/ priority=1.5"; ` + outOfRange,
 		`seeds.txt:8: read "https://eight.example/ importance=5"; importance: is no field of a seed; ` +
-			`want scope, include, exclude, max_depth, hops, links, priority, recrawl, tags or store`,
+			`want scope, include, exclude, max_depth, max_pages, hops, links, priority, recrawl, tags or store`,
 		`seeds.txt:9: read "priority=5"; is not a URL; want one such as https://example.com/, or a host such as example.com`,
 		`seeds.txt:10: read "not a url priority=5"; is not a URL; ` +
 			`want one such as https://example.com/, or a host such as example.com`,

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -126,7 +128,12 @@ func (u *union) marks() (map[string][]byte, error) {
 			if name, value, err = u.mark(n, name, value); err != nil {
 				return nil, err
 			}
-			if _, known := all[name]; name != "" && !known {
+			before, known := all[name]
+			if strings.HasPrefix(name, frontier.MarkSeedPages) && cmp.Or(cmp.Compare(len(before), len(value)),
+				bytes.Compare(before, value)) < 0 { // the greatest count
+				known = false
+			}
+			if name != "" && !known {
 				all[name] = value
 			}
 		}

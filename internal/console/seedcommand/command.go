@@ -62,9 +62,10 @@ func (o opener) newAdd() *cobra.Command {
 	return &cobra.Command{
 		Use: "add URL [FIELD=VALUE ...]", Short: "Add a seed, or say something else of it",
 		Long: `Add a seed. URL may be a host such as example.com. The fields are those that crawl.seeds takes: scope,
-include, exclude, max_depth, hops, links, priority, recrawl, tags and store. Of a known seed they are replaced.`,
+include, exclude, max_depth, max_pages, hops, links, priority, recrawl, tags and store. Of a known seed they are
+replaced.`,
 		Example: "  amble seed add https://example.com/news/ scope=prefix tags=news,daily recrawl=1h\n" +
-			"  amble seed add example.org max_depth=3",
+			"  amble seed add example.org max_depth=3 max_pages=500",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {

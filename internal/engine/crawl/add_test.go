@@ -22,17 +22,27 @@ import (
 // daemon runs a crawl that does not end by itself. stop ends it and closes the engine.
 func daemon(t *testing.T, o Options, seeds ...string) (e *Engine, stop func() Summary) {
 	t.Helper()
+	return daemonOf(t, o, seedList(t, seeds...)...)
+}
+
+// daemonOf is daemon with seeds of which something is said.
+func daemonOf(t *testing.T, o Options, seeds ...Seed) (e *Engine, stop func() Summary) {
+	t.Helper()
 	o.ExitWhenDone = false
 	e, err := Open(o, testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, runDaemon(t, e, seeds...)
+	return e, runDaemonOf(t, e, seeds)
 }
 
 func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 	t.Helper()
-	list := seedList(t, seeds...)
+	return runDaemonOf(t, e, seedList(t, seeds...))
+}
+
+func runDaemonOf(t *testing.T, e *Engine, list []Seed) (stop func() Summary) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan Summary, 1)
 	go func() {

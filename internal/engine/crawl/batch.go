@@ -62,6 +62,9 @@ func (b *batch) merge(rows storage.Batch) {
 	b.rows.Policies = append(b.rows.Policies, rows.Policies...)
 	b.rows.Ensure = append(b.rows.Ensure, rows.Ensure...)
 	b.rows.Seeds = append(b.rows.Seeds, rows.Seeds...)
+	for name, value := range rows.Marks {
+		b.setMark(name, value)
+	}
 	b.size += len(rows.Done) + len(rows.Hosts)
 }
 

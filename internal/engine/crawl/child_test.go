@@ -42,6 +42,7 @@ type childConfig struct {
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
 	Groups   []frontier.Group
 	Workers  int    // 0: the default
+	MaxPages uint32 // of each seed
 	CAFile   string // the authorities of a web with TLS
 	OptsOut  string // a host that the child opts out, once, when optOutFile is there
 	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
@@ -81,7 +82,9 @@ func crawlAsChild(dir string, c childConfig) error {
 		if err != nil {
 			return err
 		}
-		seeds = append(seeds, Seed{URL: u, Source: testkit.ChildFile})
+		s := Seed{URL: u, Source: testkit.ChildFile}
+		s.MaxPages = c.MaxPages
+		seeds = append(seeds, s)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if c.BadSync > 0 {

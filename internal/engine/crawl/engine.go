@@ -366,18 +366,20 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 ) {
 	e.domainHosts = domains.New(e.o.MaxDomainHosts)
 	e.mazes = maze.New(e.o.Traps.MazePages)
+	fo := e.o.Frontier
 	marks, err := e.store.Marks(maze.Mark)
+	if err == nil {
+		fo.SeedPages, err = e.store.Marks(frontier.MarkSeedPages)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	e.mazes.Restore(marks)
-	fo := e.o.Frontier
 	if e.o.Journal != nil && e.o.Cluster != nil {
 		fo.Owns = e.o.Journal.Owns
 	}
-	fo.OnlyJobs = e.o.OnlyVisits
 	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
-	fo.Gate = e.share.frontierGate()
+	fo.OnlyJobs, fo.Gate = e.o.OnlyVisits, e.share.frontierGate()
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}

@@ -317,6 +317,7 @@ type keptSettings struct {
 	live  *atomic.Pointer[inForce]
 	scope *atomic.Pointer[frontier.Scope]
 	rules sweep.StoredRules
+	mark  func(string) ([]byte, error)
 	kept  sweep.Kept
 }
 
@@ -325,7 +326,7 @@ func (k *keptSettings) lifts() []sweep.Lift {
 	live := k.live.Load()
 	s := sweep.Settings{
 		Fetch: &k.o.Fetch, Frontier: &k.o.Frontier, Mode: k.o.Mode, Include: live.Include, Exclude: live.Exclude,
-		Consent: live.Consent, MazePages: k.o.Traps.MazePages, Scope: k.scope.Load(), Rules: k.rules,
+		Consent: live.Consent, MazePages: k.o.Traps.MazePages, Scope: k.scope.Load(), Rules: k.rules, Mark: k.mark,
 	}
 	return s.Lifts()
 }
@@ -334,7 +335,7 @@ func (k *keptSettings) lifts() []sweep.Lift {
 // dispatcher finds it there. It returns the settings as they
 // are kept now, and the failures of robots.txt files that may be gone.
 func (e *Engine) reconsider(ctx context.Context) (*keptSettings, []robots.Failure, error) {
-	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, rules: e.rulesReader().Stored}
+	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, rules: e.rulesReader().Stored, mark: e.store.Mark}
 	encoded, err := e.store.Mark(sweep.MarkSettings)
 	if err == nil {
 		err = k.kept.Restore(encoded)

@@ -28,6 +28,7 @@ func reasonNames() []string {
 		storage.ReasonLeaseLost: "lease_lost",
 		storage.ReasonSitemaps:  "sitemaps",
 		storage.ReasonMaze:      "maze",
+		storage.ReasonSeedPages: "seed_pages",
 	}
 }
 

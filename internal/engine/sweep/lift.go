@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/httpfield"
 	"github.com/amble-crawler/amble/robots"
@@ -37,6 +38,17 @@ type Settings struct {
 	MazePages        int // traps.maze_pages
 	Scope            *frontier.Scope
 	Rules            StoredRules
+	Mark             func(name string) ([]byte, error) // what the store has; nil: nothing
+}
+
+// mayHaveMore reports whether pages of a seed may be fetched, by the count that the store has.
+func (s *Settings) mayHaveMore(m *seeds.Member) bool {
+	if m == nil || m.MaxPages == 0 || s.Mark == nil {
+		return true
+	}
+	value, err := s.Mark(frontier.MarkSeedPages + m.Root.String())
+	n, _ := strconv.ParseUint(string(value), 10, 32)
+	return err == nil && n < uint64(m.MaxPages)
 }
 
 // Lifts returns all of them.
@@ -132,6 +144,10 @@ func (s *Settings) scopeLifts() []Lift {
 		m := scope.Seeds().Of(l.URL(), frontier.RefOf(&l.Entry))
 		return l.Last.Reason == storage.ReasonDepth && m.Depth(depth) >= l.Depth
 	}
+	inPages := func(l *storage.Located) bool {
+		return l.Last.Reason == storage.ReasonSeedPages &&
+			s.mayHaveMore(scope.Seeds().Of(l.URL(), frontier.RefOf(&l.Entry)))
+	}
 	redirected := func(l *storage.Located) bool { // its target is not known any more
 		return l.Last.State == storage.Redirected && l.Last.Reason == storage.ReasonScope
 	}
@@ -144,7 +160,7 @@ func (s *Settings) scopeLifts() []Lift {
 		{"scope", value, nil, excluded | storage.In(storage.Redirected),
 			func(l *storage.Located) bool { return inScope(l) || redirected(l) }},
 		{"crawl.seeds", strconv.FormatUint(scope.Seeds().Sum(), 16), nil, excluded, func(l *storage.Located) bool {
-			return inScope(l) || inDepth(l)
+			return inScope(l) || inDepth(l) || inPages(l)
 		}},
 		{"crawl.max_depth", number(deepest), grows, excluded, inDepth},
 	}

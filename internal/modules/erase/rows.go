@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
@@ -116,7 +117,7 @@ func (m *markEraser) erase(all map[string][]byte) {
 				all[name] = kept
 			}
 		case strings.HasPrefix(name, sweep.MarkRetry) && m.isRetry(value), m.isOfHost(name), m.isTDMFile(name, value),
-			m.isMaze(name), m.isQueueMark(name, value):
+			m.isSeed(name), m.isMaze(name), m.isQueueMark(name, value):
 			delete(all, name)
 		}
 	}
@@ -153,6 +154,12 @@ func (m *markEraser) isRetry(value []byte) bool {
 func (m *markEraser) isTDMFile(name string, value []byte) bool {
 	origin, is := strings.CutPrefix(name, marks.TDM)
 	return is && (m.names.HasURL(origin+"/") || m.names.In(value))
+}
+
+// isSeed reports whether a mark is about a seed of an erased host.
+func (m *markEraser) isSeed(name string) bool {
+	url, is := strings.CutPrefix(name, frontier.MarkSeedPages)
+	return is && m.names.HasURL(url)
 }
 
 // isMaze reports whether a mark has the mazes of an erased host.

@@ -48,6 +48,7 @@ const (
 	causeDepth      = "depth"       // crawl.max_depth fell after it was found
 	causeOperator   = "operator"    // the operator dropped it
 	causeSitemaps   = "sitemaps"    // more sitemaps than sitemaps.max_files
+	causeSeedPages  = "seed_pages"  // max_pages of the seed is reached
 	causeMaze       = "maze"        // a part of a host that goes on for ever
 	causeHeld       = "held"        // robots.txt holds all that waits of the host
 	causeWalled     = "walled"      // what waits of a host behind a wall
@@ -224,6 +225,8 @@ func leftBy(r storage.Reason) string {
 		return causeOperator
 	case storage.ReasonSitemaps:
 		return causeSitemaps
+	case storage.ReasonSeedPages:
+		return causeSeedPages
 	case storage.ReasonMaze:
 		return causeMaze
 	case storage.ReasonWall:

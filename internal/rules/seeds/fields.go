@@ -55,6 +55,7 @@ type Fields struct {
 	Include  []string `json:"include,omitempty" doc:"regular expressions, besides scope.include"`
 	Exclude  []string `json:"exclude,omitempty" doc:"regular expressions, besides scope.exclude"`
 	MaxDepth uint16   `json:"max_depth,omitempty" doc:"links from the seed, besides crawl.max_depth; 0: no limit"`
+	MaxPages uint32   `json:"max_pages,omitempty" doc:"pages that are fetched of it; 0: no limit"`
 	Hops     uint8    `json:"hops,omitempty" doc:"links that are followed out of the scope of the seed"`
 	Links    string   `json:"links,omitempty" enum:"all,sitemap,none" doc:"what is followed"`
 	Priority int8     `json:"priority,omitempty" doc:"of the seed itself: of the URLs of a host higher ones come first"`
@@ -226,6 +227,8 @@ func (f *Fields) set(name, text string) (err error) {
 		f.Exclude = append(f.Exclude, text)
 	case "max_depth":
 		f.MaxDepth = uint16(number(math.MaxUint16))
+	case "max_pages":
+		f.MaxPages = uint32(number(math.MaxUint32))
 	case "hops":
 		f.Hops = uint8(number(math.MaxUint8))
 	case "links":
@@ -245,8 +248,8 @@ func (f *Fields) set(name, text string) (err error) {
 			err = &Problem{name, "want yes or no"}
 		}
 	default:
-		err = &Problem{name, "is no field of a seed; want scope, include, exclude, max_depth, hops, links, priority, " +
-			"recrawl, tags or store"}
+		err = &Problem{name, "is no field of a seed; want scope, include, exclude, max_depth, max_pages, hops, " +
+			"links, priority, recrawl, tags or store"}
 	}
 	return err
 }
@@ -269,8 +272,8 @@ func (f *Fields) SetAll(texts []string) error {
 
 // IsZero reports whether nothing but the priority is said of a seed.
 func (f *Fields) IsZero() bool {
-	return f.Scope == "" && len(f.Include)+len(f.Exclude)+len(f.Tags) == 0 && f.MaxDepth == 0 && f.Hops == 0 &&
-		f.Links == "" && f.Recrawl == "" && f.Store == nil
+	return f.Scope == "" && len(f.Include)+len(f.Exclude)+len(f.Tags) == 0 && f.MaxDepth == 0 && f.MaxPages == 0 &&
+		f.Hops == 0 && f.Links == "" && f.Recrawl == "" && f.Store == nil
 }
 
 // stored is a seed as a database and a log have it, behind its URL.

@@ -39,6 +39,7 @@ func TestHostileLines(t *testing.T) {
 		url + "tags=" + strings.Repeat("t,", 40) + "t":    "want at most 32",
 		url + strings.Repeat("include=x ", 101):           "want at most 100",
 		url + "max_depth=65536":                           "want a whole number",
+		url + "max_pages=4294967296":                      "want a whole number",
 		url + "max_depth=-1":                              "want a whole number",
 		url + "hops=256":                                  "want a whole number",
 		url + "priority=101":                              "from -100 to 100",
@@ -67,8 +68,8 @@ func TestHostileLines(t *testing.T) {
 
 // TestStored writes and reads all that may be said of a seed.
 func TestStored(t *testing.T) {
-	item, err := ParseLine("a.test/news/ scope=prefix include=/n/ exclude=/x/ exclude=/y/ max_depth=3 hops=2 " +
-		"links=sitemap priority=-7 recrawl=1h tags=news,daily store=no")
+	item, err := ParseLine("a.test/news/ scope=prefix include=/n/ exclude=/x/ exclude=/y/ max_depth=3 max_pages=9 " +
+		"hops=2 links=sitemap priority=-7 recrawl=1h tags=news,daily store=no")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type Set struct {
 	targets table[ID, []Seed]     // where redirects of a seed led
 	plain   *Spec
 	seeds   int
+	limited int    // seeds with MaxPages
 	sum     uint64 // of all seeds, in any order
 }
 
@@ -69,6 +70,9 @@ func (s *Set) Mode() Mode { return s.mode }
 
 // Sum returns a sum of all seeds: equal sets have equal sums, in each process.
 func (s *Set) Sum() uint64 { return s.sum }
+
+// LimitsPages reports whether a seed has a limit of pages.
+func (s *Set) LimitsPages() bool { return s.limited > 0 }
 
 // With returns the set with more seeds, and without some; a seed that is in add replaces the one with its URL. Where
 // redirects of a removed seed led goes with it.
@@ -178,6 +182,9 @@ func (c *change) add(s *Seed, id ID, spec *Spec) {
 		c.far.set(id, m)
 	}
 	c.seeds++
+	if m.MaxPages > 0 {
+		c.limited++
+	}
 	c.sum += m.sum()
 	for _, t := range c.targets.get(id) { // they say what it says
 		if id == IDOf(s.URL) {
@@ -203,6 +210,9 @@ func (c *change) remove(u weburl.URL) {
 		c.far.delete(m.ID)
 	}
 	c.seeds--
+	if m.MaxPages > 0 {
+		c.limited--
+	}
 	c.sum -= m.sum()
 }
 

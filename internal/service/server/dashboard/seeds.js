@@ -7,7 +7,7 @@ import { count, el, page, panel, refill, table, urlLink } from "./dom.js";
 const shownAtOnce = 100;
 
 // fields are what is said of a seed, as it is written behind its URL.
-const names = ["scope", "include", "exclude", "max_depth", "hops", "links", "priority", "recrawl", "tags", "store"];
+const names = ["scope", "include", "exclude", "max_depth", "max_pages", "hops", "links", "priority", "recrawl", "tags", "store"];
 const fields = (s) => names.filter((name) => name in s).map((name) => `${name}=${Array.isArray(s[name]) ? s[name].join(",") : s[name]}`).join(" ");
 
 const counts = (done) => ({ incomplete: done.incomplete, done: `Seeds: ${[["added", done.added], ["changed", done.changed], ["known before", done.known], ["removed", done.removed]].filter(([, n]) => n).map(([name, n]) => `${count(n)} ${name}`).join(", ") || "nothing changed"}` });
@@ -16,7 +16,7 @@ const add = (shared) => command(shared, "Add seeds", {
   title: "Add seeds to the crawl", text: "The scope of the crawl becomes that of these seeds, too. They are in their queues at once.",
   fields: [{
     name: "list", label: "One seed a line: a URL or a name of a host", lines: 8, required: true, placeholder: "www.example.com\nhttps://example.org/news/ scope=prefix tags=news",
-    hint: "Behind the URL may stand scope=host|domain|prefix|any, max_depth=, hops=, links=all|sitemap|none, tags=, priority=, recrawl=, include=, exclude=, store=false. With a line that cannot be read, none is added.",
+    hint: "Behind the URL may stand scope=host|domain|prefix|any, max_depth=, max_pages=, hops=, links=all|sitemap|none, tags=, priority=, recrawl=, include=, exclude=, store=false. With a line that cannot be read, none is added.",
   }],
 }, async ({ list }) => counts(await send("/api/v1/seeds", list)), "main");
 
