@@ -71,7 +71,7 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string, mo
 	if err != nil {
 		return nil, err
 	}
-	c, dir, err := openCollection(settings)
+	c, dir, err := archiveProgram(settings).Open()
 	if err != nil {
 		return nil, noRequest(u, err)
 	}
