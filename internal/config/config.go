@@ -132,6 +132,7 @@ type Output struct {
 	ZstdLevel      int           `mapstructure:"zstd_level" range:"1..4" default:"1"`
 	ZstdDictionary string        `mapstructure:"zstd_dictionary" is:"path"`
 	Outlinks       bool          `mapstructure:"outlinks"`
+	WACZ           bool          `mapstructure:"wacz"`
 
 	OnComplete        string        `mapstructure:"on_complete"`
 	OnCompleteTimeout time.Duration `mapstructure:"on_complete_timeout" range:"1s..168h" default:"1h"`

@@ -17,6 +17,10 @@ func (k *checker) output() {
 		k.conflict("output.zstd_dictionary",
 			"is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
 	}
+	if k.c.Output.WACZ && (!slices.Contains(k.c.Output.Format, "warc") || k.c.InCluster()) {
+		k.conflict("output.wacz", "packs WARC files of one machine; add warc to output.format, or remove it; on a node "+
+			"of a cluster remove it")
+	}
 	k.webhook()
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+

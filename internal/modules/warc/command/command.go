@@ -26,11 +26,12 @@ import (
 type Program struct {
 	Load    func() (*config.Config, error) // the settings
 	Version string
+	Now     func() time.Time
 }
 
 // Commands returns the commands of amble archive.
 func (p Program) Commands() []*cobra.Command {
-	return []*cobra.Command{p.getCommand(), p.listCommand(), p.verifyCommand()}
+	return []*cobra.Command{p.getCommand(), p.listCommand(), p.verifyCommand(), p.waczCommand()}
 }
 
 // Open opens the output directory of the settings.
@@ -39,6 +40,10 @@ func (p Program) Open() (*warcfiles.Collection, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	return p.open(c)
+}
+
+func (p Program) open(c *config.Config) (*warcfiles.Collection, string, error) {
 	dir := c.OutputDir()
 	collection, err := warcfiles.OpenCollection(dir, c.ArchiveOptions(p.Version).Known)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -134,3 +134,20 @@ func (c *Collection) Contents(f File) (n Contents, err error) {
 	}
 	return n, nil
 }
+
+// Complete lists the WARC files to which nothing is added any more, and counts the others. Each of their records is
+// committed.
+func (c *Collection) Complete() (files []File, open int, err error) {
+	all, err := c.warcs()
+	for _, f := range all {
+		if f.Open {
+			open++
+		} else {
+			files = append(files, f)
+		}
+	}
+	return files, open, err
+}
+
+// OpenFile opens a file of the collection.
+func (c *Collection) OpenFile(f File) (*os.File, error) { return c.open(f) }

@@ -1,0 +1,205 @@
+package wacz
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"hash"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/spool"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+)
+
+// page is a line of a list of pages.
+type page struct {
+	ID    string `json:"id"`
+	URL   string `json:"url"`
+	Time  string `json:"ts"`
+	Title string `json:"title,omitzero"`
+	Text  string `json:"text,omitzero"`
+}
+
+// mayBePage reports whether a capture may be a page that people look at. The media type of a revisit record is that of
+// its original, which is looked at later.
+func mayBePage(e *warc.Entry) bool {
+	return e.Status == http.StatusOK && (e.Mime == warc.MimeRevisit || isHTML(e.Mime))
+}
+
+func isHTML(mime string) bool {
+	mime = strings.ToLower(mime)
+	return mime == "text/html" || mime == "application/xhtml+xml"
+}
+
+// page takes a record into the lists: a page waits for its metadata record, which says whether it is a seed.
+func (r *recordReader) page(ctx context.Context, rec *warc.Record, e *warc.Entry, isPage bool, head, body []byte) error {
+	if r.waiting != nil && rec.Type() == warc.TypeMetadata && rec.Header.Get(warc.FieldConcurrentTo) == r.answer {
+		return r.put(bytes.Contains(append([]byte("\r\n"), head...), []byte("\r\nseed: true\r\n")))
+	}
+	if rec.Type() != warc.TypeResponse && rec.Type() != warc.TypeRevisit {
+		return nil
+	}
+	if err := r.flush(); err != nil || !isPage {
+		return err
+	}
+	if e.Mime == warc.MimeRevisit {
+		var err error
+		if head, body, err = r.original(ctx, *e); err != nil || !isHTML(mediaType(head)) {
+			return err
+		}
+	}
+	id := strings.TrimSuffix(strings.TrimPrefix(rec.Header.Get(warc.FieldRecordID), "<urn:uuid:"), ">")
+	r.waiting = &page{ID: id, URL: e.URL, Time: e.Time.UTC().Format(time.RFC3339)}
+	r.answer = rec.Header.Get(warc.FieldRecordID)
+	r.waiting.read(head, body)
+	return nil
+}
+
+func mediaType(head []byte) string {
+	mime, _, _ := strings.Cut(warc.HTTPField(head, "Content-Type"), ";")
+	return strings.TrimSpace(mime)
+}
+
+// original reads the response that a revisit record refers to. One that is not there has no text.
+func (r *recordReader) original(ctx context.Context, e warc.Entry) (head, body []byte, err error) {
+	s, err := r.p.c.Open(ctx, e)
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	defer s.Close()
+	body, _ = io.ReadAll(io.LimitReader(s.Body, extract.MaxDocument)) // what cannot be read has no text
+	return s.BodyHead, body, nil
+}
+
+// read fills in title and text. A page that cannot be read has none.
+func (p *page) read(head, body []byte) {
+	defer func() { _ = recover() }() // the content is hostile: it costs its own text
+	base, err := weburl.Parse(p.URL)
+	if err != nil {
+		return
+	}
+	response := io.MultiReader(bytes.NewReader(head), bytes.NewReader(body))
+	resp, err := http.ReadResponse(bufio.NewReader(response), nil)
+	if err != nil {
+		return
+	}
+	plain, release, err := fetch.Decode(resp.Header, resp.Body)
+	if err != nil {
+		return
+	}
+	defer release()
+	text, _ := io.ReadAll(io.LimitReader(plain, extract.MaxDocument)) // of a body that broke off: its start
+	o := extract.DefaultOptions()
+	o.Text = true
+	read, err := extract.HTML(text, resp.Header, base, nil, o)
+	if err != nil {
+		return
+	}
+	p.Title, p.Text = read.Title, read.Text
+}
+
+// flush adds the page that waits: it has no metadata record.
+func (r *recordReader) flush() error {
+	if r.waiting == nil {
+		return nil
+	}
+	return r.put(false)
+}
+
+// put adds the page that waits to its list.
+func (r *recordReader) put(seed bool) error {
+	p := r.p
+	list := p.others
+	if seed {
+		list = p.seeds
+		if p.r.Seeds++; p.r.Seeds == 1 {
+			p.home = *r.waiting
+		}
+	}
+	if p.home.URL == "" {
+		p.home = *r.waiting
+	}
+	p.r.Pages++
+	err := list.write(r.waiting)
+	r.waiting = nil
+	return err
+}
+
+// list is a list of pages that waits in the spool, compressed.
+type list struct {
+	packed  *spool.Writer
+	content *spool.Content
+	deflate *flate.Writer
+	hash    hash.Hash
+	crc     hash.Hash32
+	n       int64
+	lines   *json.Encoder
+	err     error
+}
+
+func newList(pool *spool.Pool, id, title string) *list {
+	l := &list{packed: pool.NewWriter(0), hash: digest.NewHash(), crc: crc32.NewIEEE()}
+	l.deflate, l.err = flate.NewWriter(l.packed, flate.DefaultCompression)
+	l.lines = json.NewEncoder(l)
+	l.lines.SetEscapeHTML(false)
+	l.err = l.write(map[string]any{"format": "json-pages-1.0", "id": id, "title": title, "hasText": true})
+	return l
+}
+
+func (l *list) write(line any) error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.lines.Encode(line)
+}
+
+// Write implements io.Writer.
+func (l *list) Write(p []byte) (int, error) {
+	l.hash.Write(p)
+	l.crc.Write(p)
+	l.n += int64(len(p))
+	return l.deflate.Write(p)
+}
+
+func (l *list) close() {
+	if l.content != nil {
+		_ = l.content.Close() // it has been written
+	}
+	l.packed.Discard()
+}
+
+// writeList adds a list as it waits.
+func (p *packer) writeList(name string, l *list) error {
+	if l.err != nil {
+		return l.err
+	}
+	if err := l.deflate.Close(); err != nil {
+		return err
+	}
+	l.content = l.packed.Content()
+	now := p.o.Now.UTC() // CreateRaw does not convert it to that of MS-DOS
+	w, err := p.zip.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: l.crc.Sum32(),
+		CompressedSize64: uint64(l.content.Size()), UncompressedSize64: uint64(l.n),
+		ModifiedDate: uint16((now.Year()-1980)<<9 | int(now.Month())<<5 | now.Day()),
+		ModifiedTime: uint16(now.Hour()<<11 | now.Minute()<<5 | now.Second()/2)})
+	if err != nil {
+		return err
+	}
+	if _, err := l.content.WriteTo(w); err != nil {
+		return err
+	}
+	p.add(name, digest.Sum(l.hash), l.n)
+	return nil
+}

@@ -1,0 +1,313 @@
+package wacz
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/web/spool"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// stored writes n pages in many files, every tenth with the body of the one before it, and returns their collection.
+// If finish is false, the newest file stays open.
+func stored(t *testing.T, compression string, n int, finish bool) (dir string, c *warcfiles.Collection) {
+	t.Helper()
+	o := archive.DefaultOptions()
+	o.Known, o.Dir, o.Formats = []archive.Format{warcfiles.Format()}, t.TempDir(), []string{warcfiles.Name}
+	o.MaxFileBytes, o.Records = 12_000, archive.Compression{Format: compression, Level: 1}
+	w, err := archive.Open(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	e, err := archive.NewEncoder(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := func() {
+		if _, err := w.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Committed(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last *archive.Original
+	for i := range n {
+		body := bodyOf(i)
+		x := &archive.Exchange{URL: urlOf(i), At: start.Add(time.Duration(i) * time.Second),
+			Request: spool.Of([]byte("GET / HTTP/1.1\r\n\r\n")), Response: spool.Of([]byte(body))}
+		_, content, _ := strings.Cut(body, "\r\n\r\n")
+		if i%10 == 9 {
+			x.Original = last
+		} else {
+			last = &archive.Original{URL: x.URL, At: x.At, Payload: digest.Of([]byte(content))}
+		}
+		if i < 2 {
+			x.Facts.Add("seed", "true")
+		}
+		x.Facts.Add("depth", "1")
+		item, err := e.Encode(&archive.Visit{Exchange: x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Append(item, x.At); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 1 {
+			commit()
+		}
+	}
+	commit()
+	if finish {
+		if _, err := w.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		commit()
+	}
+	c, err = warcfiles.OpenCollection(o.Dir, o.Known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Dir, c
+}
+
+func urlOf(i int) string { return fmt.Sprintf("http://h.test/%d", i) }
+
+func bodyOf(i int) string {
+	switch {
+	case i%10 == 9:
+		i--
+	case i%10 == 5:
+		return "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n<title>none</title>"
+	case i%10 == 6:
+		return "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n<title>none</title>"
+	}
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n"+
+		"<title>Page %d</title><p>W\xf6rds of %d", i, i)
+}
+
+func mustWrite(t *testing.T, c *warcfiles.Collection, o Options) (Report, *zip.Reader) {
+	t.Helper()
+	r, err := Write(context.Background(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, z
+}
+
+func read(t *testing.T, z *zip.Reader, name string) []byte {
+	t.Helper()
+	f, err := z.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestPackage reads a package as a viewer does: the list of blocks, a block, the record at its offset.
+func TestPackage(t *testing.T) {
+	for _, compression := range []string{warc.FormatGzip, warc.FormatZstd} {
+		const n = 300
+		dir, c := stored(t, compression, n, true)
+		path := filepath.Join(dir, "all.wacz")
+		r, z := mustWrite(t, c, Options{Path: path, Title: "T", Software: "amble test", Now: start})
+		if r.Files <= mergeAt || r.Captures != n || r.Pages != n*8/10 || r.Seeds != 2 || r.Open != 0 {
+			t.Errorf("%s: %+v", compression, r)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if strings.Contains(f.Name(), ".wacz.") {
+				t.Errorf("%s: %s is left", compression, f.Name())
+			}
+		}
+		checkManifest(t, z)
+		checkIndex(t, z, n)
+		checkPages(t, z)
+	}
+}
+
+func checkManifest(t *testing.T, z *zip.Reader) {
+	t.Helper()
+	var m struct {
+		Resources []resource
+		Main      string `json:"mainPageUrl"`
+	}
+	var sum struct{ Hash string }
+	text := read(t, z, "datapackage.json")
+	if err := errors.Join(json.Unmarshal(text, &m),
+		json.Unmarshal(read(t, z, "datapackage-digest.json"), &sum)); err != nil {
+		t.Fatal(err)
+	}
+	if sum.Hash != digest.Of(text).String() || m.Main != urlOf(0) {
+		t.Errorf("manifest %s, %q", sum.Hash, m.Main)
+	}
+	if len(m.Resources) != len(z.File)-2 {
+		t.Errorf("%d of %d parts are in the manifest", len(m.Resources), len(z.File))
+	}
+	for _, r := range m.Resources {
+		part := read(t, z, r.Path)
+		if int64(len(part)) != r.Bytes || digest.Of(part).String() != r.Hash {
+			t.Errorf("%s is not as the manifest says", r.Path)
+		}
+	}
+}
+
+func checkIndex(t *testing.T, z *zip.Reader, n int) {
+	t.Helper()
+	packed := read(t, z, "indexes/index.cdx.gz")
+	var lines []string
+	for i, line := range slices.Collect(strings.Lines(string(read(t, z, "indexes/index.idx")))) {
+		if i == 0 {
+			continue // what it is
+		}
+		key, place, _ := strings.Cut(line, " {")
+		var b struct{ Offset, Length int }
+		if err := json.Unmarshal([]byte("{"+place), &b); err != nil {
+			t.Fatal(err)
+		}
+		block, err := gzip.NewReader(bytes.NewReader(packed[b.Offset : b.Offset+b.Length]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(block)
+		if err != nil || !strings.HasPrefix(string(text), key) {
+			t.Fatalf("block %d does not begin with %q: %v", i, key, err)
+		}
+		lines = append(lines, slices.Collect(strings.Lines(string(text)))...)
+	}
+	if len(lines) != n || !slices.IsSorted(lines) {
+		t.Fatalf("%d lines, sorted: %v", len(lines), slices.IsSorted(lines))
+	}
+	for _, line := range lines {
+		e, err := warc.ParseEntry([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := read(t, z, "archive/"+e.Filename)
+		record := warc.NewReader(bytes.NewReader(file[e.Offset : e.Offset+e.Length]))
+		rec, err := record.Next()
+		if err != nil || rec.Header.Get(warc.FieldTargetURI) != e.URL || record.Skip() != nil ||
+			record.Offset() != e.Length {
+			t.Fatalf("%+v: %v, %v", e, rec, err)
+		}
+	}
+	first, err := warc.NewReader(bytes.NewReader(read(t, z, z.File[0].Name))).Next()
+	if err != nil || "archive/"+first.Header.Get(warc.FieldFilename) != z.File[0].Name {
+		t.Errorf("%s begins with %+v, %v", z.File[0].Name, first, err)
+	}
+}
+
+func checkPages(t *testing.T, z *zip.Reader) {
+	t.Helper()
+	seen := make(map[string]page)
+	for name, want := range map[string]int{"pages/pages.jsonl": 2, "pages/extraPages.jsonl": 238} {
+		lines := bufio.NewScanner(bytes.NewReader(read(t, z, name)))
+		lines.Scan() // what it is
+		found := 0
+		for ; lines.Scan(); found++ {
+			var p page
+			if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+				t.Fatal(err)
+			}
+			seen[p.URL] = p
+		}
+		if found != want {
+			t.Errorf("%s has %d pages", name, found)
+		}
+	}
+	for _, i := range []int{0, 8, 9, 299} { // 9 and 299 have the body of the page before them, perhaps of another file
+		body := i
+		if i%10 == 9 {
+			body--
+		}
+		p := seen[urlOf(i)]
+		if p.Title != fmt.Sprintf("Page %d", body) || p.Text != fmt.Sprintf("Wörds of %d", body) || p.ID == "" ||
+			p.Time != start.Add(time.Duration(i)*time.Second).Format(time.RFC3339) {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestUnfinished: what does not end leaves nothing that looks whole, and an older package as it is; a later call works.
+func TestUnfinished(t *testing.T) {
+	dir, c := stored(t, warc.FormatGzip, 100, true)
+	o := Options{Path: filepath.Join(dir, "all.wacz"), Now: start}
+	if err := os.WriteFile(o.Path, []byte("older"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Write(ctx, c, o); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(o.Path); err != nil || string(text) != "older" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(o.Path+partial, bytes.Repeat([]byte("killed"), 1<<20), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, c, o)
+	files, _, err := c.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, files[1].Name)
+	if err := os.Truncate(damaged, files[1].Size/2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(context.Background(), c, o); !errors.Is(err, warc.ErrTorn) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if _, err := os.Stat(o.Path + partial); !os.IsNotExist(err) {
+		t.Errorf("the part is left: %v", err)
+	}
+}
+
+// TestOpenFile: what is not committed for certain is left out.
+func TestOpenFile(t *testing.T) {
+	dir, c := stored(t, warc.FormatGzip, 100, false)
+	r, _ := mustWrite(t, c, Options{Path: filepath.Join(dir, "all.wacz"), Now: start})
+	if r.Open != 1 || r.Captures >= 100 || r.Captures == 0 {
+		t.Errorf("%+v", r)
+	}
+	dir, c = stored(t, warc.FormatGzip, 2, false)
+	if _, err := Write(context.Background(), c, Options{Path: filepath.Join(dir, "all.wacz")}); !errors.Is(err,
+		ErrEmpty) {
+		t.Error(err)
+	}
+}
