@@ -4,12 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/amble-crawler/amble/internal/engine/node"
+	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/modules/warc/command"
+	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 )
 
 // archiveModule is the output as web archives, and what reads it.
@@ -21,9 +24,13 @@ func archiveModule() module {
 				`Read the output files of a crawl, in output.dir. None is changed, and a crawl may be running.`,
 				archiveProgram(settings).Commands()...)
 		},
-		serve: func(ctx context.Context, k *crawling, _ *node.Node) (context.Context, func(), error) {
+		amend: func(k *crawling, o *crawl.Options) error {
 			running = k
-			return ctx, func() {}, nil
+			if k.config.Output.WACZ && (k.config.InCluster() || !o.Archive.Has(warcfiles.Name)) {
+				return console.Exit(console.ExitUsage, errors.New("output.wacz packs the WARC files of one machine: add "+
+					"warc to output.format, or remove output.wacz; a node of a cluster has none"))
+			}
+			return nil
 		},
 		closed: func(ctx context.Context, stopped bool) error {
 			if running == nil || stopped || !running.config.Output.WACZ {

@@ -17,10 +17,6 @@ func (k *checker) output() {
 		k.conflict("output.zstd_dictionary",
 			"is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
 	}
-	if k.c.Output.WACZ && (!slices.Contains(k.c.Output.Format, "warc") || k.c.InCluster()) {
-		k.conflict("output.wacz", "packs WARC files of one machine; add warc to output.format, or remove it; on a node "+
-			"of a cluster remove it")
-	}
 	k.webhook()
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+
@@ -70,10 +66,6 @@ func (k *checker) outputFormats() {
 
 // ArchiveOptions returns the options of internal/output/archive. version is that of the program.
 func (c *Config) ArchiveOptions(version string) archive.Options {
-	robots := "obey"
-	if !c.Robots.Obey {
-		robots = "ignore, but for Crawl-delay"
-	}
 	all, _ := c.options()
 	o := all.Archive
 	o.Dir, o.Host = c.OutputDir(), machine()
@@ -82,7 +74,8 @@ func (c *Config) ArchiveOptions(version string) archive.Options {
 	}
 	o.Crawler = archive.Crawler{
 		Software: "amble/" + version, UserAgent: c.UserAgent(version), From: c.mailAddress(),
-		Operator: c.Fetch.Contact, Robots: robots,
+		Operator: c.Fetch.Contact,
+		Robots:   map[bool]string{true: "obey", false: "ignore, but for Crawl-delay"}[c.Robots.Obey],
 	}
 	return o
 }

@@ -21,7 +21,7 @@ func (p Program) waczCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "wacz",
 		Short: "Pack the WARC files into one WACZ file",
-		Long: `Pack all complete WARC files into one file in the format WACZ ` + wacz.Version + `, which ReplayWeb.page opens:
+		Long: `Pack all complete WARC files into one file in the format WACZ ` + wacz.Version + `, for ReplayWeb.page:
 the records, an index, a list of the pages with their text, and a manifest with checksums. Files that were compressed
 with zstd are compressed again with gzip, since the format allows no other.
 

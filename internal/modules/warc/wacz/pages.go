@@ -44,7 +44,8 @@ func isHTML(mime string) bool {
 }
 
 // page takes a record into the lists: a page waits for its metadata record, which says whether it is a seed.
-func (r *recordReader) page(ctx context.Context, rec *warc.Record, e *warc.Entry, isPage bool, head, body []byte) error {
+func (r *recordReader) page(ctx context.Context, rec *warc.Record, e *warc.Entry, isPage bool,
+	head, body []byte) error {
 	if r.waiting != nil && rec.Type() == warc.TypeMetadata && rec.Header.Get(warc.FieldConcurrentTo) == r.answer {
 		return r.put(bytes.Contains(append([]byte("\r\n"), head...), []byte("\r\nseed: true\r\n")))
 	}
