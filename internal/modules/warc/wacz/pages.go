@@ -6,17 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"hash"
-	"hash/crc32"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-
 	"github.com/amble-crawler/amble/internal/modules/warc"
-	"github.com/amble-crawler/amble/internal/records/digest"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/spool"
@@ -138,69 +133,31 @@ func (r *recordReader) put(seed bool) error {
 	return err
 }
 
-// list is a list of pages that waits in the spool, compressed.
+// list is a list of pages that waits in the spool.
 type list struct {
-	packed  *spool.Writer
-	content *spool.Content
-	deflate *flate.Writer
-	hash    hash.Hash
-	crc     hash.Hash32
-	n       int64
+	waits   *spool.Writer
 	lines   *json.Encoder
-	err     error
+	content *spool.Content
 }
 
-func newList(pool *spool.Pool, id, title string) *list {
-	l := &list{packed: pool.NewWriter(0), hash: digest.NewHash(), crc: crc32.NewIEEE()}
-	l.deflate, l.err = flate.NewWriter(l.packed, flate.DefaultCompression)
-	l.lines = json.NewEncoder(l)
+func newList(pool *spool.Pool, id, title string) (*list, error) {
+	l := &list{waits: pool.NewWriter(0)}
+	l.lines = json.NewEncoder(l.waits)
 	l.lines.SetEscapeHTML(false)
-	l.err = l.write(map[string]any{"format": "json-pages-1.0", "id": id, "title": title, "hasText": true})
-	return l
+	return l, l.write(map[string]any{"format": "json-pages-1.0", "id": id, "title": title, "hasText": true})
 }
 
-func (l *list) write(line any) error {
-	if l.err != nil {
-		return l.err
-	}
-	return l.lines.Encode(line)
-}
-
-// Write implements io.Writer.
-func (l *list) Write(p []byte) (int, error) {
-	l.hash.Write(p)
-	l.crc.Write(p)
-	l.n += int64(len(p))
-	return l.deflate.Write(p)
-}
+func (l *list) write(line any) error { return l.lines.Encode(line) }
 
 func (l *list) close() {
 	if l.content != nil {
 		_ = l.content.Close() // it has been written
 	}
-	l.packed.Discard()
+	l.waits.Discard()
 }
 
-// writeList adds a list as it waits.
+// writeList adds a list.
 func (p *packer) writeList(name string, l *list) error {
-	if l.err != nil {
-		return l.err
-	}
-	if err := l.deflate.Close(); err != nil {
-		return err
-	}
-	l.content = l.packed.Content()
-	now := p.o.Now.UTC() // CreateRaw does not convert it to that of MS-DOS
-	w, err := p.zip.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: l.crc.Sum32(),
-		CompressedSize64: uint64(l.content.Size()), UncompressedSize64: uint64(l.n),
-		ModifiedDate: uint16((now.Year()-1980)<<9 | int(now.Month())<<5 | now.Day()),
-		ModifiedTime: uint16(now.Hour()<<11 | now.Minute()<<5 | now.Second()/2)})
-	if err != nil {
-		return err
-	}
-	if _, err := l.content.WriteTo(w); err != nil {
-		return err
-	}
-	p.add(name, digest.Sum(l.hash), l.n)
-	return nil
+	l.content = l.waits.Content()
+	return p.part(name, zip.Deflate, func(w io.Writer) error { _, err := l.content.WriteTo(w); return err })
 }

@@ -1,6 +1,7 @@
 package wacz
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
@@ -43,7 +44,7 @@ func (p *packer) file(ctx context.Context, f warcfiles.File) error {
 	}
 	defer opened.Close()
 	name := nameOf(f)
-	return p.part("archive/"+name, func(w io.Writer) error {
+	return p.part("archive/"+name, zip.Store, func(w io.Writer) error {
 		r := &recordReader{p: p, file: f.Name, name: name, out: w.(*measured)}
 		if err := r.open(opened, name != f.Name); err != nil {
 			return err
@@ -146,5 +147,5 @@ func (r *recordReader) end() error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	return r.p.index.add(r.lines)
+	return r.p.index.Add(r.lines)
 }

@@ -72,9 +72,7 @@ func Write(ctx context.Context, c *warcfiles.Collection, o Options) (r Report, e
 	if err != nil {
 		return r, fmt.Errorf("wacz: %w", err)
 	}
-	p := newPacker(c, o, pool, out, &r)
-	err = p.pack(ctx, files)
-	p.close()
+	err = newPacker(c, o, pool, out, &r).pack(ctx, files)
 	if err == nil {
 		err = out.Sync()
 	}
@@ -101,7 +99,7 @@ type packer struct {
 	plain     *bufio.Writer
 	zip       *zip.Writer
 	resources []resource
-	index     *index
+	index     *warcfiles.Merger
 	seeds     *list // pages.jsonl
 	others    *list // extraPages.jsonl
 	home      page  // what a viewer opens first
@@ -109,11 +107,20 @@ type packer struct {
 
 func newPacker(c *warcfiles.Collection, o Options, pool *spool.Pool, out io.Writer, r *Report) *packer {
 	plain := bufio.NewWriterSize(out, 1<<18)
-	return &packer{c: c, o: o, r: r, plain: plain, zip: zip.NewWriter(plain), pool: pool, index: &index{pool: pool},
-		seeds: newList(pool, "pages", "Seeds"), others: newList(pool, "extra-pages", "Pages")}
+	return &packer{c: c, o: o, r: r, plain: plain, zip: zip.NewWriter(plain), pool: pool,
+		index: warcfiles.NewMerger(pool)}
 }
 
-func (p *packer) pack(ctx context.Context, files []warcfiles.File) error {
+func (p *packer) pack(ctx context.Context, files []warcfiles.File) (err error) {
+	defer p.index.Close()
+	if p.seeds, err = newList(p.pool, "pages", "Seeds"); err != nil {
+		return err
+	}
+	defer p.seeds.close()
+	if p.others, err = newList(p.pool, "extra-pages", "Pages"); err != nil {
+		return err
+	}
+	defer p.others.close()
 	for _, f := range files {
 		if err := p.file(ctx, f); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
@@ -133,13 +140,6 @@ func (p *packer) pack(ctx context.Context, files []warcfiles.File) error {
 	return errors.Join(p.zip.Close(), p.plain.Flush())
 }
 
-// close frees what waits in the spool.
-func (p *packer) close() {
-	p.seeds.close()
-	p.others.close()
-	p.index.close()
-}
-
 // resource is a part of the package in its manifest.
 type resource struct {
 	Name  string `json:"name"`
@@ -152,9 +152,9 @@ func (p *packer) add(name string, d digest.Digest, n int64) {
 	p.resources = append(p.resources, resource{strings.ToLower(path.Base(name)), name, d.String(), n})
 }
 
-// part adds a part that is not compressed.
-func (p *packer) part(name string, write func(io.Writer) error) error {
-	w, err := p.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store, Modified: p.o.Now})
+// part adds a part, compressed by a method of the package zip.
+func (p *packer) part(name string, method uint16, write func(io.Writer) error) error {
+	w, err := p.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: p.o.Now})
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (p *packer) manifest() error {
 		return err
 	}
 	write := func(name string, text []byte) error {
-		return p.part(name, func(w io.Writer) error { _, err := w.Write(text); return err })
+		return p.part(name, zip.Store, func(w io.Writer) error { _, err := w.Write(text); return err })
 	}
 	return errors.Join(write("datapackage.json", text), write("datapackage-digest.json", sum))
 }
