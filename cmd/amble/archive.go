@@ -27,8 +27,8 @@ func archiveModule() module {
 		amend: func(k *crawling, o *crawl.Options) error {
 			running = k
 			if k.config.Output.WACZ && (k.config.InCluster() || !o.Archive.Has(warcfiles.Name)) {
-				return console.Exit(console.ExitUsage, errors.New("output.wacz packs the WARC files of one machine: add "+
-					"warc to output.format, or remove output.wacz; a node of a cluster has none"))
+				return console.Exit(console.ExitUsage, errors.New("output.wacz packs the WARC files of one machine: "+
+					"add warc to output.format, or remove output.wacz; a node of a cluster has none"))
 			}
 			return nil
 		},

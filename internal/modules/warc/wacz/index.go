@@ -44,7 +44,10 @@ func (p *packer) writeIndex(ctx context.Context) error {
 	}
 	content := w.Content()
 	defer content.Close()
-	return p.part("indexes/index.idx", zip.Deflate, func(out io.Writer) error { _, err := content.WriteTo(out); return err })
+	return p.part("indexes/index.idx", zip.Deflate, func(out io.Writer) error {
+		_, err := content.WriteTo(out)
+		return err
+	})
 }
 
 // block gathers lines of the index that are compressed together.
