@@ -217,11 +217,13 @@ func (w *world) start(name, dir string) *process {
 	if err := agree(ctx, p.node); err != nil {
 		w.t.Fatal(err)
 	}
-	p.node.Observe(unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) }))
+	observers := crawl.Observers{unanswered(func(page string, end time.Time) { w.losses.addRequest(name, page, end) })}
 	w.nodes = append(w.nodes, p)
 	if w.api {
 		p.api = serveAPI(w.t, p.node, dir)
+		observers = append(observers, p.node.engines.observer)
 	}
+	p.node.Observe(observers)
 	run, stop := context.WithCancel(context.Background())
 	p.cancel = stop
 	go func() {
