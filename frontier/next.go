@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -221,7 +222,7 @@ func (m *matches) checkURL(
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	seed := m.scope.Seeds().Of(u, RefOf(&head.Entry))
-	if head.Depth > seed.Depth(m.o.MaxDepth) && !head.Sitemap {
+	if head.Depth > seed.Depth(m.o.MaxDepth) && !head.Sitemap && RefOf(&head.Entry) != seeds.Checked {
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
 	if v, known = m.match(q, head); known && !v.Allowed && m.o.Obey {

@@ -51,6 +51,7 @@ type Scope struct {
 	seeds            *seeds.Set
 	include, exclude []*regexp.Regexp
 	optOuts          *optout.List // those in force; nil: there are none
+	checksOutside    bool         // see WithChecks
 }
 
 // NewScope returns the scope of the given seeds. A URL must also match one of include, if there are
@@ -99,7 +100,7 @@ func (s *Scope) Sum() uint64 {
 	for _, e := range s.exclude {
 		texts = append(texts, e.String())
 	}
-	texts = append(texts, "opt-outs")
+	texts = append(texts, "outside", strconv.FormatBool(s.checksOutside), "opt-outs")
 	for _, e := range s.optOuts.All() {
 		texts = append(texts, string(e.Scope), e.Value, strconv.FormatBool(e.Until.IsZero()))
 	}
@@ -123,10 +124,11 @@ func (s *Scope) Keeps(u weburl.URL, from seeds.Ref) bool {
 
 // checkSettings is Check without opt-outs.
 func (s *Scope) checkSettings(u weburl.URL, from seeds.Ref) ScopeVerdict {
-	switch {
-	case !s.seeds.Has(u, from):
+	has := s.seeds.Has(u, from)
+	switch checked := s.checksOutside && from == seeds.Checked && !has; {
+	case !has && !checked:
 		return OutOfSeeds
-	case len(s.include) > 0 && !matchesAny(s.include, u.String()):
+	case !checked && len(s.include) > 0 && !matchesAny(s.include, u.String()):
 		return NotIncluded
 	case matchesAny(s.exclude, u.String()):
 		return IsExcluded
@@ -162,6 +164,22 @@ func RefOf(head *storage.Entry) seeds.Ref { return seeds.Ref(head.From) }
 
 func matchesAny(expressions []*regexp.Regexp, s string) bool {
 	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(s) })
+}
+
+// WithChecks returns the scope with links that leave it, or without. A URL that was reached by seeds.Checked is in it
+// then, to be checked: see OnlyChecks.
+func (s *Scope) WithChecks(outside bool) *Scope {
+	other := *s
+	other.checksOutside = outside
+	return &other
+}
+
+// ChecksOutside reports whether links that leave the scope are checked.
+func (s *Scope) ChecksOutside() bool { return s.checksOutside }
+
+// OnlyChecks reports whether a URL of the store is checked only: it answers, or it does not. Nothing of it is read.
+func (s *Scope) OnlyChecks(u weburl.URL, head *storage.Entry) bool {
+	return RefOf(head) == seeds.Checked && s.seeds.Home(u) == nil
 }
 
 // WithOptOuts returns the scope with other opt-outs. All of them must be in force.

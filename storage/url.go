@@ -79,6 +79,7 @@ const (
 	ReasonLeaseLost Reason = 13 // the leases of fetchers ran out; Outcome.Note names the last one
 	ReasonSitemaps  Reason = 14 // a sitemap of a host that has had as many as it may
 	ReasonSeedPages Reason = 16 // its seed has as many pages as it may
+	ReasonChecked   Reason = 17 // outside of the scope, and it answered when it was checked
 	ReasonMaze      Reason = 15 // in a branch of its host that goes on for ever
 	ReasonFetch     Reason = 64
 )

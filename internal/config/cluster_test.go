@@ -77,7 +77,7 @@ func TestCompose(t *testing.T) {
 func TestAgreed(t *testing.T) {
 	other := map[string]string{
 		"crawl.exit_when_done": "false", "crawl.give_up_after": "7m", "crawl.max_pages": "7", "crawl.max_depth": "7",
-		"scope.mode": "any", "scope.include": "[a, b]", "scope.exclude": "[x]",
+		"scope.mode": "any", "scope.include": "[a, b]", "scope.exclude": "[x]", "scope.check_outside": "true",
 		"limits.host_urls": "7", "limits.host_pages": "7", "limits.domain_pages": "7",
 		"urls.strip_parameters": "[x]", "urls.sort_query": "true", "urls.drop_empty_query": "true",
 		"urls.collapse_slashes": "true", "urls.normalize_escapes": "true", "urls.max_length": "77",

@@ -70,6 +70,8 @@ type Scope struct {
 	Mode    string   `mapstructure:"mode" default:"host" of:"host domain prefix any" is:"agreed"`
 	Include []string `mapstructure:"include" is:"agreed live"`
 	Exclude []string `mapstructure:"exclude" is:"agreed live"`
+	// CheckOutside has links that leave the scope checked, and not followed.
+	CheckOutside bool `mapstructure:"check_outside" is:"agreed"`
 }
 
 // Limits bound how much is fetched from one host or domain, over all runs. 0: no limit.

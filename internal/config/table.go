@@ -41,7 +41,7 @@ func (c *Config) bound(o *crawl.Options, r *recrawl.Options) []binding {
 		{&c.Crawl.Workers, &o.Workers}, {&c.Crawl.MaxRate, &o.MaxRate}, {&c.Crawl.ExitWhenDone, &o.ExitWhenDone},
 		{&c.Crawl.GiveUpAfter, &o.GiveUpAfter}, {&c.Crawl.ShutdownGrace, &o.ShutdownGrace},
 		{&c.Crawl.MaxPages, &o.MaxPages}, {&c.Crawl.MaxBytes, &o.MaxBytes}, {&c.Crawl.MaxTime, &o.MaxTime},
-		{&c.Crawl.MaxDepth, &f.MaxDepth},
+		{&c.Crawl.MaxDepth, &f.MaxDepth}, {&c.Scope.CheckOutside, &o.CheckOutside},
 		{&c.Limits.HostURLs, &o.Storage.MaxHostURLs}, {&c.Limits.HostPages, &f.HostBudget},
 		{&c.Limits.DomainPages, &f.DomainBudget}, {&c.Limits.Session, &f.Session},
 

@@ -159,6 +159,7 @@ func reasonTexts() map[string]string {
 		"usage":            "consent.policy, by what its site says about the use of its content (docs/CONSENT.md)",
 		"lease_lost":       "the leases of fetchers ran out without a report (docs/FETCHERS.md)",
 		"sitemaps":         "its host has had as many sitemaps as it may (sitemaps.max_files, limits.host_pages)",
+		"checked":          "it is outside the scope, and answered when it was checked (scope.check_outside)",
 		"seed_pages":       "its seed has as many pages as max_pages allows",
 		"maze":             "its part of the host goes on for ever (docs/TRAPS.md)",
 		"crash":            "amble itself failed on it: a bug, please report it (docs/OPERATING.md)",

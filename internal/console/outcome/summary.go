@@ -107,7 +107,7 @@ func Happened(out *Outcome) string {
 		rest = append(rest, console.Were(n, "URL")+" denied by robots.txt")
 	}
 	if n := out.Since("excluded"); n > 0 {
-		rest = append(rest, console.Were(n, "URL")+" outside the scope")
+		rest = append(rest, console.Were(n, "URL")+" left out")
 	}
 	if len(rest) > 0 {
 		text += ".\n" + strings.Join(rest, ", ")

@@ -37,7 +37,7 @@ func TestSummaries(t *testing.T) {
 			Outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true},
 				Before: counts(2, 1, 1, 0, 0, 4), Took: 75 * time.Second}, 0,
 			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs " +
-				"were denied by robots.txt, 1 URL was outside the scope.\n",
+				"were denied by robots.txt, 1 URL was left out.\n",
 				"  database  data/amble.db\n  output    data/output\n"}, "failed"},
 		{"stopped", false,
 			Outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, End: crawl.EndStopped,

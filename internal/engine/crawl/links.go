@@ -95,20 +95,23 @@ func (rd *reading) endRequest(res *result) {
 // takeDocument makes discoveries of the links of a document, if they are followed by its depth and its directives.
 func (rd *reading) takeDocument(res *result, doc *extract.Page, d *extract.Directives) {
 	l := &res.lease
-	switch {
-	case rd.forbidsLinks(d):
-		return
-	case l.Head.Depth >= res.seed.Depth(rd.o.Frontier.MaxDepth):
-		res.passed.Deep += uint32(len(doc.Links))
+	if rd.forbidsLinks(d) {
 		return
 	}
 	scope := rd.scope()
+	isDeep := l.Head.Depth >= res.seed.Depth(rd.o.Frontier.MaxDepth)
+	if isDeep {
+		res.passed.Deep += uint32(len(doc.Links))
+		if !scope.ChecksOutside() {
+			return
+		}
+	}
 	res.found = slices.Grow(res.found, len(doc.Links))
 	for i := range doc.Links {
 		link := &doc.Links[i]
 		u, from, ok := rd.admit(scope, res, link.URL)
 		switch {
-		case link.NoFollow && rd.o.NoFollow:
+		case link.NoFollow && rd.o.NoFollow, isDeep && from != seeds.Checked:
 		case link.Kind == extract.Sitemap:
 			if rd.o.Sitemaps.Follow && res.seed.Follows(false) {
 				rd.findSitemap(res, rd.sitemap(res, link.URL))

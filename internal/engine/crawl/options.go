@@ -37,6 +37,7 @@ type Options struct {
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
 	GiveUpAfter   time.Duration // hosts that may not be fetched from by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
+	CheckOutside  bool          // links that leave the scope are checked, and not followed
 	MaxPages      uint64        // pages fetched in all; 0: no limit
 	MaxBytes      uint64        // bytes of bodies received over all runs; 0: no limit
 	MaxTime       time.Duration // of a run; 0: no limit

@@ -29,10 +29,14 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 		return
 	}
 	etag, modified := w.validators(l)
-	resp, failure, report := w.request(ctx, res, fetch.Request{
+	req := fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
 		MaxBody: w.maxBody(&l.Head), AnyType: l.Head.Sitemap,
-	})
+	}
+	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
+		req = checkOf(l)
+	}
+	resp, failure, report := w.request(ctx, res, req)
 	defer closePartial(failure)
 	res.page.Report = report
 	w.takePage(ctx, res, resp, failure)
@@ -42,6 +46,10 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
 	l, report := &res.lease, &res.page.Report
 	if !report.Sent || report.Broken {
+		return
+	}
+	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
+		res.page.Outcome, res.page.Next = checked(l, resp, failure)
 		return
 	}
 	last := l.Head.Last.State

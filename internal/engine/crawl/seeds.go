@@ -50,7 +50,8 @@ func newInitialScope(s scopeStore, o *Options, given []Seed, shared ...storage.S
 		return nil, err
 	}
 	optOuts := listOptOuts(o.OptOuts, commanded, o.Shared.sharedOptOuts()).InForce(o.Now())
-	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude).WithSeeds(b.Set).WithOptOuts(optOuts)
+	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude).WithSeeds(b.Set).WithOptOuts(optOuts).
+		WithChecks(o.CheckOutside)
 	return &initialScope{b, scope}, nil
 }
 
@@ -279,6 +280,9 @@ func retrieve(store importStore, u weburl.URL, now time.Time) (storage.Done, boo
 func (rd *reading) admit(scope *frontier.Scope, res *result, found weburl.URL) (u weburl.URL, from seeds.Ref, ok bool) {
 	u, ok = rd.o.URLs.Apply(found)
 	from = rd.reached(scope, res, u)
+	if ok && scope.ChecksOutside() && !scope.Keeps(u, from) {
+		from = seeds.Checked
+	}
 	return u, from, ok && scope.Keeps(u, from)
 }
 

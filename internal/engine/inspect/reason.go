@@ -29,6 +29,7 @@ func reasonNames() []string {
 		storage.ReasonSitemaps:  "sitemaps",
 		storage.ReasonMaze:      "maze",
 		storage.ReasonSeedPages: "seed_pages",
+		storage.ReasonChecked:   "checked",
 	}
 }
 

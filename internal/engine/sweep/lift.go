@@ -138,7 +138,9 @@ func (s *Settings) patienceLifts() []Lift {
 func (s *Settings) scopeLifts() []Lift {
 	scope, depth, excluded := s.Scope, s.Frontier.MaxDepth, storage.In(storage.Excluded)
 	inScope := func(l *storage.Located) bool {
-		return l.Last.Reason == storage.ReasonScope && scope.CheckHead(l.URL(), &l.Entry) == frontier.InScope
+		reason, u := l.Last.Reason, l.URL()
+		return (reason == storage.ReasonScope || reason == storage.ReasonChecked && !scope.OnlyChecks(u, &l.Entry)) &&
+			scope.CheckHead(u, &l.Entry) == frontier.InScope
 	}
 	inDepth := func(l *storage.Located) bool {
 		m := scope.Seeds().Of(l.URL(), frontier.RefOf(&l.Entry))
@@ -155,7 +157,11 @@ func (s *Settings) scopeLifts() []Lift {
 	if depth == 0 {
 		deepest = math.MaxInt64
 	}
-	value := digestOf(fmt.Sprint(s.Mode, s.Include, s.Exclude))
+	value := fmt.Sprint(s.Mode, s.Include, s.Exclude)
+	if scope.ChecksOutside() {
+		value += " outside"
+	}
+	value = digestOf(value)
 	return []Lift{
 		{"scope", value, nil, excluded | storage.In(storage.Redirected),
 			func(l *storage.Located) bool { return inScope(l) || redirected(l) }},

@@ -205,6 +205,9 @@ func (m *maker) take(l *storage.Located) error {
 	case storage.Redirected:
 		m.addLink(&m.r.Redirects, l, of)
 	case storage.Denied, storage.Excluded:
+		if o.Reason == storage.ReasonChecked {
+			break
+		}
 		m.leave(leftBy(o.Reason), l)
 	}
 	return nil

@@ -126,6 +126,9 @@ type Ref struct {
 	Outside uint8 // links since the scope of the seed was left
 }
 
+// Checked is the Ref of a URL outside of all scopes that is checked and not followed.
+var Checked = Ref{Outside: 255}
+
 // Of returns the seed of a URL that was reached by ref; nil: it has none.
 func (s *Set) Of(u weburl.URL, ref Ref) *Member {
 	if m := s.Home(u); m != nil {

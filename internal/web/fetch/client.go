@@ -167,6 +167,9 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		Connected: connected, FirstByte: firstByte, RemoteAddr: cn.key.remote(),
 	}
 	list, failed := encodings(resp.Header)
+	if r.HeaderOnly {
+		list, failed, limit = nil, nil, 0
+	}
 	var body *spool.Content
 	var cut bool
 	if failed == nil {

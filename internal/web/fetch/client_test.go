@@ -292,3 +292,27 @@ func (p *pool) len() int {
 	defer p.mu.Unlock()
 	return p.fresh.conns.Len() + p.kept.conns.Len()
 }
+
+// TestHeaderOnly: no byte of a body is waited for, after a HEAD on a connection that stays open, after a GET on one
+// that does not. What the header says of the body does not matter.
+func TestHeaderOnly(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for head := readHead(r); head != ""; head = readHead(r) {
+			fmt.Fprint(c, "HTTP/1.1 404 Not Found\r\nContent-Encoding: gzip\r\nContent-Length: 1000000000\r\n\r\n")
+			if strings.HasPrefix(head, "GET") {
+				fmt.Fprint(c, "ab")
+			}
+		}
+	})
+	c := newClient(t, quick())
+	for n, isHead := range []bool{true, true, false, true} {
+		r, err := c.Do(t.Context(), Request{URL: s.url(t, "/"), Address: loopback, HeaderOnly: true, Head: isHead})
+		if err != nil || r.Status != 404 || r.Body.Size() > 0 {
+			t.Fatalf("request %d: %+v %v", n, r, err)
+		}
+		_ = r.Close()
+	}
+	if n := s.accepted(); n != 2 {
+		t.Errorf("%d connections, want 2: that of a GET with a body is closed", n)
+	}
+}

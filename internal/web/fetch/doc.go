@@ -1,4 +1,4 @@
-// Package fetch performs one HTTP GET at a time. It bounds everything that a hostile server could
+// Package fetch performs one HTTP GET or HEAD at a time. It bounds everything that a hostile server could
 // stretch: time (connect, TLS, header, idle body, total), header bytes, body bytes on the wire and
 // after decoding, nested content encodings, interim responses, and reach (which addresses may be
 // dialled).

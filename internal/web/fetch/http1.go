@@ -16,7 +16,7 @@ var errInterim = errors.New("too many interim responses")
 
 // requestHead returns the request as HTTP/1.1 sends it (RFC 9112, section 3).
 func (c *Client) requestHead(r Request, fields []field) []byte {
-	b := append(make([]byte, 0, 512), "GET "...)
+	b := append(append(make([]byte, 0, 512), r.method()...), ' ')
 	if c.proxy.forwards(r.URL.Scheme()) { // the absolute form (RFC 9112, section 3.2.2)
 		b = append(b, r.URL.Scheme()...)
 		b = append(b, "://"...)
@@ -84,11 +84,15 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field,
 	firstByte = c.now()
 	c.line.trip(trip())
 	w.pace.begin(cn.br.Buffered())
+	var asked *http.Request // nil: a GET
+	if r.Head {
+		asked = &http.Request{Method: http.MethodHead}
+	}
 	for range maxInterim {
 		if cn.tap != nil {
 			cn.tap.begin(c.o.Spool, c.o.MaxHeader+limit, cn.br)
 		}
-		resp, err := http.ReadResponse(cn.br, nil)
+		resp, err := http.ReadResponse(cn.br, asked)
 		switch {
 		case err != nil:
 			return nil, firstByte, err

@@ -61,7 +61,7 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field, limit 
 	w.enter(phaseHeader, c.o.HeaderTimeout)
 	cn.frames.begin()
 	req := &http.Request{
-		Method: http.MethodGet,
+		Method: r.method(),
 		URL:    opaque(r.URL),
 		Host:   r.URL.HostPort(),
 		Header: make(http.Header, 8),

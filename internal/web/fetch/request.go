@@ -11,7 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
-// Request is one GET.
+// Request is one GET or HEAD.
 type Request struct {
 	// URL is the URL to fetch. It is sent byte for byte.
 	URL weburl.URL
@@ -28,6 +28,9 @@ type Request struct {
 	// CutAtBounds cuts a body that takes too much to decode where it does, and marks the response
 	// Truncated. Without it, or if nothing was decoded before, the request fails.
 	CutAtBounds bool
+	// HeaderOnly wants no body: it is not read, whatever its encoding. With Head the request is a HEAD, else the
+	// connection is closed behind the header.
+	HeaderOnly, Head bool
 	// Progress, unless nil, reports how far the request is.
 	Progress *Progress
 	// Permit, unless nil, is called before the request connects, and before each piece that it
@@ -35,6 +38,14 @@ type Request struct {
 	// and the request fails with KindCanceled and that error. It may be called concurrently and must
 	// not block.
 	Permit func() error
+}
+
+// method returns the method of the request.
+func (r *Request) method() string {
+	if r.Head {
+		return http.MethodHead
+	}
+	return http.MethodGet
 }
 
 // Response is a whole response of any status. Close frees the memory and the files that Body and
