@@ -133,6 +133,9 @@ func testPageBlocks(t *testing.T, seed uint64) {
 			_ = p.returnUnused(t.Context(), <-p.releases)
 		default:
 			if used[s] >= p.Allowed() && !p.reserve(t.Context(), used[s]) {
+				if part := getsNoMore(t, p, used[s]); part > max(used[s], p.Allowed()) {
+					t.Fatalf("seed %d: shard %d has %d pages of %d, and may use %d", seed, s, part, most, p.Allowed())
+				}
 				other := rng.IntN(n) // has nothing to do
 				owners[other].Release(used[other])
 				_ = owners[other].returnUnused(t.Context(), <-owners[other].releases)
@@ -157,6 +160,18 @@ func testPageBlocks(t *testing.T, seed uint64) {
 			t.Fatalf("seed %d: %v pages of %d are used, and nobody gets more", seed, used, most)
 		}
 	}
+}
+
+// getsNoMore has a shard ask for pages again, as it does for as long as it needs some. It returns the part that it has
+// in the register if it gets none; 0: it gets some.
+func getsNoMore(t *testing.T, p *pageBlocks, used uint64) uint64 {
+	for range 20 {
+		if _ = p.all.read(t.Context()); p.reserve(t.Context(), used) {
+			return 0
+		}
+	}
+	all, _, _ := p.all.latest()
+	return all[p.shard]
 }
 
 // TestGoldenParts: the register is these bytes.

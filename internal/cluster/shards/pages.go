@@ -32,10 +32,9 @@ type pageBlocks struct {
 	shard    cluster.Shard
 	mayWrite func() error // whether this node still owns the shard
 
-	allowed   atomic.Uint64 // no more than the part that this owner has written
-	confirmed bool          // this owner has written the part; for the goroutine of run
-	wants     chan struct{} // holds one
-	releases  chan uint64   // holds the newest
+	allowed  atomic.Uint64 // no more than the part that this owner has written
+	wants    chan struct{} // holds one
+	releases chan uint64   // holds the newest
 }
 
 func newPageBlocks(all *allotment, most uint64, s cluster.Shard, mayWrite func() error) *pageBlocks {
@@ -99,12 +98,12 @@ func (p *pageBlocks) run(ctx context.Context, e *crawl.Engine) {
 	}
 }
 
-// reserve takes a block, or what this owner's predecessor has left of its block. It returns false if there
-// is none.
+// reserve takes a block, or what the part has beyond what may be used: this owner's predecessor has left it, or a write
+// had no answer. It returns false if there is none.
 func (p *pageBlocks) reserve(ctx context.Context, fetched uint64) bool {
 	part, err := p.all.allot(ctx, p.shard, p.mayWrite, func(all parts) (uint64, error) {
 		part := max(all[p.shard], fetched)
-		if !p.confirmed && part > fetched {
+		if part > max(p.allowed.Load(), fetched) {
 			return part, nil
 		}
 		others := all.sum() - all[p.shard]
@@ -116,7 +115,6 @@ func (p *pageBlocks) reserve(ctx context.Context, fetched uint64) bool {
 	if err != nil {
 		return false
 	}
-	p.confirmed = true
 	p.allowed.Store(part)
 	return true
 }
