@@ -97,6 +97,7 @@ func testFetcher(t *testing.T, binary string, runsScripts bool, interpreter, scr
 	settings := fmt.Sprintf(`
 data_dir: ./data
 crawl: {workers: 0, seeds: [%q, %q]}
+output: {format: [jsonl, warc]}
 politeness: {delay: %s, ip_rate: 0}
 fetch: {allow_private: true, resolver: %s}
 server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
@@ -114,6 +115,7 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tail(crawl.output.String()))
 	}
+	checkCaptures(t, binary, web.URL("127.0.0.1", pages[0]), web.URL(scripts, "/a.js"), runsScripts)
 	log := web.Requests()
 	for _, gap := range log.Host("127.0.0.1").ShortGaps(least) {
 		t.Errorf("%v between %s and %s, want %v", gap.Length, gap.Before.Path, gap.After.Path, least)
@@ -134,6 +136,21 @@ server: {listen: 127.0.0.1:0, token: secret, fetch_token: for-fetchers}
 		scripts + "/secret/a.js", scripts + "/favicon.ico", "localhost/tracker.png"} {
 		if times[path] > 0 {
 			t.Errorf("%s was requested", path)
+		}
+	}
+}
+
+// checkCaptures checks that the archive is sound, and has a page and the script that it has loaded.
+func checkCaptures(t *testing.T, binary, page, script string, runsScripts bool) {
+	t.Helper()
+	output, err := command(t, time.Minute, binary, "archive", "verify", "-c", "config.yaml")
+	if err != nil {
+		t.Errorf("%v\n%s", err, tail(output))
+	}
+	for url, wants := range map[string]bool{page: true, script: runsScripts} {
+		output, err := command(t, time.Minute, binary, "archive", "get", "-c", "config.yaml", url)
+		if wants && err != nil {
+			t.Errorf("%s in the archive: %v\n%s", url, err, tail(output))
 		}
 	}
 }

@@ -25,6 +25,17 @@ async function take() {
     .map((lease) => ({ ...lease, ends: performance.now() + lease.seconds * 1000 }));
 }
 
+// What archives get of a page and of what it requests is at most so many bytes of bodies, before base64.
+const CAPTURED = 3 << 20;
+
+// capture returns a request and its response for web archives; null: the response is too large.
+async function capture(request, response, most) {
+  const body = await response.body();
+  if (body.length > most) return null;
+  return { url: request.url(), request_headers: request.headers(), status: response.status(),
+    headers: response.headers(), body_base64: body.toString("base64") };
+}
+
 // A page may take so many milliseconds. It is opened only if so much of its lease is left, and a little more.
 const PAGE = 45_000, LEAST = PAGE + 10_000;
 
@@ -45,8 +56,8 @@ async function visit(browser, lease) {
   const { "User-Agent": userAgent, ...headers } = lease.headers;
   const context = await browser.newContext({ userAgent, extraHTTPHeaders: headers, serviceWorkers: "block" });
   const started = performance.now();
-  const report = { id: lease.id };
-  let first = true, failure;
+  const report = { id: lease.id, captures: [] };
+  let first = true, failure, left = CAPTURED;
   try {
     const page = await context.newPage();
     // One request for one lease: what the page loads from its own host would come without a delay.
@@ -58,6 +69,11 @@ async function visit(browser, lease) {
         if (!isPage && (new URL(url).host === host || !await mayRequest(url))) return await route.abort();
         const response = await route.fetch({ maxRedirects: 0, timeout: 30_000 });
         if (isPage) Object.assign(report, { status: response.status(), headers: response.headers() });
+        const captured = await capture(route.request(), response, left);
+        if (captured && report.captures.length < 256) {
+          report.captures.push(captured);
+          left -= captured.body_base64.length * 3 / 4;
+        }
         await (response.status() >= 300 && response.status() < 400 ? route.abort() : route.fulfill({ response }));
       } catch (e) {
         if (isPage) failure = e;

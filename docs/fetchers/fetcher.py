@@ -53,7 +53,8 @@ def fetch(lease):
                 late = lease["ends"] - time.monotonic() < READ
                 if len(body) >= min(lease["max_bytes"], 4 << 20) or late:
                     break
-        report.update(status=page.status_code, headers=dict(page.headers), body_base64=base64.b64encode(body).decode())
+        report.update(status=page.status_code, headers=dict(page.headers), body_base64=base64.b64encode(body).decode(),
+                      captures=[{"url": lease["url"], "request_headers": dict(page.request.headers)}])
     except requests.Timeout:
         report["error"] = "header_timeout"
     except requests.RequestException:

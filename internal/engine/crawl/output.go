@@ -62,9 +62,15 @@ func (ar *archiving) output(
 		if failure == nil {
 			x.Original = ar.original(res, answer.Status)
 		}
+		if res.remote != nil {
+			x.Facts.Add("fetcher", res.remote.lease.Fetcher)
+		}
 		if ar.o.Archive.Outlinks {
 			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)
 		}
+	}
+	if res.visit.Exchange == nil {
+		res.visit.Beside = nil
 	}
 	if !ar.prepare(ctx, res) {
 		end := frontier.RequestEnd{Report: brokenOff(res.page.Report)}

@@ -97,6 +97,10 @@ func (w *worker) serveReport(res *result, r *remote.Report) {
 	}()
 	most := cmp.Or(w.maxBody(&res.lease.Head), w.o.Fetch.MaxBody)
 	resp, err := r.Response(&res.lease, res.remote.start, res.remote.end, most, w.o.Fetch.CheckType)
+	if resp != nil && w.o.capturesExchanges() {
+		resp.Wire = r.Wire(res.lease.URL, resp)
+		res.visit.Beside = w.captured(res, r)
+	}
 	resp, failure, report := w.ended(res, res.lease.URL, resp, err)
 	if failure != nil && report.Broken {
 		report.Broken = false // the fetcher has made its request, and says what came of it

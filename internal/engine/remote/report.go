@@ -3,11 +3,7 @@ package remote
 import (
 	"errors"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/records/digest"
@@ -54,6 +50,9 @@ type Report struct {
 	Title   string
 	Digest  digest.Digest // SHA-256 of the body; zero: not known, so that the page counts as changed
 
+	// Captures are what went over the wire, for web archives: the page itself, and what it has caused.
+	Captures []Capture
+
 	// Next replaces amble's own plan for the URL: due again then; the zero time: never. nil: amble
 	// decides by the outcome.
 	Next *time.Time
@@ -95,15 +94,12 @@ func (f *Fetcher) Judge(r *Report, held *Held, wasOut bool) Result {
 // IsValid reports whether a report is within its bounds.
 func (r *Report) IsValid() bool {
 	if !IsFetcherName(r.Fetcher) || r.ID == "" && r.URL.IsZero() || len(r.Body) > MaxReportBody ||
-		len(r.Links) > MaxReportLinks {
+		len(r.Links) > MaxReportLinks || headerSize(r.Header) > MaxReportHeader || len(r.Captures) > MaxCaptures {
 		return false
 	}
-	size := 0
-	for name, values := range r.Header {
-		for _, value := range values {
-			if size += len(name) + len(value) + 4; size > MaxReportHeader {
-				return false
-			}
+	for i := range r.Captures {
+		if !r.Captures[i].isValid() {
+			return false
 		}
 	}
 	switch {
@@ -145,19 +141,9 @@ func (r *Report) Response(l *frontier.Lease, start, end time.Time, most int64,
 // reportedHeader returns the fields of a reported header that a server can have sent. The body comes
 // without encodings.
 func reportedHeader(reported http.Header, end time.Time) http.Header {
-	header := make(http.Header, len(reported))
-	for name, values := range reported {
-		name = http.CanonicalHeaderKey(name)
-		switch {
-		case !httpguts.ValidHeaderFieldName(name):
-		case slices.Contains([]string{"Content-Encoding", "Content-Length", "Transfer-Encoding", "Set-Cookie"}, name):
-		default:
-			for _, value := range values {
-				if httpguts.ValidHeaderFieldValue(value) {
-					header[name] = append(header[name], strings.TrimSpace(value))
-				}
-			}
-		}
+	header := sent(reported)
+	for _, name := range []string{"Content-Encoding", "Content-Length", "Transfer-Encoding", "Set-Cookie"} {
+		header.Del(name)
 	}
 	httpfield.Settle(header, end)
 	return header

@@ -56,10 +56,21 @@ type Sink interface {
 type Record struct {
 	Content *spool.Content
 	Entry   []byte // for the Index of a Series
+
+	beside []*Record // those of what the page has caused: they come next
 }
 
 // Size returns the number of bytes.
 func (r *Record) Size() int64 { return r.Content.Size() }
+
+// each calls f with the record and those beside it, until that fails.
+func (r *Record) each(f func(*Record) error) error {
+	err := f(r)
+	for i := 0; i < len(r.beside) && err == nil; i++ {
+		err = f(r.beside[i])
+	}
+	return err
+}
 
 func (r *Record) writeTo(w io.Writer) error {
 	_, err := r.Content.WriteTo(w)

@@ -17,6 +17,8 @@ type Visit struct {
 	Links    []Link    // of the page: Needs.Links
 	Text     *Text     // of the page: Needs.Text
 	Exchange *Exchange // Needs.Exchange; nil: there was no response
+	// Beside are exchanges that the page has caused. They are kept with the Exchange of the page.
+	Beside []*Exchange
 }
 
 // Exchange is one request and its response, byte for byte.
@@ -87,7 +89,7 @@ type Item struct {
 func (i *Item) Size() (n int64) {
 	for _, r := range i.records {
 		if r != nil {
-			n += r.Size()
+			_ = r.each(func(r *Record) error { n += r.Size(); return nil })
 		}
 	}
 	return n
@@ -102,7 +104,7 @@ func (i *Item) Empty() bool {
 func (i *Item) Close() (err error) {
 	for _, r := range i.records {
 		if r != nil {
-			err = errors.Join(err, r.Content.Close())
+			_ = r.each(func(r *Record) error { err = errors.Join(err, r.Content.Close()); return nil })
 		}
 	}
 	return err
@@ -138,6 +140,18 @@ func (e *Encoder) Encode(v *Visit) (*Item, error) {
 		if item.records[i], err = encode(item, v); err != nil {
 			item.records[i] = nil
 			return nil, errors.Join(err, item.Close())
+		}
+		if item.records[i] == nil {
+			continue
+		}
+		for _, x := range v.Beside {
+			r, err := encode(new(Item), &Visit{Exchange: x})
+			if err != nil {
+				return nil, errors.Join(err, item.Close())
+			}
+			if r != nil {
+				item.records[i].beside = append(item.records[i].beside, r)
+			}
 		}
 	}
 	return item, nil

@@ -151,7 +151,7 @@ func (w *Writer) Append(item *Item, now time.Time) error {
 		if r == nil {
 			continue
 		}
-		if err := s.Append(r, now); err != nil {
+		if err := r.each(func(r *Record) error { return s.Append(r, now) }); err != nil {
 			return errors.Join(err, w.revert())
 		}
 	}

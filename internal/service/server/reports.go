@@ -17,6 +17,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 const (
@@ -45,20 +46,57 @@ type Report struct {
 	Links  []string `json:"links,omitempty" maxItems:"20000" doc:"in place of the body: the links of the page"`
 	Title  string   `json:"title,omitempty" maxLength:"1000"`
 	SHA256 string   `json:"sha256,omitempty" pattern:"^([0-9a-f]{64})?$" doc:"of the decoded body, in place of it"`
+
+	Captures []Capture `json:"captures,omitempty" maxItems:"256" doc:"what web archives get: docs/FETCHERS.md"`
+}
+
+// Capture is a request of a fetcher, with its response, for web archives.
+type Capture struct {
+	URL            string            `json:"url" maxLength:"8192" doc:"that of the lease for the page itself"`
+	RequestHeaders map[string]string `json:"request_headers" doc:"as they were sent"`
+
+	Status  int               `json:"status,omitempty" minimum:"200" maximum:"599" doc:"absent: all of the report"`
+	Headers map[string]string `json:"headers,omitempty" doc:"of the response"`
+	Base64  string            `json:"body_base64,omitempty" doc:"the decoded body, in base64"`
+}
+
+// capture makes a capture of the API one of the crawl.
+func (c *Capture) capture() (x remote.Capture, err error) {
+	x = remote.Capture{Request: headerOf(c.RequestHeaders), Status: c.Status, Header: headerOf(c.Headers),
+		OfReport: c.Status == 0}
+	if x.URL, err = weburl.Parse(c.URL); err != nil {
+		return x, errQuery{fmt.Errorf("captures: %w", err)}
+	}
+	if x.Body, err = base64.StdEncoding.DecodeString(c.Base64); err != nil {
+		return x, errQuery{fmt.Errorf("captures: body_base64 of %s: %w", c.URL, err)}
+	}
+	return x, nil
+}
+
+// headerOf returns a header with one value for each name.
+func headerOf(fields map[string]string) http.Header {
+	header := make(http.Header, len(fields))
+	for name, value := range fields {
+		header.Set(name, value)
+	}
+	return header
 }
 
 // report makes a report of the API one of the crawl.
 func (r *Report) report() (c remote.Report, err error) {
 	c = remote.Report{
 		ID: r.ID, Fetcher: r.Fetcher, NotDone: r.NotDone, Sent: r.Sent, Status: r.Status,
-		Header: make(http.Header, len(r.Headers)), Links: r.Links, Title: r.Title,
-		Took: seconds(r.Took),
+		Header: headerOf(r.Headers), Links: r.Links, Title: r.Title, Took: seconds(r.Took),
 	}
 	if r.ID == "" || r.Took < 0 {
 		return c, errQuery{errors.New("a report needs the id of its lease, and a time that is not negative")}
 	}
-	for name, value := range r.Headers {
-		c.Header.Set(name, value)
+	for i := range r.Captures {
+		x, err := r.Captures[i].capture()
+		if err != nil {
+			return c, err
+		}
+		c.Captures = append(c.Captures, x)
 	}
 	switch {
 	case r.Body != nil:

@@ -89,12 +89,18 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field, limit 
 // the fields, so that none of them ends a line.
 func responseHead(resp *http.Response) []byte {
 	b := fmt.Appendf(make([]byte, 0, 1024), "HTTP/1.1 %03d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
-	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
-		for _, value := range resp.Header[name] {
+	return append(AppendHeader(b, resp.Header), "\r\n"...)
+}
+
+// AppendHeader appends a header as HTTP/1.1 writes it, in the order of its names. None of its names and values may end
+// a line.
+func AppendHeader(b []byte, header http.Header) []byte {
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		for _, value := range header[name] {
 			b = fmt.Appendf(b, "%s: %s\r\n", name, value)
 		}
 	}
-	return append(b, "\r\n"...)
+	return b
 }
 
 // interim bounds the interim (1xx) responses before the final one.

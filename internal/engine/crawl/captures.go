@@ -1,0 +1,39 @@
+package crawl
+
+import (
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/web/extract"
+)
+
+// captured returns the exchanges of a report that its page has caused, as far as an archive may have them: opt-outs and
+// preferences hold as for pages of a crawl. Each says who made it, for which page.
+func (j *judging) captured(res *result, r *remote.Report) (all []*archive.Exchange) {
+	for i := range r.Captures {
+		c := &r.Captures[i]
+		if c.URL == res.lease.URL || c.OfReport || !j.mayArchive(c) {
+			continue
+		}
+		x := c.Exchange()
+		x.At = res.remote.start
+		x.Facts.Add("captured-with", res.lease.URL.String())
+		x.Facts.Add("fetcher", r.Fetcher)
+		all = append(all, x)
+	}
+	return all
+}
+
+// mayArchive reports whether opt-outs, and what its response and its origin say about its use, permit that a capture is
+// archived.
+func (j *judging) mayArchive(c *remote.Capture) bool {
+	if _, optedOut := j.scope().OptOuts().URL(c.URL, j.o.Now()); optedOut {
+		return false
+	}
+	l := frontier.Lease{URL: c.URL, HostName: c.URL.Host()}
+	l.Head.RequestURI = c.URL.RequestURI()
+	d := extract.HeaderDirectives(c.Header, j.o.Frontier.Tokens)
+	action, _ := j.live().Consent.Action(consent.Combine(j.statementsOf(&l, c.Header, &d)))
+	return action < consent.SkipArchiving
+}
