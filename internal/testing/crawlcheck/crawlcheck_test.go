@@ -177,9 +177,9 @@ func TestHeavyFaults(t *testing.T) {
 	}
 }
 
-// TestHeavySeeds: 8 webs judge alike, with a fault and without.
+// TestHeavySeeds: 20 webs judge alike, with a fault and without.
 func TestHeavySeeds(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(20) {
 		fault := ""
 		if seed%2 == 1 {
 			fault = "robots-longest"
