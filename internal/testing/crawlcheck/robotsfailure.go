@@ -209,8 +209,10 @@ func (h *host) refreshing() {
 	if h.lab.o.Long {
 		n = longPages
 	}
+	frame := []string{"/", "/~/p0", "/~/p1", "/~/p2", "/~/p3"} // pages without known links would be those of a maze
 	for i := range n {
-		h.page(fmt.Sprintf("/~/p%d", i), "", fmt.Sprintf("/~/p%d", i+1), fmt.Sprintf("/~/shut/%d", i))
+		next := []string{fmt.Sprintf("/~/p%d", i+1), fmt.Sprintf("/~/shut/%d", i)}
+		h.page(fmt.Sprintf("/~/p%d", i), "", append(next, frame...)...)
 	}
 	h.page("/", "", "/~/p0")
 	h.rest = func(string) http.Handler { return h.html(http.StatusOK, "") }
