@@ -12,7 +12,8 @@ import (
 
 // Links that leave the scope are URLs like any other: of their hosts, with the politeness and the rules of these. But
 // nothing of them is read: a HEAD says whether they answer. Servers that refuse a HEAD are common, so a status that
-// says that something is wrong is confirmed by a GET in its turn, whose body is not read.
+// says that something is wrong is confirmed by a GET in its turn, whose body is not read. Only that says something of a
+// wall: a refused HEAD is none.
 
 // checkOf returns the request for a link that leaves the scope.
 func checkOf(l *frontier.Lease) fetch.Request {
@@ -23,7 +24,7 @@ func checkOf(l *frontier.Lease) fetch.Request {
 
 // isConfirmed reports whether a GET follows the last request for a link.
 func isConfirmed(last *storage.Outcome) bool {
-	return last.State == storage.Retrying && last.Reason == storage.ReasonStatus && last.Status >= http.StatusBadRequest
+	return last.State == storage.Retrying && last.Status >= http.StatusBadRequest
 }
 
 // checked returns the outcome of such a request, and when the next one is made; nil: as for any other URL.

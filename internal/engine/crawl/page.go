@@ -49,6 +49,10 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		return
 	}
 	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
+		if isConfirmed(&l.Head.Last) && resp != nil && resp.Status >= 400 && w.judgeWall(res, resp) {
+			res.page.Outcome = wallOutcome(resp, new(archive.Page))
+			return
+		}
 		res.page.Outcome, res.page.Next = checked(l, resp, failure)
 		return
 	}

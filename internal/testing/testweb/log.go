@@ -72,8 +72,11 @@ func (l Log) distinct(key func(Request) string) []string {
 // requests that started before to the start of the next. There is one gap less than requests.
 func (l Log) Gaps() []Gap { return l.gaps(0, func(manners.Verdict) bool { return true }) }
 
-// ShortGaps returns the gaps that are shorter than least.
+// ShortGaps returns the gaps that are shorter than least; a negative one allows all.
 func (l Log) ShortGaps(least time.Duration) []Gap {
+	if least < 0 {
+		return nil
+	}
 	return l.gaps(max(least, 1), func(v manners.Verdict) bool { return v.Short })
 }
 
