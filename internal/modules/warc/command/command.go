@@ -31,7 +31,8 @@ type Program struct {
 
 // Commands returns the commands of amble archive.
 func (p Program) Commands() []*cobra.Command {
-	return []*cobra.Command{p.getCommand(), p.listCommand(), p.verifyCommand(), p.waczCommand()}
+	return []*cobra.Command{p.getCommand(), p.listCommand(), p.verifyCommand(), p.waczCommand(),
+		p.mirrorCommand(), p.replayCommand()}
 }
 
 // Open opens the output directory of the settings.
