@@ -112,6 +112,19 @@ func TestRemovalWithoutAnswer(t *testing.T) {
 	})
 }
 
+// TestErasureWithoutAnswer: an erasure is added once, also if the answer was lost.
+func TestErasureWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &keptRegister{[][]byte{Desired{Version: desiredVersion}.encode()}}
+		x := Erasure{Name: "a.example", At: time.Now()}
+		number, err := newDesired(r, slog.New(slog.DiscardHandler)).addErasure(t.Context(), 2, x, time.Second)
+		d, decodeErr := decodeDesired(r.values[len(r.values)-1])
+		if number != 1 || len(d.Erasures) != 1 || errors.Join(err, decodeErr) != nil {
+			t.Errorf("number %d of %+v, %v, %v", number, d.Erasures, err, decodeErr)
+		}
+	})
+}
+
 // TestCommandWithoutAnswer: the error of a command says once that there is no answer.
 func TestCommandWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

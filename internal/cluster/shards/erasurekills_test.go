@@ -42,8 +42,11 @@ func TestHeavyErasure(t *testing.T) {
 	away, victim := nodes[2], nodes[1]
 	c := w.erases()
 	// What other shards have published of it, and nobody has committed yet, would be new URLs.
-	if _, _, err := nodes[0].node.SetOptOut(t.Context(),
-		optout.Entry{Scope: optout.ScopeDomain, Value: gone, At: time.Now()}, false); err != nil {
+	e := optout.Entry{Scope: optout.ScopeDomain, Value: gone, At: time.Now()}
+	if err := untilUp(t.Context(), func() error {
+		_, _, err := nodes[0].node.SetOptOut(t.Context(), e, false)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	away.kill()

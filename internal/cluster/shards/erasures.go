@@ -84,13 +84,23 @@ func (x *Erasure) names() weburl.Names { return weburl.Names{Name: x.Name, Below
 func AddErasure(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, names natsconn.Names, shards int,
 	x Erasure, timeout time.Duration) (number uint64, err error) {
 	d := newDesired(journal.OpenRegister(nc, js, names, "desired", timeout), nil)
+	return d.addErasure(ctx, shards, x, timeout)
+}
+
+func (d *desired) addErasure(ctx context.Context, shards int, x Erasure, timeout time.Duration) (number uint64,
+	err error) {
 	_, err = d.command(ctx, timeout, func(now *Desired) error {
 		if len(now.Erasures) == maxErasures {
 			return fmt.Errorf("the register of the cluster holds %d erasures, which is all that it has room for",
 				maxErasures)
 		}
 		x.Number, x.Shards = 1, nil
-		for _, other := range now.Erasures {
+		for i := range now.Erasures {
+			other := &now.Erasures[i]
+			if other.names() == x.names() && other.Output == x.Output && other.At.Equal(x.At) {
+				x.Number = other.Number // by a write of this command without an answer
+				return errUnchanged
+			}
 			x.Number = max(x.Number, other.Number+1)
 		}
 		for s := range shards {

@@ -64,7 +64,10 @@ func (c *erasing) begin(name string) {
 	ctx, cancel := context.WithTimeout(c.w.t.Context(), patience)
 	defer cancel()
 	x := Erasure{Name: name, Below: true, Output: true, At: time.Now()}
-	if _, err := AddErasure(ctx, c.js.Conn(), c.js, names, shards, x, 5*time.Second); err != nil {
+	if err := untilUp(ctx, func() error {
+		_, err := AddErasure(ctx, c.js.Conn(), c.js, names, shards, x, 5*time.Second)
+		return err
+	}); err != nil {
 		c.w.t.Fatal(err)
 	}
 }

@@ -129,7 +129,11 @@ func (w *world) optOut(host string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, sequence, err := w.nodes[0].node.SetOptOut(ctx, e, false)
+	sequence := uint64(0)
+	err = untilUp(ctx, func() (err error) {
+		_, sequence, err = w.nodes[0].node.SetOptOut(ctx, e, false)
+		return err
+	})
 	for _, p := range w.nodes {
 		err = errors.Join(err, p.node.WaitForDesired(ctx, sequence))
 	}
