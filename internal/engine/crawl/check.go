@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
-	"github.com/amble-crawler/amble/internal/engine/remote"
-	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
@@ -74,7 +74,6 @@ func checkHosts(ctx context.Context, s *storage.Store, found func(what string, e
 
 // checkMarks decodes the marks that a crawl reads when it opens its database or begins to run.
 func checkMarks(s *storage.Store, found func(what string, err error)) {
-	r := &recovery{store: s, lent: remote.NewHistory(), started: make(map[uint64]requestlog.Request)}
 	decode := func(name string, with func(value []byte) error) {
 		value, err := s.Mark(name)
 		if err == nil && len(value) > 0 {
@@ -84,7 +83,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 	}
 	decode(storage.MarkOutput, func(v []byte) error { _, err := archive.DecodeMarks(v); return err })
 	decode(storage.MarkLedger, func(v []byte) error { _, err := storage.DecodeOffset(v); return err })
-	decode(marks.Held, func(v []byte) error { return r.heldSince.UnmarshalBinary(v) })
+	decode(marks.Held, func(v []byte) error { return new(time.Time).UnmarshalBinary(v) })
 	decode(marks.Plan, func(v []byte) error {
 		_, err := recrawl.Without(v, func(func(recrawl.History, recrawl.Importance)) error { return nil })
 		return err
@@ -92,11 +91,7 @@ func checkMarks(s *storage.Store, found func(what string, err error)) {
 	decode(sweep.MarkSettings, func(v []byte) error { return new(keptSettings).kept.Restore(v) })
 	_, err := CommandedOptOuts(s)
 	found("opt-outs", err)
-	_, err = r.openDeaths()
-	found("deaths", err)
-	_, err = r.openUncommitted()
-	found("uncommitted requests", err)
-	found("leases", r.openLeases())
+	recovery.Check(s, found)
 	_, err = storedDelay(s)
 	found("delay", err)
 	if _, err = (&sweep.Source{Store: s}).Unfinished(nil); errors.Is(err, storage.ErrCorrupt) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
@@ -12,9 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/web/fetch"
-	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -62,17 +59,8 @@ func (w *worker) crashReport(res *result, known frontier.Report) frontier.Report
 // holdRobots holds the origin of a robots.txt that cannot be read without a panic: it counts as
 // unreachable.
 func (w *worker) holdRobots(res *result) {
-	res.robots.Record = w.o.crashedRobots(&res.lease.Robots.Previous, res.lease.URL, res.robots.End)
+	res.robots.Record = crashes.Robots(&w.o.Frontier, &res.lease.Robots.Previous, res.lease.URL, res.robots.End)
 	res.robots.Rules = res.robots.Record.Rules(w.o.Frontier.Tokens...)
-}
-
-// crashedRobots returns the record of a robots.txt whose work ended in a panic. The copy from
-// before is dropped, because it may be the cause.
-func (o *Options) crashedRobots(before *robots.Record, u weburl.URL, now time.Time) robots.Record {
-	record, _ := o.Frontier.Robots.Next(
-		robots.Record{FirstUnreachable: before.FirstUnreachable, Failures: before.Failures},
-		robots.Outcome{URL: u.String(), Failure: robots.FailureCrash, Jitter: o.Frontier.Jitter()}, now)
-	return record
 }
 
 // endCrashed ends the URL of a page. The response is archived unless the archive is what panics.

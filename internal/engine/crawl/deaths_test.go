@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/system/boot"
@@ -71,13 +72,13 @@ func die(t *testing.T, dir, bootID string, orderly bool, out ...starts.Start) {
 func pageOut(t *testing.T, url string) starts.Start {
 	u := parse(t, url)
 	return starts.Start{Host: u.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute),
-		Note: startNote(&frontier.Lease{Kind: frontier.Page, URL: u})}
+		Note: recovery.Note(&frontier.Lease{Kind: frontier.Page, URL: u})}
 }
 
 func robotsOut(t *testing.T, url, origin string) starts.Start {
 	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
 		Robots: &frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
-	return starts.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
+	return starts.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: recovery.Note(&l)}
 }
 
 // reopen opens a data directory as the next process does, and closes it.
@@ -262,7 +263,7 @@ func TestSuspectsAreSeparated(t *testing.T) {
 	}
 	times := make(map[int64]int)
 	for u, outcome := range stored(t, o.DataDir) {
-		if outcome.State != storage.Retrying || time.Until(outcome.Due) > suspectAfter+maxSuspense+time.Second {
+		if outcome.State != storage.Retrying || time.Until(outcome.Due) > recovery.SuspectAfter+recovery.MaxSuspense+time.Second {
 			t.Errorf("%s is %s, due %v", u, outcome.State, outcome.Due)
 		}
 		if !outcome.At.IsZero() { // else the request log would not know the next request as a second one
@@ -333,8 +334,8 @@ func TestPageThatKills(t *testing.T) {
 		}
 		break
 	}
-	if deaths != fatalDeaths {
-		t.Errorf("the process died %d times, want %d", deaths, fatalDeaths)
+	if deaths != recovery.FatalDeaths {
+		t.Errorf("the process died %d times, want %d", deaths, recovery.FatalDeaths)
 	}
 	for u, outcome := range stored(t, o.DataDir) {
 		want := "fetched 200"

@@ -118,7 +118,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			return
 		}
 		d.setTimer()
-		d.requests.flush()
+		d.requests.Flush()
 		toCommit, batch := d.nextBatch()
 		toLoad, loads := d.loads.Next()
 		toSweep, next := d.sweeps.next()
@@ -174,7 +174,7 @@ func (d *dispatcher) shutDown() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for d.flights.count()+d.remote.Working()+d.loads.Active() > 0 || d.committing || d.hasToCommit() && !d.broken {
-		d.requests.flush()
+		d.requests.Flush()
 		toCommit, batch := d.nextBatch()
 		select {
 		case e := <-d.results:

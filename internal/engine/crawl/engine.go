@@ -268,7 +268,7 @@ func (e *Engine) closeParts() error {
 		errs = append(errs, e.ledger.Close())
 	}
 	if e.requests != nil {
-		errs = append(errs, e.requests.close())
+		errs = append(errs, e.requests.Close())
 	}
 	if e.files != nil {
 		errs = append(errs, e.newCommitter().close())

@@ -256,7 +256,7 @@ func (oc *outcomes) depart(now time.Time) bool {
 	if len(oc.flights.entered) == 0 {
 		return true
 	}
-	oc.requests.flush()
+	oc.requests.Flush()
 	err := oc.ledger.Flush()
 	for _, res := range oc.flights.entered {
 		if err == nil || res.lease.Kind == frontier.Match {

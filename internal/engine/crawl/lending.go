@@ -172,7 +172,7 @@ func (ld *lender) lend(w *leaseWait) bool {
 	if !ld.canLend(now) {
 		return false
 	}
-	ld.requests.flush() // as in depart
+	ld.requests.Flush() // as in depart
 	want := frontier.Want{Host: w.host, PerHost: w.request.PerHost, Hosts: w.request.Hosts}
 	wake := ld.f.LeaseRemote(now, want, func(l *frontier.Lease) bool {
 		if l.Kind != frontier.Page {

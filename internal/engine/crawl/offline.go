@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
@@ -130,8 +131,8 @@ func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
 // of. The ledger has them.
 func RestartHolds(o Options, ledger starts.Uncommitted) func(host string, encoded []byte) ([]byte, error) {
 	o.fill()
-	held := restartHolds{ledger, newInForce(&o, o.Live()).politeness, o.Now()}
-	return held.apply
+	held := recovery.Holds{Ledger: ledger, Limits: newInForce(&o, o.Live()).politeness, Now: o.Now()}
+	return held.Apply
 }
 
 // Time returns the time by the clock of the options.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
@@ -89,7 +90,7 @@ func TestDeathsByReports(t *testing.T) {
 		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", kind, time.Now().Add(time.Hour).UnixMilli(), u)
 		return start
 	}
-	for i := range fatalDeaths {
+	for i := range recovery.FatalDeaths {
 		if s := stored(t, o.DataDir)[u].State; s == storage.Failed {
 			t.Fatalf("it is %s after %d deaths", s, i)
 		}
@@ -106,7 +107,7 @@ func TestDeathsDuringLeases(t *testing.T) {
 	t.Parallel()
 	const u = "http://a.test/x"
 	o := known(t, u)
-	for range fatalDeaths + 1 {
+	for range recovery.FatalDeaths + 1 {
 		start := pageOut(t, u)
 		start.Note = fmt.Sprintf("%s,1,,ID/farm/%d,%s", remote.NoteLease, time.Now().Add(time.Hour).UnixMilli(), u)
 		die(t, o.DataDir, boot.ID(), false, start)

@@ -3,31 +3,19 @@ package crawl
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/system/boot"
-	"github.com/amble-crawler/amble/internal/web/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
 )
 
-// requestLog is the request log of a crawl. The dispatcher owns it.
-type requestLog struct {
-	log         *requestlog.Log
-	uncommitted uncommitted // requests of earlier processes that have not been made again
-	failing     bool        // the last write failed
-	complain    func(error)
-}
+// requestLog is the request log as the dispatcher, which owns it, writes it.
+type requestLog struct{ *recovery.Requests }
 
 // complete logs the request of a result, with its report. What never left the machine is none. The
 // log has one wait that a response demands: the longer of Retry-After and RateLimit.
@@ -46,38 +34,17 @@ func (l *requestLog) complete(res *result, r *frontier.Report) {
 			q.Policy = &requestlog.Policy{Record: res.robots.Record, Packed: res.robots.Packed,
 				Version: rules.Version()}
 		}
-		q.Again = l.uncommitted.take(lease.URL, lease.Robots.Previous.Fetched)
+		q.Again = l.Again(lease.URL, lease.Robots.Previous.Fetched)
 	case frontier.Page, frontier.Visited:
 		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		if res.remote != nil {
 			res.remote.lease.Describe(q)
 		}
-		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
+		q.Again = l.Again(lease.URL, lease.Head.Last.At)
 	}
 	q.LedgerOffset = res.offset
-	l.write(q)
-}
-
-// write takes a request for the next flush.
-func (l *requestLog) write(q *requestlog.Request) { l.note(l.log.Add(q)) }
-
-// flush writes the requests that have ended. What is committed, and what the API shows, comes after it.
-func (l *requestLog) flush() { l.note(l.log.Flush()) }
-
-// note takes note of an error. The crawl goes on without: the log says itself what it lacks.
-func (l *requestLog) note(err error) {
-	if err != nil && !l.failing {
-		l.complain(err)
-	}
-	l.failing = err != nil
-}
-
-func (l *requestLog) close() error {
-	if err := l.log.Close(); err != nil {
-		return fmt.Errorf("close the request log: %w", err)
-	}
-	return nil
+	l.Write(q)
 }
 
 // ledger is what a crawl needs of the start ledger.
@@ -97,7 +64,7 @@ type startLedger struct{ ledger }
 
 // start makes the line of a request for the next Flush, and returns its offset.
 func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64) {
-	start := starts.Start{Host: l.HostName, At: now, Delay: -1, Note: startNote(l)}
+	start := starts.Start{Host: l.HostName, At: now, Delay: -1, Note: recovery.Note(l)}
 	if l.Address.IsValid() {
 		start.Address = l.Address.String()
 	}
@@ -139,38 +106,6 @@ func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
 	return err
 }
 
-// uncommitted are the URLs of the uncommitted requests of earlier processes, and when those began.
-// The log says of the next request for such a URL that it is made again. A mark keeps them, since
-// the next process may be killed as well before it comes to them.
-type uncommitted map[string]time.Time
-
-// maxUncommitted bounds that mark. Only on a full disk are there many more requests without a commit
-// than there are workers.
-const maxUncommitted = 10_000
-
-// take removes a URL, and reports whether it was there and has no outcome from after that request;
-// committed is when its last outcome is from, to the second.
-func (u uncommitted) take(url weburl.URL, committed time.Time) bool {
-	if len(u) == 0 {
-		return false
-	}
-	at, known := u[url.String()]
-	delete(u, url.String())
-	return known && committed.Before(at.Truncate(time.Second))
-}
-
-// encode returns the value of the mark; nil: there is none.
-func (u uncommitted) encode() (text []byte) {
-	n := 0
-	for url, at := range u {
-		if n++; n > maxUncommitted {
-			break
-		}
-		text = fmt.Appendf(text, "%d %s\n", at.UnixMilli(), url)
-	}
-	return text
-}
-
 // HasUncommitted reports whether a crawl that is not open has requests whose results are not committed,
 // in its start ledger or in the mark, so that the request log may not have them.
 func HasUncommitted(dir string) (has bool, err error) {
@@ -193,146 +128,4 @@ func HasUncommitted(dir string) (has bool, err error) {
 	}
 	_, err = starts.Read(dir, committed, boot.ID(), func(uint64, starts.Start) { has = true })
 	return has, err
-}
-
-// openUncommitted reads what is left of the mark: URLs without an outcome from after the request.
-func (r *recovery) openUncommitted() (uncommitted, error) {
-	text, err := r.store.Mark(storage.MarkUncommitted)
-	if err != nil {
-		return nil, err
-	}
-	u := make(uncommitted)
-	for line := range strings.Lines(string(text)) {
-		since, text, found := strings.Cut(strings.TrimSpace(line), " ")
-		ms, err := strconv.ParseInt(since, 10, 64)
-		if !found || err != nil {
-			return nil, fmt.Errorf("mark %s: %w", storage.MarkUncommitted, storage.ErrCorrupt)
-		}
-		url, err := weburl.Parse(text)
-		if err != nil {
-			continue
-		}
-		committed, err := r.lastOutcome(url)
-		if err != nil {
-			return nil, err
-		}
-		if at := time.UnixMilli(ms); committed.Before(at.Truncate(time.Second)) {
-			u[text] = at
-		}
-	}
-	return u, nil
-}
-
-// lastOutcome returns when the last outcome of a URL, or of a robots.txt, is from.
-func (r *recovery) lastOutcome(u weburl.URL) (time.Time, error) {
-	head, _, err := r.store.Lookup(u)
-	if !errors.Is(err, storage.ErrNotFound) {
-		return head.Last.At, err
-	}
-	record, err := r.robotsRecord(u.Origin())
-	return record.Fetched, err
-}
-
-// openRequestLog begins the request log of this process. Of the uncommitted requests it logs those
-// that are not in the log: nobody saw their end. That is before the restart holds are committed, so
-// that a crash meanwhile loses none of them.
-func (r *recovery) openRequestLog(boot string) (l *requestLog, err error) {
-	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
-	l = &requestLog{complain: func(err error) {
-		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
-			"error", err)
-	}}
-	now, uptime := r.o.Uptime()
-	if uptime > 0 {
-		uptime -= now.Sub(r.opened)
-	}
-	l.log, err = requestlog.Open(dir, r.o.Requests, requestlog.Process{
-		Began: r.opened, Uptime: uptime, Boot: boot, Agent: r.o.Fetch.UserAgent, Tokens: r.o.Frontier.Tokens,
-		Obey: r.o.Frontier.Obey, LedgerBase: r.ledger.End,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if l.uncommitted, err = r.openUncommitted(); err == nil && !r.o.IgnoreRobots {
-		err = r.logStarted(l)
-	}
-	return l, err
-}
-
-// logStarted logs the requests of the ledger that are not in the log, and adds all of them to the uncommitted ones.
-func (r *recovery) logStarted(l *requestLog) error {
-	unseen := append(slices.Collect(maps.Values(r.started)), r.ended...)
-	for _, q := range unseen {
-		if r.isLogged(&q) {
-			continue
-		}
-		if err := r.findPolicy(&q); err != nil {
-			return err
-		}
-		before, known := l.uncommitted[q.URL.String()]
-		q.Again = known && before.Before(q.Start)
-		q.For = weburl.Origin{} // the log has none of a request without an end
-		l.write(&q)
-	}
-	l.flush()
-	for _, q := range unseen {
-		l.uncommitted[q.URL.String()] = q.Start
-	}
-	return nil
-}
-
-// findPolicy finds the robots.txt that a request names, if it is the one that was committed last.
-// Else the process that made the request had fetched it, and it is in the log.
-func (r *recovery) findPolicy(q *requestlog.Request) error {
-	if q.Policy == nil {
-		return nil
-	}
-	record, err := r.robotsRecord(q.URL.Origin())
-	if err == nil && robots.VersionOf(record.Body) == q.Policy.Version {
-		q.Policy.Record = record
-	}
-	return err
-}
-
-// startNote is what the start ledger keeps of a lease besides host, address and delay: its kind,
-// the line of robots.txt that allowed it, the version of that file (of a request for a robots.txt:
-// the origin that it is for, if that is another), and the URL.
-func startNote(l *frontier.Lease) string {
-	why := ""
-	switch {
-	case l.Kind != frontier.Robots && l.Rules != nil && !l.Rules.Version().IsZero():
-		why = l.Rules.Version().String()
-	case l.Kind == frontier.Robots && l.Robots.Origin != l.URL.Origin():
-		why = l.Robots.Origin.String()
-	}
-	return l.Kind.String() + "," + strconv.Itoa(l.Verdict.Line) + "," + why + "," + l.URL.String()
-}
-
-// parseStart makes a request of a line of the start ledger; false: its note is not from startNote.
-func parseStart(s starts.Start) (q requestlog.Request, ok bool) {
-	parts := strings.SplitN(s.Note, ",", 4)
-	if len(parts) != 4 {
-		return q, false
-	}
-	line, lineErr := strconv.Atoi(parts[1])
-	u, urlErr := weburl.Parse(parts[3])
-	address, addressErr := netip.ParseAddr(s.Address)
-	if lineErr != nil || urlErr != nil || addressErr != nil {
-		return q, false
-	}
-	q = requestlog.Request{
-		URL: u, Address: address, Sent: true, Start: s.At, Decided: s.At, Delay: s.Delay, Line: line,
-	}
-	if parts[0] == frontier.Robots.String() {
-		q.Kind = requestlog.Robots
-		if owner, err := weburl.Parse(parts[2]); err == nil {
-			q.For = owner.Origin()
-		}
-		return q, true
-	}
-	q.Allowed = true
-	if v, err := robots.ParseVersion(parts[2]); err == nil {
-		q.Policy = &requestlog.Policy{Version: v}
-	}
-	return q, true
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
-	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // logged reads the request log of a data directory.
@@ -245,23 +244,6 @@ func TestRequestLogAfterKill(t *testing.T) {
 	}
 	if want := []string{"/slow"}; !slices.Equal(open, want) || !slices.Equal(again, want) {
 		t.Errorf("without an end: %v; made again: %v; want %v for both", open, again, want)
-	}
-}
-
-// TestStartNote: what is written into the start ledger of a lease comes back; lines of others are
-// left alone.
-func TestStartNote(t *testing.T) {
-	for _, note := range []string{"", "page", "page,x,,http://a.test/", "page,1,,nothing", "page,1,,"} {
-		if r, ok := parseStart(starts.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
-			t.Errorf("%q is read as %+v", note, r)
-		}
-	}
-	if r, ok := parseStart(starts.Start{Host: "a.test", Note: "page,1,,http://a.test/,b"}); ok {
-		t.Errorf("without an address: %+v", r)
-	}
-	r, ok := parseStart(starts.Start{Host: "a.test", Address: "::1", Note: "robots,0,,http://a.test/a,b"})
-	if !ok || r.Kind != requestlog.Robots || r.URL.String() != "http://a.test/a,b" || r.Policy != nil {
-		t.Errorf("%+v, %t", r, ok)
 	}
 }
 

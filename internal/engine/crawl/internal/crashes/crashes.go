@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/web/fetch"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/robots"
 )
 
 const (
@@ -116,4 +119,13 @@ func writeAnswer(w io.Writer, resp *fetch.Response) error {
 	}
 	_, err := io.CopyN(w, resp.Body.NewReader(), min(resp.Body.Size(), maxBody))
 	return err
+}
+
+// Robots returns the record of a robots.txt whose work ended in a panic: it counts as unreachable. The copy from before
+// is dropped, because it may be the cause.
+func Robots(o *frontier.Options, before *robots.Record, u weburl.URL, now time.Time) robots.Record {
+	record, _ := o.Robots.Next(
+		robots.Record{FirstUnreachable: before.FirstUnreachable, Failures: before.Failures},
+		robots.Outcome{URL: u.String(), Failure: robots.FailureCrash, Jitter: o.Jitter()}, now)
+	return record
 }

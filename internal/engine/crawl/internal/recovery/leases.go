@@ -1,12 +1,8 @@
-package crawl
+package recovery
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/storage"
@@ -46,7 +42,7 @@ func (r *recovery) isLogged(q *requestlog.Request) bool {
 
 // settleLeases decides which leases are still out. The hosts of the others have a restart hold.
 func (r *recovery) settleLeases() (err error) {
-	if r.out, r.ended, err = r.lent.Settle(r.opened, r.isOpenSince); err != nil {
+	if r.out, r.ended, err = r.lent.Settle(r.o.Opened, r.isOpenSince); err != nil {
 		return err
 	}
 	for i := range r.ended {
@@ -66,32 +62,4 @@ func (r *recovery) markLeases(b *storage.Batch) {
 	for i := range r.out {
 		b.Marks[remote.Mark+r.out[i].ID] = r.out[i].Encode()
 	}
-}
-
-// adoptLeases gives the frontier the leases that are still out.
-func (ld *lender) adoptLeases(list []remote.Record, s store) error {
-	slices.SortFunc(list, func(a, b remote.Record) int {
-		return cmp.Or(a.Given.Compare(b.Given), cmp.Compare(a.ID, b.ID))
-	})
-	for _, l := range list {
-		q, _ := l.Request()
-		head, host, err := s.Lookup(q.URL)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("adopt the lease of %s: %w", l.URL, err)
-		}
-		now := ld.o.Now()
-		id, ok := ld.f.Adopt(frontier.Adopted{
-			Host: host.ID, Name: host.Name, URL: q.URL, Head: head, Address: q.Address,
-			At: now.Add(-max(now.Sub(l.Given), 0)), Delay: l.Delay,
-		}, now)
-		if ok {
-			ld.remote.Adopt(l, id, storage.Position{Host: host.ID, Ordinal: head.Ordinal}, now)
-			ld.flights.pages++
-		}
-	}
-	ld.collect()
-	return nil
 }

@@ -1,4 +1,4 @@
-package crawl
+package recovery
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/crashes"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
@@ -19,6 +20,20 @@ import (
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
+)
+
+// The death of a process is an end that it did not begin itself: a fault that no recover catches, a
+// signal, or lack of memory. A URL that was in flight at each of three consecutive deaths is set
+// aside with the reason crash. The start ledger has the URLs in flight. The next process counts
+// them when it opens the ledger, in the transaction that settles it.
+
+const (
+	// FatalDeaths is the number of consecutive deaths after which a URL is set aside.
+	FatalDeaths = 3
+	// A URL that was in flight at FatalDeaths-1 deaths is a suspect. The first suspect waits for
+	// SuspectAfter, each further one for suspectEvery longer. So a death seldom finds more than one
+	// suspect in flight, and one soon after the start finds none. MaxSuspense bounds these waits.
+	SuspectAfter, suspectEvery, MaxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
 )
 
 // deathKey returns the name of a request in the mark.
@@ -38,7 +53,7 @@ func ownerOf(q *requestlog.Request) weburl.Origin {
 }
 
 // countDeath counts the death of the previous process, if it died, and adds to b the outcomes of
-// the requests that were in flight at fatalDeaths of them. It returns the output of these.
+// the requests that were in flight at FatalDeaths of them. It returns the output of these.
 func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err error) {
 	before, err := r.openDeaths()
 	r.suspects = len(before) > 0
@@ -61,7 +76,7 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 		q := &open[i]
 		n := before[deathKey(q)] + 1
 		switch {
-		case n >= fatalDeaths:
+		case n >= FatalDeaths:
 			item, err := r.setAside(b, q)
 			if err != nil {
 				return items, err
@@ -70,7 +85,7 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 				items = append(items, item)
 			}
 			continue
-		case n == fatalDeaths-1:
+		case n == FatalDeaths-1:
 			suspects = append(suspects, *q)
 		}
 		if len(counts) < marks.MaxDeaths {
@@ -154,19 +169,19 @@ func (r *recovery) robotsRecord(o weburl.Origin) (robots.Record, error) {
 	return record, nil
 }
 
-// setAside ends a request that was in flight at fatalDeaths deaths. A page fails with the reason
+// setAside ends a request that was in flight at FatalDeaths deaths. A page fails with the reason
 // crash; the origin of a robots.txt is held for the longest time that a Retry-After can demand.
 func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.Item, error) {
-	r.tally.Crash()
-	why := fmt.Sprintf("amble died %d times in a row while it was in flight", fatalDeaths)
+	r.o.Tally.Crash()
+	why := fmt.Sprintf("amble died %d times in a row while it was in flight", FatalDeaths)
 	r.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", q.URL.String())
 	if q.Kind == requestlog.Robots {
 		before, err := r.robotsRecord(ownerOf(q))
 		if err != nil {
 			return nil, err
 		}
-		record := r.o.crashedRobots(&before, q.URL, r.opened)
-		record.Refresh = r.opened.Add(r.o.Frontier.Robots.MaxRetryAfter)
+		record := crashes.Robots(r.o.Frontier, &before, q.URL, r.o.Opened)
+		record.Refresh = r.o.Opened.Add(r.o.Frontier.Robots.MaxRetryAfter)
 		encoded, err := record.AppendBinary(nil)
 		b.Policies = append(b.Policies, storage.Policy{Origin: ownerOf(q), Record: encoded})
 		return nil, err
@@ -177,14 +192,14 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 	}
 	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin,
 		Priority: head.Priority, Outcome: storage.Outcome{
-			State: storage.Failed, Reason: storage.ReasonCrash, At: r.opened, History: head.Last.History,
+			State: storage.Failed, Reason: storage.ReasonCrash, At: r.o.Opened, History: head.Last.History,
 		}})
 	b.Marks[sweep.CrashMark(host.ID)] = []byte(r.o.Version)
-	if r.o.Archive.IsNone() {
+	if !r.o.HasOutput {
 		return nil, nil
 	}
-	return r.encoder.Encode(&archive.Visit{Page: &archive.Page{
-		URL: q.URL.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths,
+	return r.o.Encoder.Encode(&archive.Visit{Page: &archive.Page{
+		URL: q.URL.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + FatalDeaths,
 		FetchedAt: q.Start,
 		Reason:    inspect.ReasonName(storage.ReasonCrash), Error: why,
 	}})
@@ -192,9 +207,9 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 
 // separate postpones the suspects, each to a time of its own.
 func (r *recovery) separate(b *storage.Batch, suspects []requestlog.Request) error {
-	every := min(suspectEvery, maxSuspense/time.Duration(max(len(suspects), 1)))
+	every := min(suspectEvery, MaxSuspense/time.Duration(max(len(suspects), 1)))
 	for i := range suspects {
-		if err := r.postpone(b, &suspects[i], r.opened.Add(suspectAfter+time.Duration(i)*every)); err != nil {
+		if err := r.postpone(b, &suspects[i], r.o.Opened.Add(SuspectAfter+time.Duration(i)*every)); err != nil {
 			return err
 		}
 	}
@@ -209,7 +224,7 @@ func (r *recovery) postpone(b *storage.Batch, q *requestlog.Request, until time.
 			return err
 		}
 		crash := robots.Outcome{URL: q.URL.String(), Failure: robots.FailureCrash}
-		record, _ := r.o.Frontier.Robots.Next(before, crash, r.opened)
+		record, _ := r.o.Frontier.Robots.Next(before, crash, r.o.Opened)
 		record.Refresh = until
 		encoded, err := record.AppendBinary(nil)
 		b.Policies = append(b.Policies, storage.Policy{Origin: ownerOf(q), Record: encoded})
