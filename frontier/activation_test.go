@@ -6,24 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // dormantBytes is what each of n dormant hosts takes in memory.
 func dormantBytes(t testing.TB, o Options, n int, name func(int) string) float64 {
-	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range n {
 		h := storage.Host{ID: storage.HostID(i + 1), Name: name(i), Queues: queueOf(10)}
-		if err := f.Restore(&h, epoch.Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Restore(&h, epoch.Add(time.Second)))
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

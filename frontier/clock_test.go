@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -122,10 +123,7 @@ func TestClockIsSet(t *testing.T) {
 // back.
 func TestDueTimes(t *testing.T) {
 	start := time.Now()
-	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), start))(t)
 	for _, c := range []struct {
 		name       string
 		after      time.Duration // by the monotonic clock, from the start

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -75,23 +76,18 @@ func TestDrop(t *testing.T) {
 // dropOnDisk is what the owner of the store commits.
 func dropOnDisk(t *testing.T, d *storage.Store, below int, now time.Time) (b storage.Batch) {
 	t.Helper()
-	_, err := d.URLs(1, 0, below, func(h storage.Head) {
+	must.Get(d.URLs(1, 0, below, func(h storage.Head) {
 		if DropMatters().Has(h.Last.State) {
 			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, When: DropMatters(),
 				Outcome: DropOutcome(now)})
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return b
 }
 
 func checkStore(t *testing.T, d *storage.Store) {
 	t.Helper()
-	if err := d.Check(t.Context(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Check(t.Context(), func(f storage.Finding) { t.Error(f.Text) }))
 }
 
 // TestCommittedOfAnother: an outcome that somebody else put into a batch does not end what the
@@ -114,26 +110,20 @@ func TestCommittedOfAnother(t *testing.T) {
 func putBack(t *testing.T, w *world, d *storage.Store) {
 	t.Helper()
 	var b storage.Batch
-	_, err := d.URLs(1, 0, 1<<20, func(h storage.Head) {
+	must.Get(d.URLs(1, 0, 1<<20, func(h storage.Head) {
 		if CanPutBack().Has(h.Last.State) {
 			b.Done = append(b.Done, storage.Done{
 				Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority,
 				When: storage.In(h.Last.State), Outcome: PutBack(h.Last, w.now),
 			})
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	w.commit(b)
 }
 
 func openStore(t *testing.T) *storage.Store {
 	t.Helper()
-	d, err := storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -232,10 +222,7 @@ func TestPutBackNeedsLookup(t *testing.T) {
 
 func failed(t *testing.T, d *storage.Store) uint32 {
 	t.Helper()
-	h, err := d.HostByID(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(d.HostByID(1))(t)
 	return h.Of(storage.Failed)
 }
 

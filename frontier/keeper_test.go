@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -160,14 +161,11 @@ func (s *worlds) run(d time.Duration) {
 // left is how many URLs of all crawls wait.
 func (s *worlds) left() (n int) {
 	for _, w := range s.all {
-		err := w.disk.Hosts(func(h *storage.Host) error {
+		must.Do(s.t, w.disk.Hosts(func(h *storage.Host) error {
 			b := h.Backlog()
 			n += int(b.Queued + b.Due)
 			return nil
-		})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		}))
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -50,10 +51,7 @@ func TestLane(t *testing.T) {
 	} {
 		o := testOptions()
 		o.Workers = 8
-		f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 		h := f.hosts.ensure(1)
 		for _, r := range slices.Concat(c.reports...) {
 			f.lanes.recordLatency(h, &r)
@@ -81,16 +79,11 @@ func TestLaneAfterRestart(t *testing.T) {
 	} {
 		o := testOptions()
 		o.Workers = 8
-		f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 		s := plain(1, 200)
 		s.Counts[storage.Fetched] = c.fetched
 		s.Politeness, _ = c.state.AppendBinary(nil)
-		if err := f.Restore(&s, epoch); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Restore(&s, epoch))
 		if got := f.hosts.get(1).lane; got != c.want {
 			t.Errorf("%s: lane %d, want %d", c.name, got, c.want)
 		}
@@ -437,13 +430,8 @@ func TestDormantHostsComeBack(t *testing.T) {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("dead%d.test", i), Port: 80}, 1)
 	}
 	for i := range 2000 {
-		h, err := m.HostByID(storage.HostID(2 + i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.f.Restore(&h, w.now); err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(m.HostByID(storage.HostID(2 + i)))(t)
+		must.Do(t, w.f.Restore(&h, w.now))
 	}
 	w.log = nil
 	w.run(10 * time.Minute)

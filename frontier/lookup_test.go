@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -143,9 +144,7 @@ func TestSeedsAreLookedUpFirst(t *testing.T) {
 	late := 0
 	for i, l := range w.names[:40] {
 		var n int
-		if _, err := fmt.Sscanf(l.name, "h%d.test", &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(l.name, "h%d.test", &n))(t)
 		if seed := n%4 == 3; seed && i > 12 {
 			late++
 		}
@@ -367,10 +366,7 @@ func TestOtherAddress(t *testing.T) {
 // TestBothFamilies: a lookup after one that failed is for both families, and so is every lookup while
 // addresses are opted out. That a name does not exist was said of both.
 func TestBothFamilies(t *testing.T) {
-	out, err := optout.New(optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: epoch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(optout.New(optout.Entry{Scope: optout.ScopeRange, Value: "192.0.2.0/24", At: epoch}))(t)
 	for name, c := range map[string]struct {
 		first ResolveReport
 		list  *optout.List

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -67,10 +68,7 @@ func TestHeavyRobots(t *testing.T) {
 
 // TestDecisionIsBounded: the work of a decision about a heavy file is at most the bound.
 func TestDecisionIsBounded(t *testing.T) {
-	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), epoch))(t)
 	rules := robots.Compile([]byte(heavyRobots()), "amble")
 	q := &originQueue{rules: rules}
 	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}

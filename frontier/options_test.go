@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -14,25 +15,17 @@ import (
 func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	o := testOptions()
 	o.Politeness.Delay, o.HostBudget = time.Hour, 0
-	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 	now := epoch.Add(time.Minute)
 	for id, state := range map[storage.HostID]politeness.State{
 		1: {LastEnd: now}, 2: {LastEnd: now}, 3: {LastEnd: now, Demands: politeness.Demands{Delay: 9 * time.Hour}},
 		4: {LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(7 * time.Hour), Length: 7 * time.Hour,
 			Reason: politeness.ReasonRetryAfter}}},
 	} {
-		encoded, err := state.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(state.AppendBinary(nil))(t)
 		h := storage.Host{ID: id, Name: "h.example.com", Queues: queueOf(10), Politeness: encoded}
 		h.Counts[storage.Fetched] = 5
-		if err := f.Restore(&h, now); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Restore(&h, now))
 	}
 	waits := func(want map[storage.HostID]time.Duration) {
 		t.Helper()
@@ -154,15 +147,10 @@ func TestChangeOfHours(t *testing.T) {
 	held := politeness.State{LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(11 * time.Hour),
 		Length: 11 * time.Hour, Reason: politeness.ReasonRetryAfter}}}
 	for id, state := range map[storage.HostID]politeness.State{1: {LastEnd: now.Add(-time.Hour)}, 2: held} {
-		encoded, err := state.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(state.AppendBinary(nil))(t)
 		h := storage.Host{ID: id, Name: "h.example.com", Queues: queueOf(10), Politeness: encoded}
 		h.Counts[storage.Fetched] = 5
-		if err := f.Restore(&h, now); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Restore(&h, now))
 	}
 	check := func(first, second time.Duration) {
 		t.Helper()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -34,10 +35,7 @@ func TestOptOutOfOrigin(t *testing.T) {
 	w.run(10 * time.Second)
 	var list []optout.Entry
 	for _, value := range []string{"http://a.test:81/robots", "http://b.test:81/robots"} {
-		e, err := optout.New(optout.Entry{Scope: optout.ScopePrefix, Value: value, At: epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(optout.New(optout.Entry{Scope: optout.ScopePrefix, Value: value, At: epoch}))(t)
 		list = append(list, e)
 	}
 	since := w.now

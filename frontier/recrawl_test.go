@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // recrawlWorld is a world whose pages are recrawled by a policy.
 func recrawlWorld(t *testing.T, o recrawl.Options, share float64) *world {
 	t.Helper()
-	plan, err := recrawl.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(recrawl.New(o))(t)
 	options := testOptions()
 	options.Recrawl, options.RecrawlShare = plan, share
 	return newWorld(t, options, newMemory())

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -267,10 +268,7 @@ func TestDecide(t *testing.T) {
 		robots.ClassFound: robots.ClassFound, robots.ClassUnavailable: robots.ClassUnavailable,
 		robots.ClassNotRobots: robots.ClassNotRobots, robots.ClassUnreachable: robots.ClassFound,
 	} {
-		f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), epoch))(t)
 		q, remembered := new(originQueue), 0
 		q.setRules(robots.Record{
 			Class: class, Copy: copied, Fetched: epoch, Expires: epoch.Add(10 * time.Hour),
@@ -298,10 +296,7 @@ func TestDecide(t *testing.T) {
 // wall clock of the moment and not by that of the epoch.
 func TestDecideAfterClockIsSet(t *testing.T) {
 	start := time.Now()
-	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(testOptions(), NewScope(ModeAny, nil, nil), start))(t)
 	// set forward by a day
 	at := func(after time.Duration) time.Time { return stepWall(start.Add(after), 24*time.Hour) }
 	fetched := at(time.Minute).Round(0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -17,10 +18,7 @@ func mustURL(t *testing.T, s string) weburl.URL {
 	if s == "" {
 		return weburl.URL{}
 	}
-	u, err := weburl.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(s))(t)
 	return u
 }
 
@@ -186,10 +184,7 @@ func FuzzTrapCheck(f *testing.F) {
 
 // TestDocumentedTraps compares the examples of docs/TRAPS.md with the checks.
 func TestDocumentedTraps(t *testing.T) {
-	file, err := os.Open("../docs/TRAPS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open("../docs/TRAPS.md"))(t)
 	defer file.Close()
 	o := testTrapOptions()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

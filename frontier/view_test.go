@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -24,15 +25,10 @@ func TestDecimal(t *testing.T) {
 func TestFinishOfLongDelays(t *testing.T) {
 	o := testOptions()
 	o.Politeness.Delay = 24 * time.Hour
-	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(o, NewScope(ModeAny, nil, nil), epoch))(t)
 	for id, urls := range map[int]int{1: 1000, 2: 1_000_000} {
 		h := plain(id, urls)
-		if err := f.Restore(&h, epoch); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Restore(&h, epoch))
 	}
 	finish := make(map[int]time.Duration)
 	f.Waiting(epoch, func(w View) { finish[w.Left] = w.Finish })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -629,9 +630,7 @@ func tries(t *testing.T, n int) {
 		return
 	}
 	set := func(n string) {
-		if err := flag.Set(f.Name, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set(f.Name, n))
 	}
 	set(strconv.Itoa(n))
 	t.Cleanup(func() { set("100") })

@@ -3,6 +3,8 @@ package politeness
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -89,14 +91,8 @@ func TestCommandsSurviveARestart(t *testing.T) {
 	h.SetDelay(7 * time.Second)
 	h.Pause(at(0), at(time.Hour))
 	restart := func(after time.Duration) *Host {
-		b, err := h.State(at(time.Minute)).AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := DecodeState(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(h.State(at(time.Minute)).AppendBinary(nil))(t)
+		s := must.Get(DecodeState(b))(t)
 		o := DefaultOptions()
 		return NewHost(&o, s, at(after).Round(0))
 	}

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestReasonsAreDocumented compares docs/POLITENESS.md with the names that reports show, and its
 // table with the backoff.
 func TestReasonsAreDocumented(t *testing.T) {
-	b, err := os.ReadFile("../docs/POLITENESS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../docs/POLITENESS.md"))(t)
 	text := string(b)
 	for r := ReasonDelay; int(r) < len(reasonNames); r++ {
 		if !strings.Contains(text, "| `"+r.String()+"` |\n") {

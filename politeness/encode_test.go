@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var stored = time.Date(2026, 11, 20, 13, 14, 15, 123456789, time.UTC)
@@ -66,14 +68,11 @@ func TestStateGolden(t *testing.T) {
 func TestStateOfVersion3(t *testing.T) {
 	want := fullState()
 	want.Policy = Policy{}
-	b, err := hex.DecodeString("037fce9e82b00d959aef3a" +
+	b := must.Get(hex.DecodeString("037fce9e82b00d959aef3a" +
 		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
 		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
 		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" +
-		"80e59a77aee681b00d959aef3a030201aa0880e497d012")
-	if err != nil {
-		t.Fatal(err)
-	}
+		"80e59a77aee681b00d959aef3a030201aa0880e497d012"))(t)
 	if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v (%v)", got, err)
 	}
@@ -113,10 +112,7 @@ func TestStateOfVersion1(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		b, err := hex.DecodeString(tt.bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(hex.DecodeString(tt.bytes))(t)
 		if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v (%v)", tt.name, got, err)
 		}

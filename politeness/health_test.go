@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHealthTable checks the tables of docs/POLITENESS.md: when and why the host is ready after
@@ -235,10 +237,7 @@ func TestCause(t *testing.T) {
 		t.Errorf("the cause is %d", got)
 	}
 	b, _ := h.State(at(time.Hour)).AppendBinary(nil)
-	s, err := DecodeState(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(DecodeState(b))(t)
 	h = NewHost(&o, s, at(2*time.Hour))
 	if got := h.Explain(at(2 * time.Hour)).Cause; got != 1066 {
 		t.Errorf("after a restart the cause is %d", got)

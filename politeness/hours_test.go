@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func newHours(t *testing.T, zone string, items ...string) *Hours {
 	t.Helper()
-	h, err := NewHours(zone, items, "politeness.hours")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(NewHours(zone, items, "politeness.hours"))(t)
 	return h
 }
 
@@ -62,10 +61,7 @@ func TestHours(t *testing.T) {
 		{"autumn, after", berlin, "02:30-02:45", "2026-10-25 01:50", "2026-10-25 01:45", "2026-10-26 01:30"},
 	}
 	parse := func(text string) time.Time {
-		at, err := time.Parse("2006-01-02 15:04", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse("2006-01-02 15:04", text))(t)
 		return at
 	}
 	for _, tt := range tests {

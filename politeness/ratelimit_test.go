@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestParseRateLimit(t *testing.T) {
@@ -112,14 +114,8 @@ func TestRateLimitOfHost(t *testing.T) {
 	if source := h.Explain(at(11 * time.Second)).Source.String(); source != `"\"a\";r=0;t=40"` {
 		t.Errorf("source %s", source)
 	}
-	b, err := h.State(at(11 * time.Second)).AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := DecodeState(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(h.State(at(11 * time.Second)).AppendBinary(nil))(t)
+	s := must.Get(DecodeState(b))(t)
 	h = NewHost(&o, s, at(12*time.Second))
 	wantReady(t, h, 50*time.Second, ReasonRateLimit)
 	h.Ended(at(51*time.Second), Result{Signal: SignalUnreachable}) // no response, so the policy stays

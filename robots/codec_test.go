@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var fullRecord = Record{
@@ -34,24 +36,15 @@ const goldenPacked = "0105010403f703070380a4e3d8bf6880de9adcbf68b8bbe3d8bf68b094
 var packedBody = []byte("User-agent: *\n" + strings.Repeat("Disallow: /a\n", 20))
 
 func TestRecordGolden(t *testing.T) {
-	b, err := fullRecord.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(fullRecord.AppendBinary(nil))(t)
 	if got := hex.EncodeToString(b); got != golden {
 		t.Errorf("stored as\n%s\nnot\n%s", got, golden)
 	}
-	b, err = hex.DecodeString(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = must.Get(hex.DecodeString(golden))(t)
 	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, fullRecord) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	b, err = hex.DecodeString(goldenPacked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = must.Get(hex.DecodeString(goldenPacked))(t)
 	packed := fullRecord
 	packed.Body = packedBody
 	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, packed) {
@@ -138,10 +131,7 @@ func TestDecodeBomb(t *testing.T) {
 		b := append([]byte{recordVersion, 1, 1, 0, flags}, make([]byte, 3+4+3)...)
 		return binary.AppendUvarint(b, length)
 	}
-	zeros, err := deflate(make([]byte, 100<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	zeros := must.Get(deflate(make([]byte, 100<<20)))(t)
 	bombs := map[string][]byte{
 		"deflate bomb, honest":      append(header(flagDeflate, 100<<20), zeros...),
 		"deflate bomb, too long":    append(header(flagDeflate, MaxBody), zeros...),

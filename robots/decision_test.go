@@ -3,6 +3,8 @@ package robots
 import (
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestDecisionFirst(t *testing.T) {
@@ -200,9 +202,7 @@ func TestDecisionBadClock(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	if err := DefaultOptions().Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, DefaultOptions().Validate())
 	for name, spoil := range map[string]func(*Options){
 		"redirects":     func(o *Options) { o.MaxRedirects = 4 },
 		"lifetime":      func(o *Options) { o.MaxLifetime = 25 * hour },

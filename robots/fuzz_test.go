@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func addFiles(f *testing.F, add func(body []byte)) {
@@ -108,10 +110,7 @@ func FuzzMatch(f *testing.F) {
 
 func FuzzDecodeRecord(f *testing.F) {
 	for _, r := range []Record{{}, fullRecord, good()} {
-		b, err := r.AppendBinary(nil)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(r.AppendBinary(nil))(f)
 		f.Add(b[:len(b)-4])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -172,10 +171,7 @@ func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != DecisionHold {
 		t.Fatalf("unreachable without a copy: %+v", s)
 	}
-	b, err := r.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(r.AppendBinary(nil))(t)
 	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) ||
 		o.Decide(back, 0, now) != s {
 		t.Fatalf("%+v comes back as %+v, %v", r, back, err)

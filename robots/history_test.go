@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func testRecord(class Class, body string) Record {
@@ -58,10 +60,7 @@ func TestHistory(t *testing.T) {
 		!v.Confirmed.Equal(long.Fetched) {
 		t.Errorf("none: %+v", v)
 	}
-	b, err := p.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(p.AppendBinary(nil))(t)
 	p[1].Body = nil // nothing, and an empty file, are the same
 	if again, err := DecodeHistory(b); err != nil || !reflect.DeepEqual(again, p) {
 		t.Errorf("read as %+v, %v; want %+v", again, err, p)
@@ -94,10 +93,7 @@ func TestLongHistory(t *testing.T) {
 
 func FuzzDecodeHistory(f *testing.F) {
 	p := History{}.With(testRecord(ClassFound, "Disallow: /"), time.UnixMilli(5))
-	b, err := p.With(testRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	b := must.Get(p.With(testRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil))(f)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := DecodeHistory(b)

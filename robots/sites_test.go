@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestSites reads robots.txt files of real sites of about 2007, each with the verdicts of a human
@@ -50,10 +52,7 @@ func TestSites(t *testing.T) {
 	}
 	read := map[string]bool{}
 	for _, tt := range tests {
-		body, err := os.ReadFile(filepath.Join("testdata", "sites", tt.site+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(os.ReadFile(filepath.Join("testdata", "sites", tt.site+".txt")))(t)
 		read[tt.site] = true
 		r := Compile(body, tt.agent)
 		for _, u := range strings.Fields(tt.urls) {

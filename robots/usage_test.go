@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // usageVector is one line of testdata/usage.jsonl: what a file says about the use of a URL. The first
@@ -33,10 +35,7 @@ func TestUsageVectors(t *testing.T) {
 		t.Fatalf("%d vectors", len(vectors))
 	}
 	for _, v := range vectors {
-		u, err := url.Parse(v.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(v.URL))(t)
 		got, allowed := usageOf(Compile([]byte(v.Robots), v.Agent), u.RequestURI())
 		if allowed != v.Allowed || !slices.Equal(got, v.Usage) {
 			t.Errorf("%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage,

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // vector is one line of a vector file.
@@ -35,10 +37,7 @@ func (v vector) body(t *testing.T) []byte {
 // readLines returns the JSON objects of a file of JSON lines. What is cut off at its ends is no
 // object and is left out.
 func readLines[T any](t *testing.T, file string) []T {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(file))(t)
 	defer f.Close()
 	var all []T
 	s := bufio.NewScanner(f)
@@ -49,9 +48,7 @@ func readLines[T any](t *testing.T, file string) []T {
 			all = append(all, v)
 		}
 	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Err())
 	return all
 }
 

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestChanged: a commit returns how much it changed, which is more for URLs of many hosts than for
@@ -14,10 +16,7 @@ func TestChanged(t *testing.T) {
 	mustCommit(t, s, &batch)
 	changed := func(hosts int) int64 {
 		fillBatch(s, &benchURLs{hosts: hosts, n: 10_000}, 500, &batch)
-		result, err := s.Commit(&batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := must.Get(s.Commit(&batch))(t)
 		return result.Changed
 	}
 	many, one := changed(2000), changed(1)
@@ -31,14 +30,8 @@ func TestKnownLinksChangeNothing(t *testing.T) {
 	s := openTemp(t, Options{})
 	var batch Batch
 	fillBatch(s, &benchURLs{hosts: 500}, 2000, &batch)
-	first, err := s.Commit(&batch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := s.Commit(&batch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.Commit(&batch))(t)
+	again := must.Get(s.Commit(&batch))(t)
 	if again.Added != 0 || again.Changed > 8*4096 || first.Changed < 50*4096 {
 		t.Errorf("%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
 	}
@@ -79,8 +72,6 @@ func TestHostsInStep(t *testing.T) {
 
 func stateTop(t *testing.T, s *Store, id HostID) uint32 {
 	var r hostRow
-	if err := s.db.View(func(tx *txn) error { return getRow(tx, id, &r) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.View(func(tx *txn) error { return getRow(tx, id, &r) }))
 	return r.stateTop
 }

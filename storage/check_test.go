@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // plantStore returns a store with one host that has rows in every bucket.
@@ -163,9 +165,7 @@ func TestCheckFinds(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := plantStore(t)
-			if err := s.db.Update(test.plant); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.db.Update(test.plant))
 			if texts := findings(t, s); !strings.Contains(strings.Join(texts, "\n"), test.want) {
 				t.Errorf("check finds %q, want something with %q", texts, test.want)
 			}
@@ -194,9 +194,7 @@ func twice(tx *txn) error {
 func TestCheckDamagedPage(t *testing.T) {
 	s := plantStore(t)
 	var page int
-	if err := s.db.View(func(tx *txn) error { page = int(tx.Bucket(bucketURL).Bolt.Root()); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.View(func(tx *txn) error { page = int(tx.Bucket(bucketURL).Bolt.Root()); return nil }))
 	dir := t.TempDir()
 	writeStore(t, dir, readFile(t, s.Path()))
 	damaged := mustOpen(t, dir, Options{})

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestBackup: a copy is of one moment, and complete, though commits go on while it is written.
@@ -37,9 +39,7 @@ func TestBackup(t *testing.T) {
 		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), announced, err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, FileName), copied.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, FileName), copied.Bytes(), 0o600))
 	c := mustOpen(t, dir, Options{ReadOnly: true})
 	defer mustClose(t, c)
 	checkClean(t, c)
@@ -72,9 +72,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	var b Batch
 	for range 5 {
 		fillBatch(s, g, 2000, &b)
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(&b))(t)
 	}
 	want, first := s.Counters(), b.Found[0].URL
 	full, err := s.Stats(context.Background())
@@ -85,9 +83,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	if _, _, err := Compact(dir); err == nil {
 		t.Error("a database in use was compacted")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	before, after, err := Compact(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +102,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	if _, _, err := s.Lookup(first); err != nil {
 		t.Error(err)
 	}
-	if err := s.Check(context.Background(), func(f Finding) { t.Error(f.Text) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check(context.Background(), func(f Finding) { t.Error(f.Text) }))
 	st, err := s.Stats(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -137,25 +131,15 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 // Compact does.
 func TestOpenNoticesAReplacedFile(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(dir, Options{}))(t)
 	defer s.Close()
-	old, err := os.Open(s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(os.Open(s.Path()))(t)
 	defer old.Close()
 	if err := s.checkPath(old); err != nil {
 		t.Errorf("the file in place: %v", err)
 	}
-	if err := s.copyTo(s.Path()+".compact", s.Path()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(s.Path()+".compact", s.Path()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.copyTo(s.Path()+".compact", s.Path()))
+	must.Do(t, os.Rename(s.Path()+".compact", s.Path()))
 	if err := s.checkPath(old); !errors.Is(err, ErrInUse) {
 		t.Errorf("a replaced file: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
@@ -147,13 +148,8 @@ func killAfter(t *testing.T, dir string, commits int) (reported int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AMBLE_TEST_WRITER="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	reported = -1
 	lines := bufio.NewScanner(out)
 	for n := 0; lines.Scan(); n++ {
@@ -161,9 +157,7 @@ func killAfter(t *testing.T, dir string, commits int) (reported int) {
 			t.Fatalf("the process says %q", lines.Text())
 		}
 		if n == commits {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Kill())
 		}
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -274,14 +268,10 @@ func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	defer badsync.MountTmpfs(t, dir, "size=3m")()
 	ballast := filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ballast, make([]byte, 2<<20), 0o644))
 	s := mustOpen(t, dir, Options{})
 	fullThenRoom(t, s, func() *Store {
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(ballast))
 		return s // the same: a crawl goes on without a restart
 	})
 }
@@ -304,9 +294,7 @@ func TestFullDiskAtCreation(t *testing.T) {
 			} else if !errors.Is(err, ErrNoSpace) {
 				t.Fatalf("open on a full disk: %v", err)
 			}
-			if err := os.Remove(ballast); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(ballast))
 			mustClose(t, mustOpen(t, dir, Options{}))
 		})
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // curve is the course of a benchmark as its store grows: one point for each hundredth of the way.
@@ -171,9 +173,7 @@ func TestCurves(t *testing.T) {
 	} {
 		path := filepath.Join(dir, file)
 		if os.Getenv("AMBLE_DRAW") != "" {
-			if err := os.WriteFile(path, []byte(c.svg()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(c.svg()), 0o644))
 			continue
 		}
 		if got := string(readFile(t, path)); got != c.svg() {
@@ -189,10 +189,7 @@ func largestTable(t *testing.T, dir, prefix string) (name string) {
 		t.Fatalf("no table %s in %s: %v", prefix, dir, err)
 	}
 	urls := func(path string) int {
-		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv")))(t)
 		return n
 	}
 	return filepath.Base(slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(urls(a), urls(b)) }))

@@ -15,6 +15,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
@@ -28,10 +29,7 @@ func smallStore(t *testing.T) []byte {
 	}
 	mustClose(t, s)
 	b := readFile(t, filepath.Join(dir, FileName))
-	need, err := boltSize(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need := must.Get(boltSize(bytes.NewReader(b)))(t)
 	return b[:need]
 }
 
@@ -113,9 +111,7 @@ func refuses(t *testing.T, file []byte, o Options, want error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
-	if err := os.WriteFile(path, file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, file, 0o644))
 	s, err := Open(dir, o)
 	if err == nil {
 		mustClose(t, s)
@@ -132,10 +128,8 @@ func TestOpenOneMetaDamaged(t *testing.T) {
 	good, page := smallStore(t), os.Getpagesize()
 	for at := range 2 {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltfile.MetaOffset+40,
-			[]byte{1, 2, 3}), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltfile.MetaOffset+40,
+			[]byte{1, 2, 3}), 0o644))
 		s := mustOpen(t, dir, Options{})
 		checkClean(t, s) // the state of the last commit or of the one before
 		if n := s.Counters().URLs; n != 600 && n != 400 {
@@ -148,9 +142,7 @@ func TestOpenOneMetaDamaged(t *testing.T) {
 func TestOpenEmptyFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o644))
 	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrNotDatabase) {
 		t.Errorf("read-only open of an empty file: %v", err)
 	}
@@ -170,9 +162,7 @@ func TestOpenMissing(t *testing.T) {
 
 func TestOpenNotAFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, FileName), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, FileName), 0o755))
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrNotDatabase) {
 		t.Errorf("open of a directory: %v", err)
 	}
@@ -209,9 +199,7 @@ func TestOpenReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 {
 		thaw = badsync.MountTmpfs(t, dir, "size=8m") // permissions do not stop root
 	}
-	if err := os.WriteFile(filepath.Join(dir, FileName), file, 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, FileName), file, 0o444))
 	if os.Geteuid() == 0 {
 		badsync.RemountReadOnly(t, dir)
 	} else if err := os.Chmod(dir, 0o555); err != nil {

@@ -8,25 +8,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestOneDoor: only rowfile uses bbolt, and nothing here goes past it but for the version and sizes. So nothing reads a
 // page outside of Guard, and no row without its checksum.
 func TestOneDoor(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir("."))(t)
 	doors := []string{"View", "Update", "Batch", "Begin", "Commit", "Check", "Bucket", "Cursor", "ForEach", "Put"}
 	for _, f := range files {
 		name := f.Name()
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, i := range file.Imports {
 			if i.Path.Value == `"go.etcd.io/bbolt"` {
 				t.Errorf("%s imports bbolt", name)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -232,10 +233,7 @@ func TestDivisionPositions(t *testing.T) {
 	s := openTemp(t, Options{})
 	mustCommit(t, s,
 		&Batch{Found: found(t, s, "http://a1.test/", "http://b2.test/", "http://c1.test/", "http://d2.test/")})
-	d, err := s.Divide(t.Context(), 3, func(host string) int { return int(host[1] - '1') })
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(s.Divide(t.Context(), 3, func(host string) int { return int(host[1] - '1') }))(t)
 	for _, c := range []struct {
 		part     int
 		at, want string

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -160,9 +161,7 @@ func TestErase(t *testing.T) {
 		},
 	})
 	for _, left := range []string{".erase", ".compact", ".upgrade", ".snapshot"} {
-		if err := os.WriteFile(s.Path()+left, []byte("b.test"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(s.Path()+left, []byte("b.test"), 0o600))
 	}
 	names := weburl.Names{Name: "b.test", Below: true}
 	e, err := s.NewErasure(names)
@@ -194,14 +193,12 @@ func TestErase(t *testing.T) {
 	if err := s.Erase(ended, e, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an erasure that is interrupted: %v", err)
 	}
-	if err := s.Erase(context.Background(), e, func(got Erased) error {
+	must.Do(t, s.Erase(context.Background(), e, func(got Erased) error {
 		if got != want {
 			t.Errorf("%+v were erased, want %+v", got, want)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	mustClose(t, s)
 	if raw := readFile(t, filepath.Join(dir, FileName)); bytes.Contains(raw, []byte("b.test")) || bytes.Contains(raw,
 		[]byte("test.b")) {
@@ -236,12 +233,10 @@ func TestErase(t *testing.T) {
 // TestEraseKnowsAllBuckets: an erasure refuses a database with a bucket that it does not know.
 func TestEraseKnowsAllBuckets(t *testing.T) {
 	s := openTemp(t, Options{})
-	if err := s.db.Update(func(tx *txn) error {
+	must.Do(t, s.db.Update(func(tx *txn) error {
 		_, err := tx.MakeBucket([]byte("other"))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	e, err := s.NewErasure(weburl.Names{Name: "a.test"})
 	if err == nil {
 		err = s.Erase(context.Background(), e, func(Erased) error { return nil })

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
 
@@ -23,23 +24,16 @@ func flipBytes(t *testing.T, step int, bits byte) {
 		mustCommit(t, s, &Batch{Marks: map[string][]byte{"mark": {0}}})
 	}
 	var want bytes.Buffer
-	if err := s.WriteRows(&want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&want))
 	good := readFile(t, s.Path())
-	need, err := boltSize(bytes.NewReader(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need := must.Get(boltSize(bytes.NewReader(good)))(t)
 	good = good[:need]
 	dir := memoryDir(t)
 	damaged := 0
 	for at := step / 2; at < len(good); at += step {
 		bad := patched(good, at, []byte{good[at] ^ bits})
 		for _, do := range []func(string) ([]byte, error){readRows, checkFile, commitAndCopy} {
-			if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, FileName), bad, 0o644))
 			got, err := do(dir)
 			switch {
 			case isDamaged(err):
@@ -126,9 +120,7 @@ func TestDamagedFreelist(t *testing.T) {
 	bad := patched(good, int(m.Freelist)*int(m.PageSize)+8, []byte{0xff})
 	dir := t.TempDir()
 	for range 2 {
-		if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), bad, 0o644))
 		if _, err := commitAndCopy(dir); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v, want %v", err, ErrCorrupt)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var updateGolden = flag.Bool("update", false,
@@ -19,9 +21,7 @@ var updateGolden = flag.Bool("update", false,
 func goldenStore(t *testing.T) *Store {
 	s := openTemp(t, Options{MaxQueries: 2, MaxSameDigest: 10})
 	copy(s.key[:], "0123456789abcdef")
-	if err := s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, s.key[:]) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.Update(func(tx *txn) error { return tx.Bucket(bucketMeta).Put(metaKey, s.key[:]) }))
 	b := Batch{
 		Found: found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
 		Seeds: []SeedRow{{"https://www.example.com/joined", []byte{}}, {"https://www.example.com/list", []byte("{}")}},
@@ -125,9 +125,7 @@ func TestGolden(t *testing.T) {
 	}
 	path := filepath.Join("testdata", "golden-6.txt")
 	if *updateGolden {
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, out.Bytes(), 0o644))
 	}
 	got, want := strings.Split(out.String(), "\n"), strings.Split(string(readFile(t, path)), "\n")
 	for i := range max(len(got), len(want)) {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // memoryLog is a log in memory. It fails as often as it is told to, before or after it has taken a
@@ -271,9 +273,7 @@ func TestGap(t *testing.T) {
 	s := openTemp(t, Options{})
 	for i := range 3 {
 		b := Batch{Found: found(t, s, fmt.Sprintf("https://a.example/%d", i))}
-		if _, err := s.CommitTo(log, &b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CommitTo(log, &b))(t)
 	}
 	if got, want := position(t, s), (LogPosition{3, 21}); got != want {
 		t.Errorf("the store is at %+v, want %+v", got, want)
@@ -356,23 +356,14 @@ func TestSnapshot(t *testing.T) {
 	commit := func(text string) {
 		t.Helper()
 		b := Batch{Found: found(t, s, text), Marks: map[string][]byte{MarkLedger: EncodeOffset(9), "paused": {1}}}
-		if _, err := s.CommitTo(log, &b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CommitTo(log, &b))(t)
 	}
 	commit("https://a.example/1")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "snapshot")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Backup(func(int64) (io.Writer, error) { return f, nil }); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
+	must.Get(s.Backup(func(int64) (io.Writer, error) { return f, nil }))(t)
+	must.Do(t, f.Close())
 	commit("https://a.example/2")
 	if at, err := RestoreFile(path, dir); err != nil || at != (LogPosition{1, 7}) {
 		t.Fatalf("the snapshot is at %+v, %v", at, err)
@@ -393,12 +384,8 @@ func TestSnapshot(t *testing.T) {
 	mustCommit(t, before,
 		&Batch{Marks: map[string][]byte{MarkLedger: EncodeOffset(5), MarkUncommitted: {7}, MarkOutput: {1}}})
 	mustClose(t, before)
-	if _, err := other.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := RestoreFile(path, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Backup(func(int64) (io.Writer, error) { return os.Create(path) }))(t)
+	must.Get(RestoreFile(path, old))(t)
 	after := mustOpen(t, old, Options{})
 	defer mustClose(t, after)
 	if marks, err := after.Marks(""); err != nil || !bytes.Equal(marks[MarkLedger], EncodeOffset(5)) ||
@@ -406,9 +393,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("marks %q, %v", marks, err)
 	}
 	plain := openTemp(t, Options{})
-	if _, err := plain.Backup(func(int64) (io.Writer, error) { return os.Create(path) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(plain.Backup(func(int64) (io.Writer, error) { return os.Create(path) }))(t)
 	if _, err := RestoreFile(path, t.TempDir()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a copy of a store without a log: %v", err)
 	}

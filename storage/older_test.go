@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -28,22 +29,15 @@ func TestOlderDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, storage.FileName)
 	before := unpacked(t, filepath.Join("testdata", "database-3.db.gz"))
-	if err := os.WriteFile(path, before, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, before, 0o640))
 	for _, o := range []storage.Options{{ReadOnly: true}, {}} {
-		s, err := storage.Open(dir, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(dir, o))(t)
 		text := describe(t, s)
 		if !o.ReadOnly { // it has its version twice now
 			text = strings.Replace(text, "bucket meta: 4 rows", "bucket meta: 3 rows", 1)
 		}
 		compareOlder(t, text)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if after, err := os.ReadFile(path); err != nil || bytes.Equal(before, after) != o.ReadOnly {
 			t.Fatalf("reading with %+v changed the file, or did not bring it over (%v)", o, err)
 		}
@@ -53,19 +47,10 @@ func TestOlderDatabase(t *testing.T) {
 
 func unpacked(t *testing.T, path string) []byte {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
-	packed, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(gzip.NewReader(f))(t)
+	b := must.Get(io.ReadAll(packed))(t)
 	return b
 }
 
@@ -73,14 +58,9 @@ func compareOlder(t *testing.T, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", "database-3.txt")
 	if *describeOlder {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	got, want := strings.Split(text, "\n"), strings.Split(string(b), "\n")
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
@@ -93,14 +73,11 @@ func compareOlder(t *testing.T, text string) {
 // goOn gives every URL of the older database an outcome, adds a URL and checks the file.
 func goOn(t *testing.T, dir string) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{}))(t)
 	defer s.Close()
 	now := time.Unix(1_800_000_000, 0)
 	var b storage.Batch
-	_, err = s.Walk(t.Context(), storage.Position{}, 0, func(l *storage.Located) error {
+	must.Get(s.Walk(t.Context(), storage.Position{}, 0, func(l *storage.Located) error {
 		b.Done = append(b.Done, storage.Done{
 			Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
 			Outcome: storage.Outcome{State: storage.Fetched, Status: 200, At: now, Due: now.Add(time.Hour)},
@@ -111,15 +88,9 @@ func goOn(t *testing.T, dir string) {
 			b.Found[len(b.Found)-1].Fingerprint = s.Fingerprint(u.Origin().URL(l.Stripped))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	known := len(b.Found)
-	u, err := weburl.Parse("https://www.example.com/new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse("https://www.example.com/new"))(t)
 	b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
 	if r, err := s.Commit(&b); err != nil || r.Added != 1 {
 		t.Errorf("%d of %d known URLs and a new one were added: %v", r.Added, known, err)
@@ -132,9 +103,7 @@ func goOn(t *testing.T, dir string) {
 
 func check(t *testing.T, s *storage.Store) {
 	t.Helper()
-	if err := s.Check(t.Context(), func(f storage.Finding) { t.Errorf("check: %s", f.Text) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check(t.Context(), func(f storage.Finding) { t.Errorf("check: %s", f.Text) }))
 }
 
 // describe reads all that a database holds. It prints no names of fields, so that a renamed field

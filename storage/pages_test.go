@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 )
@@ -37,10 +38,7 @@ func branchedStore(t *testing.T) []byte {
 	checkClean(t, s)
 	mustClose(t, s)
 	file := readFile(t, s.Path())
-	size, err := boltSize(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	size := must.Get(boltSize(bytes.NewReader(file)))(t)
 	return file[:size]
 }
 
@@ -134,13 +132,10 @@ func TestCheckPages(t *testing.T) {
 	writeStore(t, dir, good)
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	branch := 0
-	err := s.db.View(func(tx *txn) error {
+	must.Do(t, s.db.View(func(tx *txn) error {
 		branch = int(tx.Bucket(bucketURL).Bolt.Root()) * size
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	mustClose(t, s)
 	if good[branch+8] != boltfile.Branch {
 		t.Fatal("the url bucket has no branch")
@@ -201,10 +196,7 @@ func TestNewHostsFillPages(t *testing.T) {
 				}
 				mustCommit(t, s, &b)
 			}
-			all, err := s.Stats(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(s.Stats(t.Context()))(t)
 			for _, b := range all.Buckets {
 				least := map[string]float64{"name": test.names, "host": test.rows}[b.Name]
 				if used := float64(b.InUse) / float64(b.Bytes); used < least {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // bodyAt returns a payload of the first URL of a host.
@@ -40,7 +41,7 @@ func overflow(t *testing.T, s *Store, host HostID) {
 // countPayloads counts the payloads in the row of host 1, and the rows of the bucket.
 func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 	t.Helper()
-	err := s.db.View(func(tx *txn) error {
+	must.Do(t, s.db.View(func(tx *txn) error {
 		var r hostRow
 		if b := tx.Bucket(bucketPayload); b != nil {
 			bucket = b.Keys()
@@ -48,10 +49,7 @@ func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 		err := getRow(tx, 1, &r)
 		row = len(r.payloads) / payloadItemSize
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return row, bucket
 }
 
@@ -168,9 +166,7 @@ func TestPayloadInOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.Update(func(tx *txn) error { return tx.Bolt.DeleteBucket(bucketPayload) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.Update(func(tx *txn) error { return tx.Bolt.DeleteBucket(bucketPayload) }))
 	mustClose(t, s)
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
@@ -189,10 +185,8 @@ func TestPayloadsOnlyInBucket(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	old, kept := bodyAt(1, 5, 10), bodyAt(1, 6, 11)
 	for _, p := range []Payload{old, kept} {
-		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
-			appendPayload(nil, &p))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
+			appendPayload(nil, &p))))
 		wantPayload(t, s, p)
 	}
 	checkClean(t, s)
@@ -283,9 +277,7 @@ func TestPayloadsDamaged(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{})
 	defer mustClose(t, s)
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
-	if err := s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })))
 	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a body in a damaged row: %v", err)
 	}

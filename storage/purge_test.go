@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -17,7 +18,7 @@ import (
 func rowsOf(t *testing.T, s *Store, host HostID) map[string]int {
 	t.Helper()
 	rows := make(map[string]int)
-	err := s.db.View(func(tx *txn) error {
+	must.Do(t, s.db.View(func(tx *txn) error {
 		for _, name := range [][]byte{
 			bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketMetadata,
 		} {
@@ -27,10 +28,7 @@ func rowsOf(t *testing.T, s *Store, host HostID) map[string]int {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return rows
 }
 
@@ -102,10 +100,7 @@ func TestPurgeHost(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host1.example", 5, 6)...)})
 	checkClean(t, s)
 	for from := uint64(0); ; {
-		to, err := s.PurgeRange(1, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(s.PurgeRange(1, from))(t)
 		to = min(to, from|(1<<62-1)) // in four parts
 		commit(Purge{Host: 1, From: from, To: to})
 		if from = to + 1; from == 0 {
@@ -133,10 +128,7 @@ func TestMetadata(t *testing.T) {
 	put := func(url string, m Metadata, o *Outcome) Result {
 		t.Helper()
 		b := Batch{Found: found(t, s, url)}
-		encoded, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(m.Encode())(t)
 		b.Found[0].Metadata, b.Found[0].Outcome = encoded, o
 		r := mustCommit(t, s, &b)
 		checkClean(t, s)

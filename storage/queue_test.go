@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // headOrdinals returns the ordinals of all heads of host 1.
 func headOrdinals(t *testing.T, s *Store) (queued, due string) {
 	t.Helper()
-	h, err := s.Heads(HeadsRequest{Host: 1, Queued: 100, Due: 100, Now: someTime.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s.Heads(HeadsRequest{Host: 1, Queued: 100, Due: 100, Now: someTime.Add(time.Hour)}))(t)
 	list := func(heads []Head) string {
 		var all []string
 		for _, h := range heads {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage/internal/boltfile"
 	"github.com/amble-crawler/amble/storage/internal/rowfile"
 )
@@ -35,23 +36,18 @@ func salvageStore(t *testing.T) (good []byte, want map[string]Head) {
 	}
 	mustCommit(t, s, &b)
 	var done Batch
-	if _, err := s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
+	must.Get(s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
 		if l.Ordinal%3 == 0 && l.Last.State == Queued {
 			done.Done = append(done.Done,
 				Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
 					Outcome: Outcome{State: Retrying, At: time.Unix(1e9, 0), Due: time.Unix(2e9, 0), Attempts: 1}})
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	mustCommit(t, s, &done)
 	want = urlsOf(t, s)
 	good = readFile(t, s.Path())
-	need, err := boltSize(bytes.NewReader(good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	need := must.Get(boltSize(bytes.NewReader(good)))(t)
 	return good[:need], want
 }
 
@@ -59,15 +55,12 @@ func salvageStore(t *testing.T) (good []byte, want map[string]Head) {
 func urlsOf(t *testing.T, s *Store) map[string]Head {
 	t.Helper()
 	all := make(map[string]Head)
-	_, err := s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
+	must.Get(s.Walk(t.Context(), Position{}, 0, func(l *Located) error {
 		h := l.Head
 		h.Ordinal, h.ViaHost, h.ViaOrdinal = 0, NoHost, 0
 		all[l.URL().String()] = h
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return all
 }
 
@@ -84,34 +77,22 @@ func salvagedAs(t *testing.T, bad []byte, want map[string]Head, older bool) (*Sa
 	t.Helper()
 	dir := memoryDir(t)
 	path := filepath.Join(dir, "damaged", FileName)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bad, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o750))
+	must.Do(t, os.WriteFile(path, bad, 0o600))
 	var losses int
 	lostRows := false  // and with them outcomes that nobody counts
 	var named []string // of these hosts
-	report, err := Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{
+	report := must.Get(Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{
 		Damaged: func(l HostLoss) {
 			if losses, lostRows = losses+1, lostRows || l.Row; l.Row && l.Host != "" {
 				named = append(named, l.Host)
 			}
 		},
 		Lost: func(string) []byte { return []byte{7} },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(filepath.Join(dir, "new"), Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	s := must.Get(Open(filepath.Join(dir, "new"), Options{ReadOnly: true}))(t)
 	defer s.Close()
-	if err := s.Check(t.Context(), func(f Finding) { t.Errorf("the new database: %s", f.Text) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check(t.Context(), func(f Finding) { t.Errorf("the new database: %s", f.Text) }))
 	for _, name := range named {
 		if h, err := s.HostByName(name); err != nil || !bytes.Equal(h.Politeness, []byte{7}) {
 			t.Errorf("%s has lost its row, and has the politeness %x, %v", name, h.Politeness, err)
@@ -155,10 +136,7 @@ func TestSalvageWhole(t *testing.T) {
 
 // TestSalvageSmall: the rows of a small database are all in one page.
 func TestSalvageSmall(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.TempDir(), Options{}))(t)
 	defer s.Close()
 	u := parse(t, "http://a.test/")
 	mustCommit(t, s, &Batch{
@@ -244,10 +222,7 @@ func TestSalvageWithoutFreelist(t *testing.T) {
 // TestSalvageVersions: of the rows of unknown commits the latest counts, in whatever order they are found, and the URLs
 // of a host whose row is an earlier one end with its last block.
 func TestSalvageVersions(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.TempDir(), Options{}))(t)
 	defer s.Close()
 	keys := map[string][]byte{string(bucketHost): appendHostKey(nil, 1), string(bucketState): appendBlockKey(nil, 1, 0)}
 	var versions []map[string][]byte
@@ -262,14 +237,12 @@ func TestSalvageVersions(t *testing.T) {
 		done.Done = []Done{{Host: 1, Ordinal: uint32(round), Outcome: Outcome{State: Fetched, At: at}}}
 		mustCommit(t, s, &done)
 		rows := make(map[string][]byte)
-		if err := s.db.View(func(tx *txn) error {
+		must.Do(t, s.db.View(func(tx *txn) error {
 			for name, k := range keys {
 				rows[name] = bytes.Clone(tx.Bucket([]byte(name)).Get(k))
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		versions = append(versions, rows)
 	}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -293,15 +266,13 @@ func TestSalvageVersions(t *testing.T) {
 		if err != nil || !a.old[1] {
 			t.Errorf("%v: %v, old: %v", order, err, a.old)
 		}
-		if err := s.db.View(func(tx *txn) error {
+		must.Do(t, s.db.View(func(tx *txn) error {
 			var r hostRow
 			if !r.decode(1, versions[0][string(bucketHost)]) || !a.isOld(tx, &r) || r.next < 128 || r.next > 150 {
 				t.Errorf("the URLs of the host end with %d", r.next)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 
@@ -320,9 +291,7 @@ func TestSalvageRefuses(t *testing.T) {
 	good, _ := salvageStore(t)
 	write := func(b []byte) string {
 		path := filepath.Join(t.TempDir(), FileName)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		return path
 	}
 	if _, err := Salvage(t.Context(), write(good), filepath.Dir(write(good)), SalvageOptions{}); !errors.Is(err,
@@ -335,11 +304,9 @@ func TestSalvageRefuses(t *testing.T) {
 		t.Errorf("no database: %v", err)
 	}
 	s := goldenStore(t)
-	if err := s.db.Update(func(tx *txn) error {
+	must.Do(t, s.db.Update(func(tx *txn) error {
 		return tx.Bucket(bucketMark).Put([]byte(markLog), LogPosition{Number: 1}.encode())
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if _, err := Salvage(t.Context(), write(readFile(t, s.Path())), dir, SalvageOptions{}); !errors.Is(err, ErrShard) {
 		t.Errorf("a shard: %v", err)
 	}
@@ -350,20 +317,12 @@ func TestSalvageRefuses(t *testing.T) {
 
 // TestSalvageOlder: a database without checksums is read as far as it can be decoded, whatever its bytes are.
 func TestSalvageOlder(t *testing.T) {
-	packed, err := gzip.NewReader(bytes.NewReader(readFile(t, filepath.Join("testdata", "database-3.db.gz"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := io.ReadAll(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(gzip.NewReader(bytes.NewReader(readFile(t, filepath.Join("testdata", "database-3.db.gz")))))(t)
+	good := must.Get(io.ReadAll(packed))(t)
 	for at := 2 * 4096; at < len(good); at += 7919 {
 		dir := t.TempDir()
 		path := filepath.Join(dir, FileName)
-		if err := os.WriteFile(path, patched(good, at, []byte{good[at] ^ 0xff}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, patched(good, at, []byte{good[at] ^ 0xff}), 0o600))
 		if _, err := Salvage(t.Context(), path, filepath.Join(dir, "new"), SalvageOptions{}); err != nil {
 			t.Fatalf("byte %d: %v", at, err)
 		}
@@ -374,9 +333,7 @@ func TestSalvageOlder(t *testing.T) {
 		if err := s.Check(context.Background(), func(f Finding) { t.Errorf("byte %d: %s", at, f.Text) }); err != nil {
 			t.Fatalf("byte %d: %v", at, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 	}
 }
 
@@ -390,9 +347,7 @@ func TestEmptyLeaf(t *testing.T) {
 			continue
 		}
 		bad := patched(good, at+10, []byte{0, 0})
-		if err := os.WriteFile(filepath.Join(dir, FileName), bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), bad, 0o600))
 		if _, err := checkFile(dir); !isDamaged(err) {
 			continue // it was free
 		}
@@ -409,10 +364,7 @@ func TestEmptyLeaf(t *testing.T) {
 // TestSalvageLostRow: of a host whose row is lost, the URLs outside of the row are brought over, with their outcomes,
 // and marks that name their ordinals follow.
 func TestSalvageLostRow(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.TempDir(), Options{}))(t)
 	var b Batch
 	for n := range 150 {
 		u := parse(t, fmt.Sprintf("https://a.test:8443/%d", n))
@@ -434,28 +386,18 @@ func TestSalvageLostRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	report, err := Salvage(t.Context(), s.Path(), dir, SalvageOptions{
+	must.Do(t, s.Close())
+	report := must.Get(Salvage(t.Context(), s.Path(), dir, SalvageOptions{
 		Moved: func(name string, value []byte, to func(HostID, uint32) uint32) []byte {
 			if name != "moves" {
 				return value
 			}
 			return []byte{byte(to(1, uint32(value[0])))}
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(dir, Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	again := must.Get(Open(dir, Options{ReadOnly: true}))(t)
 	defer again.Close()
-	if err := again.Check(t.Context(), func(f Finding) { t.Error(f.Text) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.Check(t.Context(), func(f Finding) { t.Error(f.Text) }))
 	got := urlsOf(t, again)
 	for u, h := range got {
 		if w := want[u]; h != w && h.Last != (Outcome{}) { // the last outcomes were in the row

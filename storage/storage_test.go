@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -127,9 +128,7 @@ func tries(t *testing.T, n int) {
 		return
 	}
 	set := func(n string) {
-		if err := flag.Set(f.Name, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set(f.Name, n))
 	}
 	set(strconv.Itoa(n))
 	t.Cleanup(func() { set("100") })

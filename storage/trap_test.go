@@ -5,14 +5,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func mustTraps(t *testing.T, s *Store, host HostID) []TrapCount {
 	t.Helper()
-	traps, err := s.Traps(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	traps := must.Get(s.Traps(host))(t)
 	return traps
 }
 

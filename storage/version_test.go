@@ -16,16 +16,15 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // writeRows makes a database file of rows as TestGolden prints them.
 func writeRows(t *testing.T, dir, golden string) {
 	t.Helper()
-	db, err := bolt.Open(filepath.Join(dir, FileName), 0o644, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
+	db := must.Get(bolt.Open(filepath.Join(dir, FileName), 0o644, nil))(t)
+	must.Do(t, db.Update(func(tx *bolt.Tx) error {
 		var row []string
 		for line := range strings.Lines(golden + "end\n") {
 			if value, ok := strings.CutPrefix(line, "\t"); ok {
@@ -47,13 +46,8 @@ func writeRows(t *testing.T, dir, golden string) {
 			row = []string{strings.TrimSpace(line), ""}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	must.Do(t, db.Close())
 }
 
 // TestVersion1 opens a file of version 1 and reads it as it is. Opened to be written, the file becomes one
@@ -152,27 +146,21 @@ func TestVersion4(t *testing.T) {
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	checkClean(t, s)
 	var rows, after bytes.Buffer
-	if err := s.WriteRows(&rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&rows))
 	mustClose(t, s)
 	if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
 		t.Fatal("reading changed the file")
 	}
 
 	left := filepath.Join(dir, FileName+".upgrade")
-	if err := os.WriteFile(left, []byte("left"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(left, []byte("left"), 0o600))
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the copy is still there: %v", err)
 	}
 	checkClean(t, s)
-	if err := s.WriteRows(&after); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&after))
 	want := strings.Replace(rows.String(), "76657273696f6e 00000004\n", "76657273696f6e 00000006\n", 1)
 	want = strings.Replace(want, "meta 76", "meta 73756d73 00000006\nmeta 76", 1)
 	if after.String() != want {
@@ -189,18 +177,14 @@ func TestVersion5(t *testing.T) {
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-5.txt"))))
 	var before, after bytes.Buffer
 	s := mustOpen(t, dir, Options{ReadOnly: true})
-	if err := s.WriteRows(&before); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&before))
 	if seeds, err := s.Seeds(); err != nil || len(seeds) != 1 || len(seeds[0].Value) != 0 {
 		t.Errorf("seeds: %v, %v", seeds, err)
 	}
 	mustClose(t, s)
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
-	if err := s.WriteRows(&after); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&after))
 	want := before.String()
 	for _, row := range []string{"73756d73", "76657273696f6e"} {
 		want = strings.Replace(want, "meta "+row+" 00000005\n", "meta "+row+" 00000006\n", 1)
@@ -238,16 +222,13 @@ func readVersion1(t *testing.T, s *Store) {
 // rowVersions returns the versions of the file and of the rows of hosts 1 and 2.
 func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
 	t.Helper()
-	err := s.db.View(func(tx *txn) error {
+	must.Do(t, s.db.View(func(tx *txn) error {
 		v[0] = binary.BigEndian.Uint32(tx.Bucket(bucketMeta).Get(metaVersion))
 		for id := HostID(1); id <= 2; id++ {
 			v[id] = uint32(tx.Bucket(bucketHost).Get(appendHostKey(nil, id))[0])
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return v
 }
 

@@ -7,36 +7,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestWalkSeesEveryURLOnce walks at once and in pages, and stops in between.
 func TestWalkSeesEveryURLOnce(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.TempDir(), Options{}))(t)
 	defer s.Close()
 	g := &benchURLs{hosts: 7}
 	var b Batch
 	want := make(map[string]bool)
 	for range 3 {
 		fillBatch(s, g, 3000, &b)
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(&b))(t)
 		for i := range b.Found {
 			want[b.Found[i].URL.String()] = true
 		}
 	}
-	if _, err := s.Commit(&Batch{Ensure: []string{"empty.example"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&Batch{Ensure: []string{"empty.example"}}))(t)
 	for _, page := range []int{1 << 30, 1000, 499} {
 		got := make(map[string]bool)
 		at, n := Position{}, page
 		for n == page {
 			n = 0
-			at, err = s.Walk(context.Background(), at, 0, func(l *Located) error {
+			at = must.Get(s.Walk(context.Background(), at, 0, func(l *Located) error {
 				if n == page {
 					return ErrStop
 				}
@@ -47,10 +42,7 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 					got[u] = true
 				}
 				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 		}
 		if len(got) != len(want) {
 			t.Errorf("pages of %d: %d URLs, want %d", page, len(got), len(want))
@@ -86,9 +78,7 @@ func TestWalkByState(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.Walk(context.Background(), Position{}, In(Failed, Denied), take); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Walk(context.Background(), Position{}, In(Failed, Denied), take))(t)
 	if want := []Position{{3, 0}, {3, 1}, {hosts, 0}, {hosts, 1}}; !slices.Equal(got, want) || len(passed) != 2 {
 		t.Errorf("the walk takes %v, want %v, and says %d times that it passed hosts over", got, want, len(passed))
 	}

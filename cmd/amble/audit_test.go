@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -42,9 +43,7 @@ func TestAuditReadsAbsurdAnswers(t *testing.T) {
 		Violations int              `json:"all_violations"`
 		Damaged    []map[string]any `json:"damaged"`
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &report))
 	if n := len(p.web.Requests()); report.Requests != n || len(report.Damaged) > 0 {
 		t.Errorf("the web served %d requests, the audit says %+v", n, report)
 	}
@@ -74,13 +73,9 @@ func TestAuditAfterKill(t *testing.T) {
 	}
 	p := newProgram(t, sites, nil)
 	run := p.amble("run")
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Start())
 	testkit.Until(t, "both pages", func() bool { return p.pagesInFlight() == len(sites) })
-	if err := run.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Process.Kill())
 	_ = run.Wait()
 	close(leave)
 	p.exits(0, "run")
@@ -89,9 +84,7 @@ func TestAuditAfterKill(t *testing.T) {
 		NoEnd    int `json:"no_end_known"`
 		Unproven int `json:"unproven"`
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &report))
 	if report.NoEnd != len(sites) || report.Unproven != 0 {
 		t.Errorf("%+v: %s", report, out)
 	}

@@ -17,6 +17,7 @@ import (
 
 	crawlreport "github.com/amble-crawler/amble/internal/modules/report"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -145,9 +146,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	var stderr bytes.Buffer
 	p := c.amble("run")
 	p.Stderr = &stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Start())
 	done := make(chan error, 1)
 	go func() { done <- p.Wait() }()
 	last := len(*killed) == c.kills
@@ -166,9 +165,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	if len(*killed)%3 == 1 {
 		c.audit(t) // while the crawl runs
 	}
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Process.Kill())
 	if err := <-done; err == nil {
 		return true // it was done just before
 	}
@@ -176,9 +173,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 		t.Fatal("the crawl does not end")
 	}
 	// What the process sent before it was killed may be read by a busy web only now.
-	if err := c.web.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.web.Settle(t.Context()))
 	*killed = append(*killed, c.left(t))
 	return false
 }
@@ -299,21 +294,13 @@ func firstAfter(killed []remains, at time.Time) *remains {
 // deaths in a row: then the crawl goes on without it. It returns how many were.
 func (c *chaos) checkOutput(t *testing.T, killed []remains) (setAside int) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(c.data(), "output", "pages-*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(c.data(), "output", "pages-*.jsonl")))(t)
 	count := make(map[string]int)
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		for line := range bytes.Lines(text) {
 			var page struct{ URL, Reason string }
-			if err := json.Unmarshal(line, &page); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(line, &page))
 			count[page.URL]++
 			if page.Reason == "crash" && deathsInARow(killed, page.URL) >= 3 {
 				setAside++
@@ -358,9 +345,7 @@ func (c *chaos) checkReport(t *testing.T, setAside int) {
 		t.Fatalf("amble report: %v", err)
 	}
 	var r crawlreport.Summary
-	if err := json.Unmarshal(out, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &r))
 	pages, links := c.hosts*(c.pages-1), 0
 	for _, l := range r.Broken.List {
 		links += int(l.Referrers)
@@ -410,9 +395,7 @@ func (c *chaos) audit(t *testing.T) (sum audited) {
 			Smallest *struct{ Seconds float64 } `json:"smallest_gap"`
 		} `json:"hosts"`
 	}
-	if err := json.Unmarshal(out, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &report))
 	sum = audited{Requests: report.Requests, Again: report.Again, NoEnd: report.NoEnd, Lost: report.Lost,
 		Unproven: report.Unproven, Hosts: len(report.Hosts)}
 	for _, h := range report.Hosts {

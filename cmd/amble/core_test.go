@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -32,10 +33,7 @@ func TestHeavyCore(t *testing.T) {
 	for i := range pages {
 		routes[fmt.Sprintf("/%d", i)] = testweb.Page("page", fmt.Sprintf("/%d", (i+1)%pages))
 	}
-	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(testweb.New(testweb.Config{Sites: []testweb.Site{{Host: "a.test", Handler: routes}}}))(t)
 	defer web.Close()
 	data := t.TempDir()
 	amble := func(sets ...string) *exec.Cmd {
@@ -72,9 +70,7 @@ func checkDashboard(t *testing.T, daemon *exec.Cmd, data string) {
 	t.Helper()
 	var out bytes.Buffer
 	daemon.Stderr = &out
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Start())
 	defer func() {
 		_ = daemon.Process.Signal(os.Interrupt)
 		if err := daemon.Wait(); err != nil {

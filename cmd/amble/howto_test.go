@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -25,10 +26,7 @@ type task struct {
 // readTasks reads docs/HOWTO.md.
 func readTasks(t *testing.T) (tasks []task) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/HOWTO.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/HOWTO.md"))(t)
 	comment := regexp.MustCompile(`^<!-- (empty|crawled|running)(?:; needs: (\w+))?; says: (.+) -->$`)
 	for _, section := range strings.Split(string(page), "\n### ")[1:] {
 		lines := strings.Split(section, "\n")
@@ -86,16 +84,12 @@ func TestHeavyHowto(t *testing.T) {
 				"server": {"listen": "127.0.0.1:0"}, "crawl": {"exit_when_done": x.state != "running"}})
 			switch x.state {
 			case "empty":
-				if err := os.Remove(p.path("config.yaml")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(p.path("config.yaml")))
 			case "crawled":
 				p.exits(0, "run")
 			case "running":
 				run := p.amble("run")
-				if err := run.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, run.Start())
 				defer func() { _, _ = run.Process.Kill(), run.Wait() }()
 				testkit.Until(t, "the pages", func() bool {
 					out, err := p.amble("status").Output()

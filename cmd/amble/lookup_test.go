@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -81,9 +82,7 @@ func (p *program) public() (base string, kill func()) {
 	}
 	run := p.amble("run")
 	run.Stderr = write
-	if err := run.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, run.Start())
 	_ = write.Close()
 	kill = func() {
 		_ = run.Process.Kill()

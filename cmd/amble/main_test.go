@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -56,10 +57,7 @@ func TestHeavyScripts(t *testing.T) {
 // NATS server.
 func runScripts(t *testing.T, wanted func(name string) bool) {
 	const suffix = ".txtar"
-	files, err := filepath.Glob("testdata/script/*" + suffix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/script/*" + suffix))(t)
 	files = slices.DeleteFunc(files, func(file string) bool {
 		return !wanted(strings.TrimSuffix(filepath.Base(file), suffix))
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -29,16 +30,10 @@ func chain(host string, n int) testweb.Site {
 // files are the files of the output by name, with what is in them.
 func (p *program) files() map[string]string {
 	p.t.Helper()
-	entries, err := os.ReadDir(p.path("data", "output"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(p.path("data", "output")))(p.t)
 	all := make(map[string]string)
 	for _, e := range entries {
-		text, err := os.ReadFile(p.path("data", "output", e.Name()))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(p.path("data", "output", e.Name())))(p.t)
 		all[e.Name()] = string(text)
 	}
 	return all
@@ -86,31 +81,22 @@ func TestHeavyOlderDatabase(t *testing.T) {
 		"output": {"format": []string{"jsonl", "warc"}, "max_file": "64KiB"},
 	})
 	killed := p.amble("run")
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Start())
 	marked := func() bool { // a commit of pages is there: the mark lies within a file
 		files, err := filepath.Glob(p.path("data", "output", "pages-*.jsonl.open"))
 		return err == nil && len(files) > 0 && p.web.Served() > pages/3
 	}
 	testkit.Until(t, "a commit", marked)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Process.Kill())
 	_ = killed.Wait()
 	close(leave)
 	database := p.path("data", storage.FileName)
-	older, err := os.ReadFile(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	older := must.Get(os.ReadFile(database))(t)
 	p.exits(0, "run")
 	before := p.files()
 	p.checkPages(before, "a.test", pages)
 
-	if err := os.WriteFile(database, older, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(database, older, 0o600))
 	_, messages := p.exits(0, "run")
 	after := p.files()
 	aside := 0
@@ -147,9 +133,7 @@ func TestTakenAway(t *testing.T) {
 				t.Errorf("%s is there after run %d", name, run)
 			}
 			all[name] = text
-			if err := os.Remove(p.path("data", "output", name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(p.path("data", "output", name)))
 		}
 	}
 	p.checkPages(all, "a.test", pages)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -35,9 +36,7 @@ func TestModes(t *testing.T) {
 				"output": {"format": []string{"jsonl", "warc", "links", "text"}}, "server": {"listen": "127.0.0.1:0"},
 			})
 			run := p.underUmask(umask, "run")
-			if err := run.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, run.Start())
 			testkit.Until(t, "the files with the address and of the output", func() bool {
 				_, err := os.Stat(p.path("data", server.AddressFile))
 				open, _ := filepath.Glob(p.path("data", "output", "*.open"))
@@ -45,9 +44,7 @@ func TestModes(t *testing.T) {
 			})
 			p.checkModes("data", masked)
 			close(leave)
-			if err := run.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, run.Wait())
 			for _, command := range [][]string{{"db", "backup", "copy"}, {"export", "-o", "exported.jsonl"}} {
 				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
@@ -58,9 +55,7 @@ func TestModes(t *testing.T) {
 			p.checkModes("exported.jsonl", masked)
 
 			database := p.path("data", storage.FileName)
-			if err := os.Chmod(database, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(database, 0o666))
 			for _, command := range [][]string{{"db", "compact"}, {"run"}} {
 				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
@@ -125,10 +120,7 @@ func supervise(t *testing.T, arguments ...string) *supervised {
 	t.Helper()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "notify")
-	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"}))(t)
 	t.Cleanup(func() { listener.Close() })
 	s := &supervised{t: t, listener: listener}
 	s.command = exec.Command(os.Args[0],
@@ -139,9 +131,7 @@ func supervise(t *testing.T, arguments ...string) *supervised {
 	s.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
 		socket, "WATCHDOG_USEC=2000000")
 	s.command.Stderr = &s.messages
-	if err := s.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.command.Start())
 	t.Cleanup(func() { _ = s.command.Process.Kill() })
 	return s
 }
@@ -175,9 +165,7 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 	s.wait("WATCHDOG=1")
 	s.wait("STATUS=running: ")
 	s.wait("WATCHDOG=1")
-	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.command.Process.Signal(syscall.SIGTERM))
 	s.wait("STOPPING=1")
 	if err := s.command.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, &s.messages)

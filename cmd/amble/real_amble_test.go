@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -65,9 +66,7 @@ output:
 server:
   listen: ""
 `, strings.Join(server.seeds, ", "), workers, maxPages, politeness)
-	if err := os.WriteFile(filepath.Join(c.dir, "config.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.dir, "config.yaml"), []byte(settings), 0o600))
 	return c
 }
 
@@ -105,10 +104,7 @@ func (c *crawl) lines(t *testing.T) map[page]line {
 	}
 	lines := make(map[page]line)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(file))(t)
 		for text := range bytes.Lines(content) {
 			var l line
 			if err := json.Unmarshal(text, &l); err != nil || !bytes.HasSuffix(text, []byte("\n")) {
@@ -130,10 +126,7 @@ func (c *crawl) lines(t *testing.T) map[page]line {
 // page is the page that a URL names.
 func (c *crawl) page(t *testing.T, text string) page {
 	t.Helper()
-	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(text))(t)
 	return page{c.server.hosts[u.Host], u.RequestURI()}
 }
 

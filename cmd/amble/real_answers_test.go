@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // oddAnswers are answers that break off, and one body that comes in chunks of several lengths, by
@@ -44,10 +45,7 @@ func oddAnswers() (broken, equal map[string]string, begin, same string) {
 // serveRaw answers on an address with what is said for each path, and closes the connection.
 func serveRaw(t *testing.T, ip string, answers map[string]string) (origin string) {
 	t.Helper()
-	l, err := net.Listen("tcp", ip+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", ip+":0"))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, known := answers[r.URL.Path]
 		if !known {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -70,9 +71,7 @@ server:
   token: secret
 `, web.URL("a.test", "/"), web.URL("b.test", "/"), web.ResolverAddr())
 	for name, text := range map[string]string{"config.yaml": settings, "schemathesis.toml": schemathesisConfig} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
 	crawl := start(t, binary, "run", "-c", "config.yaml")

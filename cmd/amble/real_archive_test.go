@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // The versions of the readers that nobody here wrote.
@@ -73,10 +74,7 @@ func (c *crawl) index(t *testing.T) (entries []warc.Entry) {
 		t.Fatalf("no index (%v)", err)
 	}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		lines := slices.Collect(strings.Lines(string(text)))
 		if !slices.IsSorted(lines) {
 			t.Errorf("%s is not sorted", name)
@@ -89,10 +87,7 @@ func (c *crawl) index(t *testing.T) (entries []warc.Entry) {
 func parseIndex(t *testing.T, text string) (entries []warc.Entry) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		e, err := warc.ParseEntry([]byte(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(warc.ParseEntry([]byte(line)))(t)
 		entries = append(entries, e)
 	}
 	return entries
@@ -135,10 +130,7 @@ func compareSizes(t *testing.T, sites []site, files []string, pages int) {
 func sizeOf(t *testing.T, files ...string) (n int64) {
 	t.Helper()
 	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(f))(t)
 		n += info.Size()
 	}
 	return n

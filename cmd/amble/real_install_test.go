@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const installTimeout = 8 * time.Minute
@@ -144,9 +146,6 @@ func isFile(path string) bool {
 // folderOf is where a file lies, symbolic links resolved.
 func folderOf(t *testing.T, file string) string {
 	t.Helper()
-	path, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.EvalSymlinks(file))(t)
 	return filepath.Dir(path)
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/template"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // page names a resource apart from the port it is served on.
@@ -114,15 +116,10 @@ func tryServe(t *testing.T, sites []site, pace int) (*nginx, error) {
 	}
 	name, group := currentUser(t)
 	var text bytes.Buffer
-	err := configuration.Execute(&text,
-		map[string]any{"Dir": dir, "User": name, "Group": group, "Pace": pace, "Servers": servers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, configuration.Execute(&text,
+		map[string]any{"Dir": dir, "User": name, "Group": group, "Pace": pace, "Servers": servers}))
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, text.Bytes(), 0o600))
 	n.process = start(t, "nginx", "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
 	return n, n.listening()
 }
@@ -157,10 +154,7 @@ func (n *nginx) stop(t *testing.T) []request {
 	if err := n.process.wait(20 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, &n.process.output)
 	}
-	content, err := os.ReadFile(n.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(n.log))(t)
 	var requests []request
 	for line := range bytes.Lines(content) {
 		r, err := n.parse(line)
@@ -198,10 +192,7 @@ func freeAddresses(t *testing.T, sites []site) []string {
 	t.Helper()
 	var addresses []string
 	for _, s := range sites {
-		listener, err := net.Listen("tcp", s.host+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := must.Get(net.Listen("tcp", s.host+":0"))(t)
 		defer listener.Close() // not before all are found
 		addresses = append(addresses, listener.Addr().String())
 	}
@@ -211,13 +202,7 @@ func freeAddresses(t *testing.T, sites []site) []string {
 // currentUser is who nginx's workers run as: nobody else could read what the test wrote.
 func currentUser(t *testing.T) (name, group string) {
 	t.Helper()
-	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := user.LookupGroupId(u.Gid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(user.Current())(t)
+	g := must.Get(user.LookupGroupId(u.Gid))(t)
 	return u.Username, g.Name
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/browser"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -60,9 +61,7 @@ politeness: {delay: %s, ip_rate: 0}
 fetch: {allow_private: true, resolver: %s}
 output: {format: [jsonl]}
 `, strings.Join(seeds, ", "), givenDelay, o.web.ResolverAddr())
-	if err := os.WriteFile(filepath.Join(o.dir, "config.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(o.dir, "config.yaml"), []byte(settings), 0o600))
 	o.address = "127.0.0.1:0"
 	o.run()
 	o.address = addressOf(t, o.dir, o.process)
@@ -290,10 +289,7 @@ func (o *operated) lines() map[string]int {
 	}
 	lines := make(map[string]int)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(file))(o.t)
 		for text := range bytes.Lines(content) {
 			var l line
 			if err := json.Unmarshal(text, &l); err != nil {
@@ -310,11 +306,8 @@ func (o *operated) lines() map[string]int {
 // TestRealDashboard: axe-core finds nothing in any page of the dashboard, on a phone in the dark and on a desk in the
 // light.
 func TestRealDashboard(t *testing.T) {
-	axe, err := os.ReadFile(filepath.Join(testkit.Packages(t.Context(), t, testkit.Axe), "node_modules",
-		testkit.AxeScript))
-	if err != nil {
-		t.Fatal(err)
-	}
+	axe := must.Get(os.ReadFile(filepath.Join(testkit.Packages(t.Context(), t, testkit.Axe), "node_modules",
+		testkit.AxeScript)))(t)
 	b := browser.Open(t)
 	o := startOperated(t)
 	b.Show("http://"+o.address+"/", 1400, false, `document.querySelectorAll(".attention li").length > 3`)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // references tell how the documents of a server name each page: by which element or attribute, such
@@ -52,10 +54,7 @@ func readReferences(t *testing.T, server *nginx, pages []page) *references {
 	refs := &references{sources: make(map[page]map[string]page), digests: make(map[page]string),
 		links: make(map[page]map[string]bool)}
 	for _, p := range pages {
-		u, err := url.Parse("http://" + addresses[p.site] + p.uri)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse("http://" + addresses[p.site] + p.uri))(t)
 		if err := refs.read(client, server, p, u); err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}

@@ -27,6 +27,8 @@ import (
 	"testing"
 	"text/template"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestRealServers crawls two servers of different make, nginx and lighttpd: HTTP/2 over TLS with
@@ -56,9 +58,7 @@ func TestRealServers(t *testing.T) {
 	settings := fmt.Sprintf("data_dir: ./data\ncrawl: {seeds: [%s], workers: 16}\npoliteness: {%s}\nfetch: "+
 		"{allow_private: true, tls_ca_file: ca.pem, user_agent: amble-real}\nserver: {listen: \"\"}\n",
 		strings.Join(seeds, ", "), fast)
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600))
 	p := start(t, binary, "run", "-c", filepath.Join(dir, "config.yaml"))
 	if err := p.wait(time.Minute); err != nil {
 		t.Fatalf("amble run: %v\n%s", err, tail(p.output.String()))
@@ -190,12 +190,8 @@ func (s *secureServer) plant(t *testing.T) {
 func (s *secureServer) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(s.dir, "root", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text+"\n"+name), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(text+"\n"+name), 0o644))
 }
 
 // run starts the server and waits until it listens.
@@ -214,9 +210,7 @@ func (s *secureServer) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(s.dir, "server.conf")
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, text.Bytes(), 0o600))
 	s.process = start(t, s.start[0], append(s.start[1:], file)...)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		connection, err := net.DialTimeout("tcp", s.address, time.Second)
@@ -246,19 +240,13 @@ func (s *secureServer) log(t *testing.T) string {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	s.marks++
-	response, err := (&http.Client{Transport: transport}).Get("https://" + s.address + markPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get((&http.Client{Transport: transport}).Get("https://" + s.address + markPath))(t)
 	response.Body.Close()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if s.name == "lighttpd" {
 			s.process.signal(syscall.SIGHUP)
 		}
-		content, err := os.ReadFile(filepath.Join(s.dir, "access.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(filepath.Join(s.dir, "access.log")))(t)
 		if strings.Count(string(content), markPath) == s.marks {
 			return string(content)
 		}
@@ -277,10 +265,7 @@ func (s *secureServer) requests(t *testing.T) (all []logged) {
 		if n < 4 || words[0] == "*" || words[0] == markPath { // lighttpd also writes down connections, as *
 			continue
 		}
-		path, err := url.PathUnescape(strings.Join(words[:n-3], " "))
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := must.Get(url.PathUnescape(strings.Join(words[:n-3], " ")))(t)
 		all = append(all, logged{path, words[n-3], words[n-2], words[n-1]})
 	}
 	return all
@@ -291,7 +276,7 @@ func (s *secureServer) requests(t *testing.T) (all []logged) {
 func (s *secureServer) check(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"/robots.txt": "404", "/files/": "200", "/": "200"}
-	err := filepath.WalkDir(filepath.Join(s.dir, "root"), func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Join(s.dir, "root"), func(path string, d os.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, filepath.Join(s.dir, "root"))
 		switch {
 		case err != nil || name == "" || name == "/index.html" || name == "/hidden":
@@ -301,10 +286,7 @@ func (s *secureServer) check(t *testing.T) {
 			want[name] = "200"
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for i := range 5 {
 		want[fmt.Sprintf("/moved/%d.html", i)] = "301"
 	}
@@ -346,19 +328,13 @@ type authority struct {
 
 func newAuthority(t *testing.T, dir string) *authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	a := &authority{key: key, certificate: &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
-	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, key.Public(), key))(t)
 	writePEM(t, filepath.Join(dir, "ca.pem"), &pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return a
 }
@@ -395,11 +371,7 @@ func writePEM(t *testing.T, path string, blocks ...*pem.Block) {
 	t.Helper()
 	var b bytes.Buffer
 	for _, block := range blocks {
-		if err := pem.Encode(&b, block); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pem.Encode(&b, block))
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, b.Bytes(), 0o600))
 }

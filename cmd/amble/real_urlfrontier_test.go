@@ -16,6 +16,7 @@ import (
 	"time"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // frontierSettings are those of a service whose clients decide everything.
@@ -55,9 +56,7 @@ func startFrontier(t *testing.T, binary string) (p *process, host, port string) 
 func enterFrontier(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(frontierSettings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(frontierSettings), 0o600))
 	t.Chdir(dir)
 }
 
@@ -190,20 +189,13 @@ func frontierClient(t *testing.T, host, port string) urlfrontierpb.URLFrontierCl
 // putDiscovered puts n URLs.
 func putDiscovered(t *testing.T, c urlfrontierpb.URLFrontierClient, n int, url func(int) string) {
 	t.Helper()
-	stream, err := c.PutDiscovered(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(c.PutDiscovered(t.Context()))(t)
 	batch := &urlfrontierpb.DiscoveredBatch{}
 	for i := range n {
 		batch.Items = append(batch.Items, &urlfrontierpb.URLInfo{Url: url(i)})
 	}
-	if err := stream.Send(batch); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Receive(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.Send(batch))
+	must.Get(stream.Receive())(t)
 	_ = stream.CloseRequest()
 	_ = stream.CloseResponse()
 }
@@ -211,17 +203,12 @@ func putDiscovered(t *testing.T, c urlfrontierpb.URLFrontierClient, n int, url f
 // getURLs returns how many URLs of a queue are handed out, for an hour.
 func getURLs(t *testing.T, c urlfrontierpb.URLFrontierClient, key string) (n int) {
 	t.Helper()
-	stream, err := c.GetURLs(t.Context(),
-		&urlfrontierpb.GetParams{Key: key, MaxUrlsPerQueue: 1, DelayRequestable: 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(c.GetURLs(t.Context(),
+		&urlfrontierpb.GetParams{Key: key, MaxUrlsPerQueue: 1, DelayRequestable: 3600}))(t)
 	defer stream.Close()
 	for stream.Receive() {
 		n++
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.Err())
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // actAs is the variable of the environment that makes the test binary a crawler.
@@ -54,10 +55,7 @@ func crawl(urls []string, hostile bool) {
 
 // TestExitCodes: each kind of end has its code.
 func TestExitCodes(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	for _, c := range []struct {
 		name    string
 		crawler string
@@ -102,17 +100,12 @@ func TestExitCodes(t *testing.T) {
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, verdict crawlcheck.Verdict) string {
-		text, err := json.Marshal(crawlcheck.Report{
+		text := must.Get(json.Marshal(crawlcheck.Report{
 			Schema: crawlcheck.Schema, Settings: name,
 			Results: []crawlcheck.Result{{Station: "a-b", Level: crawlcheck.Must, Verdict: verdict}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		path := filepath.Join(dir, name+string(verdict))
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, text, 0o600))
 		return path
 	}
 	var out bytes.Buffer
@@ -129,10 +122,7 @@ func TestCompare(t *testing.T) {
 
 // TestForms: the forms of a report are what they are called.
 func TestForms(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	t.Setenv(actAs, "pages")
 	dir := t.TempDir()
 	file := func(form string) string { return filepath.Join(dir, form) }
@@ -152,10 +142,7 @@ func TestForms(t *testing.T) {
 		"html":  {"of &lt;a&gt; test", `class="bad"`, "How to mend", "robots-first"},
 		"junit": {`tests="6" failures="2" skipped="1"`, "broken (must)"}, "badge": {"3 of 5", "#c43"},
 	} {
-		text, err := os.ReadFile(file(form))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file(form)))(t)
 		for _, content := range contents {
 			if !bytes.Contains(text, []byte(content)) {
 				t.Errorf("%s lacks %q:\n%s", form, content, text)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // at is an instant some time after the start of a test.
@@ -32,10 +34,7 @@ func testOptions() Options {
 // four shards with epochs 200 to 203.
 func member(t *testing.T, o Options) *Node {
 	t.Helper()
-	n, err := NewNode(at(0), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(NewNode(at(0), o))(t)
 	n.Tick(at(0))
 	w, _ := find[WriteKey](n.Actions())
 	n.KeyAnswer(at(0), "self", w.ID, 100, true)

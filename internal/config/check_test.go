@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // Every number and duration has a least and a greatest value; the values next to them are refused
@@ -119,10 +121,7 @@ const wantPrefix = "# want: "
 // TestBadFiles loads each testdata/*.bad.yaml and compares every message with the "# want:" lines
 // at its end.
 func TestBadFiles(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.bad.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("testdata/*.bad.yaml"))(t)
 	if len(paths) < 30 {
 		t.Fatalf("%d bad files, want at least 30", len(paths))
 	}
@@ -160,10 +159,7 @@ func TestGoodFiles(t *testing.T) {
 }
 
 func wants(t *testing.T, path string) string {
-	body, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(os.ReadFile(path))(t)
 	var lines []string
 	for scanner := bufio.NewScanner(bytes.NewReader(body)); scanner.Scan(); {
 		if want, ok := strings.CutPrefix(scanner.Text(), wantPrefix); ok {
@@ -177,10 +173,7 @@ func wants(t *testing.T, path string) string {
 }
 
 func recordWants(t *testing.T, path, got string) {
-	body, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(os.ReadFile(path))(t)
 	var kept []string
 	for line := range strings.Lines(string(body)) {
 		if !strings.HasPrefix(line, wantPrefix) {
@@ -191,7 +184,5 @@ func recordWants(t *testing.T, path, got string) {
 	for line := range strings.SplitSeq(got, "\n") {
 		text += wantPrefix + line + "\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }

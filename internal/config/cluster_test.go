@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestClusterPage: the config files of docs/CLUSTER.md are correct, and each is that of a node.
 func TestClusterPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/CLUSTER.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/CLUSTER.md"))(t)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d config files", len(blocks))
@@ -38,10 +37,7 @@ func TestClusterPage(t *testing.T) {
 // TestCompose: the environment of each container of docs/service/compose.yaml is correct, and each node
 // has a name of its own.
 func TestCompose(t *testing.T) {
-	text, err := os.ReadFile("../../docs/service/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/service/compose.yaml"))(t)
 	var file struct {
 		Services map[string]struct {
 			Hostname    string            `yaml:"hostname"`
@@ -96,10 +92,7 @@ func TestAgreed(t *testing.T) {
 	}
 	load := func(key, value string) map[string]string {
 		t.Helper()
-		c, err := inFile(t, strings.Replace(key, ".", ":\n  ", 1)+": "+value+"\n", nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(inFile(t, strings.Replace(key, ".", ":\n  ", 1)+": "+value+"\n", nil, nil))(t)
 		return c.Agreed()
 	}
 	agreed := load("crawl.workers", "7")

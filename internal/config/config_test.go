@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -43,14 +44,8 @@ func TestReferenceEqualsDefaults(t *testing.T) {
 }
 
 func TestReferenceHasACommentForEverySetting(t *testing.T) {
-	body, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(reference, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(os.ReadFile(reference))(t)
+	c := must.Get(Load(reference, nil, nil))(t)
 	lines := strings.Split(string(body), "\n")
 	commented := regexp.MustCompile(`^\s*[a-z0-9_]+: \S.*\s# \S.{10,}`)
 	for _, s := range settings() {
@@ -62,10 +57,7 @@ func TestReferenceHasACommentForEverySetting(t *testing.T) {
 
 // A range in the comment of a setting is the one of the table.
 func TestReferenceSaysTheRanges(t *testing.T) {
-	body, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(os.ReadFile(reference))(t)
 	text, checked := string(body), 0
 	says := regexp.MustCompile(`: ([0-9.]+[A-Za-z]*) to ([0-9.]+[A-Za-z]*)`)
 	section := ""
@@ -90,10 +82,7 @@ func TestReferenceSaysTheRanges(t *testing.T) {
 
 func TestDefaultsPassTheirOwnCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
-	c, err := Load("", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("", nil, nil))(t)
 	want := Default()
 	for _, s := range settings() {
 		if got := s.value(c); !reflect.DeepEqual(got, s.value(&want)) {
@@ -212,11 +201,8 @@ func TestUserAgent(t *testing.T) {
 }
 
 func TestFetchOptionsCarryTheSettings(t *testing.T) {
-	c, err := inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
-		"fetch.resolver=127.0.0.1:53", "crawl.workers=2000"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
+		"fetch.resolver=127.0.0.1:53", "crawl.workers=2000"}, nil))(t)
 	o := c.FetchOptions("1")
 	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" ||
 		o.MaxIdleConns != 2000 {
@@ -244,10 +230,7 @@ func TestWarnings(t *testing.T) {
 				"--set: fetch.allow_private is true: "}},
 	}
 	for _, tt := range tests {
-		c, err := inFile(t, "", tt.sets, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(inFile(t, "", tt.sets, nil))(t)
 		got := c.Warnings()
 		if len(got) != len(tt.want) {
 			t.Errorf("%q: warnings %q, want %q", tt.sets, got, tt.want)
@@ -262,10 +245,7 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestFetchOptionsCarryTheListsToo(t *testing.T) {
-	c, err := Load("testdata/fetch.good.yaml", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("testdata/fetch.good.yaml", nil, nil))(t)
 	o := c.FetchOptions("1")
 	if err := o.Validate(); err != nil {
 		t.Error(err)
@@ -295,9 +275,7 @@ func TestFetchSecretsStayHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
-	if err := c.Show(&shown); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Show(&shown))
 	_, err = Load("testdata/fetch.bad.yaml", nil, nil)
 	for _, text := range []string{shown.String(), err.Error(), fmt.Sprintf("%+v", c.FetchOptions("1").Credentials)} {
 		if strings.Contains(text, "geheim") || strings.Contains(text, "abc") {

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/expensive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -19,10 +20,7 @@ import (
 // The defaults of this package are those of the engine and of the frontier.
 func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 	c := Default()
-	got, err := c.CrawlOptions("1.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(c.CrawlOptions("1.2"))(t)
 	want := crawl.DefaultOptions()
 	want.Frontier.Politeness.AdaptiveFactor = adaptiveFactor // the engine has no default that depends on the delay
 	want.Frontier.Politeness.IPRate = ipRate                 // nor one that depends on who calls it
@@ -73,7 +71,7 @@ func TestEndsReachTheEngine(t *testing.T) {
 }
 
 func TestCrawlOptionsCarryTheSettings(t *testing.T) {
-	c, err := inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s",
+	c := must.Get(inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s",
 		"crawl.shutdown_grace=4s",
 		"scope.mode=prefix", "scope.include=^http,\\.html$", "scope.exclude=/private/",
 		"robots.product_token=shopbot", "robots.obey=false",
@@ -84,14 +82,8 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		"traps.session_names=visitid,sess*", "traps.queries_per_path=13",
 		"traps.same_digest=14",
 		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h",
-		"crawl.max_rate=2.5", "fetch.bandwidth=3MiB", "politeness.host_bandwidth=4KiB"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := c.CrawlOptions("1.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+		"crawl.max_rate=2.5", "fetch.bandwidth=3MiB", "politeness.host_bandwidth=4KiB"}, nil))(t)
+	o := must.Get(c.CrawlOptions("1.2"))(t)
 	f := o.Frontier
 	switch {
 	case o.DataDir != "/d", o.ExitWhenDone, o.GiveUpAfter != 3*time.Second, o.ShutdownGrace != 4*time.Second,

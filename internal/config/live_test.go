@@ -8,19 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestPatchIsStrongest(t *testing.T) {
 	path := writeFile(t, "crawl:\n  workers: 3\n  max_depth: 2\nlog:\n  level: warn\n")
 	patch := []byte(`{"crawl": {"workers": 9}, "scope": {"exclude": ["\\.pdf$", "a,b"]}, "log": {"level": "debug"}}`)
-	before, err := Load(path, []string{"log.level=error"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := LoadPatched(path, []string{"log.level=error"}, nil, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Load(path, []string{"log.level=error"}, nil))(t)
+	c := must.Get(LoadPatched(path, []string{"log.level=error"}, nil, patch))(t)
 	if c.Crawl.Workers != 9 || c.Crawl.MaxDepth != 2 || c.Log.Level != "debug" ||
 		!slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}) {
 		t.Errorf("%+v", c)
@@ -50,26 +46,12 @@ consent:
   policy: [train-ai=skip-storing]
 fetch: {user_agent: "kite/1.0", contact: "https://kite.example.com/bot"}
 `
-	want, err := Load(writeFile(t, file), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(want.Shared())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Load(writeFile(t, file), nil, nil))(t)
+	encoded := must.Get(json.Marshal(want.Shared()))(t)
 	var decoded map[string]any
-	if err := json.Unmarshal(encoded, &decoded); err != nil {
-		t.Fatal(err)
-	}
-	patch, err := json.Marshal(PatchOfKeys(decoded))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := LoadPatched(writeFile(t, "crawl:\n  workers: 3\n"), nil, nil, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(encoded, &decoded))
+	patch := must.Get(json.Marshal(PatchOfKeys(decoded)))(t)
+	got := must.Get(LoadPatched(writeFile(t, "crawl:\n  workers: 3\n"), nil, nil, patch))(t)
 	if changed := want.Changes(got); !slices.Equal(changed, []string{"data_dir", "crawl.workers"}) {
 		t.Errorf("other settings after the way: %v", changed)
 	}
@@ -107,15 +89,9 @@ func TestPatchesThatMakeNoSense(t *testing.T) {
 
 func TestWhatCannotChange(t *testing.T) {
 	path := writeFile(t, "server:\n  token: sesame\n")
-	before, err := Load(path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, err := LoadPatched(path, nil, nil,
-		[]byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Load(path, nil, nil))(t)
+	after := must.Get(LoadPatched(path, nil, nil,
+		[]byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`)))(t)
 	text := before.Fixed(after).Error()
 	if strings.Count(text, "\n") != 1 ||
 		!strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") ||
@@ -128,17 +104,9 @@ func TestWhatCannotChange(t *testing.T) {
 // has its fixed settings named.
 func TestTokensChangeWithTheFile(t *testing.T) {
 	path := writeFile(t, "server:\n  token: one\n")
-	before, err := Load(path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("server:\n  token: two\n  read_token: three\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	after, err := Load(path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Load(path, nil, nil))(t)
+	must.Do(t, os.WriteFile(path, []byte("server:\n  token: two\n  read_token: three\n"), 0o600))
+	after := must.Get(Load(path, nil, nil))(t)
 	if fixed := before.Fixed(after); len(fixed) > 0 {
 		t.Error(fixed)
 	}
@@ -171,16 +139,10 @@ func TestTags(t *testing.T) {
 }
 
 func TestEntries(t *testing.T) {
-	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n  overrides: [{hosts: "+
+	c := must.Get(Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n  overrides: [{hosts: "+
 		"[\"*.example.com\"], delay: 5s}]\n"+
-		"fetch:\n  auth: [\"a.example basic sesame:sesame\"]\n"), []string{"fetch.max_body=3MiB"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(c.Entries())
-	if err != nil {
-		t.Fatal(err)
-	}
+		"fetch:\n  auth: [\"a.example basic sesame:sesame\"]\n"), []string{"fetch.max_body=3MiB"}, nil))(t)
+	encoded := must.Get(json.Marshal(c.Entries()))(t)
 	for _, want := range []string{
 		`{"Key":"server.token","Value":"(set, not shown)"`, `{"Key":"server.read_token","Value":""`,
 		`{"Key":"politeness.delay","Value":"1m30s"`,
@@ -201,9 +163,7 @@ func TestEntries(t *testing.T) {
 func writeFile(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(body), 0o600))
 	return path
 }
 
@@ -211,23 +171,11 @@ func TestPatchOf(t *testing.T) {
 	sets := []string{"crawl.workers=7", "politeness.delay=90s",
 		`politeness.overrides=[{hosts: ["*.example.com"], delay: 5s}]`, `scope.exclude=["a,b", c]`,
 		"fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
-	patch, err := PatchOf(sets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := must.Get(PatchOf(sets))(t)
+	encoded := must.Get(json.Marshal(patch))(t)
 	path := writeFile(t, "")
-	a, err := LoadPatched(path, nil, nil, encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := Load(path, sets, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(LoadPatched(path, nil, nil, encoded))(t)
+	b := must.Get(Load(path, sets, nil))(t)
 	if different := a.Changes(b); len(different) > 0 || a.Crawl.Workers != 7 {
 		t.Errorf("%s: %v are different", encoded, different)
 	}
@@ -242,23 +190,14 @@ func TestPatchOf(t *testing.T) {
 func TestSectionInASection(t *testing.T) {
 	file := "cluster:\n  embed:\n    listen: 127.0.0.1:1\n    listen_routes: 127.0.0.1:9\n"
 	set, environ := []string{"cluster.embed.listen=127.0.0.1:3"}, []string{"AMBLE_CLUSTER_EMBED_LISTEN=127.0.0.1:2"}
-	patch, err := PatchOf([]string{"cluster.embed.listen=127.0.0.1:4"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := must.Get(PatchOf([]string{"cluster.embed.listen=127.0.0.1:4"}))(t)
+	text := must.Get(json.Marshal(patch))(t)
 	path := writeFile(t, file)
 	for i, sources := range []struct {
 		sets, environ []string
 		patch         []byte
 	}{{}, {nil, environ, nil}, {set, environ, nil}, {set, environ, text}} {
-		c, err := LoadPatched(path, sources.sets, sources.environ, sources.patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(LoadPatched(path, sources.sets, sources.environ, sources.patch))(t)
 		if got, want := c.Cluster.Embed.Listen, fmt.Sprintf("127.0.0.1:%d", i+1); got != want {
 			t.Errorf("source %d: %s, want %s", i+1, got, want)
 		}

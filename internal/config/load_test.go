@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // inFile loads body as a config file, with flags and environment on top.
 func inFile(t *testing.T, body string, sets, environ []string) (*Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(body), 0o644))
 	return Load(path, sets, environ)
 }
 
@@ -40,10 +40,7 @@ func TestLaterSourcesAreStronger(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := inFile(t, file, tt.sets, tt.environ)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(inFile(t, file, tt.sets, tt.environ))(t)
 			if c.Politeness.Delay != tt.delay {
 				t.Errorf("politeness.delay = %v, want %v", c.Politeness.Delay, tt.delay)
 			}
@@ -179,13 +176,8 @@ func TestMissingFile(t *testing.T) {
 
 func TestFileInTheWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(DefaultFile, []byte("crawl:\n  workers: 9\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load("", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(DefaultFile, []byte("crawl:\n  workers: 9\n"), 0o644))
+	c := must.Get(Load("", nil, nil))(t)
 	if c.Crawl.Workers != 9 || c.File() != DefaultFile || c.DataDir != "data" {
 		t.Errorf("workers %d, file %q, data_dir %q", c.Crawl.Workers, c.File(), c.DataDir)
 	}
@@ -195,13 +187,8 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "amble.yaml")
 	body := "data_dir: db\ncrawl:\n  seeds_file: ../seeds.txt\noutput:\n  dir: /srv/pages\n"
-	if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(body), 0o644))
+	c := must.Get(Load(path, nil, nil))(t)
 	got := []string{c.DataDir, c.Crawl.SeedsFile, c.Output.Dir}
 	want := []string{filepath.Join(dir, "db"), filepath.Join(filepath.Dir(dir), "seeds.txt"), "/srv/pages"}
 	if !slices.Equal(got, want) {
@@ -225,9 +212,7 @@ func FuzzLoad(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, body, set, variable string) {
 		path := filepath.Join(dir, "config.yaml")
-		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(body), 0o644))
 		c, err := Load(path, []string{set}, []string{variable})
 		var problems Errors
 		if err != nil && (!errors.As(err, &problems) || len(problems) == 0 || c != nil) {

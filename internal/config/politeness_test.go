@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 )
 
 // The lists of the file reach the frontier with everything that is in force for each item.
 func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
-	c, err := Load("testdata/overrides.good.yaml", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("testdata/overrides.good.yaml", nil, nil))(t)
 	o := c.FrontierOptions()
 	first, second, third := politeness.DefaultOptions(), politeness.DefaultOptions(), politeness.DefaultOptions()
 	first.Bandwidth, second.Bandwidth, third.Bandwidth = 20<<10, 0, 100<<10
@@ -59,9 +57,7 @@ func TestListsOfItemsAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := c.Show(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Show(&b))
 	again, err := inFile(t, b.String(), nil, nil)
 	if err != nil || !reflect.DeepEqual(again.Politeness, c.Politeness) || len(again.Politeness.Overrides) != 1 {
 		t.Errorf("came back as %+v (%v)", again, err)
@@ -74,23 +70,17 @@ func TestListsOfItemsAsText(t *testing.T) {
 
 // The hours of an override replace those of all hosts, and an empty list ends them.
 func TestHoursReachTheFrontier(t *testing.T) {
-	c, err := inFile(t, `politeness:
+	c := must.Get(inFile(t, `politeness:
   hours: ["mon-fri 22:00-06:00", "sat,sun"]
   time_zone: Europe/Berlin
   overrides:
     - {hosts: [a.example], delay: 2s}
     - {hosts: [b.example], hours: [12:00-13:00]}
     - {hosts: [c.example], hours: []}
-`, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`, nil, nil))(t)
 	o := c.FrontierOptions()
 	hours := func(setting string, items ...string) *politeness.Hours {
-		h, err := politeness.NewHours("Europe/Berlin", items, setting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(politeness.NewHours("Europe/Berlin", items, setting))(t)
 		return h
 	}
 	all := hours("politeness.hours", "mon-fri 22:00-06:00", "sat,sun")
@@ -107,13 +97,10 @@ func TestHoursReachTheFrontier(t *testing.T) {
 
 // Groups reach the frontier with canonical names.
 func TestGroupsReachTheFrontier(t *testing.T) {
-	c, err := inFile(t, `politeness:
+	c := must.Get(inFile(t, `politeness:
   groups:
     - {name: shops, hosts: ["*.Shop.example", Bücher.example], cname: ["*.cdn.example"], per_group: 4, delay: 500ms}
-`, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`, nil, nil))(t)
 	want := []frontier.Group{{Name: "shops", Hosts: []string{"*.shop.example", "xn--bcher-kva.example"},
 		CNAMEs: []string{"*.cdn.example"}, Limit: politeness.LimitOptions{InFlight: 4, Delay: 500 * time.Millisecond}}}
 	if o := c.FrontierOptions(); !reflect.DeepEqual(o.Groups, want) || o.Validate() != nil {
@@ -151,9 +138,7 @@ func TestAdaptiveDefault(t *testing.T) {
 			t.Errorf("%s: factors %v, want %v", c.text, got, c.want)
 		}
 		var b strings.Builder
-		if err := loaded.Show(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, loaded.Show(&b))
 		if again, err := inFile(t, b.String(), nil, nil); err != nil ||
 			!reflect.DeepEqual(again.Politeness, loaded.Politeness) {
 			t.Errorf("%s: what is shown comes back as %+v (%v)", c.text, again, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // What the section says reaches the plan, a rule with what is in force for all pages where it says
@@ -52,10 +53,7 @@ recrawl:
 // A crawl that ends when it is done recrawls no page, and neither does one with the policy never.
 func TestNoRecrawl(t *testing.T) {
 	for _, text := range []string{"", "crawl: {exit_when_done: false}\nrecrawl: {policy: never}"} {
-		c, err := inFile(t, text, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(inFile(t, text, nil, nil))(t)
 		if o, err := c.RecrawlOptions(); o != nil || err != nil {
 			t.Errorf("%q: %+v, %v", text, o, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/output/urllist"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -27,10 +28,7 @@ func TestSeedsHaveSources(t *testing.T) {
     - six.example
     - "https://"
 `)
-	c, err := Load("", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("", nil, nil))(t)
 	good, bad := readSeeds(c, []string{"https://seven.example/", "not a url", "seeds.txt"})
 	var got []string
 	for _, s := range good {
@@ -100,10 +98,7 @@ func TestSeedReasons(t *testing.T) {
 
 func TestSeedsFileThatCannotBeRead(t *testing.T) {
 	for _, name := range []string{"nowhere.txt", "."} {
-		c, err := inFile(t, "crawl:\n  seeds_file: "+name+"\n  seeds: [https://good.example/]\n", nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(inFile(t, "crawl:\n  seeds_file: "+name+"\n  seeds: [https://good.example/]\n", nil, nil))(t)
 		good, bad := readSeeds(c, nil)
 		if len(good) != 1 || len(bad) != 1 {
 			t.Fatalf("%s: %d good and %d bad seeds, want one of each", name, len(good), len(bad))
@@ -123,9 +118,7 @@ func TestSeedsFileIsBounded(t *testing.T) {
 
 	endless := io.LimitReader(repeat('a'), 64<<20)
 	body := io.MultiReader(endless, strings.NewReader("\nhttps://after.example/\n"))
-	if err := v.visitLines(body, "f"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.visitLines(body, "f"))
 	if len(good) != 1 || good[0].Source != "f:2" || len(bad) != 1 ||
 		!strings.Contains(bad[0].Reason, "too long (67108865 bytes)") {
 		t.Errorf("good %v, bad %v", good, bad)
@@ -135,9 +128,7 @@ func TestSeedsFileIsBounded(t *testing.T) {
 	}
 
 	good, bad = nil, nil
-	if err := v.visitLines(strings.NewReader(strings.Repeat("x\n", 5000)), "f"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.visitLines(strings.NewReader(strings.Repeat("x\n", 5000)), "f"))
 	if len(bad) != maxBadLines+1 || bad[maxBadLines].String() != "f: 4000 more lines are bad; is this a list of URLs?" {
 		t.Errorf("%d bad seeds, the last: %v", len(bad), bad[len(bad)-1])
 	}
@@ -194,9 +185,7 @@ func FuzzSeedLines(f *testing.F) {
 
 func write(t *testing.T, name, body string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(".", name), []byte(body), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(".", name), []byte(body), 0o644))
 }
 
 func TestSeedPriorities(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // What Show prints is a config file that says the same.
@@ -19,9 +21,7 @@ func TestShowCanBeReadBack(t *testing.T) {
 	}
 	c.Crawl.Seeds = hard
 	var out strings.Builder
-	if err := c.Show(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Show(&out))
 	text := out.String()
 	for _, want := range []string{
 		"delay: 1h30m ", " # AMBLE_POLITENESS_DELAY\n", "max_body: 3MiB ", " # --set\n", "workers: 3 ",
@@ -36,9 +36,7 @@ func TestShowCanBeReadBack(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "again.yaml")
 	text = strings.ReplaceAll(text, "(set, not shown)", "geheim")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	again, err := Load(path, nil, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)

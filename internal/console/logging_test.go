@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // What libraries print is part of the log, at level debug and in its format, and no server can make
@@ -59,10 +60,7 @@ func isHarmless(text string) bool {
 // pieces; JSON stays the same value.
 func TestPlainWriter(t *testing.T) {
 	good := "plain, ünïcödé, 日本語\tand a line\n"
-	encoded, err := json.Marshal(map[string]string{"title": hostile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(json.Marshal(map[string]string{"title": hostile}))(t)
 	for _, text := range []string{good, hostile + "\n", string(encoded) + "\n", "\xff\xfe" + good, ""} {
 		for size := 1; size < 9; size++ {
 			var b bytes.Buffer
@@ -95,9 +93,7 @@ func TestScreenIsPlain(t *testing.T) {
 	var b bytes.Buffer
 	s := &Screen{W: &b, Size: func() (int, int) { return 80, 24 }}
 	s.Draw(Row{Text: "slow host " + hostile})
-	if _, err := s.Write([]byte(hostile + "\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Write([]byte(hostile + "\n")))(t)
 	moves := strings.NewReplacer("\r\x1b[1A\x1b[J", "", "\r\x1b[2A\x1b[J", "", "\r\x1b[3A\x1b[J", "")
 	if got := moves.Replace(b.String()); !isHarmless(got) {
 		t.Errorf("%q", got)

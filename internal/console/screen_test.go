@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestLogger(t *testing.T) {
@@ -174,10 +175,7 @@ func TestNoScreen(t *testing.T) {
 	if NewScreen(&bytes.Buffer{}) != nil {
 		t.Error("a buffer is no terminal")
 	}
-	file, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(t.TempDir() + "/file"))(t)
 	defer file.Close()
 	if NewScreen(file) != nil {
 		t.Error("a file is no terminal")

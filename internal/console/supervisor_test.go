@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as
@@ -41,10 +42,7 @@ func TestUntilDone(t *testing.T) {
 
 func TestSupervisor(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
-	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"}))(t)
 	defer listener.Close()
 	heard := func(want string, not string) {
 		t.Helper()

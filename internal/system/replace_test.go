@@ -5,15 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestReplaceFile: commit sees the old content, its error keeps that, and nothing is left beside the file.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if err := WriteFile(path, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteFile(path, []byte("old")))
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		err  error

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -21,10 +22,7 @@ func TestErase(t *testing.T) {
 	}
 	at := someTime
 	add := func(host, note string) uint64 {
-		offset, err := l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note})
-		if err != nil {
-			t.Fatal(err)
-		}
+		offset := must.Get(l.Append(Start{Host: host, Address: "192.0.2.1", At: at, Delay: time.Second, Note: note}))(t)
 		return offset
 	}
 	add("b.test", "page,0,,http://b.test/old")
@@ -33,16 +31,10 @@ func TestErase(t *testing.T) {
 	add("c.test", "robots,0,http://b.test,http://c.test/robots.txt")
 	last := add("a.test", "page,0,,http://a.test/2")
 	for _, host := range []string{"b.test", "a.test"} {
-		if err := l.AppendWait(Wait{Host: host, At: at, Wait: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendWait(Wait{Host: host, At: at, Wait: time.Minute}))
 	}
-	if err := l.AppendEnd(at); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendEnd(at))
+	must.Do(t, l.Close())
 	path := filepath.Join(dir, FileName)
 	whole := readFile(t, path)
 	before, err := Read(dir, committed, "boot", nil)
@@ -51,14 +43,12 @@ func TestErase(t *testing.T) {
 	}
 	counted, erased := 0, 0
 	for _, dry := range []bool{true, false} {
-		if err := Erase(dir, committed, names, dry, func(lines int) error {
+		must.Do(t, Erase(dir, committed, names, dry, func(lines int) error {
 			if counted = lines; !dry {
 				erased = lines
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if dry && !bytes.Equal(readFile(t, path), whole) {
 			t.Error("a dry run changes the file")
 		}
@@ -88,9 +78,7 @@ func TestErase(t *testing.T) {
 		"a wrong mark": "amble-starts-1 9999 boot\n1 - b.test 1\n",
 		"torn":         string(whole[:len(whole)-3]) + "b.test",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		before, err := Read(dir, 700, "boot", nil)
 		if err != nil {
 			t.Fatal(err)

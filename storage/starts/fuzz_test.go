@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func FuzzRead(f *testing.F) {
@@ -13,19 +15,14 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte, committed uint64) {
-		if err := os.WriteFile(filepath.Join(dir, FileName), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), b, 0o644))
 		last := committed
-		uncommitted, err := Read(dir, committed, "boot", func(offset uint64, s Start) {
+		uncommitted := must.Get(Read(dir, committed, "boot", func(offset uint64, s Start) {
 			if offset < last || s.Host == "" {
 				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
 			}
 			last = offset
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if uncommitted.End < committed {
 			t.Fatalf("the next ledger would begin at %d, before the mark %d", uncommitted.End, committed)
 		}

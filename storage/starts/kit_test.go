@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var someTime = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -21,9 +23,6 @@ func anyTime() *rapid.Generator[time.Time] {
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	return b
 }

@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/badsync"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
 func writeLedger(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o644))
 	return dir
 }
 
@@ -138,15 +137,9 @@ func TestReadUncommittedOfADeath(t *testing.T) {
 func TestLedgerAppendEnd(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 100)
-	if _, err := l.Append(start(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AppendEnd(someTime); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AppendWait(Wait{Host: "a.example", At: someTime, Wait: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Append(start(1)))(t)
+	must.Do(t, l.AppendEnd(someTime))
+	must.Do(t, l.AppendWait(Wait{Host: "a.example", At: someTime, Wait: time.Minute}))
 	var starts int
 	uncommitted, err := Read(dir, 100, "boot", func(uint64, Start) { starts++ })
 	if err != nil || !uncommitted.Ended || uncommitted.Died || uncommitted.Everyone || starts != 1 ||
@@ -164,9 +157,7 @@ func TestReadUncommittedWithoutLedger(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, FileName), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, FileName), 0o755))
 	if uncommitted, err := Read(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
 		t.Errorf("a directory with the ledger's name holds no host: %+v", uncommitted)
 	}
@@ -174,10 +165,7 @@ func TestReadUncommittedWithoutLedger(t *testing.T) {
 
 func mustLedger(t *testing.T, dir string, base uint64) *Ledger {
 	t.Helper()
-	l, err := Open(dir, "boot", base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir, "boot", base))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -199,12 +187,8 @@ func TestLedgerAppend(t *testing.T) {
 		}
 		offsets = append(offsets, offset)
 	}
-	if _, err := l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}))(t)
+	must.Get(l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}))(t)
 	uncommitted, err := Read(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
@@ -239,10 +223,7 @@ func TestReadUncommittedEach(t *testing.T) {
 		case 2:
 			s.Note = "p,3,http://host2.example/a?b=c"
 		}
-		offset, err := l.Append(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		offset := must.Get(l.Append(s))(t)
 		if n == 0 {
 			continue
 		} else if n == 1 {
@@ -268,19 +249,14 @@ func TestLedgerTrim(t *testing.T) {
 	var open []uint64
 	largest := int64(0)
 	for n := range 300_000 {
-		offset, err := l.Append(start(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		offset := must.Get(l.Append(start(n)))(t)
 		if open = append(open, offset); len(open) > window {
 			open = open[1:]
 		}
 		if n%1000 != 0 {
 			continue
 		}
-		if err := l.Trim(open[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Trim(open[0]))
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
 			uncommitted, err := Read(dir, open[0], "boot", nil)
@@ -344,12 +320,8 @@ func TestLedgerAppendFails(t *testing.T) {
 	if !bytes.Equal(readFile(t, filepath.Join(dir, FileName)), whole) {
 		t.Error("a failed change of files changed the ledger")
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.begin(l.Offset(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ballast))
+	must.Do(t, l.begin(l.Offset(), nil))
 	if _, err := l.Append(start(n)); err != nil {
 		t.Errorf("append with room again: %v", err)
 	}
@@ -364,12 +336,8 @@ func TestLedgerWaits(t *testing.T) {
 		{"a.example", at, time.Hour}, {"a.example", at.Add(time.Minute), time.Second}, // the one that ends last counts
 		{"b.example", at, time.Millisecond + 1}, {"c.example", at, math.MaxInt64},
 	} {
-		if _, err := l.Append(start(1)); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.AppendWait(w); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(start(1)))(t)
+		must.Do(t, l.AppendWait(w))
 	}
 	var offsets []uint64
 	uncommitted, err := Read(dir, 100, "boot",
@@ -421,9 +389,7 @@ func TestWaitEndsNoSooner(t *testing.T) {
 		for _, wait := range []time.Duration{time.Second, time.Second + 1, time.Second + 999_999} {
 			dir := t.TempDir()
 			at := someTime.Add(time.Duration(nanoseconds))
-			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}))
 			uncommitted, err := Read(dir, 0, "boot", nil)
 			got := uncommitted.Waits["a.example"]
 			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
@@ -448,9 +414,7 @@ func TestGroup(t *testing.T) {
 	if _, err := Read(dir, 0, "boot", each); err != nil || len(read) > 0 {
 		t.Errorf("before the group is written the file has %d lines: %v", len(read), err)
 	}
-	if err := l.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Flush())
 	if _, err := Read(dir, 100, "boot", each); err != nil || !slices.Equal(read, offsets) {
 		t.Errorf("lines at %d, want %d: %v", read, offsets, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/audit/auditapi"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -171,13 +172,8 @@ func TestAddWhileTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		d := New(takenOver{at: start.Add(5 * time.Second)}, "", time.Now).NewImport(crawl.ImportOptions{}, false)
-		u, err := weburl.Parse("http://example.com/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(d.Add(crawl.Addition{URL: u}), d.Commit(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse("http://example.com/"))(t)
+		must.Do(t, errors.Join(d.Add(crawl.Addition{URL: u}), d.Commit(t.Context())))
 		if took := time.Since(start); d.Sum().Added != 1 || took > 6*time.Second {
 			t.Errorf("%+v after %v", d.Sum(), took)
 		}
@@ -300,9 +296,7 @@ func TestEveryOperation(t *testing.T) {
 		}
 	}
 	_, body := send(t, s, "GET", "/api/v1/openapi.json", "")
-	if err := json.Unmarshal([]byte(body), &described); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(body), &described))
 	for path, item := range described.Paths {
 		for _, op := range item {
 			q, known := all[op.ID]

@@ -8,6 +8,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestNamesOfSettings: the settings take what can be a name, and the defaults are those of a cluster.
@@ -43,11 +44,8 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s: %v, %v", tt.set, o.URLs, err)
 		}
 	}
-	c, err := config.Load("",
-		[]string{"cluster.credentials=x", "cluster.replicas=1", "cluster.embed.listen=[::]:4222"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load("",
+		[]string{"cluster.credentials=x", "cluster.replicas=1", "cluster.embed.listen=[::]:4222"}, nil))(t)
 	if o, err := Client(c); err != nil || o.URLs[0] != "nats://127.0.0.1:4222" {
 		t.Errorf("%v, %v", o.URLs, err)
 	}

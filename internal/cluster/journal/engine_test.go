@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -107,16 +108,12 @@ func rows(t *testing.T, shard *Shard, dir string) string {
 	t.Helper()
 	s := openStore(t, dir)
 	defer s.Close()
-	if err := shard.Replay(position(t, s), into(s)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, shard.Replay(position(t, s), into(s)))
 	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
 		t.Error(err)
 	}
 	var b strings.Builder
-	if err := s.WriteRows(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&b))
 	if position(t, s) != (storage.LogPosition{}) {
 		return b.String()
 	}
@@ -187,9 +184,7 @@ func (k kill) run(t *testing.T) {
 		case err = <-done:
 			over = true
 		case <-time.After(life):
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, child.Process.Kill())
 			<-done
 		}
 		if over && err != nil {
@@ -218,9 +213,7 @@ func (k kill) run(t *testing.T) {
 			break
 		}
 		if kills%2 == 0 { // the disk of the node is gone
-			if err := os.RemoveAll(data); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(data))
 		}
 	}
 	log := web.Requests()
@@ -251,9 +244,7 @@ func settle(t *testing.T, web *testweb.Web) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := web.Settle(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, web.Settle(ctx))
 }
 
 // fetched adds the pages of a database that are fetched.
@@ -261,17 +252,14 @@ func fetched(t *testing.T, dir string, to map[string]bool) {
 	t.Helper()
 	s := openStore(t, dir)
 	defer s.Close()
-	err := s.Hosts(func(h *storage.Host) error {
+	must.Do(t, s.Hosts(func(h *storage.Host) error {
 		_, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
 			if head.Last.State == storage.Fetched {
 				to[h.Name+head.RequestURI] = true
 			}
 		})
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestTwoShards: two engines, each with one shard, crawl what one crawls alone: each URL that one finds
@@ -302,14 +290,8 @@ func TestTwoShards(t *testing.T) {
 		options.Fetch.UserAgent = fmt.Sprintf("amble-test-%d", n)
 		journals[n] = s.claim(t, n)
 		options.Journal, dirs[n] = journals[n], options.DataDir
-		e, err := crawl.Open(options, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := c.seeds()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(crawl.Open(options, slog.New(slog.DiscardHandler)))(t)
+		list := must.Get(c.seeds())(t)
 		engines[n] = e
 		go func() {
 			_, err := e.Run(ctx, list)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -44,12 +45,9 @@ func TestGoldenMessages(t *testing.T) {
 		Found: storage.Found{URL: parse(t, "https://a.example/1"), ViaHost: storage.NoHost, At: someTime()},
 		Via:   "https://b.example/",
 	}}
-	found, err := records.AppendFound(nil, []storage.Found{
+	found := must.Get(records.AppendFound(nil, []storage.Found{
 		{URL: all[0].Found.URL, ViaHost: 1, At: all[0].Found.At},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	const via = "01" + "12" + "68747470733a2f2f622e6578616d706c652f"
 	for version, head := range map[string]string{"1": "01" + via, "2": "02" + "ac02" + via} {
 		b := append(unhex(t, head), found...)
@@ -75,10 +73,7 @@ func plainSeeds(urls ...string) (all []storage.SeedRow) {
 
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(hex.DecodeString(text))(t)
 	return b
 }
 

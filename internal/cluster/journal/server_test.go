@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -44,10 +45,7 @@ func startServer(t testing.TB, dir string, change func(*server.Options)) *server
 	if change != nil {
 		change(o)
 	}
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.NewServer(o))(t)
 	s.Start()
 	if !s.ReadyForConnections(patience) {
 		t.Fatal("the server does not start")
@@ -63,10 +61,7 @@ func stopServer(s *server.Server) {
 
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, ConnectOptions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(url, ConnectOptions()...))(t)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -155,10 +150,7 @@ func (s *Streams) put(t testing.TB, subject string, data []byte) uint64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ack, err := s.js.Publish(ctx, subject, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ack := must.Get(s.js.Publish(ctx, subject, data))(t)
 	return ack.Sequence
 }
 
@@ -167,11 +159,8 @@ func (s *Shard) fenced(t testing.TB, data []byte) uint64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ack, err := s.js.Publish(ctx, s.subject("log", s.n), data,
-		jetstream.WithExpectLastSequenceForSubject(s.epoch, s.EpochSubject(s.n)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ack := must.Get(s.js.Publish(ctx, s.subject("log", s.n), data,
+		jetstream.WithExpectLastSequenceForSubject(s.epoch, s.EpochSubject(s.n))))(t)
 	return ack.Sequence
 }
 
@@ -180,10 +169,7 @@ func count(t testing.TB, s jetstream.Stream) uint64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	info, err := s.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(s.Info(ctx))(t)
 	return info.State.Msgs
 }
 
@@ -198,10 +184,7 @@ type proxy struct {
 
 func startProxy(t testing.TB, to string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &proxy{listener: l, to: to}
 	p.wg.Go(func() {
 		for {
@@ -278,9 +261,6 @@ func isAppend(b []byte) bool {
 
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
-	a, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(net.ResolveTCPAddr("tcp", addr))(t)
 	return a.Port
 }

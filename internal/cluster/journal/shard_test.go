@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -61,9 +62,7 @@ func purgeEpoch(t *testing.T, s *Streams, n int, before uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	subject := jetstream.WithPurgeSubject(s.EpochSubject(n))
-	if err := s.log.Purge(ctx, subject, jetstream.WithPurgeSequence(before)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.log.Purge(ctx, subject, jetstream.WithPurgeSequence(before)))
 }
 
 // discard takes a record and forgets it.
@@ -73,16 +72,10 @@ func discard(uint64, []byte) error { return nil }
 // log, and counts once.
 func TestLostAnswers(t *testing.T) {
 	back := startServer(t, t.TempDir(), nil)
-	at, err := url.Parse(back.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(back.ClientURL()))(t)
 	p := startProxy(t, at.Host)
 	options := append(ConnectOptions(), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
-	nc, err := nats.Connect(p.url(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(nats.Connect(p.url(), options...))(t)
 	defer func() { nc.Close(); p.listener.Close(); p.wg.Wait() }()
 	s := openStreams(t, nc, testOptions())
 	shard := s.claim(t, 0)
@@ -278,9 +271,7 @@ func TestMissingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	info.Config.Discard, info.Config.MaxMsgs = nats.DiscardOld, 1000
-	if _, err := js.UpdateStream(&info.Config); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.UpdateStream(&info.Config))(t)
 	_, err = Open(context.Background(), nc, testOptions())
 	if err == nil || !strings.Contains(err.Error(), "max_msgs is 1000") ||
 		!strings.Contains(err.Error(), "discard is DiscardOld") {

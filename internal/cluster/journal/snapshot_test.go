@@ -21,6 +21,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -29,10 +30,7 @@ func someTime() time.Time { return time.Unix(1_790_000_000, 0) }
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := parseURL(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(parseURL(text))(t)
 	return u
 }
 
@@ -40,10 +38,7 @@ func parseURL(text string) (weburl.URL, error) { return weburl.Parse(text) }
 
 func openStore(t testing.TB, dir string) *storage.Store {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 	return s
 }
 
@@ -66,10 +61,7 @@ func addURL(t testing.TB, s *storage.Store, log storage.Log, text string) {
 
 func position(t testing.TB, s *storage.Store) storage.LogPosition {
 	t.Helper()
-	p, err := s.LogPosition()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(s.LogPosition())(t)
 	return p
 }
 
@@ -83,7 +75,7 @@ func into(s *storage.Store) func(uint64, []byte) error {
 // contents is what a store has: URLs and marks.
 func contents(t testing.TB, s *storage.Store) (all []string) {
 	t.Helper()
-	err := s.Hosts(func(h *storage.Host) error {
+	must.Do(t, s.Hosts(func(h *storage.Host) error {
 		next := uint32(0)
 		for {
 			var err error
@@ -94,14 +86,8 @@ func contents(t testing.TB, s *storage.Store) (all []string) {
 				return err
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	marks, err := s.Marks("paused")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	marks := must.Get(s.Marks("paused"))(t)
 	return append(all, fmt.Sprintf("%q", marks))
 }
 
@@ -122,9 +108,7 @@ func TestSnapshot(t *testing.T) {
 		addURL(t, owner, shard, fmt.Sprintf("https://a%d.example/%d", i%3, i))
 		if i == 5 || i == 12 {
 			at := position(t, owner)
-			if err := shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup))
 			if n, err := s.last(ctx, s.subject("log", 3)); err != nil || n != nil {
 				t.Errorf("behind the snapshot the log has message %v, %v", n, err)
 			}
@@ -155,9 +139,7 @@ func TestSnapshot(t *testing.T) {
 	if mark, err := view.Mark(storage.MarkLedger); err != nil || mark != nil {
 		t.Errorf("the other node's start ledger is known: %x, %v", mark, err)
 	}
-	if err := taker.Replay(position(t, view), into(view)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, taker.Replay(position(t, view), into(view)))
 	got, want := contents(t, view), contents(t, owner)
 	if !slices.Equal(got, want) || position(t, view) != position(t, owner) {
 		t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -178,9 +160,7 @@ func TestSnapshotsDue(t *testing.T) {
 		}
 		if snapshot >= 0 {
 			x := &Snapshot{At: storage.LogPosition{Number: 1}, Size: snapshot, sum: strings.Repeat("0", 64)}
-			if err := s.putSnapshot(ctx, shard, strings.NewReader("x"), x); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.putSnapshot(ctx, shard, strings.NewReader("x"), x))
 		}
 	}
 	_, err := s.snapshots.PutString(ctx, "0.00000000000000000007", "no metadata")
@@ -213,15 +193,11 @@ func TestLostLog(t *testing.T) {
 	if err := other.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("a log that is longer: %v", err)
 	}
-	if err := s.log.Purge(ctx, jetstream.WithPurgeSubject(s.subject("log", 0))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.log.Purge(ctx, jetstream.WithPurgeSubject(s.subject("log", 0))))
 	if err := s.claim(t, 0).Replay(at, discard); !errors.Is(err, storage.ErrAhead) {
 		t.Errorf("a log without its end: %v", err)
 	}
-	if err := shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, shard.WriteSnapshot(ctx, dir, at, 0, owner.Backup))
 	if err := s.claim(t, 0).Replay(at, discard); err != nil {
 		t.Errorf("a snapshot has what the log has not: %v", err)
 	}
@@ -246,9 +222,7 @@ func TestStaleView(t *testing.T) {
 	before := position(t, owner)
 	addURL(t, owner, shard, "https://a.example/2")
 	at := position(t, owner)
-	if err := shard.WriteSnapshot(context.Background(), dir, at, 0, owner.Backup); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, shard.WriteSnapshot(context.Background(), dir, at, 0, owner.Backup))
 	for _, stale := range []storage.LogPosition{{}, before} {
 		if err := s.claim(t, 0).Replay(stale, discard); !errors.Is(err, storage.ErrGap) {
 			t.Errorf("a view up to record %d, and a snapshot up to record %d: %v", stale.Number, at.Number, err)
@@ -290,9 +264,7 @@ func TestFetch(t *testing.T) {
 	sum := sha256.Sum256(data)
 	x := &Snapshot{Name: snapshotName(0, 1), At: FirstPosition(), Size: int64(len(data)),
 		sum: hex.EncodeToString(sum[:])}
-	if err := s.putSnapshot(t.Context(), 0, bytes.NewReader(data), x); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.putSnapshot(t.Context(), 0, bytes.NewReader(data), x))
 	slow := new(slowDisk)
 	if err := shard.fetch(t.Context(), slow, x); err != nil || !bytes.Equal(slow.Bytes(), data) {
 		t.Errorf("%d of %d bytes: %v", slow.Len(), len(data), err)
@@ -342,29 +314,20 @@ func TestBadSnapshots(t *testing.T) {
 	defer owner.Close()
 	addURL(t, owner, shard, "https://a.example/")
 	var database bytes.Buffer
-	if _, err := owner.Backup(func(int64) (io.Writer, error) { return &database, nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(owner.Backup(func(int64) (io.Writer, error) { return &database, nil }))(t)
 	write := func(change func(map[string]string), data []byte) {
 		t.Helper()
-		if err := shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{Number: 1, Sequence: 1}, 0,
+		must.Do(t, shard.WriteSnapshot(ctx, t.TempDir(), storage.LogPosition{Number: 1, Sequence: 1}, 0,
 			func(begin func(int64) (io.Writer, error)) (int64, error) {
 				w, err := begin(1)
 				if err == nil {
 					_, err = w.Write(data)
 				}
 				return int64(len(data)), err
-			}); err != nil {
-			t.Fatal(err)
-		}
-		info, err := s.snapshots.GetInfo(ctx, snapshotName(shard.n, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+			}))
+		info := must.Get(s.snapshots.GetInfo(ctx, snapshotName(shard.n, 1)))(t)
 		change(info.Metadata)
-		if err := s.snapshots.UpdateMeta(ctx, info.Name, info.ObjectMeta); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.snapshots.UpdateMeta(ctx, info.Name, info.ObjectMeta))
 	}
 	for _, c := range []struct {
 		what   string
@@ -413,22 +376,15 @@ func TestIncoming(t *testing.T) {
 		}
 		all = append(all, d)
 	}
-	metadata, err := storage.Metadata{"key": {strings.Repeat("v", 16000)}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	metadata := must.Get(storage.Metadata{"key": {strings.Repeat("v", 16000)}}.Encode())(t)
 	for i := range 30 { // more than one message
 		all = append(all, storage.Discovery{Found: storage.Found{
 			URL: parse(t, fmt.Sprintf("https://host1.example/large/%d", i)), At: someTime(), Metadata: metadata}})
 	}
 	for range 3 { // an answer was lost
-		if err := from.Publish(1, all); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, from.Publish(1, all))
 	}
-	if err := from.Publish(2, all[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, from.Publish(2, all[:1]))
 	got, ends := make(map[string]int), errors.New("enough")
 	for n := range s.o.Shards {
 		shard := s.claim(t, n)
@@ -484,14 +440,11 @@ func TestIncoming(t *testing.T) {
 
 // FuzzDiscoveries: a message with URLs is refused, or decoded to what is encoded the same.
 func FuzzDiscoveries(f *testing.F) {
-	b, err := appendDiscoveries(nil, 7, []storage.Discovery{
+	b := must.Get(appendDiscoveries(nil, 7, []storage.Discovery{
 		{Found: storage.Found{URL: parse(f, "https://a.example/1"), Depth: 3, At: someTime()},
 			Via: "https://b.example/"},
 		{Found: storage.Found{URL: parse(f, "https://a.example/2"), Stripped: "/3", At: someTime()}},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	}))(f)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		scope, all, err := decodeDiscoveries(b)
@@ -560,9 +513,7 @@ func TestPageInLog(t *testing.T) {
 	log := new(measuredLog)
 	for n := range 4 {
 		before, plain := log.bytes, log.plain
-		if _, err := s.CommitTo(log, batch(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.CommitTo(log, batch(n)))(t)
 		if n == 0 {
 			continue
 		}
@@ -599,9 +550,7 @@ func (s *Streams) pauseReader(t testing.TB, of jetstream.Stream, stream string) 
 			reader = c.Name
 		}
 	}
-	if _, err := s.js.PauseConsumer(ctx, s.o.Prefix+stream, reader, time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.js.PauseConsumer(ctx, s.o.Prefix+stream, reader, time.Now().Add(time.Hour)))(t)
 }
 
 // TestSilentRegister: nor does such a server keep the value of a register from those who follow it.
@@ -616,10 +565,7 @@ func TestSilentRegister(t *testing.T) {
 	got := make(chan uint64, 1)
 	go func() { read <- r.Values(ctx, func(_ []byte, sequence uint64) { got <- sequence }) }()
 	s.pauseReader(t, s.log, "_log")
-	sequence, err := r.Write(ctx, []byte("value"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sequence := must.Get(r.Write(ctx, []byte("value"), 0))(t)
 	select {
 	case at := <-got:
 		if at != sequence {
@@ -642,9 +588,7 @@ func TestUnanswered(t *testing.T) {
 	s := openStreams(t, nc, o)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := s.js.DeleteStream(ctx, o.Prefix+"_in"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.js.DeleteStream(ctx, o.Prefix+"_in"))
 	sub, err := nc.SubscribeSync(o.Prefix + ".in.*") // it takes the messages, and does not answer
 	if err != nil {
 		t.Fatal(err)
@@ -676,9 +620,7 @@ func TestSilentReader(t *testing.T) {
 		read <- shard.Incoming(ctx, 0, func(uint64, []storage.Discovery) error { return ended })
 	}()
 	s.pauseReader(t, s.in, "_in")
-	if err := from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, from.Publish(1, []storage.Discovery{{Found: storage.Found{URL: u, At: someTime()}}}))
 	if err := <-read; !errors.Is(err, ended) {
 		t.Errorf("reading ended with %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -122,10 +123,7 @@ func startCluster(t *testing.T) *nodes {
 func (c *nodes) start(t *testing.T, i int) {
 	t.Helper()
 	o := *c.options[i]
-	s, err := server.NewServer(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.NewServer(&o))(t)
 	s.Start()
 	c.servers[i] = s
 }
@@ -146,10 +144,7 @@ func (c *nodes) urls() string {
 // freePort returns a port that nobody has at the moment.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return portOf(t, l.Addr().String())
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var (
@@ -103,10 +104,7 @@ func TestGolden(t *testing.T) {
 		if got := hex.EncodeToString(tt.have); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
-		b, err := hex.DecodeString(tt.want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(hex.DecodeString(tt.want))(t)
 		if v, err := tt.decode(b); err != nil || !reflect.DeepEqual(v, tt.value) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, v, err, tt.value)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -208,9 +209,7 @@ func newWorldOf(t *testing.T, servers int, start func(testing.TB, natsconn.Names
 	t.Helper()
 	w := &world{t: t, judge: &judge{}, nodes: make(map[string]*process)}
 	w.file = filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(w.file, []byte("amble:secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(w.file, []byte("amble:secret\n"), 0o600))
 	w.servers = start(t, names, servers, func(_ int, o *natsconn.ServerOptions) { o.Credentials = w.file })
 	t.Cleanup(func() {
 		for _, p := range w.processes() {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -76,9 +77,7 @@ func TestRefusals(t *testing.T) {
 	// A cluster of another version: the first byte of its settings is another.
 	p, js := w.connect("c")
 	defer p.nc.Close()
-	if _, err := js.Publish(t.Context(), names.Subject("settings"), []byte{protocol + 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.Publish(t.Context(), names.Subject("settings"), []byte{protocol + 1}))(t)
 	err := join(func(*Options) {})
 	if !errors.Is(err, errProtocol) || !strings.Contains(err.Error(), "the same version") {
 		t.Errorf("another version: %v", err)
@@ -91,13 +90,9 @@ func TestOlderSettings(t *testing.T) {
 	w := newWorld(t, 1)
 	p, js := w.connect("a")
 	defer p.nc.Close()
-	if _, err := js.CreateStream(t.Context(), names.StreamConfig(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.CreateStream(t.Context(), names.StreamConfig(1)))(t)
 	older := []setting{{"scope.mode", "any"}, {"the rules of URLs", "0123456789abcdef"}}
-	if _, err := js.Publish(t.Context(), names.Subject("settings"), encodeSettings(writer{}, older)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.Publish(t.Context(), names.Subject("settings"), encodeSettings(writer{}, older)))(t)
 	a := w.start("a")
 	w.served("after the start", a)
 	m, _, err := a.node.reg.read(t.Context(), names.Subject("settings"))
@@ -118,9 +113,7 @@ func TestForeignStream(t *testing.T) {
 	defer p.nc.Close()
 	c := names.StreamConfig(1)
 	c.AllowRollup, c.MaxAge = false, time.Hour
-	if _, err := js.CreateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.CreateStream(t.Context(), c))(t)
 	_, err := Join(t.Context(), p.nc, js, w.options("a"))
 	for _, want := range []string{"allow_rollup_hdrs is false", "max_age is 1h"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestPermissions: the account that FORMAT.md has to copy allows the subjects that a node needs, and no others.
 func TestPermissions(t *testing.T) {
-	text, err := os.ReadFile("FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("FORMAT.md"))(t)
 	_, account, _ := strings.Cut(string(text), "subscribe: ")
 	account, _, _ = strings.Cut(account, "]")
 	var documented []string

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -72,25 +73,18 @@ func stopProcess(t *testing.T, rounds int) {
 	other := w.start("other")
 	w.served("the first node has all", other)
 
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	child := exec.Command(program)
 	child.Env = append(os.Environ(), childURL+"="+w.servers.URLs()[0], childWeb+"="+s.URL)
 	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Start())
 	t.Cleanup(func() {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	})
 	signal := func(s unix.Signal) {
 		t.Helper()
-		if err := child.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Signal(s))
 	}
 	for range rounds {
 		before, _ := web.seen()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -35,9 +36,7 @@ func TestSurvey(t *testing.T) {
 	})
 	for _, order := range []Order{Drain, Undrain} {
 		drain := order == Drain
-		if err := Command(ctx, p.nc, names, "a", order); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Command(ctx, p.nc, names, "a", order))
 		if drain {
 			w.served("b has all", b)
 		} else {
@@ -109,9 +108,7 @@ func TestSurveyOfNonsense(t *testing.T) {
 	w := newWorld(t, 1)
 	p, js := w.connect("nobody")
 	t.Cleanup(p.nc.Close)
-	if _, err := natsconn.OpenStream(t.Context(), js, names, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(natsconn.OpenStream(t.Context(), js, names, 1))(t)
 	publish := func(subject string, data []byte) {
 		_, _ = js.Publish(t.Context(), names.Subject(subject), data) // one of them belongs to no stream
 	}
@@ -144,9 +141,7 @@ func TestUnreadable(t *testing.T) {
 	t.Cleanup(p.nc.Close)
 	a, b := w.start("a"), w.start("b")
 	w.served("both", a, b)
-	if _, err := js.Publish(t.Context(), names.Subject("member", "a"), []byte("nonsense")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(js.Publish(t.Context(), names.Subject("member", "a"), []byte("nonsense")))(t)
 	w.surveyed(js, "a is unreadable", func(s *Survey) bool {
 		return len(s.Members) == 2 && s.Members[0].State == Unreadable && s.Members[1].State == Trusted
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -48,10 +49,7 @@ func TestSleep(t *testing.T) {
 	}
 	p := w.start("a")
 	h := <-e.opened
-	r, err := h.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.Begin(t.Context()))(t)
 	if err := r.Check(); err != nil || p.node.Trust().Until() == 0 {
 		t.Errorf("%v, trust until %v", err, p.node.Trust().Until())
 	}
@@ -118,10 +116,7 @@ func TestRefusedByLog(t *testing.T) {
 	w.alter = func(o *Options) { o.Engines, o.Cluster.Shards = e, 1 }
 	w.start("a")
 	h := <-e.opened
-	r, err := h.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.Begin(t.Context()))(t)
 	h.Refused()
 	<-r.Context().Done()
 	<-h.Context().Done()

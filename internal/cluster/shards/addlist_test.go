@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -74,16 +75,10 @@ func (p *process) importUntilDeath(list []string) (answered []string) {
 		_, _ = io.WriteString(lines, p.w.urls(list)) // the node may be dead
 	}
 	go send(list[:len(list)/2])
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+p.api.Address()+"/api/v1/urls?each=true", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, "POST", "http://"+p.api.Address()+"/api/v1/urls?each=true", body))(t)
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
 	defer body.Close()
 	reports, dies := bufio.NewScanner(response.Body), false

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -34,26 +35,14 @@ func TestDivisionMarks(t *testing.T) {
 			"output": {1}, "in": storage.EncodeOffset(9), marks.Held: {1}, "ledger": storage.EncodeOffset(0),
 			"other": {3}, "totals": []byte(`{"outside":5}`),
 		}})
-	held, err := starts.Open(dir, boot.ID(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(starts.Open(dir, boot.ID(), 0))(t)
 	now := time.Now()
-	if err := held.AppendWait(starts.Wait{Host: "bb.test", At: now, Wait: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, held.AppendWait(starts.Wait{Host: "bb.test", At: now, Wait: time.Hour}))
+	must.Do(t, held.Close())
+	must.Do(t, s.Close())
 	o := crawl.DefaultOptions()
 	o.DataDir = dir
-	d, err := openDivision(t.Context(), o, 2, func(host string) int { return int(host[0] - 'a') })
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(openDivision(t.Context(), o, 2, func(host string) int { return int(host[0] - 'a') }))(t)
 	defer d.close()
 	all := []string{"delay=7", "other=\x03"}
 	for part, want := range [][]string{
@@ -70,14 +59,9 @@ func TestDivisionMarks(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(t.TempDir(), storage.FileName)
-		if _, err := d.write(t.Context(), path, part, storage.LogPosition{Number: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.write(t.Context(), path, part, storage.LogPosition{Number: 1}))(t)
 		of := openTestStore(t, filepath.Dir(path))
-		marks, err := of.Marks("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		marks := must.Get(of.Marks(""))(t)
 		delete(marks, "log")
 		var got []string
 		for _, name := range slices.Sorted(maps.Keys(marks)) {
@@ -91,23 +75,15 @@ func TestDivisionMarks(t *testing.T) {
 		if part == 1 {
 			checkHeld(t, of, "bb.test", now.Add(50*time.Minute))
 		}
-		if err := of.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, of.Close())
 	}
 }
 
 // checkHeld checks that a host is left alone until a time at least.
 func checkHeld(t *testing.T, s *storage.Store, host string, until time.Time) {
 	t.Helper()
-	h, err := s.HostByName(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s.HostByName(host))(t)
+	state := must.Get(politeness.DecodeState(h.Politeness))(t)
 	o := politeness.DefaultOptions()
 	if at := politeness.NewHost(&o, state, time.Now()).Ready(time.Now()); at.Before(until) {
 		t.Errorf("%s may be requested at %v, want %v or later: its Retry-After was not committed", host, at, until)
@@ -116,16 +92,11 @@ func checkHeld(t *testing.T, s *storage.Store, host string, until time.Time) {
 
 func openTestStore(t *testing.T, dir string) *storage.Store {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{MapBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{MapBytes: 1 << 20}))(t)
 	return s
 }
 
 func commitBatch(t *testing.T, s *storage.Store, b storage.Batch) {
 	t.Helper()
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
 }

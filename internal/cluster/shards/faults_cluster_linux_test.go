@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/membership"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestClusterFaults is TestHeavyFaultsOfNodes with what takes longer: registers and requests that are lost, and a node
@@ -29,9 +30,7 @@ func (f *faults) unreadableRegisters(t *testing.T) {
 	js := f.erases().js
 	for _, victims := range [][]*process{{f.pair[0]}, {f.pair[1]}, f.pair[:]} {
 		for _, p := range victims {
-			if _, err := js.Publish(t.Context(), names.Subject("member", p.name), []byte("nonsense")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(js.Publish(t.Context(), names.Subject("member", p.name), []byte("nonsense")))(t)
 		}
 		f.eventually("the nodes can be read", func() error {
 			s, err := membership.ReadSurvey(t.Context(), js, names)
@@ -57,9 +56,7 @@ func (f *faults) lostRequests(t *testing.T) {
 	for _, p := range f.pair {
 		lost, end := c.loseRequests(p.proxy)
 		for range 2 { // for the registers and for a stream
-			if _, err := lost.NextMsgWithContext(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(lost.NextMsgWithContext(ctx))(t)
 		}
 		end()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // The TTLs of members: one that no slow machine exceeds, one that elections of three servers do not, and
@@ -147,9 +148,7 @@ func TestValidate(t *testing.T) {
 	web := serve(t, ring())
 	o := DefaultOptions(crawlOptions(web, t.TempDir(), "test", time.Second))
 	o.Names, o.Cluster.Node = names, "first"
-	if err := o.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Validate())
 	o.Crawl.Recrawl = &recrawl.Options{Budget: 1e12}
 	o.Crawl.Workers, o.Crawl.Shared = 0, new(crawl.Shared)
 	err := o.Validate()

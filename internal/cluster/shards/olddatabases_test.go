@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/cluster"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -27,9 +28,7 @@ func TestHeavyLeftovers(t *testing.T) {
 	w.goesOn("with one node", 3)
 	for s := range cluster.Shard(shards) { // as a process leaves it that is killed while it restores a snapshot
 		left := filepath.Join(w.directory(first.dir, s), storage.SnapshotFile)
-		if err := os.WriteFile(left, []byte("rows"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(left, []byte("rows"), 0o600))
 	}
 	w.alter = func(o *Options) { o.Cluster.Weight = 1000 }
 	second := w.start("second", t.TempDir())

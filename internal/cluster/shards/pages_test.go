@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -119,25 +120,16 @@ func (w *world) fetchedIn(dir string) (at uint64, all []string) {
 	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); err != nil {
 		return 0, nil
 	}
-	db, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	db := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(w.t)
 	defer db.Close()
-	position, err := db.LogPosition()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	err = db.Hosts(func(h *storage.Host) error {
+	position := must.Get(db.LogPosition())(w.t)
+	must.Do(w.t, db.Hosts(func(h *storage.Host) error {
 		_, err := db.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
 			if head.Last.State == storage.Fetched {
 				all = append(all, h.Name+head.RequestURI)
 			}
 		})
 		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	return position.Number, all
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/journal"
 	"github.com/amble-crawler/amble/internal/cluster/membership"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -27,10 +28,7 @@ func TestUnreadableMessages(t *testing.T) {
 	noise := []byte("twenty-two octets here")
 	publish := func(subject string, data []byte, o ...jetstream.PublishOpt) uint64 {
 		t.Helper()
-		ack, err := one.node.js.Publish(t.Context(), subject, data, o...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ack := must.Get(one.node.js.Publish(t.Context(), subject, data, o...))(t)
 		return ack.Sequence
 	}
 	publish(names.Subject("scope"), noise)
@@ -67,10 +65,7 @@ func TestUnreadableMessages(t *testing.T) {
 		}
 		return nil
 	})
-	survey, err := membership.ReadSurvey(t.Context(), two.node.js, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	survey := must.Get(membership.ReadSurvey(t.Context(), two.node.js, names))(t)
 	for s, o := range survey.Shards {
 		if _, isBad := bad[cluster.Shard(s)]; o.Node != "two" || isBad != (o.Fault != nil) {
 			t.Errorf("shard %d: %+v", s, o)
@@ -85,15 +80,11 @@ func TestUnreadableMessages(t *testing.T) {
 	if _, err := aside(1, bad[1]); !errors.Is(err, journal.ErrNotAside) {
 		t.Errorf("a record of the log: %v", err)
 	}
-	if _, err := aside(0, bad[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(aside(0, bad[0]))(t)
 	if _, err := aside(0, bad[0]); !errors.Is(err, journal.ErrNotAside) {
 		t.Errorf("again: %v", err)
 	}
-	if err := membership.Command(t.Context(), two.nc, names, "two", membership.RetryFaults); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, membership.Command(t.Context(), two.nc, names, "two", membership.RetryFaults))
 	w.eventually("shard 0 is crawled", func() error {
 		if st := two.node.Status().Shards; st[0].Engine != cluster.Running || st[1].Fault == nil {
 			return fmt.Errorf("%+v, %+v", st[0], st[1])

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/records/wire"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -133,10 +134,7 @@ func TestHeavyRobotsOfAnotherShard(t *testing.T) {
 }
 
 func robotsQuery(t testing.TB) crawl.RobotsQuery {
-	u, err := weburl.Parse("http://a.test/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse("http://a.test/x"))(t)
 	return crawl.RobotsQuery{URL: u, Origin: weburl.Origin{Scheme: "https", Host: "b.test", Port: 443}, ETag: "e",
 		LastModified: "m"}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/cluster/clusterapi"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -31,9 +32,7 @@ func seedsAt(p *process) map[string]clusterSeed {
 	_, text, _ := p.call("GET", "/api/v1/seeds", "")
 	for line := range strings.Lines(text) {
 		var e server.SeedEntry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			p.w.t.Fatal(err)
-		}
+		must.Do(p.w.t, json.Unmarshal([]byte(line), &e))
 		all[e.URL] = clusterSeed{strings.Join(e.Tags, ","), e.Settings}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 )
 
@@ -26,9 +27,7 @@ func stopOwner(t *testing.T, rounds int, ttl, least time.Duration) {
 	stopped := w.startChild("stopped", t.TempDir())
 	signal := func(s syscall.Signal) {
 		t.Helper()
-		if err := stopped.command.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stopped.command.Process.Signal(s))
 	}
 	stopped.stops = true
 	owned := w.sample(other)

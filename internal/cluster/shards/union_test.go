@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -288,12 +289,8 @@ func TestUnionMarks(t *testing.T) {
 		dir := t.TempDir()
 		s := openTestStore(t, dir)
 		commitBatch(t, s, storage.Batch{Ensure: []string{"elsewhere.test", host}, Marks: stored})
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := u.add(t.Context(), dir, nil, func(h string) bool { return h == host }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
+		must.Get(u.add(t.Context(), dir, nil, func(h string) bool { return h == host }))(t)
 	}
 	write := func() (map[string][]byte, error) {
 		o := crawl.DefaultOptions()
@@ -314,10 +311,7 @@ func TestUnionMarks(t *testing.T) {
 		"retry/7": []byte(`{"selection":{"states":4},"host":1,"back":3}`), "drop/2": {3}, marks.Paused: {1},
 		"retry/8": []byte(`{"selection":{"host":"b.test"},"host":2,"ordinal":3}`),
 	})
-	stored, err := write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(write())(t)
 	delete(stored, marks.Held)
 	var got []string
 	for _, name := range slices.Sorted(maps.Keys(stored)) {

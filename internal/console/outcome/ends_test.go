@@ -8,15 +8,13 @@ import (
 
 	"github.com/amble-crawler/amble/internal/console"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestEndsAreDocumented: the table of docs/OPERATING.md has all ends, and no other.
 func TestEndsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/OPERATING.md"))(t)
 	var want strings.Builder
 	for _, k := range Ends() {
 		fmt.Fprintf(&want, "| `%s` | %d | %s |\n", k.End, k.Code, k.Text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -91,9 +92,7 @@ func TestSummaries(t *testing.T) {
 		if tt.out.End == "" {
 			tt.out.End = crawl.EndDone
 		}
-		if err := Print(&b, &c, &tt.out, tt.bad, someTime); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Print(&b, &c, &tt.out, tt.bad, someTime))
 		for _, want := range tt.wants {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: want %q in\n%s", tt.name, want, b.String())

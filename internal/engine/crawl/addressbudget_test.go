@@ -8,6 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -64,9 +65,7 @@ func TestHeavyAddressBudget(t *testing.T) {
 		for run := range 2 {
 			begun := len(web.Requests())
 			began := time.Now()
-			if _, err := crawlFor(t, o, 20*time.Second, seedsOf(web, names)...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(crawlFor(t, o, 20*time.Second, seedsOf(web, names)...))(t)
 			log := web.Requests()[begun:]
 			n := len(log.Filter(func(q testweb.Request) bool { return q.Start.Sub(began) < time.Second }))
 			if n == 0 || n > 5 {
@@ -114,9 +113,7 @@ func TestHeavyAddressBudgetAfterKill(t *testing.T) {
 		before := len(web.Requests())
 		child, done := startChild(t, dir)
 		testkit.Until(t, "the first requests", func() bool { return len(web.Requests()) >= before+5*window })
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Kill())
 		<-done
 		answered(t, web)
 		log := web.Requests()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -45,9 +46,7 @@ func TestHeavyBadSync(t *testing.T) {
 				c.BadSync = 0
 				testkit.PrepareChild(t, dir, c)
 				_, done := startChild(t, dir)
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, <-done)
 				checkOutput(t, o)
 				small.checkPages(t, web.Requests())
 			})
@@ -77,7 +76,5 @@ func forgetMeta(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest))(t)
 }

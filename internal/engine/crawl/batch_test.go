@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -71,10 +72,7 @@ func TestAdditionsTakeTurns(t *testing.T) {
 // is not in the next. In real time: results gather while a commit takes its time.
 func TestGatheredOnce(t *testing.T) {
 	m := testweb.Mesh{Hosts: 8, Pages: 60, Links: 8}
-	web, err := testweb.NewMesh(m, testweb.Config{CountOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(m, testweb.Config{CountOnly: true}))(t)
 	t.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			t.Error(err)
@@ -82,22 +80,14 @@ func TestGatheredOnce(t *testing.T) {
 	})
 	o := testOptions(t, web)
 	o.Frontier.Politeness.Delay = 0
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	var seeds []Seed
 	for h := range m.Hosts {
 		seeds = append(seeds, seed(t, web.URL(m.Host(h), "/")))
 	}
-	sum, err := e.Run(t.Context(), seeds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(e.Run(t.Context(), seeds))(t)
 	requests, commits := e.store.Counters().Requests, e.tally.Commits.Load()
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Close())
 	if want := uint64(m.Hosts * (m.Pages + 1)); int(sum.Status.Run.Pages) != m.TotalPages() || requests != want {
 		t.Errorf("%d pages and %d requests counted, want %d and %d", sum.Status.Run.Pages, requests,
 			m.TotalPages(), want)

@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -180,10 +181,7 @@ func longUsage(text string) string {
 // keptUsage reads the preferences that the store keeps of a URL.
 func keptUsage(t *testing.T, o storage.Outcome) string {
 	t.Helper()
-	list, err := consent.Kept(o.Usage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(consent.Kept(o.Usage))(t)
 	var all []string
 	for _, s := range list {
 		all = append(all, s.Preferences.String()+" "+s.From())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -26,10 +27,7 @@ type running struct {
 // start runs a crawl until end is called.
 func start(t *testing.T, o Options, web *testweb.Web, seeds ...string) *running {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	r := &running{Engine: e, t: t, web: web, cancel: cancel, ended: make(chan error, 1)}
 	list := seedList(t, seeds...)
@@ -224,9 +222,7 @@ func TestPauseOfTheCrawl(t *testing.T) {
 		o := testOptions(t, web)
 		r := start(t, o, web, web.URL("a.test", "/"))
 		r.until("the first pages", func() bool { return r.pages("a.test") > 3 })
-		if err := r.Pause(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Pause(t.Context()))
 		r.quiet("a.test")
 		r.until("the status to say so", func() bool { return r.Status().State == "paused" })
 		r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: time.Millisecond})
@@ -235,9 +231,7 @@ func TestPauseOfTheCrawl(t *testing.T) {
 		r = start(t, o, web)
 		r.until("the status to say so", func() bool { return r.Status().State == "paused" })
 		r.quiet("a.test")
-		if err := r.Resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Resume(t.Context()))
 		if err := <-r.ended; err != nil { // it goes on to its end
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -74,10 +75,7 @@ func (s bombStore) Payload(storage.HostID, uint64) (storage.Payload, bool, error
 // crawlWith runs a crawl with an observer until it is done.
 func crawlWith(t *testing.T, o Options, b *bomb, log *slog.Logger, seeds ...string) *Engine {
 	t.Helper()
-	e, err := Open(o, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, log))(t)
 	e.Observe(b)
 	runToEnd(t, e, seeds...)
 	return e
@@ -97,15 +95,9 @@ func runToEnd(t *testing.T, e *Engine, seeds ...string) {
 // crashFiles are the files of a data directory with what amble failed at.
 func crashFiles(t *testing.T, o Options) (texts []string) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(o.DataDir, CrashDir, "*.crash"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(filepath.Glob(filepath.Join(o.DataDir, CrashDir, "*.crash")))(t)
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(t)
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&^0o640 != 0 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
@@ -188,10 +180,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 // checkNoMarks fails where the store has marks of these beginnings.
 func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
 	t.Helper()
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	for _, prefix := range prefixes {
 		if marks, err := s.Marks(prefix); err != nil || len(marks) > 0 {
@@ -221,15 +210,9 @@ func TestCrashAtRobots(t *testing.T) {
 		if got := stored(t, o.DataDir)[web.URL("a.test", "/")]; got.State != storage.Queued {
 			t.Errorf("the URL that waits is %s", got.State)
 		}
-		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
-		encoded, err := s.Policy(parse(t, web.URL("a.test", "/")).Origin())
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(s.Policy(parse(t, web.URL("a.test", "/")).Origin()))(t)
 		if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
 			record.Failure != robots.FailureCrash {
 			t.Errorf("%v, %+v", err, record)
@@ -272,14 +255,8 @@ func TestCrashesElsewhere(t *testing.T) {
 	run("in the making of records", func(t *testing.T, web *testweb.Web) {
 		o := testOptions(t, web)
 		o.Archive.Formats = []string{warcfiles.Name, archive.FormatJSONL}
-		s, err := storage.Open(o.DataDir, o.Storage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := open(o, bombStore{s}, slog.New(quiet))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, o.Storage))(t)
+		e := must.Get(open(o, bombStore{s}, slog.New(quiet)))(t)
 		runToEnd(t, e, web.URL("b.test", "/"))
 		if got := ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false); got != "failed crash 200" {
 			t.Errorf("the page is %q", got)

@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -24,14 +25,8 @@ import (
 // committedOffset returns the offset in the start ledger before which all is committed.
 func committedOffset(t *testing.T, s interface{ Mark(string) ([]byte, error) }) uint64 {
 	t.Helper()
-	mark, err := s.Mark(storage.MarkLedger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	offset, err := storage.DecodeOffset(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := must.Get(s.Mark(storage.MarkLedger))(t)
+	offset := must.Get(storage.DecodeOffset(mark))(t)
 	return offset
 }
 
@@ -44,9 +39,7 @@ func die(t *testing.T, dir, bootID string, orderly bool, out ...starts.Start) {
 		t.Fatal(err)
 	}
 	committed := committedOffset(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	uncommitted, err := starts.Read(dir, committed, boot.ID(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -56,16 +49,12 @@ func die(t *testing.T, dir, bootID string, orderly bool, out ...starts.Start) {
 		t.Fatal(err)
 	}
 	for _, start := range out {
-		if _, err := l.Append(start); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(start))(t)
 	}
 	if orderly {
 		err = l.AppendEnd(time.Now())
 	}
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, l.Close()))
 }
 
 // pageOut is a request for a page that is out, robotsOut one for a robots.txt.
@@ -84,13 +73,8 @@ func robotsOut(t *testing.T, url, origin string) starts.Start {
 // reopen opens a data directory as the next process does, and closes it.
 func reopen(t *testing.T, o Options) {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
+	must.Do(t, e.Close())
 }
 
 // known is a data directory that knows URLs, with nothing fetched.
@@ -186,17 +170,12 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 		}
 		found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
 		_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, s.Close()))
 		die(t, o.DataDir, boot.ID(), false, pageOut(t, u))
 		reopen(t, o)
 		checkMarks := func(want int) {
 			t.Helper()
-			s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 			defer s.Close()
 			if marks, err := s.Marks(marks.Deaths); err != nil || len(marks) != want {
 				t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
@@ -238,9 +217,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 			t.Error("the ledger does not say that the process is shutting down")
 		}()
 		_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
-		if err := errors.Join(err, e.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, e.Close()))
 	})
 }
 

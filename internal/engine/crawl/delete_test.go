@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -51,9 +52,7 @@ func TestDelete(t *testing.T) {
 		if waiting := waits(t, e, "a.test"); waiting > 0 {
 			t.Errorf("%d URLs wait", waiting)
 		}
-		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/aa"), web.URL("a.test", "/hh"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add(ctx, additions(t, web.URL("a.test", "/aa"), web.URL("a.test", "/hh"))))(t)
 		testkit.Until(t, "a.test and b.test are done",
 			func() bool { return waits(t, e, "a.test")+waits(t, e, "b.test") == 0 })
 		// some were under way
@@ -110,10 +109,7 @@ func TestHeavyDeletionGoesOn(t *testing.T) {
 		if n := len(web.Requests().Path("/new")); n != 1 {
 			t.Errorf("%d requests for a URL that was not deleted", n)
 		}
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		defer s.Close()
 		wantClean(t, s)
 		if _, _, err := s.Lookup(old); !errors.Is(err, storage.ErrNotFound) {

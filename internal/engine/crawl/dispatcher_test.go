@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/load"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/survey"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -27,10 +28,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 	e.o, e.log, e.table, e.shared = o, testLog(t), survey.NewTable(), testShared(&o)
 	e.share = newShare(e.shared)
 	e.live.Store(newInForce(&e.o, o.Live()))
-	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now()))(t)
 	d, _ := e.newRoles(f, load.Forgiveness{})
 	d.flights.working = t.Context()
 	return d
@@ -102,14 +100,10 @@ func TestLedgerMark(t *testing.T) {
 		}
 		testkit.Until(t, "all of b.test", fetched(21))
 		check("", 0)
-		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add(t.Context(), additions(t, web.URL("a.test", "/"))))(t)
 		testkit.Until(t, "the request", func() bool { return e.Status().InFlight == 1 })
-		if _, err := e.Add(t.Context(),
-			additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add(t.Context(),
+			additions(t, web.URL("b.test", "/more"), web.URL("b.test", "/again"))))(t)
 		testkit.Until(t, "the others", func() bool { return e.store.Counters().Of(storage.Failed) == 2 })
 		check("a.test", 3)
 		close(release)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -20,27 +21,19 @@ func TestDrain(t *testing.T) {
 		r := start(t, o, web, web.URL("a.test", "/"))
 		r.until("requests", func() bool { return r.pages("a.test") > 3 })
 		more := []Addition{{URL: parse(t, web.URL("a.test", "/more"))}}
-		if err := r.Drain(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(t.Context(), true))
 		if r.Status().State != "draining" {
 			t.Errorf("the state is %s", r.Status().State)
 		}
 		if _, err := r.Add(t.Context(), more); !errors.Is(err, ErrDraining) {
 			t.Errorf("URLs while it drains: %v", err)
 		}
-		if err := r.Drain(t.Context(), false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(t.Context(), false))
 		if _, err := r.Add(t.Context(), more); err != nil || r.Status().State != "running" {
 			t.Errorf("afterwards: %v, %s", err, r.Status().State)
 		}
-		if err := r.Drain(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-r.ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Drain(t.Context(), true))
+		must.Do(t, <-r.ended)
 		if n := r.pages("a.test"); n != 62 {
 			t.Errorf("%d pages, want all 62", n)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -34,9 +35,7 @@ func TestDropQueue(t *testing.T) {
 		}
 		before := len(web.Requests().Host("a.test").Pages())
 		testkit.Until(t, "none waits", func() bool { return waits(t, e, "a.test") == 0 })
-		if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/later"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add(ctx, additions(t, web.URL("a.test", "/later"))))(t)
 		testkit.Until(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
 		testkit.Until(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
 		stop()
@@ -54,10 +53,7 @@ func TestDropQueue(t *testing.T) {
 
 func waits(t *testing.T, e *Engine, name string) uint32 {
 	t.Helper()
-	h, err := e.store.HostByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(e.store.HostByName(name))(t)
 	b := h.Backlog()
 	return b.Queued + b.Due
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -32,10 +33,7 @@ func TestForetoldVisits(t *testing.T) {
 		o := testOptions(t, web)
 		o.GiveUpAfter = 24 * time.Hour
 		o.Frontier.Politeness.Delay = 10 * time.Second
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		var seeds []Seed
 		for _, s := range sites {
 			seeds = append(seeds, seed(t, web.URL(s.Host, "/")))

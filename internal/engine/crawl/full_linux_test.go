@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -27,10 +28,7 @@ func TestFullFileSystem(t *testing.T) {
 	o.Archive.Formats = allFormats
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
 	log := &messages{count: make(map[string]int)}
-	e, err := Open(o, slog.New(log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, slog.New(log)))(t)
 	filler := filepath.Join(dir, "filler")
 	fill := func() {
 		f, err := os.Create(filler)

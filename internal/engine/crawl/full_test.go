@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -85,10 +86,7 @@ func fillable(t *testing.T, web *testweb.Web) (*Engine, *testDisk) {
 	t.Helper()
 	o := testOptions(t, web)
 	o.ExitWhenDone = false
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	d := new(testDisk)
 	e.store = &fullStore{e.store, d}
 	runDaemon(t, e, web.URL("a.test", "/"))
@@ -186,9 +184,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 		t.Errorf("%q was said %d times", says, n)
 	}
 	free()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-ended)
 	if n := log.of("going on"); n != 1 {
 		t.Errorf("that there is room again was said %d times", n)
 	}
@@ -214,10 +210,7 @@ func TestFullDisk(t *testing.T) {
 				o := testOptions(t, web)
 				o.Frontier.Politeness.Delay = time.Second // most requests are still to come when the disk is full
 				log := &messages{count: make(map[string]int)}
-				e, err := Open(o, slog.New(log))
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := must.Get(Open(o, slog.New(log)))(t)
 				var d testDisk
 				on(e, &d)
 				ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) },
@@ -238,10 +231,7 @@ func TestOutputDirectoryGone(t *testing.T) {
 		o.Archive.Dir = filepath.Join(t.TempDir(), "output")
 		o.Archive.Formats, o.Archive.MaxFileBytes = allFormats, 2<<10 // so that new files are begun all the time
 		log := &messages{count: make(map[string]int)}
-		e, err := Open(o, slog.New(log))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, slog.New(log)))(t)
 		move := func(from, to string) func() {
 			return func() {
 				if err := os.Rename(from, to); err != nil {
@@ -317,10 +307,7 @@ func TestStopWithLittleRoom(t *testing.T) {
 		web, seeds := fullWeb(t, serve)
 		o := testOptions(t, web)
 		o.MinFree = 1 << 20
-		e, err := Open(o, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, slog.New(slog.DiscardHandler)))(t)
 		var d testDisk
 		e.space.Free = d.free
 		ctx, cancel := context.WithCancel(context.Background())
@@ -367,19 +354,14 @@ func TestSecondCopy(t *testing.T) {
 	testkit.Until(t, "all pages are requested", func() bool { return len(web.Requests().Pages()) >= 5 })
 	stop()
 	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, old, old))
 	_, stop = daemon(t, o, web.URL("a.test", "/"))
 	testkit.Until(t, "there is a newer copy", func() bool {
 		info, err := os.Stat(path)
 		return err == nil && info.ModTime().After(old)
 	})
 	stop()
-	s, err := storage.Open(filepath.Dir(path), storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(filepath.Dir(path), storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	if n := s.Counters().Of(storage.Fetched); n < 5 {
 		t.Errorf("the copy has %d pages", n)

@@ -7,6 +7,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -35,12 +36,8 @@ func withTwo(t *testing.T, test func(t *testing.T, a, b *clientRun)) {
 func TestLeaseAfterOtherCrawl(t *testing.T) {
 	t.Parallel()
 	withTwo(t, func(t *testing.T, a, b *clientRun) {
-		if err := a.SetDefaultDelay(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.SetDefaultDelay(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.SetDefaultDelay(t.Context(), 0))
+		must.Do(t, b.SetDefaultDelay(t.Context(), 0))
 		const held, wanted = "http://a.test/held", "http://a.test/wanted"
 		a.discover(held)
 		b.discover(wanted)
@@ -70,13 +67,9 @@ func TestOptOutBeforeLease(t *testing.T) {
 		b.discover("http://a.test/1", "http://b.test/1")
 		time.Sleep(time.Minute) // the queues are read
 		entry := optout.Entry{Scope: optout.ScopeHost, Value: "a.test"}
-		if err := a.AddOptOut(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.AddOptOut(t.Context(), entry))
 		b.expect(remote.Request{Visibility: time.Hour}, "http://b.test/1")
-		if err := a.RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.RemoveOptOut(t.Context(), entry.Scope, entry.Value))
 		time.Sleep(10 * time.Minute) // they come back over a while
 		b.expect(remote.Request{Visibility: time.Hour}, "http://a.test/1")
 	})

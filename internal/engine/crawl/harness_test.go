@@ -21,6 +21,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -81,10 +82,7 @@ func parse(t testing.TB, text string) weburl.URL {
 
 func seed(t testing.TB, text string) Seed {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	return Seed{URL: u, Source: "test"}
 }
 
@@ -149,10 +147,7 @@ func crawl(t testing.TB, o Options, seeds ...string) Summary {
 	if o.Fetch.Dial != nil { // a network in memory: the time is virtual
 		limit = 365 * 24 * time.Hour // which passes in seconds
 	}
-	sum, err := crawlFor(t, o, limit, seeds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(crawlFor(t, o, limit, seeds...))(t)
 	if sum.Stopped() {
 		t.Fatalf("the crawl does not end: %+v", sum)
 	}
@@ -162,13 +157,10 @@ func crawl(t testing.TB, o Options, seeds ...string) Summary {
 // stored reads what the store says of every URL.
 func stored(t testing.TB, dir string) map[string]storage.Outcome {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	all := make(map[string]storage.Outcome)
-	err = s.Hosts(func(h *storage.Host) error {
+	must.Do(t, s.Hosts(func(h *storage.Host) error {
 		next, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
 			all[h.Queues[head.Origin].Origin.URL(head.RequestURI).String()] = head.Last
 		})
@@ -176,10 +168,7 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 			t.Errorf("%s: %d URLs can be read, there are %d", h.Name, next, h.Tail)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -193,9 +182,7 @@ func commitTo(t testing.TB, o Options, fill func(*storage.Store, *storage.Batch)
 	var b storage.Batch
 	fill(s, &b)
 	_, err = s.Commit(&b)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, s.Close()))
 }
 
 // readHost reads a host from the store in a directory.
@@ -246,19 +233,13 @@ type line struct {
 // outputLines reads the output files by URL.
 func outputLines(t testing.TB, dir string) map[string][]line {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "pages-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "pages-*")))(t)
 	all := make(map[string][]line)
 	for _, name := range files {
 		if strings.HasSuffix(name, ".unmarked") {
 			continue // set aside: no commit knows of it
 		}
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(name))(t)
 		lines := bufio.NewScanner(f)
 		for lines.Scan() {
 			var l line
@@ -267,9 +248,7 @@ func outputLines(t testing.TB, dir string) map[string][]line {
 			}
 			all[l.URL] = append(all[l.URL], l)
 		}
-		if err := errors.Join(lines.Err(), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(lines.Err(), f.Close()))
 	}
 	return all
 }
@@ -317,10 +296,7 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 	t.Helper()
 	got := make(map[string]storage.State)
 	for text, outcome := range stored(t, o.DataDir) {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(text))(t)
 		got[u.Host()+u.RequestURI()] = outcome.State
 	}
 	for key, state := range want {
@@ -358,7 +334,5 @@ func answered(t *testing.T, web *testweb.Web) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := web.Settle(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, web.Settle(ctx))
 }

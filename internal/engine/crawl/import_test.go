@@ -16,6 +16,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -120,10 +121,7 @@ func importSeeds(t *testing.T) (seeds []Seed) {
 func TestHeavyImportLikeAMap(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
-	i, err := OpenImporter(o, importSeeds(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := must.Get(OpenImporter(o, importSeeds(t)))(t)
 	i.room = smallRoom(t, o.DataDir)
 	model := make(importModel)
 	for round := range 3 {
@@ -149,19 +147,14 @@ func TestHeavyImportLikeAMap(t *testing.T) {
 			}
 		}
 	}
-	if err := i.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.Close())
 	checkImported(t, o.DataDir, model)
 }
 
 // checkImported compares the store with the model.
 func checkImported(t *testing.T, dir string, model importModel) {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	for u := range model {
 		if _, _, err := s.Lookup(mustParse(u)); err != nil {
@@ -182,10 +175,7 @@ func TestImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	o := importOptions(t, t.TempDir())
 	o.Fetch.Resolver = "127.0.0.1:1" // nothing is fetched
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	e.o.ExitWhenDone = false
 	e.shared.room = smallRoom(t, o.DataDir)
 	var seeds []string
@@ -264,9 +254,7 @@ func TestImportIsInterrupted(t *testing.T) {
 		return commit(ctx, a)
 	}
 	for n := range 12_000 {
-		if err := l.Add(Addition{URL: mustParse(fmt.Sprintf("http://h%d.test/%d", n%200, n))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Add(Addition{URL: mustParse(fmt.Sprintf("http://h%d.test/%d", n%200, n))}))
 	}
 	err = l.Commit(ctx)
 	sum := l.Sum()
@@ -277,9 +265,7 @@ func TestImportIsInterrupted(t *testing.T) {
 	if n := i.store.Counters().URLs; n != uint64(sum.Added) {
 		t.Errorf("%d URLs in the store, %d counted", n, sum.Added)
 	}
-	if err := i.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, i.Close())
 }
 
 // importChild is the environment variable that makes the test binary an import that can be killed:
@@ -329,10 +315,7 @@ func importAsChild(dir string) error {
 func TestHeavyKillImport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := must.Get(os.Executable())(t)
 	for kills := 0; ; kills++ {
 		child := exec.Command(exe)
 		child.Env = append(os.Environ(), importChild+"="+dir)
@@ -369,9 +352,7 @@ func TestHeavyKillImport(t *testing.T) {
 			t.Fatal(err)
 		}
 		urls := s.Counters().URLs
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if urls < uint64(reported) {
 			t.Fatalf("%d URLs are in the store, %d were reported", urls, reported)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/cluster/journal/records"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -159,9 +160,7 @@ func TestJournalAndOutput(t *testing.T) {
 			}
 			cancel()
 			<-ended
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Close())
 		}
 		j.set(-1, false)
 		crawl(t, o)
@@ -227,10 +226,7 @@ func endsShard(t *testing.T, happens func(*memoryJournal), want error) {
 		o := testOptions(t, web)
 		j := &memoryJournal{taken: -1}
 		o.Journal = j
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		go func() {
 			for len(pagesOf(web, "a.test")) < 10 {
 				time.Sleep(time.Millisecond)
@@ -248,10 +244,7 @@ func endsShard(t *testing.T, happens func(*memoryJournal), want error) {
 		if n := len(pagesOf(web, "a.test")); n > 15 {
 			t.Errorf("%d pages were requested", n)
 		}
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		defer s.Close()
 		if at, err := s.LogPosition(); err != nil || at.Number != uint64(len(j.log)) {
 			t.Errorf("the database is at %+v, the log at %d, %v", at, len(j.log), err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -43,16 +44,12 @@ func TestKillBeforeRules(t *testing.T) {
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
 	<-requested
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Process.Kill())
 	<-done
 	killed := time.Now()
 	web.SetHandler("a.test", site("a.test", "User-agent: *\nCrawl-delay: 1\n", paths("/", 2), nil).Handler)
 	_, done = startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	log := web.Requests()
 	checkPolite(t, log[1:], time.Second)
 	if gap := log[1].Start.Sub(killed); gap < 10*time.Second {
@@ -91,9 +88,7 @@ func (c chaos) run(t *testing.T) {
 					served = n
 					continue
 				}
-				if err := child.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, child.Process.Kill())
 				<-done
 				if len(killed) == c.kills {
 					t.Fatalf("the crawl does not end; outcomes: %v", stored(t, o.DataDir))
@@ -192,15 +187,9 @@ func left(t *testing.T, o Options) remains {
 			r.final[u] = true
 		}
 	}
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
-	_, err = starts.Read(o.DataDir, committedOffset(t, s), boot.ID(),
-		func(_ uint64, start starts.Start) { r.open[start.Host]++ })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(starts.Read(o.DataDir, committedOffset(t, s), boot.ID(),
+		func(_ uint64, start starts.Start) { r.open[start.Host]++ }))(t)
 	return r
 }

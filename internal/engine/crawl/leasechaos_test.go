@@ -15,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -90,9 +91,7 @@ func (m *mortal) run(kills int) {
 			return
 		}
 		m.deaths++
-		if err := os.RemoveAll(m.o.DataDir); err != nil {
-			m.t.Fatal(err)
-		}
+		must.Do(m.t, os.RemoveAll(m.o.DataDir))
 		m.o.DataDir = l.image
 	}
 }

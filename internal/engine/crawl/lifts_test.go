@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -85,20 +86,14 @@ func TestScopeOffersAgainLive(t *testing.T) {
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		ctx, narrow := t.Context(), e.o.Live()
 		narrow.Exclude = patternList("/out/")
-		if err := e.Pause(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Pause(ctx))
 		if sum, err := e.Add(ctx, additions(t, web.URL("a.test", "/out/1"), web.URL("a.test", "/out/2"))); err != nil ||
 			sum.Added != 2 {
 			t.Fatal(sum, err)
 		}
-		if err := errors.Join(e.Change(ctx, narrow), e.Resume(ctx)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(e.Change(ctx, narrow), e.Resume(ctx)))
 		testkit.Until(t, "they are excluded", func() bool { return e.store.Counters().Of(storage.Excluded) == 2 })
-		if err := e.Change(ctx, e.o.Live()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Change(ctx, e.o.Live()))
 		testkit.Until(t, "they are fetched", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 })
 		stop()
 		for path, n := range pagesOf(web, "a.test") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -54,11 +55,8 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 			"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
 		}})
 		o := testOptions(t, web)
-		rule, err := extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
-			Fields: map[string]string{"price": ".price", "links": "a@href*"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
+			Fields: map[string]string{"price": ".price", "links": "a@href*"}}))(t)
 		o.Extract.Rules = []*extract.Rule{rule}
 		crawl(t, o, web.URL("a.test", "/"))
 		lines := outputLines(t, o.Archive.Dir)

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -53,10 +54,7 @@ func (r *recordedCommits) all() []storage.Found { return slices.Concat(r.batches
 // testSorter returns a sorter whose runs are in files, and what holds its memory and files.
 func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.Room) {
 	t.Helper()
-	pool, err := spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: spool.HeadBytes}))(t)
 	room := hostsort.NewRoom(pool, o)
 	return room.NewSorter(false), room
 }
@@ -71,9 +69,7 @@ func TestHeavyHostOrder(t *testing.T) {
 	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
 	for n := range urls {
 		u := mustParse(fmt.Sprintf("https://h%d.test:8443/%d", rand.IntN(hosts), n))
-		if err := h.take(&listItem{Found: storage.Found{URL: u, Depth: 7}, index: n}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.take(&listItem{Found: storage.Found{URL: u, Depth: 7}, index: n}))
 	}
 	if _, disk := room.Held(); disk == 0 {
 		t.Error("nothing is on disk")
@@ -115,10 +111,7 @@ func TestHeavyHostOrder(t *testing.T) {
 // pathNumber returns the number that is the path of a URL.
 func pathNumber(t *testing.T, u weburl.URL) int {
 	t.Helper()
-	n, err := strconv.Atoi(u.RequestURI()[1:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(u.RequestURI()[1:]))(t)
 	return n
 }
 
@@ -130,13 +123,9 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 	h := listCommitter{store: noFingerprints{}, sorter: sorter, commit: commits.commit}
 	for n := range 6_000 {
 		u := mustParse(fmt.Sprintf("https://a.test/%d/%s", n, strings.Repeat("x", 1900)))
-		if err := h.take(&listItem{Found: storage.Found{URL: u}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}}))
 	}
-	if err := h.commitAll(t.Context(), storage.Found{}, func(*hostBatch) {}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.commitAll(t.Context(), storage.Found{}, func(*hostBatch) {}))
 	for _, p := range commits.batches {
 		if size := len(p) * 1900; size > hostBatchBytes {
 			t.Errorf("%d bytes in one commit", size)
@@ -154,9 +143,7 @@ func TestHostOrderFails(t *testing.T) {
 	give := func() (committed int, err error) {
 		for n := range 25_000 {
 			u := mustParse(fmt.Sprintf("https://h%d.test/%d", n%100, n))
-			if err := h.take(&listItem{Found: storage.Found{URL: u}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}}))
 		}
 		err = h.commitAll(t.Context(), storage.Found{}, func(p *hostBatch) { committed += len(p.found) })
 		if memory, disk := room.Held(); memory != 0 || disk != 0 {
@@ -191,9 +178,7 @@ func TestHostOrderPutsBackOnce(t *testing.T) {
 		u := mustParse("http://a.test/")
 		lines := 3 * h.size.Items()
 		for n := range lines {
-			if err := h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}))
 		}
 		batches, puts, found := 0, 0, 0
 		err := h.commitAll(t.Context(), storage.Found{}, func(b *hostBatch) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -156,9 +157,7 @@ func TestChangeOfTheScope(t *testing.T) {
 		l := o.Live()
 		l.Exclude = []*regexp.Regexp{regexp.MustCompile("/out/")}
 		r.change(l)
-		if err := <-r.ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-r.ended)
 		excluded := 0
 		for url, outcome := range stored(t, o.DataDir) {
 			if outcome.State == storage.Excluded && outcome.Reason == storage.ReasonScope {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -67,10 +68,7 @@ func TestRetryAfterForms(t *testing.T) {
 // stopAfter crawls until something has happened, and then stops.
 func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...string) {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	list := seedList(t, seeds...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -183,9 +181,7 @@ func TestStopsKeepTheGap(t *testing.T) {
 		web := serve(sites...)
 		o := testOptions(t, web)
 		for i := range 8 {
-			if _, err := crawlFor(t, o, time.Duration(100+37*i)*time.Millisecond, seedsOf(web, hosts)...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(crawlFor(t, o, time.Duration(100+37*i)*time.Millisecond, seedsOf(web, hosts)...))(t)
 		}
 		crawl(t, o, seedsOf(web, hosts)...)
 		log := web.Requests()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -18,17 +19,10 @@ func TestGoldenQueueMarks(t *testing.T) {
 		r.remoteRun = startRemote(t, r.o)
 		r.discover("http://a.test/", "http://b.test/")
 		r.set("b.test", func(s *QueueSettings) { s.Limit = 12345 })
-		if err := r.SetDefaultDelay(t.Context(), 1500*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.SetActive(t.Context(), false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.SetDefaultDelay(t.Context(), 1500*time.Millisecond))
+		must.Do(t, r.SetActive(t.Context(), false))
 		r.end()
-		s, err := storage.Open(r.o.DataDir, storage.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(storage.Open(r.o.DataDir, storage.Options{ReadOnly: true}))(t)
 		defer s.Close()
 		for name, want := range map[string]string{"limit/2": "12345", "delay": "1500000000", "inactive": "1"} {
 			if got, err := s.Mark(name); err != nil || string(got) != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -132,9 +133,7 @@ func TestHeavyMaxRateIsFair(t *testing.T) {
 		}
 		o := testOptions(t, web)
 		o.MaxRate, o.Frontier.Politeness.Delay = 1, time.Second
-		if _, err := crawlFor(t, o, lasts, seeds...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, lasts, seeds...))(t)
 		want := int(lasts.Seconds() * o.MaxRate / (2 * each))
 		for _, s := range sites {
 			// requests of 8 s are part of a turn
@@ -166,9 +165,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 				{0.01, 0}, {2, 20}, {5, 50}, {0, 200}, {1, 10}, {1, 10}, {0.1, 1},
 			} {
 				l.MaxRate = x.perSecond
-				if err := e.Change(t.Context(), l); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, e.Change(t.Context(), l))
 				time.Sleep(time.Microsecond) // requests of this very instant were given out before the change
 				from := len(web.Requests())
 				at = at.Add(10 * time.Second)
@@ -185,9 +182,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 			before := len(web.Requests())
 			for i := range 20 {
 				l.MaxRate = 0.01 + float64(i%2)/100
-				if err := e.Change(t.Context(), l); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, e.Change(t.Context(), l))
 				time.Sleep(time.Millisecond)
 			}
 			if n := len(web.Requests()) - before; n > 0 {
@@ -204,10 +199,7 @@ func TestChangeOfMaxRate(t *testing.T) {
 // whileCrawling does something while a crawl goes on, in virtual time, and stops it.
 func whileCrawling(t *testing.T, o Options, seeds []string, do func(*Engine)) {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	list := seedList(t, seeds...)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -286,9 +278,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 			}
 			l := o.Live()
 			l.Politeness.Bandwidth, l.Bandwidth = 0, 10<<10
-			if err := e.Change(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Change(t.Context(), l))
 			time.Sleep(30 * time.Second)
 			after := e.Status().Limits
 			if n := after.Received - before; n < 290<<10 || n > 310<<10 {
@@ -301,9 +291,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Bandwidth = 0
-			if err := e.Change(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Change(t.Context(), l))
 			time.Sleep(2 * time.Second)
 			if n := len(outputLines(t, o.Archive.Dir)[web.URL("a.test", "/large")]); n != 1 {
 				t.Errorf("the page has %d lines of output", n)

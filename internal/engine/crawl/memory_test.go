@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,10 +17,7 @@ import (
 // time: nothing in it waits but for the disk.
 func TestHeavyMemory(t *testing.T) {
 	mesh := testweb.Mesh{Hosts: 4, Pages: 20_000, Links: 10, PageBytes: 1 << 10}
-	web, err := testweb.NewMesh(mesh, testweb.Config{CountOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(testweb.NewMesh(mesh, testweb.Config{CountOnly: true}))(t)
 	defer web.Close()
 	few := weigh(t, web, mesh, 500)
 	many := weigh(t, web, mesh, 10_500)
@@ -39,10 +37,7 @@ func weigh(t *testing.T, web *testweb.Web, mesh testweb.Mesh, urls int) int64 {
 	o.Archive.Formats = []string{archive.FormatNone}
 	fill(t, o, web, mesh, urls)
 	before := heapInUse()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -66,21 +61,14 @@ func weigh(t *testing.T, web *testweb.Web, mesh testweb.Mesh, urls int) int64 {
 // fill makes a store with so many URLs of each host of a mesh.
 func fill(t *testing.T, o Options, web *testweb.Web, mesh testweb.Mesh, urls int) {
 	t.Helper()
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 	for h := range mesh.Hosts {
 		var b storage.Batch
 		for i := range urls {
 			u := seed(t, web.URL(mesh.Host(h), mesh.Path(i))).URL
 			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
 		}
-		if _, err := s.Commit(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(&b))(t)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -45,9 +46,7 @@ func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (lo
 		o.Frontier.Jitter = fixedJitter()
 		o.Archive.Formats = []string{archive.FormatNone}
 		began = time.Now()
-		if _, err := crawlFor(t, o, lasts, seeds...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, lasts, seeds...))(t)
 		log = web.Requests()
 	})
 	return log, began

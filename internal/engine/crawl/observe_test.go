@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -39,19 +40,13 @@ func TestObserver(t *testing.T) {
 			site("a.test", "User-agent: *\nCrawl-delay: 0.05\n", []string{"/1", "/gone"},
 				testweb.Routes{"/gone": testweb.Status(410)}),
 			site("b.test", "", paths("/", 5), nil))
-		e, err := Open(testOptions(t, web), testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(testOptions(t, web), testLog(t)))(t)
 		defer e.Close()
 		var w witness
 		e.Observe(Observers{&w})
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/"))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/"))}))(t)
 		served := web.Requests()
 		if len(w.requests) != len(served) {
 			t.Errorf("heard of %d requests, the web saw %d", len(w.requests), len(served))

@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -20,10 +21,7 @@ import (
 
 func optOut(t *testing.T, scope optout.Scope, value string) optout.Entry {
 	t.Helper()
-	e, err := optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"}))(t)
 	return e
 }
 
@@ -60,9 +58,7 @@ func TestOptOut(t *testing.T) {
 				r := start(t, o, web, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
 				r.until("pages", func() bool { return r.pages("a.x.test") > 3 && r.pages("b.test") > 3 })
 				e := optOut(t, scope, value)
-				if err := r.AddOptOut(t.Context(), e); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.AddOptOut(t.Context(), e))
 				before := r.pages("a.x.test") + r.robots("a.x.test")
 				added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
 				sum, results, err := r.addWithResults(t.Context(), added)
@@ -94,16 +90,11 @@ func TestOptOut(t *testing.T) {
 // removeOptOut removes an opt-out from the database.
 func removeOptOut(t *testing.T, o Options, e optout.Entry) {
 	t.Helper()
-	k, err := OpenOptOuts(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(OpenOptOuts(o))(t)
 	if err := k.RemoveOptOut(t.Context(), optout.ScopeHost, "other.test"); !errors.Is(err, inspect.ErrUnknown) {
 		t.Errorf("one that is not there: %v", err)
 	}
-	if err := errors.Join(k.RemoveOptOut(t.Context(), e.Scope, e.Value), k.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(k.RemoveOptOut(t.Context(), e.Scope, e.Value), k.Close()))
 }
 
 // TestOptOutOfSettings has opt-outs from the start: not even the robots.txt is requested, nor that of a
@@ -142,9 +133,7 @@ func TestOptOutOfSettings(t *testing.T) {
 		changed := o.Live()
 		e.Until = time.Now().Add(1500 * time.Millisecond)
 		changed.OptOuts = []optout.Entry{e}
-		if err := live.Change(t.Context(), changed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, live.Change(t.Context(), changed))
 		live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
 		live.end()
 	})
@@ -244,9 +233,7 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	child, done := startChild(t, dir)
 	tell := filepath.Join(dir, optOutFile)
 	testkit.Until(t, "what has to come", func() bool { return len(web.Requests().Host("out.test").Pages()) >= 10 })
-	if err := os.WriteFile(tell, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(tell, nil, 0o644))
 	testkit.Until(t, "what has to come", func() bool { return !exists(tell) || len(done) > 0 })
 	if err := child.Process.Kill(); err != nil && len(done) == 0 {
 		t.Fatal(err)
@@ -255,9 +242,7 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	answered(t, web)
 	before := len(web.Requests().Host("out.test"))
 	_, done = startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	if n := len(web.Requests().Host("out.test")); n != before {
 		t.Errorf("%d requests after the kill", n-before)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -172,9 +173,7 @@ func TestTaken(t *testing.T) {
 		o := testOptions(t, web)
 		o.Frontier.Politeness.Delay, o.GiveUpAfter, o.Taken = time.Minute, time.Hour, true
 		started := time.Now()
-		if _, err := crawlFor(t, o, 5*time.Minute, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 5*time.Minute, web.URL("a.test", "/")))(t)
 		log := web.Requests()
 		if len(log) < 3 || log[0].Start.Sub(started) > 10*time.Second {
 			t.Fatalf("%d requests, the first %v after the start", len(log), log[0].Start.Sub(started))

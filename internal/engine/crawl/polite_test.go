@@ -16,6 +16,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -212,9 +213,7 @@ func TestSharedAddress(t *testing.T) {
 			o := testOptions(t, web)
 			o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPDelay = 0, 50*time.Millisecond
 			for range 3 { // the first two runs are stopped on the way
-				if _, err := crawlFor(t, o, 600*time.Millisecond, seedsOf(web, hosts)...); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(crawlFor(t, o, 600*time.Millisecond, seedsOf(web, hosts)...))(t)
 			}
 			crawl(t, o, seedsOf(web, hosts)...)
 			for _, g := range web.Requests().ShortGaps(o.Frontier.Politeness.IPDelay) {

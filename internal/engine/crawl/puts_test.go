@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -70,10 +71,7 @@ func (r *clientRun) known(url string, due time.Time) {
 
 func (r *clientRun) put(puts ...Put) []PutResult {
 	r.t.Helper()
-	results, err := r.Put(r.t.Context(), puts)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	results := must.Get(r.Put(r.t.Context(), puts))(r.t)
 	return results
 }
 
@@ -87,10 +85,7 @@ func (r *clientRun) get(request remote.Request) []string {
 	if request.PerHost == 0 {
 		request.PerHost = 10
 	}
-	leases, err := r.Lease(r.t.Context(), request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	leases := must.Get(r.Lease(r.t.Context(), request))(r.t)
 	urls := make([]string, len(leases))
 	for i := range leases {
 		urls[i] = leases[i].URL.String()
@@ -336,16 +331,12 @@ func TestPutWhileReported(t *testing.T) {
 		l := r.lease(remote.Request{Fetcher: "x", N: 1})[0]
 		c := &claims{all: []claim{r.newClaim(&remote.Report{Fetcher: "x", ID: l.ID, Status: 404})},
 			done: make(chan struct{})}
-		if err := r.mailbox.Load().call(t.Context(), func(d *dispatcher) { d.claim(c) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.mailbox.Load().call(t.Context(), func(d *dispatcher) { d.claim(c) }))
 		r.known(l.URL.String(), time.Now().Add(time.Hour))
 		res := c.all[0].res
 		r.lender.Load().serveReport(res, c.all[0].report)
 		r.lender.Load().results <- res
-		if err := <-c.all[0].committed; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-c.all[0].committed)
 		r.expect(remote.Request{Wait: 59 * time.Minute})
 		r.expect(remote.Request{Wait: 2 * time.Minute}, l.URL.String())
 	})
@@ -415,9 +406,7 @@ func TestPutHoldsURL(t *testing.T) {
 		if err != nil || len(wait.given) != 1 || wait.given[0].remote.URL != v {
 			t.Fatalf("%d leases before the commit, %v, want that of %s", len(wait.given), err, v)
 		}
-		if err := <-groups[0].done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-groups[0].done)
 		r.expect(remote.Request{Wait: time.Minute}, u)
 	})
 }
@@ -428,9 +417,7 @@ func TestSameSecond(t *testing.T) {
 	t.Parallel()
 	withClient(t, func(t *testing.T, r *clientRun) {
 		const url = "http://a.test/"
-		if err := r.SetDefaultDelay(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.SetDefaultDelay(t.Context(), 0))
 		take := remote.Request{PerHost: 3, Visibility: time.Hour}
 		for n := range 3 {
 			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))

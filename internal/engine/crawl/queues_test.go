@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/remote"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -18,9 +19,7 @@ import (
 // set changes the settings of a host.
 func (r *clientRun) set(host string, change func(*QueueSettings)) {
 	r.t.Helper()
-	if err := r.SetQueue(r.t.Context(), host, change); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.SetQueue(r.t.Context(), host, change))
 }
 
 // restart ends the process and starts another one.
@@ -133,9 +132,7 @@ func TestHeavyQueueSettings(t *testing.T) {
 			r.expect(wait(time.Minute), urls[1])
 		},
 		"default delay": func(t *testing.T, r *clientRun, between func()) {
-			if err := r.SetDefaultDelay(t.Context(), 10*time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.SetDefaultDelay(t.Context(), 10*time.Minute))
 			between()
 			r.expect(one, urls[0])
 			r.known(urls[0], time.Time{})
@@ -186,9 +183,7 @@ func TestQueueSettingsUnknown(t *testing.T) {
 		if err := set(); err != nil {
 			t.Error(err)
 		}
-		if _, err := r.Delete(t.Context(), Deletion{Host: "a.test"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Delete(t.Context(), Deletion{Host: "a.test"}))(t)
 		if err := set(); !errors.Is(err, inspect.ErrUnknown) {
 			t.Errorf("settings of a deleted host: %v", err)
 		}
@@ -369,9 +364,7 @@ func TestQueueKeys(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		put("http://x.test/", "x.test")
-		if _, err := r.Delete(t.Context(), Deletion{Host: "www.one.test"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Delete(t.Context(), Deletion{Host: "www.one.test"}))(t)
 		check("at last", map[string][]string{"192.0.2.1": nil, "one.test": {"blog.one.test"}},
 			"one.test", "a.test", "x.test")
 	})

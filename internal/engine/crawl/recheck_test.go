@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -41,10 +42,7 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 		o.Frontier.Robots.MinLifetime = time.Second
 		o.Frontier.Robots.MaxLifetime = time.Second
 		o.Frontier.Robots.NotRobotsLifetime = time.Second
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		defer e.Close()
 		go func() {
 			for len(web.Requests()) < 4 {
@@ -54,9 +52,7 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}))(t)
 		var got []string
 		for _, r := range web.Requests().Pages() {
 			got = append(got, r.Path)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage/starts"
 )
@@ -54,19 +55,9 @@ func lastOf(web *testweb.Web) (end time.Time) {
 // returns when the wait is over.
 func leaveWait(t *testing.T, dir string, w starts.Wait) time.Time {
 	t.Helper()
-	uncommitted, err := starts.Read(dir, 0, boot.ID(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := starts.Open(dir, boot.ID(), uncommitted.End)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AppendWait(w); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	uncommitted := must.Get(starts.Read(dir, 0, boot.ID(), nil))(t)
+	l := must.Get(starts.Open(dir, boot.ID(), uncommitted.End))(t)
+	must.Do(t, l.AppendWait(w))
+	must.Do(t, l.Close())
 	return w.At.Add(w.Wait)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -54,9 +55,7 @@ func killRecrawls(t *testing.T, kills int) {
 			t.Fatalf("the daemon ended: %v", err)
 		case <-time.After(time.Second/2 + rand.N(3*time.Second/2)):
 		}
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Kill())
 		<-done
 		answered(t, web)
 		first := firstRequests(web, began)
@@ -123,10 +122,7 @@ func wasStarted(t *testing.T, dir, url string, since time.Time) bool {
 // checkPlan: what the plan counts is what is on disk, after whatever end.
 func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	defer e.Close()
 	planned := 0
 	for u, outcome := range all {

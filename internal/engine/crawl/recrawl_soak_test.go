@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -115,19 +116,14 @@ func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
 	o.Recrawl.Max, o.Recrawl.Budget = time.Minute, spedBudget
 	o.Recrawl.Rules = []recrawl.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: recrawl.Never, Min: time.Second,
 		Max: time.Second}}
-	if _, err := crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...))(t)
 	for _, p := range all {
 		p.lock.Lock()
 		p.until(start.Add(spedLength))
 		measured += p.fresh.Seconds() / p.counted.Seconds() / spedPages
 		p.lock.Unlock()
 	}
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	defer e.Close()
 	f := e.plan.Forecast(o.Recrawl.Budget)
 	t.Logf("seed %d: %.3f measured by the server, with %.1f requests a second; %.3f foretold, with %.1f", seed,

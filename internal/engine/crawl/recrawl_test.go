@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -81,19 +82,13 @@ func changingSite() testweb.Site {
 // lastOutcomes are what the store knows of each URL of a data directory, by path.
 func lastOutcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	all := map[string]storage.Outcome{}
-	_, err = s.Walk(context.Background(), storage.Position{}, 0, func(l *storage.Located) error {
+	must.Get(s.Walk(context.Background(), storage.Position{}, 0, func(l *storage.Located) error {
 		all[l.URL().RequestURI()] = l.Last
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return all
 }
 
@@ -108,9 +103,7 @@ func TestRecrawls(t *testing.T) {
 		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed,
 			"/counter": recrawl.Same, "/validated": recrawl.Same}
 		const seconds = 6
-		if _, err := crawlFor(t, o, seconds*time.Second, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, seconds*time.Second, web.URL("a.test", "/")))(t)
 		all := lastOutcomes(t, o.DataDir)
 		for path, want := range wanted {
 			got := all[path]
@@ -148,10 +141,7 @@ func checkChanges(t *testing.T, o Options, wanted map[string]recrawl.Change) {
 	t.Helper()
 	compared := 0
 	for text, lines := range outputLines(t, o.Archive.Dir) {
-		at, err := url.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(url.Parse(text))(t)
 		want, known := wanted[at.Path]
 		before := ""
 		for i, l := range lines {
@@ -189,26 +179,17 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 			}
 			return n
 		}
-		if _, err := crawlFor(t, o, 1500*time.Millisecond, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 1500*time.Millisecond, web.URL("a.test", "/")))(t)
 		before := lastOutcomes(t, o.DataDir)
 		if n := planned(before); n != 6 || len(before) != 6 {
 			t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
 		}
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		if e.plan.Pages() != len(before) {
 			t.Errorf("%d pages are on the plan after a restart, there are %d", e.plan.Pages(), len(before))
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := crawlFor(t, o, time.Second, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Close())
+		must.Get(crawlFor(t, o, time.Second, web.URL("a.test", "/")))(t)
 		if after := lastOutcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
 			t.Errorf("before\n%+v, after a restart\n%+v", before, after)
 		}
@@ -223,18 +204,14 @@ func TestAdoption(t *testing.T) {
 		o := recrawling(t, web)
 		plan := o.Recrawl
 		o.Recrawl, o.ExitWhenDone = nil, true
-		if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")))(t)
 		for path, got := range lastOutcomes(t, o.DataDir) {
 			if !got.Due.IsZero() || got.History != (recrawl.History{}) {
 				t.Errorf("%s is planned: %+v", path, got)
 			}
 		}
 		o.Recrawl, o.ExitWhenDone = plan, false
-		if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")))(t)
 		for path, got := range lastOutcomes(t, o.DataDir) {
 			if got.Due.IsZero() || path == "/same" && len(recrawl.History(got.History).Observations()) == 0 {
 				t.Errorf("%s was not visited again: %+v", path, got)
@@ -267,9 +244,7 @@ func TestNotice(t *testing.T) {
 		o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
 		o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`),
 			Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
-		if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")))(t)
 		got := lastOutcomes(t, o.DataDir)["/page"]
 		if lists.Load() < 3 || visits.Load() != 1 {
 			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass",
@@ -332,9 +307,7 @@ func TestHeavyGonePagesAreFetchedWhenListed(t *testing.T) {
 		o.Recrawl.Rules = []recrawl.Rule{
 			fixed("^/sitemap", time.Hour), fixed("^/away", 6*time.Hour), fixed("", 240*time.Hour),
 		}
-		if _, err := crawlFor(t, o, 12*time.Hour+10*time.Minute, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 12*time.Hour+10*time.Minute, web.URL("a.test", "/")))(t)
 		for path, want := range map[string][]float64{
 			"/late":     {0, 12}, // half of a day, because half of the site's news are believed to be true
 			"/unlisted": {0},
@@ -351,9 +324,7 @@ func TestHeavyGonePagesAreFetchedWhenListed(t *testing.T) {
 func TestNoticeOfCrashedPage(t *testing.T) {
 	plan := recrawl.DefaultOptions()
 	o := Options{Recrawl: &plan}
-	if err := newPlan(&o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newPlan(&o))
 	for reason, want := range map[storage.Reason]bool{storage.ReasonStatus: true, storage.ReasonCrash: false} {
 		n := storage.Noticed{Host: "a.test", URI: "/", At: time.Now(), Modified: time.Now().Add(-time.Minute)}
 		n.Last = storage.Outcome{State: storage.Failed, Reason: reason, At: n.At.Add(-48 * time.Hour)}

@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/records/digest"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -40,10 +41,7 @@ func startRemote(t testing.TB, o Options, seeds ...string) *remoteRun {
 // startRemoteWith is startRemote with something to do before the run.
 func startRemoteWith(t testing.TB, o Options, prepare func(*Engine), seeds ...string) *remoteRun {
 	t.Helper()
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Open(o, testLog(t)))(t)
 	prepare(e)
 	ctx, stop := context.WithCancel(t.Context())
 	r := &remoteRun{Engine: e, t: t, ended: make(chan struct{}), stop: stop}
@@ -104,10 +102,7 @@ func (r *remoteRun) lease(request remote.Request) []remote.Lease {
 // report reports one result and checks what becomes of it.
 func (r *remoteRun) report(report remote.Report, want remote.Result) {
 	r.t.Helper()
-	results, err := r.Report(r.t.Context(), []remote.Report{report})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	results := must.Get(r.Report(r.t.Context(), []remote.Report{report}))(r.t)
 	if results[0] != want {
 		r.t.Errorf("the report of %s: %s, want %s", report.ID, results[0], want)
 	}
@@ -313,9 +308,7 @@ func TestLeaseRunsOut(t *testing.T) {
 			fetchers[0].Reported != 1 || fetchers[0].NotDone != 1 {
 			t.Errorf("fetchers: %+v, %v", fetchers, err)
 		}
-		if err := r.CutOff(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.CutOff(t.Context(), "b"))
 		if _, err := r.Lease(t.Context(), remote.Request{Fetcher: "b", N: 1}); !errors.Is(err, remote.ErrCutOff) {
 			t.Errorf("a fetcher that is cut off: %v", err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -168,13 +169,9 @@ func copyOfDisk(t testing.TB, dir string, end func()) (copied string) {
 	t.Helper()
 	synctest.Wait()
 	copied = t.TempDir()
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(copied, os.DirFS(dir)))
 	end()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 	return copied
 }
 
@@ -238,9 +235,7 @@ func TestHeavyLeaseModel(t *testing.T) {
 // checkTimes tries n cases, unless the flag of rapid says how many.
 func checkTimes(t *testing.T, n int, check func(*rapid.T)) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" {
-		if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, flag.Set(f.Name, strconv.Itoa(n)))
 		defer func() {
 			if err := flag.Set(f.Name, "100"); err != nil {
 				t.Error(err)

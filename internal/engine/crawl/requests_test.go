@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -165,9 +166,7 @@ func TestRequestLogBeforeTheNext(t *testing.T) {
 			begun++
 		}}
 		_, err = e.Run(t.Context(), seedList(t, web.URL("a.test", "/")))
-		if err := errors.Join(err, e.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, e.Close()))
 		if n := len(web.Requests()); begun != n {
 			t.Errorf("%d requests, %d writes of the ledger", n, begun)
 		}
@@ -211,24 +210,18 @@ func TestRequestLogAfterKill(t *testing.T) {
 	})
 	testkit.Until(t, "/first is committed", func() bool { return lastCommit(t, o.DataDir) > before })
 	<-requested
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Process.Kill())
 	<-done
 	before = lastCommit(t, o.DataDir)
 	child, done = startChild(t, dir) // and the next one before its first request
 	testkit.Until(t, "the request without an end is in the log", func() bool {
 		return len(logged(t, o.DataDir)) >= 4 && lastCommit(t, o.DataDir) > before
 	})
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, child.Process.Kill())
 	<-done
 	web.SetHandler("a.test", site("a.test", rules, []string{"/first", "/slow"}, nil).Handler)
 	_, done = startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	open, again := []string{}, []string{}
 	for _, r := range logged(t, o.DataDir) {
 		if r.End.IsZero() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -32,10 +33,7 @@ func TestStopAndGoOn(t *testing.T) {
 		o = testOptions(t, web)
 		stops := 0
 		for {
-			sum, err := crawlFor(t, o, 150*time.Millisecond, web.URL("a.test", "/"), web.URL("b.test", "/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			sum := must.Get(crawlFor(t, o, 150*time.Millisecond, web.URL("a.test", "/"), web.URL("b.test", "/")))(t)
 			checkOutput(t, o)
 			if !sum.Stopped() {
 				break

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -172,15 +173,9 @@ func TestRobotsHistory(t *testing.T) {
 			}
 			time.Sleep(25 * time.Hour)
 		}
-		e, err := Open(v.o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(v.o, testLog(t)))(t)
 		defer e.Close()
-		text, err := e.View().RobotsText(seed(t, v.web.URL("site.test", "/")).URL.Origin())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(e.View().RobotsText(seed(t, v.web.URL("site.test", "/")).URL.Origin()))(t)
 		var earlier []string
 		for _, p := range text.Earlier {
 			earlier = append(earlier, p.Class+" "+p.Text)

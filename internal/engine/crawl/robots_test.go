@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -128,10 +129,7 @@ func checkPostponed(t *testing.T, sum Summary, host, reason string) {
 // robotsOutcomes reads from a closed data directory what became of URLs.
 func robotsOutcomes(t *testing.T, dir string, urls ...string) []storage.Outcome {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer func() { _ = s.Close() }()
 	all := make([]storage.Outcome, len(urls))
 	for i, text := range urls {
@@ -169,10 +167,7 @@ func encodedRobots(encoding string, body []byte) http.Handler {
 
 // utf16Robots is a robots.txt in UTF-16 with a byte order mark.
 func utf16Robots(t testing.TB, order unicode.Endianness, text string) http.Handler {
-	body, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(text))(t)
 	return testweb.Robots(body)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -232,10 +233,7 @@ func TestRobotsBrokenOff(t *testing.T) {
 			testweb.Flaky(1, testweb.Slow(time.Hour, testweb.Robots("")), testweb.Robots(closePrivate))))
 		o := testOptions(t, web)
 		o.ShutdownGrace = 10 * time.Millisecond
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {

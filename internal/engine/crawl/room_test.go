@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -21,10 +22,7 @@ func TestSeedsNeedRoom(t *testing.T) {
 		web, seeds := fullWeb(t, serve)
 		o := testOptions(t, web)
 		o.MinFree = 1 << 20
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		var d testDisk
 		e.space.Free = d.free
 		d.full.Store(true)
@@ -46,9 +44,7 @@ func TestSeedsNeedRoom(t *testing.T) {
 			t.Errorf("%d URLs are written, %d requests made", n, web.Served())
 		}
 		d.full.Store(false)
-		if err := errors.Join(<-ended, e.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(<-ended, e.Close()))
 		checkWhole(t, web, o, 0)
 	})
 }
@@ -60,10 +56,7 @@ func TestImportNeedsRoom(t *testing.T) {
 		web := serve(site("a.test", "", nil, nil))
 		o := testOptions(t, web)
 		o.MinFree = 1 << 62
-		i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := must.Get(OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))}))(t)
 		defer i.Close()
 		if _, err := i.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); !errors.Is(err,
 			storage.ErrNoSpace) {
@@ -80,10 +73,7 @@ func TestHeavyMaxSize(t *testing.T) {
 		web := serve(site("a.test", "", paths("/", 5), nil))
 		o := testOptions(t, web)
 		o.Storage.MaxBytes, o.ShutdownGrace, o.ExitWhenDone = 8<<20, 100*time.Millisecond, false
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ended := make(chan error, 1)
 		running, stop := context.WithCancel(context.Background())
 		defer stop()
@@ -128,13 +118,8 @@ func TestHeavyMaxSize(t *testing.T) {
 		if err := <-ended; !errors.Is(err, storage.ErrNoSpace) {
 			t.Errorf("the end of a crawl that cannot write: %v", err)
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s, err := storage.Open(o.DataDir, storage.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Close())
+		s := must.Get(storage.Open(o.DataDir, storage.Options{}))(t)
 		if n := s.Counters().URLs; n < uint64(total) || s.Close() != nil {
 			t.Errorf("%d URLs are there, %d were acknowledged", n, total)
 		}

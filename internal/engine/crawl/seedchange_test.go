@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -170,9 +171,7 @@ func changeStopped(t *testing.T, o Options, m seedModel, w SeedWish, unknown boo
 	checkChange(t, m, &w, unknown, got, err)
 	all, err := StoredSeeds(k.store)
 	m.holds(t, "a change between two runs", all, err)
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Close())
 }
 
 // checkChange compares what a change did with the model, and has the model follow.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -20,10 +21,7 @@ import (
 // givenAs returns the seed of a line of a list.
 func givenAs(t *testing.T, line string) Seed {
 	t.Helper()
-	item, err := seeds.ParseLine(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := must.Get(seeds.ParseLine(line))(t)
 	return item.Seed("test")
 }
 
@@ -82,9 +80,7 @@ func checkSeedField(t *testing.T, serve func(...testweb.Site) *testweb.Web, fiel
 	if _, err = e.Run(t.Context(), []Seed{s}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Close())
 	var known []string
 	for url := range stored(t, o.DataDir) {
 		short := strings.Replace(url, web.URL("far.test", "/"), web.URL("www.example.com", "/far/"), 1)
@@ -121,23 +117,15 @@ func TestSeedRecrawl(t *testing.T) {
 		o := recrawling(t, web)
 		o.Recrawl.Policy, o.Recrawl.Interval = recrawl.Fixed, 24*time.Hour
 		o.Recrawl.Min, o.Recrawl.Max = time.Minute, 48*time.Hour
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Hour)
 		defer cancel()
-		_, err = e.Run(ctx, []Seed{
+		must.Get(e.Run(ctx, []Seed{
 			givenAs(t, web.URL("hourly.test", "/")+" recrawl=1h"),
 			givenAs(t, web.URL("never.test", "/")+" recrawl=never"),
 			givenAs(t, web.URL("daily.test", "/")),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		must.Do(t, e.Close())
 		visits := func(host string) int { return pagesOf(web, host)["/"] }
 		if h, n, d := visits("hourly.test"), visits("never.test"), visits("daily.test"); h < 20 || n != 1 || d != 2 {
 			t.Errorf("%d visits of the hourly seed, %d, %d of the others; want 20 or more, 1, 2", h, n, d)
@@ -171,9 +159,7 @@ func TestBareHost(t *testing.T) {
 		if err != nil || sum.Seeds.Failed {
 			t.Fatalf("%+v: %v", sum.Seeds, err)
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Close())
 		states := stored(t, o.DataDir)
 		for url, want := range map[string]storage.State{
 			"http://old.test/": storage.Fetched, "http://old.test/p": storage.Fetched,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -93,10 +94,7 @@ func TestFirstErrors(t *testing.T) {
 		o := testOptions(t, web)
 		o.GiveUpAfter = time.Minute
 		var text bytes.Buffer
-		e, err := Open(o, slog.New(slog.NewTextHandler(&text, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, slog.New(slog.NewTextHandler(&text, nil))))(t)
 		runToEnd(t, e, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("fine.test", "/"),
 			web.URL("fine.test", "/404"), "http://nowhere.invalid/", "http://noname.invalid/",
 			"http://127.0.0.1:8099/", "http://127.0.0.2:8099/")

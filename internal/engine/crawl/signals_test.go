@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -85,18 +86,13 @@ func TestHeavyQuietHours(t *testing.T) {
 		o := testOptions(t, web)
 		o.GiveUpAfter = 24 * time.Hour
 		o.Frontier.Politeness.Delay = time.Minute
-		hours, err := politeness.NewHours("Asia/Kolkata", []string{"sat 11:45-12:00", "sat 12:45-13:00"}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		hours := must.Get(politeness.NewHours("Asia/Kolkata", []string{"sat 11:45-12:00", "sat 12:45-13:00"}, ""))(t)
 		o.Frontier.Politeness.Hours = hours
 		other := o.Frontier.Politeness
 		other.Hours = nil
 		o.Frontier.Overrides = []frontier.Override{{Hosts: []string{"b.test"}, Politeness: other}}
 		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/")}
-		if _, err := crawlFor(t, o, 6*time.Hour+45*time.Minute, seeds...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 6*time.Hour+45*time.Minute, seeds...))(t)
 		first := len(web.Requests().Host("a.test"))
 		crawl(t, o, seeds...)
 		log := web.Requests()
@@ -150,9 +146,7 @@ func TestGroupOfHosts(t *testing.T) {
 		group.Limit.Delay = delay
 		o.Frontier.Groups = []frontier.Group{group}
 		seeds := seedsOf(web, web.Sites())
-		if _, err := crawlFor(t, o, 21*time.Second, seeds...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 21*time.Second, seeds...))(t)
 		other := len(web.Requests().Host("other.test"))
 		crawl(t, o, seeds...)
 		log := ofGroup(web.Requests())
@@ -181,9 +175,7 @@ func TestKilledInGroup(t *testing.T) {
 		before := len(ofGroup(web.Requests()).Pages())
 		child, done := startChild(t, dir)
 		if kills == 3 {
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-done)
 			break
 		}
 		// robots.txt files were committed
@@ -193,9 +185,7 @@ func TestKilledInGroup(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Kill())
 		<-done
 		answered(t, web)
 	}
@@ -224,9 +214,7 @@ func TestFreshPagesAreLeftAlone(t *testing.T) {
 		o := recrawling(t, web)
 		o.Recrawl.Policy = recrawl.StormCrawler
 		o.Recrawl.Interval, o.Recrawl.Min, o.Recrawl.Max = time.Minute, time.Minute, time.Hour
-		if _, err := crawlFor(t, o, 26*time.Minute, web.URL("a.test", "/")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(crawlFor(t, o, 26*time.Minute, web.URL("a.test", "/")))(t)
 		count := web.Requests().CountByPath()
 		if a, b, c := count["a.test/a"], count["a.test/b"], count["a.test/c"]; a != 2 || b < 3 || c < 3 {
 			t.Errorf("/a was requested %d times, /b %d times, /c %d times, want 2, 3 at least, 3 at least", a, b, c)

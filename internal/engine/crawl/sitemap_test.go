@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/records/hostsort"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -56,19 +57,13 @@ func pagesFor(routes testweb.Routes, paths ...string) testweb.Routes {
 // entries reads what the store holds of every URL, by host and path.
 func entries(t testing.TB, dir string) map[string]storage.Head {
 	t.Helper()
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(dir, storage.Options{ReadOnly: true}))(t)
 	defer s.Close()
 	all := make(map[string]storage.Head)
-	err = s.Hosts(func(h *storage.Host) error {
+	must.Do(t, s.Hosts(func(h *storage.Host) error {
 		_, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) { all[h.Name+head.RequestURI] = head })
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -324,16 +319,12 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	const items = 3 * listBatch
 	for range items {
 		res.found = append(res.found, storage.Found{URL: u})
-		if err := taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}))
 		if held, _ := room.Held(); held > memory || len(res.found) > 1+listBytes/len(u.String()) {
 			t.Fatalf("%d bytes are held, and %d URLs wait for the outcome", held, len(res.found))
 		}
 	}
-	if err := taker.commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, taker.commit(t.Context()))
 	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.batches) < items*2000/memory/2 {
 		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.batches), items+1)
 	}
@@ -354,10 +345,7 @@ func TestStopWithinSitemap(t *testing.T) {
 		o := testOptions(t, web)
 		o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
 		for limit := 100 * time.Millisecond; ; limit *= 2 {
-			sum, err := crawlFor(t, o, limit, web.URL("maps.test", "/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			sum := must.Get(crawlFor(t, o, limit, web.URL("maps.test", "/")))(t)
 			if !sum.Stopped() {
 				break
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/storage"
@@ -35,12 +36,8 @@ func TestPagesInFiles(t *testing.T) {
 		o := testOptions(t, web)
 		o.Spool = spool.Options{Above: 64 << 10, Budget: 1 << 20}
 		left := filepath.Join(o.DataDir, "spool", "content-left.tmp")
-		if err := os.MkdirAll(filepath.Dir(left), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(left, []byte("of an earlier process"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(left), 0o700))
+		must.Do(t, os.WriteFile(left, []byte("of an earlier process"), 0o600))
 		crawl(t, o, web.URL("large.test", "/"), web.URL("large.test", "/data"))
 		checkStates(t, o, map[string]storage.State{
 			"large.test/": storage.Fetched, "large.test/page": storage.Fetched, "large.test/first": storage.Fetched,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -46,9 +47,7 @@ func TestUnchangedPages(t *testing.T) {
 		o := recrawling(t, web)
 		o.Archive.Formats = []string{archive.FormatJSONL}
 		run := func(seconds int) {
-			if _, err := crawlFor(t, o, time.Duration(seconds)*time.Second, web.URL("a.test", "/")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(crawlFor(t, o, time.Duration(seconds)*time.Second, web.URL("a.test", "/")))(t)
 		}
 		check := func(step, path string, least, most int) (visits int) {
 			t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
@@ -85,10 +86,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 		slow := signal(began, testweb.Slow(300*time.Millisecond, testweb.Page("slow")))
 		web := serve(site("a.test", "", []string{"/slow", "/later"}, testweb.Routes{"/slow": slow}))
 		o := testOptions(t, web)
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			<-began
@@ -129,9 +127,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 			u := seed(t, web.URL("a.test", "/")).URL
 			_, err = s.Commit(
 				&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
-			if err := errors.Join(err, s.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, s.Close()))
 		}
 	})
 }
@@ -142,16 +138,12 @@ func TestFailedOpen(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
 		web := serve(twoSites()...)
 		file := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, nil, 0o644))
 		for name, spoil := range map[string]func(*Options){
 			"options": func(o *Options) { o.Workers = -1 },
 			"output":  func(o *Options) { o.Archive.Dir = file },
 			"ledger": func(o *Options) {
-				if err := os.Mkdir(filepath.Join(o.DataDir, starts.FileName), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(filepath.Join(o.DataDir, starts.FileName), 0o755))
 			},
 		} {
 			o := testOptions(t, web)
@@ -160,9 +152,7 @@ func TestFailedOpen(t *testing.T) {
 			if _, err := Open(o, testLog(t)); err == nil {
 				t.Errorf("%s: no error", name)
 			}
-			if err := os.RemoveAll(filepath.Join(o.DataDir, starts.FileName)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Join(o.DataDir, starts.FileName)))
 			e, err := Open(good, testLog(t))
 			if err != nil {
 				t.Errorf("%s: after the failure: %v", name, err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/engine/sweep"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -26,9 +27,7 @@ func TestManyExclusions(t *testing.T) {
 		s := q.waiting[0]
 		q.handedOver()
 		begin()
-		if err := q.take(&sweep.Step{Sweep: s, End: end, Done: make([]storage.Done, 1)}, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, q.take(&sweep.Step{Sweep: s, End: end, Done: make([]storage.Done, 1)}, b))
 		begin()
 		return s
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/consent"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -141,10 +142,7 @@ func TestTDMFileComesFirst(t *testing.T) {
 func policyOf(t *testing.T, text string) consent.Policy {
 	t.Helper()
 	category, action, _ := strings.Cut(text, "=")
-	p, err := consent.NewPolicy(map[string]string{category: action})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(consent.NewPolicy(map[string]string{category: action}))(t)
 	return p
 }
 
@@ -218,11 +216,8 @@ func checkTDMFileIsFetchedAgain(t *testing.T, network *memnet.Network) {
 
 // TestTDMCache: what is kept in memory of any number of files is bounded.
 func TestTDMCache(t *testing.T) {
-	big, err := consent.ParseTDMFile(
-		[]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	big := must.Get(consent.ParseTDMFile(
+		[]byte(`[{"location": "/` + strings.Repeat("a", 4000) + `", "tdm-reservation": 1}]`)))(t)
 	var f declaredFiles[weburl.Origin, consent.TDMFile]
 	for i := range 3 * maxDeclared {
 		of := parse(t, fmt.Sprintf("http://h%d.test/", i)).Origin()

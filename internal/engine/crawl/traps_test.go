@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -265,13 +266,8 @@ func TestSeedPriority(t *testing.T) {
 		base := strings.TrimSuffix(seedsOf(web, web.Sites())[0], "/")
 		seeds := []Seed{seed(t, base+"/aa"), seed(t, base+"/ab"), seed(t, base+"/ac"), seed(t, base+"/")}
 		seeds[0].Priority, seeds[1].Priority, seeds[2].Priority = -1, 3, 7
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Run(t.Context(), seeds); err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
+		must.Get(e.Run(t.Context(), seeds))(t)
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

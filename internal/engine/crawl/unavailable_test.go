@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -28,10 +29,7 @@ func TestUnavailableAfter(t *testing.T) {
 		o := recrawling(t, web)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		e, err := Open(o, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(Open(o, testLog(t)))(t)
 		defer e.Close()
 		ended := make(chan error, 1)
 		go func() {
@@ -42,9 +40,7 @@ func TestUnavailableAfter(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-ended)
 		requested := web.Requests().Host("a.test").CountByPath()
 		if requested["a.test/over"] != 1 || requested["a.test/soon"] != 1 || requested["a.test/later"] < 4 ||
 			requested["a.test/"] < 3 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/robots"
@@ -111,13 +112,8 @@ func TestVisitsEnd(t *testing.T) {
 		if err := r.Visit(ctx, x); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a visit that has to wait for 30 seconds ends after a second with %v", err)
 		}
-		e, err := optout.New(optout.Entry{Scope: optout.ScopeHost, Value: "out.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.AddOptOut(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(optout.New(optout.Entry{Scope: optout.ScopeHost, Value: "out.test"}))(t)
+		must.Do(t, r.AddOptOut(t.Context(), e))
 		if x := r.visit(web.URL("out.test", "/")); x.OptOut == "" {
 			t.Errorf("the visit of a host that opted out: %+v", x)
 		}

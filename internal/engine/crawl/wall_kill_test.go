@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -63,9 +64,7 @@ func TestHeavyWallSurvivesKill(t *testing.T) {
 	}
 	before := walled.refused.Load()
 	_, done := startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	log := web.Requests().Host("walled.test")
 	for _, gap := range log.Gaps()[len(log.Gaps())-int(walled.refused.Load()-before):] {
 		if gap.Length < time.Minute {
@@ -103,9 +102,7 @@ func TestHeavyHoldsSurviveKill(t *testing.T) {
 	answered(t, web)
 	before := web.Requests()
 	_, done = startChild(t, dir)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	for _, host := range []string{"tired.test", "parked.test"} {
 		if n := len(web.Requests().Host(host)) - len(before.Host(host)); n > 0 {
 			t.Errorf("%s got %d requests after the kill", host, n)

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/output/formats"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -32,18 +33,12 @@ var allFormats = []string{archive.FormatJSONL, warcfiles.Name, archive.FormatLin
 // archived are the captures of an archive by URL, in the order of time.
 func archived(t testing.TB, dir string) map[string][]warc.Entry {
 	t.Helper()
-	c, err := warcfiles.OpenCollection(dir, formats.All())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(warcfiles.OpenCollection(dir, formats.All()))(t)
 	all := make(map[string][]warc.Entry)
-	err = c.Captures(context.Background(), "", func(e *warc.Entry) error {
+	must.Do(t, c.Captures(context.Background(), "", func(e *warc.Entry) error {
 		all[e.URL] = append(all[e.URL], *e)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -52,13 +47,8 @@ func archived(t testing.TB, dir string) map[string][]warc.Entry {
 // store knows, has none.
 func checkArchive(t testing.TB, o Options) {
 	t.Helper()
-	c, err := warcfiles.OpenCollection(o.Archive.Dir, formats.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("archive: %s", p) }); err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(warcfiles.OpenCollection(o.Archive.Dir, formats.All()))(t)
+	must.Get(c.Verify(context.Background(), func(p warcfiles.Problem) { t.Errorf("archive: %s", p) }))(t)
 	captures := archived(t, o.Archive.Dir)
 	for u, outcome := range stored(t, o.DataDir) {
 		got := captures[u]
@@ -189,10 +179,7 @@ func metadata(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	eachRecord(t, dir, func(rec *warc.Record) {
-		b, err := io.ReadAll(rec.Block)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(io.ReadAll(rec.Block))(t)
 		if rec.Type() == warc.TypeMetadata {
 			all[rec.Header.Get(warc.FieldTargetURI)] = string(b)
 		}
@@ -207,10 +194,7 @@ func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
 		t.Fatalf("files %v: %v", files, err)
 	}
 	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(name))(t)
 		defer f.Close()
 		r := warc.NewReader(f)
 		for {
@@ -486,17 +470,12 @@ func TestIdleFilesAreCompleted(t *testing.T) {
 			200*time.Millisecond
 		e, stop := daemon(t, o, web.URL("a.test", "/"))
 		idle := func() bool {
-			open, err := filepath.Glob(filepath.Join(o.Archive.Dir, "*.open"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			open := must.Get(filepath.Glob(filepath.Join(o.Archive.Dir, "*.open")))(t)
 			return len(open) == 0
 		}
 		testkit.Until(t, "all is fetched and no file is open",
 			func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
-		if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))))(t)
 		testkit.Until(t, "one page more, and no file is open",
 			func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
 		stop()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc/warcfiles"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
@@ -28,25 +29,19 @@ func (s secureServer) Serve(l net.Listener) error { return s.ServeTLS(l, "", "")
 func TestArchiveOfHTTP2(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile := testkit.Certify(t, t.TempDir())
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	s := site("a.test", "User-agent: *\nAllow: /\n", []string{"/page", "/moved", "/missing"}, testweb.Routes{
 		"/page":    testweb.Page("a page"),
 		"/moved":   testweb.Redirect(301, "/page"),
 		"/missing": testweb.Status(404),
 	})
-	web, err := testweb.NewWith(testweb.Config{Sites: []testweb.Site{s}, CountOnly: true},
+	web := must.Get(testweb.NewWith(testweb.Config{Sites: []testweb.Site{s}, CountOnly: true},
 		func(s *http.Server) testweb.Server {
 			s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
 			s.Protocols = new(http.Protocols)
 			s.Protocols.SetHTTP2(true)
 			return secureServer{s}
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}))(t)
 	defer web.Close()
 	o := testOptions(t, web)
 	o.Archive.Formats, o.Fetch.TLSConfig = allFormats, &tls.Config{InsecureSkipVerify: true}
@@ -77,18 +72,9 @@ func unpacked(t *testing.T, dir string) (all []byte) {
 		t.Fatalf("%v of %s: %v", names, warcfiles.Name, err)
 	}
 	for _, name := range names {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(name))(t)
+		z := must.Get(gzip.NewReader(f))(t)
+		b := must.Get(io.ReadAll(z))(t)
 		all = append(all, b...)
 		_ = f.Close()
 	}

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/output/csvout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // TestLinesAreDocumented holds the second part of docs/OUTPUT.md to the fields of a URL.
 func TestLinesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/OUTPUT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/OUTPUT.md"))(t)
 	_, text, _ := strings.Cut(string(page), "\n# What is known of every URL")
 	text, _, _ = strings.Cut(text, "\n# What is known of every host")
 	fields := 0
@@ -42,10 +40,7 @@ func TestLinesAreDocumented(t *testing.T) {
 
 // TestStatesAreInTheGlossary: docs/GLOSSARY.md has a row for each state of a host and of a URL, and no other.
 func TestStatesAreInTheGlossary(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/GLOSSARY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/GLOSSARY.md"))(t)
 	var urls []string
 	for s := storage.Queued; s <= storage.Retrying; s++ {
 		urls = append(urls, s.String())
@@ -67,10 +62,7 @@ func TestStatesAreInTheGlossary(t *testing.T) {
 
 // TestHostsAreDocumented holds the table of hosts in docs/OUTPUT.md to the columns of their CSV.
 func TestHostsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/OUTPUT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/OUTPUT.md"))(t)
 	_, text, _ := strings.Cut(string(page), "\n# What is known of every host")
 	var rows []string
 	for _, row := range regexp.MustCompile("\n\\| `([a-z_]+)` \\|").FindAllStringSubmatch(text, -1) {
@@ -84,10 +76,7 @@ func TestHostsAreDocumented(t *testing.T) {
 // docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is
 // done about it.
 func TestErrorsPage(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/ERRORS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/ERRORS.md"))(t)
 	var listed []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(
 		string(text), -1) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,10 +17,7 @@ import (
 // tableView is a view of n hosts, h1.test to hn.test, of a running crawl that knows them all.
 func tableView(t testing.TB, n int) *View {
 	t.Helper()
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -36,9 +34,7 @@ func tableView(t testing.TB, n int) *View {
 			State: uint8(slices.Index(HostStates(), state)),
 		})
 		if len(b.Ensure) == 20_000 || i+1 == n {
-			if _, err := s.Commit(&b); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Commit(&b))(t)
 			b = storage.Batch{}
 		}
 	}

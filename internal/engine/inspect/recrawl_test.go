@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -19,10 +20,7 @@ func TestRecrawlPlan(t *testing.T) {
 	s := testkit.OpenStore(t)
 	o := recrawl.DefaultOptions()
 	o.Budget = 50
-	plan, err := recrawl.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(recrawl.New(o))(t)
 	var texts []string
 	for n := range 60 {
 		texts = append(texts, fmt.Sprintf("http://large.test/%d", n))
@@ -73,10 +71,7 @@ func TestRecrawlPlan(t *testing.T) {
 		t.Errorf("without recrawls: %v", err)
 	}
 	options.Recrawl = &o
-	r, err := New(s, options).RecrawlPlan(t.Context(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(New(s, options).RecrawlPlan(t.Context(), 10))(t)
 	if r.Pages != 61 || r.Hosts != 2 || r.Unplanned != 1 || r.Plain != 0 || r.Budget != 50 {
 		t.Errorf("%+v", r)
 	}
@@ -153,9 +148,7 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 
 func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32) (o storage.Outcome) {
 	t.Helper()
-	if _, err := s.URLs(host, ordinal, 1, func(h storage.Head) { o = h.Last }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.URLs(host, ordinal, 1, func(h storage.Head) { o = h.Last }))(t)
 	return o
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/rules/seeds"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -40,9 +41,7 @@ func TestURLs(t *testing.T) {
 		{host: "done.test", state: "retrying"},
 	} {
 		q := URLQuery{Host: c.host, Limit: c.limit}
-		if err := q.Filter(c.state, c.reason); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, q.Filter(c.state, c.reason))
 		var got []string
 		_, err := v.URLs(context.Background(), q, func(u *URL) error {
 			got = append(got, u.URL)
@@ -149,10 +148,7 @@ func TestChain(t *testing.T) {
 	one := found(t, s, "http://a.test/0")
 	one[0].Seed = true
 	commit(t, s, storage.Batch{Found: one})
-	h, err := s.HostByName("a.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(s.HostByName("a.test"))(t)
 	for i := range 100 {
 		next := found(t, s, fmt.Sprintf("http://a.test/%d", i+1))
 		next[0].ViaHost, next[0].ViaOrdinal, next[0].Depth = h.ID, uint32(i), uint16(i+1)
@@ -275,9 +271,7 @@ func TestURLsOfSeeds(t *testing.T) {
 		{"https://slow.test/private", "no"}: "unknown",
 	} {
 		var q URLQuery
-		if err := q.OfSeed(query[0], query[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, q.OfSeed(query[0], query[1]))
 		var got []string
 		_, err := v.URLs(t.Context(), q, func(u *URL) error { got = append(got, u.URL); return nil })
 		if errors.Is(err, ErrUnknown) && v.KnowsSeed(q) != nil {

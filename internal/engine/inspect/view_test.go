@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/politeness"
@@ -31,9 +32,7 @@ func testOptions() Options {
 
 func commit(t *testing.T, s *storage.Store, b storage.Batch) {
 	t.Helper()
-	if _, err := s.Commit(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(&b))(t)
 }
 
 func found(t *testing.T, s *storage.Store, texts ...string) (all []storage.Found) {
@@ -52,19 +51,13 @@ func policyOf(t *testing.T, origin, body string) storage.Policy {
 			"/robots.txt",
 		Fetched: now.Add(-time.Minute), Expires: now.Add(time.Hour), Refresh: now.Add(time.Hour),
 	}
-	encoded, err := record.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(record.AppendBinary(nil))(t)
 	return storage.Policy{Origin: testkit.Parse(t, origin+"/").Origin(), Record: encoded}
 }
 
 func polite(t *testing.T, s politeness.State) []byte {
 	t.Helper()
-	b, err := s.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(s.AppendBinary(nil))(t)
 	return b
 }
 
@@ -75,9 +68,7 @@ func fill(t *testing.T) *storage.Store {
 		"http://done.test/", "http://slow.test/", "https://slow.test/private", "http://sick.test/",
 		"http://closed.test/")})
 	ids := map[string]storage.HostID{}
-	if err := s.Hosts(func(h *storage.Host) error { ids[h.Name] = h.ID; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Hosts(func(h *storage.Host) error { ids[h.Name] = h.ID; return nil }))
 	commit(t, s, storage.Batch{
 		Done: []storage.Done{
 			{Host: ids["done.test"], Ordinal: 0, Outcome: storage.Outcome{
@@ -111,13 +102,10 @@ func fill(t *testing.T) *storage.Store {
 // listed are the names and states of a query's hosts.
 func listed(t *testing.T, v *View, q HostQuery) (got []string, matching int) {
 	t.Helper()
-	matching, err := v.Hosts(context.Background(), q, func(h *Host) error {
+	matching = must.Get(v.Hosts(context.Background(), q, func(h *Host) error {
 		got = append(got, strings.TrimSuffix(h.Host, ".test")+" "+h.State)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return got, matching
 }
 

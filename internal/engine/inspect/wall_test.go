@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -38,12 +39,10 @@ func TestWalledHosts(t *testing.T) {
 	}
 	var walls []string
 	for _, state := range []string{HostWalled, ""} {
-		if _, err := v.Hosts(t.Context(), HostQuery{State: state, Sort: SortFound, Limit: 9}, func(h *Host) error {
+		must.Get(v.Hosts(t.Context(), HostQuery{State: state, Sort: SortFound, Limit: 9}, func(h *Host) error {
 			walls = append(walls, h.WallKind+" "+h.WallMaker)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	if text := strings.Join(walls, ", "); text != "challenge Cloudflare,  ,  , challenge Cloudflare" {
 		t.Errorf("walls in the lists: %s", text)
@@ -61,10 +60,7 @@ func TestWallOf(t *testing.T) {
 	shown := func() *Wall {
 		t.Helper()
 		b, _ := state.AppendBinary(nil) // its error is always nil
-		w, err := wallOf(&storage.Host{Wall: b})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(wallOf(&storage.Host{Wall: b}))(t)
 		return w
 	}
 	refuse := func(n int) {

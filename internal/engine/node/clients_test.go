@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -64,11 +65,8 @@ func (c *clients) get(id string, most int) {
 	defer release()
 	c.settle()
 	visibility := time.Duration(2+c.r.IntN(5)) * time.Second
-	leases, err := e.Lease(c.t.Context(),
-		remote.Request{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	leases := must.Get(e.Lease(c.t.Context(),
+		remote.Request{Fetcher: "c", N: 100, PerHost: most, Visibility: visibility}))(c.t)
 	now, began := time.Now(), map[string]bool{}
 	for _, l := range leases {
 		host, inProcess := l.URL.Host(), 0
@@ -143,9 +141,7 @@ func (c *clients) set(id, host string, change func(*crawl.QueueSettings)) {
 	c.t.Helper()
 	e, release := c.n.use(c.t, id, false)
 	defer release()
-	if err := e.SetQueue(c.t.Context(), host, change); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, e.SetQueue(c.t.Context(), host, change))
 }
 
 // fill puts URLs of a host into a crawl.
@@ -155,15 +151,10 @@ func (c *clients) fill(id, host string, count int) {
 	defer release()
 	var puts []crawl.Put
 	for i := range count {
-		u, err := weburl.Parse(fmt.Sprintf("http://%s/%d", host, i))
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(fmt.Sprintf("http://%s/%d", host, i)))(c.t)
 		puts = append(puts, crawl.Put{URL: u})
 	}
-	if _, err := e.Put(c.t.Context(), puts); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(e.Put(c.t.Context(), puts))(c.t)
 }
 
 // delete deletes the queue of a host. What its crawl has done there is forgotten.
@@ -171,9 +162,7 @@ func (c *clients) delete(id, host string) {
 	c.t.Helper()
 	e, release := c.n.use(c.t, id, false)
 	defer release()
-	if _, err := e.Delete(c.t.Context(), crawl.Deletion{Host: host}); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(e.Delete(c.t.Context(), crawl.Deletion{Host: host}))(c.t)
 	c.settle()
 	for k, h := range c.held {
 		if h.crawl == id && h.host == host {
@@ -204,9 +193,7 @@ func (c *clients) step(o *Options) {
 		c.blocks[key(id, host)] = until
 	case x < 95:
 		c.delay = time.Duration(c.r.IntN(3)) * time.Second
-		if err := c.n.SetDefaultDelay(c.t.Context(), c.delay); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, c.n.SetDefaultDelay(c.t.Context(), c.delay))
 	case x < 98:
 		c.delete(id, host)
 	default:
@@ -391,14 +378,10 @@ func TestOptOutOfClosedCrawl(t *testing.T) {
 			}
 		}
 		entry := optout.Entry{Scope: optout.ScopeHost, Value: "a.test"}
-		if err := c.n.Default().AddOptOut(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.n.Default().AddOptOut(t.Context(), entry))
 		count(0)
 		c.waitForClose("x")
-		if err := c.n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value))
 		c.waitForClose("x")
 		count(3)
 	})
@@ -420,9 +403,7 @@ func TestDeletedCrawl(t *testing.T) {
 				t.Errorf("%s: %d URLs were handed out in all, want %d", step.id, c.handed, step.want)
 			}
 		}
-		if _, err := c.n.Delete(t.Context(), "x"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.n.Delete(t.Context(), "x"))(t)
 		c.ids = []string{Default, "y"}
 		clear(c.held)
 		if c.get("y", 1); c.handed != 6 {
@@ -500,9 +481,7 @@ func TestRobotsForClients(t *testing.T) {
 				if path == "/robots.txt" || err != nil {
 					continue
 				}
-				if _, err := e.Put(t.Context(), []crawl.Put{{URL: u, Known: path == "/never"}}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(e.Put(t.Context(), []crawl.Put{{URL: u, Known: path == "/never"}}))(t)
 			}
 			release()
 			end := time.Now().Add(10 * time.Minute)

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHeavyMemoryOfIdleCrawls: an open crawl with nothing to do takes at most 1 MiB, with its stacks.
@@ -25,14 +27,9 @@ func TestHeavyMemoryOfIdleCrawls(t *testing.T) {
 		t.Errorf("%d KiB a crawl, want %d", each>>10, most>>10)
 	}
 	if path := os.Getenv("AMBLE_HEAP_PROFILE"); path != "" {
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Create(path))(t)
 		defer f.Close()
-		if err := pprof.WriteHeapProfile(f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pprof.WriteHeapProfile(f))
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -58,10 +59,7 @@ type running struct {
 
 func start(t testing.TB, o Options) running {
 	t.Helper()
-	n, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(Open(o, testLog(t)))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {
@@ -94,10 +92,7 @@ func (r running) add(t testing.TB, id string, urls ...string) {
 	t.Helper()
 	e, release := r.use(t, id, true)
 	defer release()
-	list, err := e.NewImport(crawl.ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(e.NewImport(crawl.ImportOptions{}))(t)
 	for _, text := range urls {
 		u, err := weburl.Parse(text)
 		if err == nil {
@@ -107,9 +102,7 @@ func (r running) add(t testing.TB, id string, urls ...string) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(list.Commit(t.Context()), list.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(list.Commit(t.Context()), list.Close()))
 }
 
 // count is how many URLs a crawl has.
@@ -122,10 +115,7 @@ func (r running) count(t testing.TB, id string) uint64 {
 
 func (r running) ids(t testing.TB) []string {
 	t.Helper()
-	ids, err := r.IDs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := must.Get(r.IDs(t.Context()))(t)
 	return ids
 }
 
@@ -338,10 +328,8 @@ func TestDeleteDamaged(t *testing.T) {
 	n.add(t, "a", "https://a.test/")
 	n.stop()
 	dir := filepath.Join(o.Crawl.DataDir, CrawlsDir, "c-a")
-	if err := os.WriteFile(filepath.Join(dir, storage.FileName), []byte(strings.Repeat("x", 20_000)),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, storage.FileName), []byte(strings.Repeat("x", 20_000)),
+		0o600))
 	n = start(t, o)
 	for range 2 {
 		if _, _, err := n.Use(t.Context(), "a", true); err == nil {
@@ -349,9 +337,7 @@ func TestDeleteDamaged(t *testing.T) {
 		}
 	}
 	n.Node.log = slog.New(slog.DiscardHandler)
-	if _, err := n.Delete(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(n.Delete(t.Context(), "a"))(t)
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
@@ -366,9 +352,7 @@ func TestDeleteIsResumed(t *testing.T) {
 	n.add(t, "a", "https://a.test/")
 	n.stop()
 	parent := filepath.Join(o.Crawl.DataDir, CrawlsDir)
-	if err := os.Rename(filepath.Join(parent, "c-a"), filepath.Join(parent, deletedName+"1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(parent, "c-a"), filepath.Join(parent, deletedName+"1")))
 	n = start(t, o)
 	if got := n.ids(t); !slices.Equal(got, []string{Default}) {
 		t.Errorf("the crawls are %q", got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/rules/optout"
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -191,7 +192,7 @@ func TestHeavyKilledTogether(t *testing.T) {
 func copyOf(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(dir, path)
 		if err != nil || d.IsDir() {
 			return os.MkdirAll(filepath.Join(to, name), 0o750)
@@ -201,10 +202,7 @@ func copyOf(t *testing.T, dir string) string {
 			return err
 		}
 		return os.WriteFile(filepath.Join(to, name), b, 0o640)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return to
 }
 
@@ -268,9 +266,7 @@ func TestOptOutOfAll(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		before := len(web.Requests().Host("b.test"))
 		entry := optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}
-		if err := n.Default().AddOptOut(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Default().AddOptOut(t.Context(), entry))
 		quiet := func(when string) {
 			t.Helper()
 			time.Sleep(time.Minute)
@@ -285,9 +281,7 @@ func TestOptOutOfAll(t *testing.T) {
 		n = start(t, o)
 		add("z")
 		quiet("after a restart")
-		if err := n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Default().RemoveOptOut(t.Context(), entry.Scope, entry.Value))
 		_, release := n.use(t, "x", false) // it had nothing to do, and is closed
 		defer release()
 		time.Sleep(10 * time.Minute)
@@ -310,10 +304,8 @@ func TestOptOutOfWorkers(t *testing.T) {
 		for len(web.Requests().Host("b.test").Pages()) < 2 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := n.Default().AddOptOut(t.Context(),
-			optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Default().AddOptOut(t.Context(),
+			optout.Entry{Scope: optout.ScopeHost, Value: "b.test"}))
 		recorded := time.Now()
 		time.Sleep(time.Minute)
 		for _, q := range web.Requests().Host("b.test") {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage/starts"
 )
@@ -49,9 +50,7 @@ func TestHistory(t *testing.T) {
 	} {
 		h := NewHistory()
 		for _, r := range x.marks {
-			if err := h.AddMark(Mark+r.ID, r.Encode()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.AddMark(Mark+r.ID, r.Encode()))
 		}
 		for i, s := range x.lines {
 			reported, ok := h.AddLine(s, uint64(i))

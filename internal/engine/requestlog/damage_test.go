@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -111,10 +112,7 @@ func TestGoesOn(t *testing.T) {
 		mustAppend(t, l, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i), time.Duration(i)*time.Second,
 			p))
 	}
-	whole, err := os.ReadFile(path(dir, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path(dir, 1)))(t)
 	for name, harm := range map[string]func(b []byte) []byte{
 		"a bit":          func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
 		"a page of zero": func(b []byte) []byte { clear(b[len(b)/2:][:4096]); return b },
@@ -123,9 +121,7 @@ func TestGoesOn(t *testing.T) {
 		"near the end":   func(b []byte) []byte { clear(b[len(b)-10_000:][:10]); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path(dir, 1), harm(bytes.Clone(whole)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path(dir, 1), harm(bytes.Clone(whole)), 0o644))
 			got, s := readAll(t, dir, Query{})
 			missing := int64(0)
 			for _, d := range s.Damaged {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -177,27 +178,19 @@ func TestEraseKeepsOthers(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())
 	mustAppend(t, l, request(t, 1, "http://a.test/", time.Second, policyOf("a")))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	old := began.Add(-time.Hour)
 	before, err := os.ReadFile(path(dir, 1))
-	if err := os.Chtimes(path(dir, 1), old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path(dir, 1), old, old))
 	none := func(string, Erased) error { return os.ErrExist }
-	if err := Erase(dir, weburl.Names{Name: "test.a"}, false, none); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Erase(dir, weburl.Names{Name: "test.a"}, false, none))
 	if after, err2 := os.ReadFile(path(dir, 1)); err != nil || err2 != nil || !bytes.Equal(before, after) {
 		t.Error("the file has changed")
 	}
 	if err := os.WriteFile(path(dir, 1)+suffixErase, before, 0o640); err != nil { // an interrupted erasure
 		t.Fatal(err)
 	}
-	if err := Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }))
 	info, err := os.Stat(path(dir, 1))
 	if err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("written %v, was %v: %v", info.ModTime(), old, err)
@@ -209,12 +202,8 @@ func TestEraseKeepsOthers(t *testing.T) {
 		t.Errorf("%d requests, %+v", len(all), s)
 	}
 	// A file without a header cannot be read at all.
-	if err := os.WriteFile(path(dir, 2), []byte("http://a.test/"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path(dir, 2), []byte("http://a.test/"), 0o640))
+	must.Do(t, Erase(dir, weburl.Names{Name: "a.test"}, false, func(string, Erased) error { return nil }))
 	if files, err := list(dir); err != nil || len(files) != 1 {
 		t.Errorf("%v: %v", files, err)
 	}

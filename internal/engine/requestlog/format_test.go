@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
@@ -73,10 +74,7 @@ func TestPackedBefore(t *testing.T) {
 		}
 		var all []byte
 		for _, f := range files {
-			b, err := os.ReadFile(path(dir, f.serial))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path(dir, f.serial)))(t)
 			all = append(all, b...)
 		}
 		return all
@@ -166,20 +164,12 @@ func goldenRequests(t *testing.T) []*Request {
 // checkGolden compares the first file of a log with a golden one.
 func checkGolden(t *testing.T, dir, name string) {
 	t.Helper()
-	text, err := os.ReadFile(path(dir, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path(dir, 1)))(t)
 	golden := filepath.Join("testdata", name)
 	if os.Getenv("AMBLE_GOLDEN") != "" {
-		if err := os.WriteFile(golden, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, text, 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(golden))(t)
 	if !bytes.Equal(text, want) {
 		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
 	}
@@ -198,13 +188,8 @@ func TestGolden(t *testing.T) {
 // TestVersion1: files of the previous version are read.
 func TestVersion1(t *testing.T) {
 	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path(dir, 1), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", "requests-1.golden")))(t)
+	must.Do(t, os.WriteFile(path(dir, 1), text, 0o644))
 	got, s := readAll(t, dir, Query{})
 	want := goldenRequests(t)
 	if len(got) != len(want) || len(s.Damaged) != 0 || s.Unfinished != 0 {
@@ -224,10 +209,7 @@ func TestVersion1(t *testing.T) {
 // them are read.
 func TestUnboundedNumbers(t *testing.T) {
 	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", "requests-1.golden")))(t)
 	payload := []byte{frameRequest}
 	// to the delay
 	for _, n := range []uint64{flagRetryAfter | flagSent, 0, 0, 0, 0, math.MaxUint64, math.MaxInt64, 1 << 62} {
@@ -239,9 +221,7 @@ func TestUnboundedNumbers(t *testing.T) {
 	}
 	payload = append(payload, "/x"...)
 	text = appendFrame(appendFrame(text, payload), payload)
-	if err := os.WriteFile(path(dir, 1), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path(dir, 1), text, 0o644))
 	got, s := readAll(t, dir, Query{})
 	if n := len(goldenRequests(t)); len(got) != n+2 || len(s.Damaged) != 0 || s.Unfinished != 0 {
 		t.Fatalf("%d requests, want %d and 2: %+v", len(got), n, s)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -20,10 +21,7 @@ func testProcess() Process {
 
 func mustURL(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	return u
 }
 
@@ -48,10 +46,7 @@ func request(t testing.TB, n int, url string, end time.Duration, p *Policy) *Req
 
 func mustOpen(t testing.TB, dir string, o Options, p Process) *Log {
 	t.Helper()
-	l, err := Open(dir, o, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(dir, o, p))(t)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -63,9 +58,7 @@ func mustOpen(t testing.TB, dir string, o Options, p Process) *Log {
 func mustAppend(t testing.TB, l *Log, all ...*Request) {
 	t.Helper()
 	for _, r := range all {
-		if err := l.Append(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Append(r))
 	}
 }
 
@@ -74,7 +67,7 @@ func mustAppend(t testing.TB, l *Log, all ...*Request) {
 func readAll(t testing.TB, dir string, q Query) ([]*Request, Summary) {
 	t.Helper()
 	var all []*Request
-	s, err := Read(dir, q, func(r *Request) error {
+	s := must.Get(Read(dir, q, func(r *Request) error {
 		c := *r
 		if r.Policy != nil {
 			p := &Policy{Record: r.Policy.Record, Version: r.Policy.Version}
@@ -85,10 +78,7 @@ func readAll(t testing.TB, dir string, q Query) ([]*Request, Summary) {
 		}
 		all = append(all, &c)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return all, s
 }
 

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestRotation: the files stay within their bounds, and the remaining files can be read without the
@@ -22,10 +24,7 @@ func TestRotation(t *testing.T) {
 		mustAppend(t, l, request(t, i, fmt.Sprintf("http://host%d.test/page/%d", i%50, i), time.Duration(i)*time.Second,
 			policies[i%3]))
 	}
-	files, err := list(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(list(dir))(t)
 	var total int64
 	for _, f := range files {
 		total += f.size
@@ -72,9 +71,7 @@ func TestKeep(t *testing.T) {
 		t.Fatalf("%d files", len(files))
 	}
 	old := time.Now().Add(-17 * time.Hour)
-	if err := os.Chtimes(path(dir, 1), old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path(dir, 1), old, old))
 	mustOpen(t, dir, o, p)
 	files, err := list(dir)
 	if err != nil || len(files) != 1 || files[0].serial != 2 {
@@ -109,14 +106,10 @@ func TestValidate(t *testing.T) {
 func TestDiskFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "requests")
 	block := func() {
-		if err := os.WriteFile(dir, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(dir, nil, 0o644))
 	}
 	unblock := func() {
-		if err := os.Remove(dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(dir))
 	}
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())
 	p := policyOf("User-agent: *\n")
@@ -131,9 +124,7 @@ func TestDiskFails(t *testing.T) {
 	if got, s := readAll(t, dir, Query{}); len(got) != 101 || s.Lost != 0 {
 		t.Fatalf("%d requests, %+v", len(got), s)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 	l = mustOpen(t, dir, DefaultOptions(), testProcess())
 	block()
 	const many = 20_000

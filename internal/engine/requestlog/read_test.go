@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -18,16 +19,11 @@ func TestTorn(t *testing.T) {
 	whole := t.TempDir()
 	want := every(t)
 	mustAppend(t, mustOpen(t, whole, DefaultOptions(), testProcess()), want...)
-	text, err := os.ReadFile(path(whole, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path(whole, 1)))(t)
 	dir := t.TempDir()
 	seen := 0
 	for n := len(text); n >= 0; n-- {
-		if err := os.WriteFile(path(dir, 1), text[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path(dir, 1), text[:n], 0o644))
 		got, s := readAll(t, dir, Query{})
 		if len(s.Damaged) != 0 || s.Bytes+s.Unfinished != int64(n) {
 			t.Fatalf("cut at %d: %+v", n, s)
@@ -49,9 +45,7 @@ func TestTorn(t *testing.T) {
 	damaged := bytes.Clone(text)
 	damaged[len(damaged)-20] ^= 1
 	for serial, b := range [][]byte{damaged, text[:len(text)-3], text} {
-		if err := os.WriteFile(path(dir, serial+1), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path(dir, serial+1), b, 0o644))
 	}
 	got, s := readAll(t, dir, Query{})
 	if len(got) != 3*len(want)-2 || len(s.Damaged) != 2 || s.Damaged[0].Bytes == 0 || s.Damaged[1].Bytes == 0 {
@@ -74,19 +68,14 @@ func FuzzRead(f *testing.F) {
 	dir := f.TempDir()
 	l := mustOpen(f, dir, DefaultOptions(), testProcess())
 	mustAppend(f, l, every(f)...)
-	text, err := os.ReadFile(path(dir, 1))
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path(dir, 1)))(f)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	frame := appendFrame(nil, []byte{frameLost, 3})
 	f.Add(append(bytes.Clone(text), frame...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if err := os.WriteFile(path(dir, 1), fixChecksums(b), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Read(dir, Query{}, func(r *Request) error {
+		must.Do(t, os.WriteFile(path(dir, 1), fixChecksums(b), 0o644))
+		must.Get(Read(dir, Query{}, func(r *Request) error {
 			if r.URL.IsZero() || r.Process == nil {
 				t.Fatalf("%+v", r)
 			}
@@ -97,10 +86,7 @@ func FuzzRead(f *testing.F) {
 			}
 			_, _ = r.EndedAt().Sub(r.StartedAt())
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	})
 }
 

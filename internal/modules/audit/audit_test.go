@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -50,18 +51,13 @@ func (w *world) open() {
 	if w.log != nil {
 		w.close()
 	}
-	l, err := requestlog.Open(w.dir, requestlog.DefaultOptions(), w.process)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	l := must.Get(requestlog.Open(w.dir, requestlog.DefaultOptions(), w.process))(w.t)
 	w.log = l
 }
 
 func (w *world) close() {
 	w.t.Helper()
-	if err := w.log.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.log.Close())
 }
 
 // policy returns a robots.txt that was fetched at a time.
@@ -76,10 +72,7 @@ func policy(body string, fetched time.Time) *requestlog.Policy {
 // spoil it.
 func (w *world) page(url string, after time.Duration, change func(*requestlog.Request)) {
 	w.t.Helper()
-	u, err := weburl.Parse(url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(url))(w.t)
 	start := w.process.Began.Add(after)
 	q := &requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.1"), Sent: true, Status: 200, Start: start,
 		Decided: start.Add(-time.Millisecond),
@@ -88,9 +81,7 @@ func (w *world) page(url string, after time.Duration, change func(*requestlog.Re
 	if change != nil {
 		change(q)
 	}
-	if err := w.log.Append(q); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.log.Append(q))
 }
 
 // replaced writes requests for a robots.txt, of which the first brings a good file and the others with a
@@ -117,10 +108,7 @@ func (w *world) audit(o Options) *Report {
 	w.t.Helper()
 	w.close()
 	o.Robots = robots.DefaultOptions()
-	r, err := Run(context.Background(), [][]string{{w.dir}}, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(Run(context.Background(), [][]string{{w.dir}}, o))(w.t)
 	return r
 }
 
@@ -138,11 +126,8 @@ func TestNodes(t *testing.T) {
 		other.page(a+"4", 6*time.Second, nil)
 		one.close()
 		other.close()
-		r, err := Run(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
-			Options{Robots: robots.DefaultOptions()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Run(t.Context(), [][]string{{other.dir, one.dir, t.TempDir()}},
+			Options{Robots: robots.DefaultOptions()}))(t)
 		if r.Requests != 4 || len(r.Hosts()) != 1 {
 			t.Errorf("%d requests of %d hosts, want 4 of 1", r.Requests, len(r.Hosts()))
 		}
@@ -550,9 +535,7 @@ func TestDamagedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, text, 0o600))
 	r, err := Run(context.Background(), [][]string{{w.dir}}, Options{Robots: robots.DefaultOptions()})
 	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 ||
 		r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
@@ -581,10 +564,7 @@ func TestManyViolations(t *testing.T) {
 // on.
 func TestPolicyThatPanics(t *testing.T) {
 	j := newJudge(robots.DefaultOptions())
-	u, err := weburl.Parse("http://a.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse("http://a.test/"))(t)
 	q := &requestlog.Request{URL: u, Kind: requestlog.Page, Policy: policy(rules, began),
 		Process: &requestlog.Process{Tokens: []string{"amble"}}}
 	j.enter(q)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -19,17 +20,13 @@ func TestCountNames(t *testing.T) {
 			windowBytes - overlapBytes - 9, windowBytes - overlapBytes, 2*windowBytes - overlapBytes - 9} {
 			content := bytes.Repeat([]byte{0}, 3*windowBytes)
 			copy(content[at:], text)
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, content, 0o600))
 			if n, err := countNames(path, names); n != 1 || err != nil {
 				t.Errorf("%q at %d: counted %d times: %v", text, at, n, err)
 			}
 		}
 	}
-	if err := os.WriteFile(path, []byte("www.zebra.tests xwww.zebra.test.example"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("www.zebra.tests xwww.zebra.test.example"), 0o600))
 	if n, err := countNames(path, names); n != 0 || err != nil {
 		t.Errorf("other names are counted %d times: %v", n, err)
 	}

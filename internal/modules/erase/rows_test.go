@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -34,17 +35,12 @@ func TestNewErasure(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var b storage.Batch
 	for _, text := range []string{"http://a.test/", "http://b.test/", "http://b.test/2"} {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(text))(t)
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: at})
 	}
 	commit := func(b *storage.Batch) {
 		t.Helper()
-		if _, err := s.Commit(b); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Commit(b))(t)
 	}
 	commit(&b)
 	b = storage.Batch{}
@@ -61,11 +57,8 @@ func TestNewErasure(t *testing.T) {
 	}
 	encoded, _ := plan.AppendBinary(nil)
 	record := func(body, final string) []byte {
-		r, err := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body),
-			FinalURL: final}.AppendBinary(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body),
+			FinalURL: final}.AppendBinary(nil))(t)
 		return r
 	}
 	history, err := robots.History{{Class: robots.ClassFound, Size: 6, Body: []byte("b.test")},
@@ -108,12 +101,8 @@ func TestNewErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Erase(context.Background(), e, func(storage.Erased) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Erase(context.Background(), e, func(storage.Erased) error { return nil }))
+	must.Do(t, s.Close())
 	if s, err = storage.Open(dir, storage.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/web/extract"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -76,9 +77,7 @@ func TestReports(t *testing.T) {
 			continue
 		}
 		var b strings.Builder
-		if err := r.Print(&b, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Print(&b, false))
 		for _, text := range c.text {
 			if !strings.Contains(b.String(), text) {
 				t.Errorf("%s: %q is not in\n%s", c.name, text, b.String())

@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func testKey(t testing.TB, letter string, from time.Time) *Key {
 	t.Helper()
-	k, err := NewKey([]byte(strings.Repeat(letter, ed25519.SeedSize)), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(NewKey([]byte(strings.Repeat(letter, ed25519.SeedSize)), from))(t)
 	return k
 }
 
@@ -27,25 +26,15 @@ func TestRotation(t *testing.T) {
 	begin := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
 	a, b, other := testKey(t, "a", begin), testKey(t, "b", begin.Add(100*time.Hour)), testKey(t, "o", begin)
-	keys, err := OpenKeyring(dir, begin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(OpenKeyring(dir, begin))(t)
 	if _, err := keys.Signing(begin); err == nil {
 		t.Error("no key signs")
 	}
 	for _, k := range []*Key{a, b} {
-		if _, err := keys.Add(k); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(keys.Add(k))(t)
 	}
-	public, err := json.Marshal(other.publicJWK())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "other.pub.jwk"), public, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	public := must.Get(json.Marshal(other.publicJWK()))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "other.pub.jwk"), public, 0o644))
 	for _, c := range []struct {
 		after     time.Duration
 		signs     *Key
@@ -82,10 +71,7 @@ func TestRotation(t *testing.T) {
 func TestKeyFiles(t *testing.T) {
 	now := time.Now()
 	good := testKey(t, "a", now)
-	text, err := good.marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(good.marshal())(t)
 	const published = `{"kty":"OKP","crv":"Ed25519","d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU",` +
 		`"x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`
 	mixed := strings.Replace(string(text), encode(good.public), encode(testKey(t, "b", now).public), 1)
@@ -108,12 +94,8 @@ func TestKeyFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, c.file)
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, c.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(c.text), 0o600))
+			must.Do(t, os.Chmod(path, c.mode))
 			_, err := OpenKeyring(dir, now)
 			switch {
 			case c.want == "" && err != nil:
@@ -139,10 +121,7 @@ func TestTestKeys(t *testing.T) {
 		"9f8362f87a484a954e6e740c5b4c0e84229139a20aa8ab56ff66586f6a7d29c5",
 		strings.Repeat("00", 32),
 	} {
-		raw, err := hex.DecodeString(seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(hex.DecodeString(seed))(t)
 		if _, err := NewKey(raw, time.Now()); err == nil {
 			t.Errorf("%s is taken", seed)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -35,9 +36,7 @@ func TestRealVerifiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "verify.mjs")
-	if err := os.WriteFile(name, script, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, script, 0o600))
 	s, k := newTestSigner(t, SignAlways, time.Now, "old.test")
 	asked := testkit.Parse(t, "https://asks.test/")
 	s.Answered(asked, true, 403, fields("Accept-Signature", `sig1=("@authority");nonce="abc";tag="web-bot-auth"`))
@@ -58,11 +57,8 @@ func TestRealVerifiers(t *testing.T) {
 		for _, f := range s.Sign(testkit.Parse(t, c.signed)) {
 			list = append(list, [2]string{f.Name, f.Value})
 		}
-		line, err := json.Marshal(map[string]any{"url": c.sent, "fields": list, "jwk": k.publicJWK(),
-			"bare": strings.Contains(c.signed, "old.test")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(json.Marshal(map[string]any{"url": c.sent, "fields": list, "jwk": k.publicJWK(),
+			"bare": strings.Contains(c.signed, "old.test")}))(t)
 		input.Write(append(line, '\n'))
 		want = append(want, map[bool]string{true: "ok", false: "no"}[c.ok])
 	}

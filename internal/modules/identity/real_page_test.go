@@ -9,15 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
 // TestRealPage: the bot page is valid, and axe finds nothing in it.
 func TestRealPage(t *testing.T) {
-	page, err := testProfile(t).Page(PathLookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(testProfile(t).Page(PathLookup))(t)
 	testkit.JudgePages(t, map[string][]byte{"bot page": page})
 }
 
@@ -62,9 +60,7 @@ func main() {
 	}
 	for name, text := range map[string]string{"go.mod": mod, "main.go": reader,
 		"policy.yaml": "bots:\n" + p.Emit("anubis")} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if out, err := run("go", "mod", "tidy"); err != nil {
 		t.Skipf("Anubis cannot be had; ANUBIS_SOURCE may name a clone of it: %v\n%s", err, out)

@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // publishedKey is the key of RFC 9421, appendix B.1.4. Nobody may use it; the vectors are made with it.
 func publishedKey(t testing.TB) *Key {
 	t.Helper()
-	seed, err := base64.RawURLEncoding.DecodeString("n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU")
-	if err != nil {
-		t.Fatal(err)
-	}
+	seed := must.Get(base64.RawURLEncoding.DecodeString("n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU"))(t)
 	private := ed25519.NewKeyFromSeed(seed)
 	public := private.Public().(ed25519.PublicKey)
 	if got := encode(public); got != "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs" {
@@ -83,9 +82,7 @@ func TestVectors(t *testing.T) {
 	key := publishedKey(t).public
 	for _, v := range vectors() {
 		t.Run(v.name, func(t *testing.T) {
-			if err := verify(v.m, v.label, key, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, verify(v.m, v.label, key, time.Time{}))
 			other := v.m
 			other.authority = "example.org"
 			if verify(other, v.label, key, time.Time{}) == nil {
@@ -142,9 +139,6 @@ func TestSignsVectors(t *testing.T) {
 
 func innerList(t *testing.T, text string) httpsfv.InnerList {
 	t.Helper()
-	list, err := httpsfv.UnmarshalList([]string{text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(httpsfv.UnmarshalList([]string{text}))(t)
 	return list[0].(httpsfv.InnerList)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/wall"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/fetch"
@@ -34,10 +35,7 @@ const botURL = "https://bot.amble.test"
 // testKeyring is a keyring with one key.
 func testKeyring(t testing.TB, now time.Time) (*Keyring, *Key) {
 	t.Helper()
-	k, err := NewKey([]byte("0123456789abcdef0123456789ABCDEF"), now.Add(-time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(NewKey([]byte("0123456789abcdef0123456789ABCDEF"), now.Add(-time.Hour)))(t)
 	return &Keyring{dir: t.TempDir(), keys: []*Key{k}, read: now.Add(1000 * time.Hour)}, k
 }
 
@@ -193,17 +191,11 @@ type signedWeb struct {
 func startSignedWeb(t *testing.T, key *Key, http2 bool, sites []testweb.Site) *signedWeb {
 	t.Helper()
 	certFile, keyFile := testkit.Certify(t, t.TempDir())
-	authority, err := os.ReadFile(certFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must.Get(os.ReadFile(certFile))(t)
+	certificate := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	w := &signedWeb{seen: make(map[string]int)}
 	config := testweb.Config{Sites: sites, Authorities: authority, CountOnly: true}
-	w.Web, err = testweb.NewWith(config, func(s *http.Server) testweb.Server {
+	w.Web = must.Get(testweb.NewWith(config, func(s *http.Server) testweb.Server {
 		next := s.Handler
 		s.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			w.check(r, key)
@@ -214,10 +206,7 @@ func startSignedWeb(t *testing.T, key *Key, http2 bool, sites []testweb.Site) *s
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetHTTP2(http2)
 		return secureServer{s}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
@@ -246,25 +235,16 @@ func runSigned(t *testing.T, w *signedWeb, s *Signer, http2 bool) crawl.Summary 
 	o.Fetch.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	o.Fetch.HTTP2, o.Fetch.Signer = http2, s
 	o.Frontier.Politeness.Delay, o.Frontier.RetryDelay = time.Millisecond, time.Millisecond
-	e, err := crawl.Open(o, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(crawl.Open(o, slog.New(slog.NewTextHandler(io.Discard, nil))))(t)
 	defer func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	seed, err := weburl.Parse(w.URL("a.test", "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seed := must.Get(weburl.Parse(w.URL("a.test", "/")))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	sum, err := e.Run(ctx, []crawl.Seed{{URL: seed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(e.Run(ctx, []crawl.Seed{{URL: seed}}))(t)
 	return sum
 }
 

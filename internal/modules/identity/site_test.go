@@ -16,14 +16,13 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func testProfile(t testing.TB) *Profile {
 	t.Helper()
-	addresses, err := ParseAddresses([]string{"2001:db8::/48", "192.0.2.7", "198.51.100.0/24", "192.0.2.7"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	addresses := must.Get(ParseAddresses([]string{"2001:db8::/48", "192.0.2.7", "198.51.100.0/24", "192.0.2.7"}))(t)
 	return &Profile{
 		URL: botURL, Product: "amble", UserAgent: "amble/1.0 (+" + botURL + "/)", Contact: "crawler@amble.test",
 		Operator: "The library of <Amble>", Purpose: "It keeps pages for readers.", Addresses: addresses,
@@ -44,10 +43,7 @@ func get(t testing.TB, h http.Handler, method, path string, header ...string) *h
 
 func bodyOf(t testing.TB, r *http.Response) string {
 	t.Helper()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(r.Body))(t)
 	return string(b)
 }
 
@@ -108,9 +104,7 @@ func TestDocuments(t *testing.T) {
 		CreationTime string
 		Prefixes     []map[string]string
 	}
-	if err := json.Unmarshal([]byte(bodyOf(t, get(t, site, http.MethodGet, PathAddresses))), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(bodyOf(t, get(t, site, http.MethodGet, PathAddresses))), &list))
 	var prefixes []string
 	for _, p := range list.Prefixes {
 		prefixes = append(prefixes, p["ipv4Prefix"]+p["ipv6Prefix"])
@@ -120,9 +114,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	var card map[string]any
-	if err := json.Unmarshal([]byte(bodyOf(t, get(t, site, http.MethodGet, PathCard))), &card); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(bodyOf(t, get(t, site, http.MethodGet, PathCard))), &card))
 	bot := card["web_bot_auth"].(map[string]any)
 	if card["client_id"] != botURL+PathCard || card["jwks_uri"] != botURL+PathDirectory || card["jwks"] != nil ||
 		bot["rfc9309-product-token"] != "amble" || bot["rfc9309-compliance"] != true || bot["trigger"] != "crawler" ||
@@ -277,19 +269,13 @@ func TestEmit(t *testing.T) {
 func TestServer(t *testing.T) {
 	now := time.Now()
 	keys, _ := testKeyring(t, now)
-	s, err := Start(ServerOptions{Listen: "127.0.0.1:0", Now: func() time.Time { return now }},
-		NewSite(testProfile(t), keys, time.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(ServerOptions{Listen: "127.0.0.1:0", Now: func() time.Time { return now }},
+		NewSite(testProfile(t), keys, time.Now)))(t)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	statuses := make(map[int]int)
 	for range clientBurst + 5 {
-		r, err := client.Get("http://" + s.Address() + PathCard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(client.Get("http://" + s.Address() + PathCard))(t)
 		_, _ = io.Copy(io.Discard, r.Body)
 		_ = r.Body.Close()
 		statuses[r.StatusCode]++

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -71,16 +72,10 @@ func taken(t *testing.T, dir string) map[string]int {
 // put writes a file, and returns the line that the command writes of it.
 func put(t *testing.T, dir, name, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 	part := filepath.Join(dir, "part")
-	if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(part, filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(part, []byte(text), 0o600))
+	must.Do(t, os.Rename(part, filepath.Join(dir, name)))
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s %s %d", filepath.Base(name), hex.EncodeToString(sum[:]), len(text))
 }
@@ -115,20 +110,14 @@ func TestFinishedFiles(t *testing.T) {
 	put(t, dir, "out/notes.txt", "somebody's")
 	put(t, dir, "other/pages-000001.jsonl", "elsewhere")
 	for range 2 {
-		if err := finish(t, dir, logs(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, finish(t, dir, logs(dir)))
 		if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("the command took %v, want %v", got, want)
 		}
 	}
 	want[put(t, dir, "out/pages-000001.jsonl", "two")]++
-	if err := os.Remove(filepath.Join(dir, "shards/7/output/pages-000007.jsonl.gz")); err != nil {
-		t.Fatal(err)
-	}
-	if err := finish(t, dir, logs(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "shards/7/output/pages-000007.jsonl.gz")))
+	must.Do(t, finish(t, dir, logs(dir)))
 	if got := taken(t, dir); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("after an erasure the command took %v, want %v", got, want)
 	}
@@ -177,10 +166,7 @@ func TestOneFails(t *testing.T) {
 	for _, name := range []string{"2", "3"} {
 		put(t, dir, "out/pages-00000"+name+".jsonl", name)
 	}
-	r, err := newRunner(dir, `case $AMBLE_NAME in *1.jsonl) exit 1;; esac; `+logs(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newRunner(dir, `case $AMBLE_NAME in *1.jsonl) exit 1;; esac; `+logs(dir)))(t)
 	stop := r.Start()
 	testkit.Until(t, "the others are taken", func() bool { return len(taken(t, dir)) == 2 })
 	stop()
@@ -197,23 +183,17 @@ func TestKills(t *testing.T) {
 	want := make(map[string]bool)
 	for round := range 8 {
 		child := testkit.Child(t, childDir, dir)
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Start())
 		for i := range 5 {
 			n := 5*round + i + 1
 			want[put(t, dir, fmt.Sprintf("out/pages-%06d.jsonl", n), strings.Repeat("x", n))] = true
 		}
 		before := len(taken(t, dir))
 		testkit.Until(t, "some files", func() bool { return len(taken(t, dir)) > before+rand.IntN(4) })
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Kill())
 		_ = child.Wait() // it was killed
 	}
-	if err := finish(t, dir, logs(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, finish(t, dir, logs(dir)))
 	got := taken(t, dir)
 	for line := range want {
 		if got[line] == 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -23,21 +24,15 @@ func plain() Same { return NewSame(weburl.Rules{MaxLength: 2048}, []string{"sid"
 
 func write(t *testing.T, dir, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 }
 
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write([]byte(text)))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -60,10 +55,7 @@ func TestScan(t *testing.T) {
 	write(t, dir, "pages-000001.jsonl",
 		[]byte(`{"version":1,"url":"`+moved+`","status":301,"redirect":"http://a.test/new"}`+"\n"))
 	w := Wanted{URLs: []string{gone, moved, "http://a.test/none"}, Redirects: []string{moved}, Referrers: 3}
-	f, err := Scan(t.Context(), []string{dir, filepath.Join(dir, "missing")}, w, plain())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Scan(t.Context(), []string{dir, filepath.Join(dir, "missing")}, w, plain()))(t)
 	var from []string
 	for _, r := range f.URLs[gone].List {
 		from = append(from, r.URL+" "+r.Text)
@@ -113,10 +105,7 @@ func TestScanOfMany(t *testing.T) {
 	}
 	write(t, dir, "links-000001.jsonl", b.Bytes())
 	w := Wanted{URLs: []string{"http://a.test/gone"}, Referrers: 2}
-	f, err := scan(t.Context(), []string{dir}, w, plain(), kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(scan(t.Context(), []string{dir}, w, plain(), kept))(t)
 	got := f.URLs["http://a.test/gone"]
 	if got.Count != pages || !f.Cut || len(got.List) != 2 || got.List[0].URL != "http://a.test/0000000" {
 		t.Errorf("%d of %d, %v, %+v", got.Count, pages, f.Cut, got.List)

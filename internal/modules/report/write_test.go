@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // hostile is what a page may say to whoever looks at the report.
@@ -33,9 +35,7 @@ func example() *Summary {
 func written(t *testing.T, format, table string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := example().Write(&b, format, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, example().Write(&b, format, table))
 	return b.String()
 }
 

@@ -7,16 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 func parseURL(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	return u
 }
 

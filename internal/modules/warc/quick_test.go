@@ -15,14 +15,12 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // newTestQuick returns a compressor as a packer has it.
 func newTestQuick(t testing.TB) *quickGzip {
-	z, err := newGzip(Compression{Format: FormatGzip, Level: 1}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(newGzip(Compression{Format: FormatGzip, Level: 1}, false))(t)
 	return z.(*quickGzip)
 }
 
@@ -31,13 +29,9 @@ func (q *quickGzip) member(t testing.TB, record []byte) []byte {
 	var out bytes.Buffer
 	q.begin(&out, int64(len(record)))
 	for piece := range slices.Chunk(record, 1000) {
-		if _, err := q.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(q.Write(piece))(t)
 	}
-	if err := q.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, q.Close())
 	return out.Bytes()
 }
 
@@ -149,7 +143,7 @@ func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distanc
 		}
 		skip[endOfBlock+1+s] = extra
 	}
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".html") || !e.Type().IsRegular() {
 			return err
 		}
@@ -174,10 +168,7 @@ func countSymbols(t *testing.T, folder string) (symbols [allSymbols]int, distanc
 				r.at += max(d/2-1, 0)
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return symbols, distances
 }
 

@@ -13,24 +13,20 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func newPacker(t testing.TB, c Compression) *Packer {
 	t.Helper()
-	p, err := NewPacker(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPacker(c))(t)
 	return p
 }
 
 // dictionary is one that "zstd --train" made of records.
 func dictionary(t testing.TB) []byte {
 	t.Helper()
-	b, err := os.ReadFile("testdata/dictionary")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/dictionary"))(t)
 	return b
 }
 
@@ -71,9 +67,7 @@ func file(t testing.TB, c Compression, blocks ...string) []byte {
 				return p.WriteFrom(b, header(TypeResponse), strings.NewReader(block), int64(len(block)))
 			}
 		}
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write())
 	}
 	return b.Bytes()
 }
@@ -149,9 +143,7 @@ func TestOffsets(t *testing.T) {
 				"seeks": io.NewSectionReader(bytes.NewReader(data), 0, end), "reads": bytes.NewBuffer(data[:end]),
 			} {
 				other := NewReader(source)
-				if err := other.Goto(rec.Offset); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, other.Goto(rec.Offset))
 				again, err := other.Next()
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
@@ -251,11 +243,8 @@ func TestTornAnywhere(t *testing.T) {
 // TestLinesOfOthers: the records of other tools can be read: folded values, lines that end in LF,
 // any letter case of names.
 func TestLinesOfOthers(t *testing.T) {
-	rec, err := NewReader(
-		bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := must.Get(NewReader(
+		bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next())(t)
 	if rec.Type() != TypeResponse || rec.Header.Get("x") != "a b" || rec.Size != 2 {
 		t.Errorf("header %q", rec.Header)
 	}

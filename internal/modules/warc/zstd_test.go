@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // zstdFrame returns a frame with any content.
 func zstdFrame(t testing.TB, text string, options ...zstd.EOption) []byte {
 	t.Helper()
-	z, err := zstd.NewWriter(nil, append(options, zstd.WithZeroFrames(true))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(nil, append(options, zstd.WithZeroFrames(true))...))(t)
 	return z.EncodeAll([]byte(text), nil)
 }
 
@@ -119,10 +118,7 @@ func TestZstdOfOthers(t *testing.T) {
 	withDictionary := zstdFrame(t, record, zstd.WithEncoderDict(dictionary(t)))
 	empty, extension := zstdFrame(t, ""), skippable(0x184D2A50, []byte("anything"))
 	var unsized bytes.Buffer
-	z, err := zstd.NewWriter(&unsized, zstd.WithEncoderCRC(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(&unsized, zstd.WithEncoderCRC(false)))(t)
 	io.WriteString(z, record)
 	z.Flush()
 	z.Close()

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -204,14 +205,9 @@ func (r *receiver) check(pages int) {
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	dir, r := t.TempDir(), newReceiver(t)
-	c, err := newCrawler(dir, options(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newCrawler(dir, options(dir)))(t)
 	s := newSender(dir, r.URL)
-	if err := c.commit(700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.commit(700))
 	for _, answer := range []func(http.ResponseWriter){
 		func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
 		func(w http.ResponseWriter) {
@@ -318,21 +314,14 @@ func TestKills(t *testing.T) {
 	}
 	for range 8 {
 		child := testkit.Child(t, childDir, dir)
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Start())
 		before := read()
 		testkit.Until(t, "some deliveries", func() bool { return read() > before+rand.IntN(100) })
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.Process.Kill())
 		_ = child.Wait() // it was killed
 	}
 	r.set(nil)
-	c, err := newCrawler(dir, options(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newCrawler(dir, options(dir)))(t)
 	defer c.w.Close()
 	if err := newSender(dir, r.URL).End(t.Context(), false); err != nil {
 		t.Error(err)
@@ -340,9 +329,7 @@ func TestKills(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, page := range r.events {
 		var p struct{ URL string }
-		if err := json.Unmarshal([]byte(page), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(page), &p))
 		if seen[p.URL] {
 			t.Errorf("%s has two ids", p.URL)
 		}
@@ -378,17 +365,13 @@ func TestErasedQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSender(dir, r.URL)
-	if err := errors.Join(c.commit(3), s.End(t.Context(), false), c.commit(3)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(c.commit(3), s.End(t.Context(), false), c.commit(3)))
 	files, err := list(c.o.Dir)
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	f := Rewinding(c.o.Dir, rewriting{dir: c.o.Dir})
-	if err := f.Erase(t.Context(), filepath.Base(files[0].path), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Erase(t.Context(), filepath.Base(files[0].path), nil))
 	if err := s.End(t.Context(), false); err != nil {
 		t.Error(err)
 	}

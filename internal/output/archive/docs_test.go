@@ -5,14 +5,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestOutputIsDocumented compares docs/OUTPUT.md with the fields of the lines.
 func TestOutputIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/OUTPUT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/OUTPUT.md"))(t)
 	for heading, fields := range map[string]reflect.Type{
 		"A page": reflect.TypeFor[line](), "A link": reflect.TypeFor[linkLine](), "A text": reflect.TypeFor[textLine](),
 	} {

@@ -3,6 +3,8 @@ package archive
 import (
 	"slices"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestMarksAsStored: marks that databases have are read, those of unknown sinks too, and are stored with the same
@@ -10,10 +12,7 @@ import (
 func TestMarksAsStored(t *testing.T) {
 	const stored = `[{"File":"pages-000003.jsonl","Length":40},` +
 		`{"File":"amble-20261120121415-000001-h.warc.gz","Length":123,"Complete":true},{"Receiver":"a","Number":7}]`
-	marks, err := DecodeMarks([]byte(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	marks := must.Get(DecodeMarks([]byte(stored)))(t)
 	want := []Mark{
 		FileMark{File: "pages-000003.jsonl", Length: 40}.Mark(),
 		FileMark{File: "amble-20261120121415-000001-h.warc.gz", Length: 123, Complete: true}.Mark(),

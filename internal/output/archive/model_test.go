@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestModel runs random batches, failed commits, crashes and clean shutdowns against a list of
@@ -78,10 +80,7 @@ type model struct {
 }
 
 func newModel(t *testing.T, rt *rapid.T) *model {
-	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(t.TempDir(), ""))(t)
 	o := DefaultOptions()
 	o.Dir = dir
 	o.MaxFileBytes = rapid.Int64Range(1, 200).Draw(rt, "max file")
@@ -128,10 +127,7 @@ func (m *model) noteComplete(rt *rapid.T) {
 		if !ok || suffix == SuffixOpen {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(m.o.Dir, file))
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(m.o.Dir, file)))(m.t)
 		now[name+"\n"+string(text)] = true
 		if suffix == "" {
 			m.complete[name+"\n"+string(text)] = string(text)
@@ -169,10 +165,7 @@ func (m *model) takeAway() {
 }
 
 func (m *model) open() {
-	w, err := OpenOn(m.o, m.marks, noSync{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	w := must.Get(OpenOn(m.o, m.marks, noSync{}))(m.t)
 	m.w, m.pending, m.dirty = w, nil, false
 }
 
@@ -197,15 +190,11 @@ func (m *model) markCommitted() {
 
 func (m *model) commit() {
 	m.markCommitted()
-	if err := m.w.Committed(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.w.Committed())
 }
 
 func (m *model) rollback() {
-	if err := m.w.Rollback(m.marks); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.w.Rollback(m.marks))
 	m.pending, m.dirty = nil, false
 }
 
@@ -235,10 +224,7 @@ func (m *model) expire() {
 
 // finish completes the files, and commits that.
 func (m *model) finish() {
-	marks, err := m.w.Finish()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	marks := must.Get(m.w.Finish())(m.t)
 	if marks != nil {
 		m.marks = marks
 	}
@@ -247,9 +233,7 @@ func (m *model) finish() {
 
 func (m *model) end() {
 	m.finish()
-	if err := m.w.Committed(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.w.Committed())
 	m.w.Close()
 }
 

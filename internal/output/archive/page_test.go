@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func fullPage() Page {
@@ -80,10 +81,7 @@ func TestEncodeNeedsURL(t *testing.T) {
 
 func TestEncodeBoundsTexts(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
-	got, err := Page{URL: "http://a/", Title: long, ContentType: long, Language: long, Error: long}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Page{URL: "http://a/", Title: long, ContentType: long, Language: long, Error: long}.Encode())(t)
 	if len(got) > 5*maxText {
 		t.Errorf("%d bytes from texts of 2 MiB", len(got))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -23,10 +24,7 @@ func options(t testing.TB) Options {
 
 func mustOpen(t testing.TB, o Options, marks []Mark) *Writer {
 	t.Helper()
-	w, err := Open(o, marks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Open(o, marks))(t)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
@@ -34,9 +32,7 @@ func mustOpen(t testing.TB, o Options, marks []Mark) *Writer {
 func mustAppend(t testing.TB, w *Writer, lines ...string) {
 	t.Helper()
 	for _, l := range lines {
-		if err := w.Append(itemOf(l), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(itemOf(l), time.Now()))
 	}
 }
 
@@ -47,10 +43,7 @@ func itemOf(line string) *Item {
 
 func mustSync(t testing.TB, w *Writer) []Mark {
 	t.Helper()
-	marks, err := w.Sync()
-	if err != nil {
-		t.Fatal(err)
-	}
+	marks := must.Get(w.Sync())(t)
 	return marks
 }
 
@@ -71,10 +64,7 @@ func output(t testing.TB, dir string) []string {
 		if strings.Contains(name, SuffixUnmarked) || !strings.Contains(name, ".jsonl") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		for l := range strings.Lines(string(data)) {
 			text, whole := strings.CutSuffix(l, "\n")
 			if !whole {
@@ -88,10 +78,7 @@ func output(t testing.TB, dir string) []string {
 
 func names(t testing.TB, dir string) []string {
 	t.Helper()
-	all, err := OSDisk{}.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(OSDisk{}.List(dir))(t)
 	slices.Sort(all)
 	return all
 }
@@ -135,9 +122,7 @@ func TestFilesRotateBetweenLines(t *testing.T) {
 	}
 	// A file whose mark is not committed keeps its suffix: the commit may still fail.
 	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
-	if err := w.Committed(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Committed())
 	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl.open")
 	mustAppend(t, w, lines(12, 1)...)
 	mustSync(t, w)
@@ -227,18 +212,14 @@ func TestRollback(t *testing.T) {
 		mustAppend(t, w, lines(0, 7)...)
 		mustSync(t, w)
 		wantOutput(t, o.Dir, lines(0, 7))
-		if err := w.Rollback(nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Rollback(nil))
 		wantNames(t, o.Dir)
 	}
 	mustAppend(t, w, lines(0, 7)...)
 	committed := mustSync(t, w)
 	mustAppend(t, w, lines(100, 20)...)
 	mustSync(t, w)
-	if err := w.Rollback(committed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Rollback(committed))
 	wantOutput(t, o.Dir, lines(0, 7))
 	mustAppend(t, w, lines(7, 5)...)
 	committed = mustSync(t, w)
@@ -279,16 +260,10 @@ func TestConcurrentSinks(t *testing.T) {
 	r := &recorder{Lines: Lines{Format: "record",
 		Encode: func(v *Visit) ([]byte, error) { return []byte(v.Page.URL), nil }}}
 	o.Known, o.Formats = append(o.Known, r), []string{FormatJSONL, "record"}
-	e, err := NewEncoder(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewEncoder(o, nil))(t)
 	w := mustOpen(t, o, nil)
 	encoded := func(url string) []byte {
-		b, err := Page{URL: url}.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Page{URL: url}.Encode())(t)
 		return b
 	}
 	append := func(url string) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 type counts [2]int
@@ -49,17 +51,10 @@ func TestWriter(t *testing.T) {
 		map[string]why{"b": {"two"}, "a": {"one"}}, map[string][]string{"k": {"1", "2"}}, &part,
 		"=HYPERLINK(\"http://evil.test\")\nnext, \"quoted\"", "no", "no"}
 	for _, l := range []*line{&full, {base: base{"https://b.test/"}, Depth: -4}} {
-		if err := w.Write(l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(l))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Flush())
+	got := must.Get(csv.NewReader(&out).ReadAll())(t)
 	want := [][]string{
 		{"url", "status", "depth", "good", "bad", "share", "seed", "at", "tags", "usage", "headers", "part", "note"},
 		{"https://a.test/?a=1,2", "200", "3", "1", "'=2", "12345678.5", "true", "2026-11-20T00:02:03Z", "x; y",

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // entry is the expected result of a line: a URL, or an error.
@@ -90,37 +92,23 @@ var sampleEntries = []entry{
 }
 
 func TestTextAndObjects(t *testing.T) {
-	got, err := readAll(t, strings.NewReader(sample))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(readAll(t, strings.NewReader(sample)))(t)
 	compare(t, got, sampleEntries)
 }
 
 func packGzip(t testing.TB, text string) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, text))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
 func packZstd(t testing.TB, text string) []byte {
 	var b bytes.Buffer
-	w, err := zstd.NewWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(&b))(t)
+	must.Get(io.WriteString(w, text))(t)
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -167,10 +155,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestLongLinesAreBoundedAndPassedOver(t *testing.T) {
 	const length = 40 << 20
-	list, err := NewReader(io.MultiReader(&endless{length}, strings.NewReader("\nhttp://a.test/\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(NewReader(io.MultiReader(&endless{length}, strings.NewReader("\nhttp://a.test/\n"))))(t)
 	var bad *BadLine
 	if _, err := list.Next(); !errors.As(err, &bad) || bad.Line != 1 || len(bad.Text) > shownText ||
 		!strings.Contains(bad.Reason, "too long") {

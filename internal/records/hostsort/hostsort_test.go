@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -21,10 +22,7 @@ import (
 func testRoom(t *testing.T, o Options) (*Room, string) {
 	t.Helper()
 	dir := t.TempDir()
-	pool, err := spool.Open(spool.Options{Dir: dir, Above: spool.HeadBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(spool.Open(spool.Options{Dir: dir, Above: spool.HeadBytes}))(t)
 	return NewRoom(pool, o), dir
 }
 
@@ -55,10 +53,7 @@ func sortPlainly(all []entry) []entry {
 // take reads all records of a sorter.
 func take(t *testing.T, s *Sorter) (all []entry) {
 	t.Helper()
-	sorted, err := s.Sorted()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sorted := must.Get(s.Sorted())(t)
 	for {
 		host, record, err := sorted.Next()
 		if err == io.EOF {
@@ -73,16 +68,12 @@ func take(t *testing.T, s *Sorter) (all []entry) {
 
 func mustAdd(t *testing.T, s *Sorter, e entry) {
 	t.Helper()
-	if err := s.Add(e.host, []byte(e.text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Add(e.host, []byte(e.text)))
 }
 
 func mustReset(t *testing.T, s *Sorter) {
 	t.Helper()
-	if err := s.Reset(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Reset())
 }
 
 // TestSorter compares sorters with a plain sort: in memory and in runs, of few and of many hosts, of
@@ -195,9 +186,7 @@ func TestRoomIsShared(t *testing.T) {
 // is held after it.
 func TestNoDirectory(t *testing.T) {
 	room, dir := testRoom(t, Options{Disk: 1 << 30})
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
 	s := room.NewSorter(false)
 	var err error
 	for n := 0; err == nil && n < 100_000; n++ {
@@ -303,10 +292,7 @@ func FuzzRun(f *testing.F) {
 				w.record([]byte(first[i].text))
 			}
 		}
-		c, err := w.content()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(w.content())(t)
 		written, _ := c.Bytes()
 		var again []entry
 		if err := readRun(written, func(host string, record []byte) {

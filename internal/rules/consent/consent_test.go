@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestParseUsage has the examples of draft-ietf-aipref-vocab, section 6, and of
@@ -56,10 +58,7 @@ func TestParseSignal(t *testing.T) {
 }
 
 func TestKnownDirectives(t *testing.T) {
-	d, err := parseDirectives(directivesTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(parseDirectives(directivesTable))(t)
 	for name, want := range map[string]string{"noai": "train-ai=n", "noimageai": "train-ai-images=n",
 		"noml": "train-ai=n"} {
 		if got := d[name].String(); got != want {

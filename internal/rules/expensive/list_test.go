@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestForms reads testdata/urls.txt: URLs in the forms that each product writes, those that are
@@ -63,10 +65,7 @@ func (l *List) all() (all []*Line) {
 
 func lines(t *testing.T, name string) func(func([]string) bool) {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(name))(t)
 	return func(yield func([]string) bool) {
 		defer f.Close()
 		for s := bufio.NewScanner(f); s.Scan(); {

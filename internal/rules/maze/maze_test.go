@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -45,10 +46,7 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 	}
 	requested = make(map[string]int)
 	page := func(path string) weburl.URL {
-		u, err := weburl.Parse("http://site.test" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse("http://site.test" + path))(t)
 		return u
 	}
 	for len(requested) < most {
@@ -69,10 +67,7 @@ func crawl(t *testing.T, b *Branches, of web, most int, seeds ...string) (reques
 		requested[next.path]++
 		if len(requested) == 45 {
 			for i := range of.outside {
-				other, err := weburl.Parse(fmt.Sprintf("http://other-%d.test/", i))
-				if err != nil {
-					t.Fatal(err)
-				}
+				other := must.Get(weburl.Parse(fmt.Sprintf("http://other-%d.test/", i)))(t)
 				to := []storage.Found{{URL: page(next.path)}, {URL: page("/")}, {URL: page("/2")}}
 				b.Links(other, 0, to, "", false)
 			}

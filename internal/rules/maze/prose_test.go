@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/zoo"
 )
 
@@ -20,10 +21,7 @@ func written(t *testing.T) (texts []string) {
 		t.Fatalf("no documentation: %v", err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for section := range strings.SplitSeq(string(text), "\n## ") {
 			if len(section) > 800 {
 				texts = append(texts, section)

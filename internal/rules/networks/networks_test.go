@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	l, err := Load(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Load(t.TempDir()))(t)
 	for address, want := range map[string]string{
 		"104.16.0.1": "Cloudflare", "104.27.255.255": "Cloudflare", "104.28.0.0": "", "::ffff:104.16.0.1": "Cloudflare",
 		"2606:4700::6810:84e5": "Cloudflare", "2a04:4e42:400::81": "Fastly", "151.101.1.69": "Fastly",
@@ -42,9 +41,7 @@ func TestLoadOfDirectory(t *testing.T) {
 	dir := t.TempDir()
 	put := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
 	}
 	put("Mine | the letter of 2026-11-20 | 2026-11-20\n192.0.2.0/24\n")
 	l, err := Load(dir)

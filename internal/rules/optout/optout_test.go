@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -17,19 +18,13 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func entry(t *testing.T, scope Scope, value string) Entry {
 	t.Helper()
-	e, err := New(Entry{Scope: scope, Value: value, At: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(Entry{Scope: scope, Value: value, At: now}))(t)
 	return e
 }
 
 func mustURL(t *testing.T, raw string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(raw))(t)
 	return u
 }
 
@@ -147,10 +142,7 @@ host a.example until=2020-01-01T00:00:00Z	# ended
 `
 
 func TestReadFile(t *testing.T) {
-	entries, err := ReadFile(strings.NewReader(example), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(ReadFile(strings.NewReader(example), now))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.String())
@@ -201,10 +193,7 @@ func TestListAgainstScan(t *testing.T) {
 			if r.IntN(3) == 0 {
 				e.Until = now.Add(time.Duration(1+r.IntN(3)) * time.Hour)
 			}
-			entry, err := New(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			entry := must.Get(New(e))(t)
 			entries = append(entries, entry)
 		}
 		l := NewList(entries...)

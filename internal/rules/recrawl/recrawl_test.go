@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const day = 24 * time.Hour
@@ -21,10 +23,7 @@ func newPlan(t testing.TB, change func(*Options)) *Plan {
 	if change != nil {
 		change(&o)
 	}
-	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(o))(t)
 	return p
 }
 

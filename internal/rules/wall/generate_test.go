@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var writeHeld = flag.Bool("held", false, "write the held-out traces of testdata/held")
@@ -363,9 +365,7 @@ func TestHeldOutFiles(t *testing.T) {
 			text := "# " + s.name + ": " + s.label + "\n" + strings.Join(s.run(7+i%6), "\n") + "\n"
 			file := fmt.Sprintf("testdata/%s/%02d-%s.txt", dir, i+1, s.name)
 			if *writeHeld {
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			}
 			if had, err := os.ReadFile(file); err != nil || string(had) != text {
 				t.Errorf("%s is another trace, %v", file, err)

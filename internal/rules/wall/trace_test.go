@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // trace is what a host answered, with what it is.
@@ -44,10 +46,7 @@ type bodies struct {
 
 func readBodies(t testing.TB, file string) *bodies {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(file))(t)
 	b := &bodies{marks: NewMarks(), texts: make(map[string]string)}
 	for _, f := range archive.Files {
 		b.texts[f.Name] = string(f.Data)
@@ -123,10 +122,7 @@ func place(status int, target string, header map[string][]string) uint64 {
 // readTraces reads traces in the form that testdata/dev.txt explains.
 func readTraces(t testing.TB, file string, b *bodies) (traces []*trace) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	var w *writer
 	for number, line := range strings.Split(string(text), "\n") {
 		if err := func() error {
@@ -407,10 +403,7 @@ func TestTracesApart(t *testing.T) {
 // seconds, status, milliseconds from start to end, target, body, and retry=D and head=NAME:VALUE.
 func readLines(t testing.TB, file string, b *bodies) *trace {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	return parseLines(t, file, string(text), b)
 }
 

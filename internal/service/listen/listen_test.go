@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestLimitersAreBounded(t *testing.T) {
@@ -26,22 +28,13 @@ func TestLimitersAreBounded(t *testing.T) {
 
 // Connections whose requests are at work are not closed for others.
 func TestGateKeepsWhoIsAtWork(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	g := NewGate(l, 2)
 	defer g.Close()
 	dial := func() (net.Conn, *guest) {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { c.Close() })
-		v, err := g.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(g.Accept())(t)
 		return c, v.(*guest)
 	}
 	_, busy := dial()

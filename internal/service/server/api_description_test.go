@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestWhatTheDescriptionRefuses: what is against the description is refused, and what is in it is
@@ -87,13 +89,8 @@ func TestWhatTheDescriptionRefuses(t *testing.T) {
 func TestLongHeader(t *testing.T) {
 	s := start(t, Options{})
 	for _, size := range []int{maxHeader + 1000, mostHeader + 10_000} {
-		c, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", s.Address()))(t)
+		must.Do(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\nConnection: close\r\n\r\n",
 			strings.Repeat("x", size))
 		answer, _ := io.ReadAll(c) // it may be reset after the answer

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 	"github.com/amble-crawler/amble/internal/web/weburl"
@@ -95,19 +96,13 @@ func (r *running) finished(t *testing.T) {
 // send sends a request with the token. The caller closes the body.
 func (r *running) send(t *testing.T, method, path string, body io.Reader, header ...string) *http.Response {
 	t.Helper()
-	request, err := http.NewRequest(method, "http://"+r.server.Address()+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest(method, "http://"+r.server.Address()+path, body))(t)
 	request.Header.Set("Authorization", "Bearer secret")
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(transport.RoundTrip(request))(t)
 	return response
 }
 
@@ -115,10 +110,7 @@ func (r *running) read(t *testing.T, method, path string, body io.Reader, header
 	t.Helper()
 	response := r.send(t, method, path, body, header...)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	conforms(t, r.server, response, string(text))
 	return response, string(text)
 }
@@ -138,14 +130,11 @@ func TestClientSeesTheCrawl(t *testing.T) {
 	states := map[string]string{}
 	from := ""
 	for pages := 0; ; pages++ {
-		next, err := r.client.URLs(ctx, inspect.URLQuery{Limit: 2}, from, func(u *inspect.URL) error {
+		next := must.Get(r.client.URLs(ctx, inspect.URLQuery{Limit: 2}, from, func(u *inspect.URL) error {
 			states[strings.TrimPrefix(u.URL, strings.TrimSuffix(r.web.URL("a.test", "/"), "/"))] = u.State + " " +
 				u.Reason
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if next == "" {
 			break
 		}
@@ -256,11 +245,9 @@ func TestAddWithTheClient(t *testing.T) {
 func TestBrokenAnswers(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	if _, err := r.client.Add(context.Background(),
+	must.Get(r.client.Add(context.Background(),
 		[]crawl.Addition{{URL: testkit.Parse(t, r.web.URL("a.test", "/x"))}},
-		nil); err != nil {
-		t.Fatal(err)
-	}
+		nil))(t)
 	stream := func(fail bool) error {
 		mux := http.NewServeMux()
 		s := &Server{o: Options{Now: time.Now}}
@@ -319,9 +306,7 @@ func TestListsAsCSV(t *testing.T) {
 		_, lines := r.read(t, "GET", path, nil)
 		response := r.send(t, "GET", path+"format=csv", nil)
 		rows, err := csv.NewReader(response.Body).ReadAll()
-		if err := errors.Join(err, response.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, response.Body.Close()))
 		if kind := response.Header.Get("Content-Type"); kind != "text/csv; charset=utf-8" ||
 			!strings.Contains(response.Header.Get("Content-Disposition"), name) {
 			t.Errorf("%s: %v", path, response.Header)
@@ -329,9 +314,7 @@ func TestListsAsCSV(t *testing.T) {
 		var all []map[string]any
 		for line := range strings.Lines(lines) {
 			var values map[string]any
-			if err := json.Unmarshal([]byte(line), &values); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &values))
 			all = append(all, values)
 		}
 		if len(rows) != len(all)+1 {
@@ -354,10 +337,7 @@ func TestListsAsCSV(t *testing.T) {
 func TestSeedsOverTheAPI(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
-	before, err := r.client.Seeds(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(r.client.Seeds(t.Context()))(t)
 	var w crawl.SeedWish
 	for i := range 250 {
 		s := crawl.Seed{URL: testkit.Parse(t, fmt.Sprintf("http://a.test/%d/%s", i, strings.Repeat("x", i)))}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // twoCrawls are an open crawl and a closed one.
@@ -35,10 +36,7 @@ func (twoCrawls) StatusOf(_ context.Context, id string) (crawl.Status, error) {
 func TestCrawls(t *testing.T) {
 	get := func(s *Server, path string) (int, map[string]any) {
 		t.Helper()
-		response, err := http.Get("http://" + s.Address() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(http.Get("http://" + s.Address() + path))(t)
 		defer response.Body.Close()
 		var body map[string]any
 		_ = json.NewDecoder(response.Body).Decode(&body) // not JSON: nil

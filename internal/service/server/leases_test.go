@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -29,10 +30,7 @@ type farm struct {
 // call sends a request with the token of fetchers.
 func (f *farm) call(method, path string, body any) (status int, text string) {
 	f.t.Helper()
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	encoded := must.Get(json.Marshal(body))(f.t)
 	response, text := send(f.t, f.s, method, "/api/v1"+path, bytes.NewReader(encoded), "Authorization",
 		"Bearer fetcher",
 		"Content-Type", "application/json")
@@ -64,10 +62,7 @@ func (f *farm) lease(n int) (leases []Lease) {
 // fetch makes the request of a lease, and returns its report.
 func (f *farm) fetch(l *Lease) Report {
 	f.t.Helper()
-	request, err := http.NewRequest("GET", l.URL, nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest("GET", l.URL, nil))(f.t)
 	for name, value := range l.Headers {
 		request.Header.Set(name, value)
 	}
@@ -76,15 +71,9 @@ func (f *farm) fetch(l *Lease) Report {
 		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(l.Address, fmt.Sprint(f.web.Port())))
 	}}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	response := must.Get(transport.RoundTrip(request))(f.t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(response.Body))(f.t)
 	text := string(body)
 	return Report{ID: l.ID, Fetcher: f.name, Status: response.StatusCode, Body: &text,
 		Headers: map[string]string{"Content-Type": response.Header.Get("Content-Type")},
@@ -147,15 +136,11 @@ func TestFetchersOverTheAPI(t *testing.T) {
 	if err != nil || len(fetchers) != 1 || fetchers[0].Reported != 4 || fetchers[0].Leases != 0 {
 		t.Errorf("fetchers %+v, %v", fetchers, err)
 	}
-	if err := r.client.SetCutOff(t.Context(), f.name, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.client.SetCutOff(t.Context(), f.name, true))
 	if status, text := f.call("POST", "/leases", map[string]any{"fetcher": f.name}); status != 403 {
 		t.Errorf("a fetcher that is cut off: %d %s", status, text)
 	}
-	if err := r.client.SetCutOff(t.Context(), f.name, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.client.SetCutOff(t.Context(), f.name, false))
 	if status, text := f.call("POST", "/leases", map[string]any{"fetcher": f.name}); status != 200 {
 		t.Errorf("a fetcher that is admitted: %d %s", status, text)
 	}
@@ -171,10 +156,7 @@ func (f *farm) check(urls ...string) (may []string, text string) {
 	}
 	for _, c := range checks.Results {
 		if c.May {
-			u, err := url.Parse(c.URL)
-			if err != nil {
-				f.t.Fatal(err)
-			}
+			u := must.Get(url.Parse(c.URL))(f.t)
 			may = append(may, u.Hostname()+u.Path)
 		}
 	}
@@ -186,10 +168,7 @@ func (f *farm) reportAll(reports []Report) {
 	f.t.Helper()
 	var list bytes.Buffer
 	for i := range reports {
-		line, err := json.Marshal(&reports[i])
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		line := must.Get(json.Marshal(&reports[i]))(f.t)
 		fmt.Fprintf(&list, "%s\n", line)
 	}
 	list.WriteString("{broken\n")
@@ -201,9 +180,7 @@ func (f *farm) reportAll(reports []Report) {
 	n := 0
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); n++ {
 		var result ReportResult
-		if err := json.Unmarshal(lines.Bytes(), &result); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Do(f.t, json.Unmarshal(lines.Bytes(), &result))
 		want := "accepted"
 		if n == len(reports) {
 			want = "invalid"

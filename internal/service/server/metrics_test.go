@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/fetch"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
@@ -20,10 +21,7 @@ func TestMetrics(t *testing.T) {
 	begun := time.Unix(1_790_000_000, 0)
 	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
 	for i, host := range []string{"a.test", "b.test", "c.test"} {
-		u, err := weburl.Parse("http://" + host + "/secret")
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse("http://" + host + "/secret"))(t)
 		m.Requested(requestlog.Request{
 			URL: u, Status: 200 + 102*i, BodyBytes: 1000,
 			Start: at(0), Connected: at(3), FirstByte: at(20), End: at(100),
@@ -136,10 +134,7 @@ func TestAlertSeriesExist(t *testing.T) {
 	_, body := request(t, s, "GET", "/metrics", nil)
 	there := metricLines(body)
 	read := func(file string) string {
-		text, err := os.ReadFile("../../../docs/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../../docs/" + file))(t)
 		return string(text)
 	}
 	rules, page := read("service/rules.yaml"), read("OPERATING.md")
@@ -185,10 +180,7 @@ func TestMetricsCountAll(t *testing.T) {
 	}
 	m.countWaiting()
 	for { // those that are counted together are so in their own goroutine
-		families, err := m.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := must.Get(m.registry.Gather())(t)
 		counted := 0.0
 		for _, f := range families {
 			if f.GetName() == "amble_requests_total" {

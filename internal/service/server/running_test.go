@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestStatusFindsAnyPort(t *testing.T) {
@@ -30,17 +32,9 @@ func TestStatusFindsAnyPort(t *testing.T) {
 
 func TestStatusAfterClose(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left, err := os.ReadFile(filepath.Join(dir, AddressFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example))(t)
+	left := must.Get(os.ReadFile(filepath.Join(dir, AddressFile)))(t)
+	must.Do(t, s.Close(context.Background()))
 	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -48,9 +42,7 @@ func TestStatusAfterClose(t *testing.T) {
 		t.Errorf("Close leaves %v", files)
 	}
 	// As after kill -9: the file is there and nobody listens.
-	if err := os.WriteFile(filepath.Join(dir, AddressFile), left, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, AddressFile), left, 0o644))
 	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after a crash: %v", err)
 	}
@@ -62,9 +54,7 @@ func TestStatusOfAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	other := start(t, Options{})
 	write := func(address string) {
-		if err := writeAddress(dir, address, strings.Repeat("0", 32), ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeAddress(dir, address, strings.Repeat("0", 32), ""))
 	}
 	write(other.Address())
 	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
@@ -97,20 +87,13 @@ func TestStatusIsBounded(t *testing.T) {
 		}
 	}))
 	defer stranger.Close()
-	if err := writeAddress(dir, stranger.Listener.Addr().String(), "me", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeAddress(dir, stranger.Listener.Addr().String(), "me", ""))
 	if _, _, err := FetchStatus(context.Background(), dir, ""); err == nil {
 		t.Error("an endless answer is an answer")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	if err := writeAddress(dir, l.Addr().String(), "me", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeAddress(dir, l.Addr().String(), "me", ""))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, _, err := FetchStatus(ctx, dir, ""); !errors.Is(err, ErrNotRunning) {
@@ -122,9 +105,7 @@ func TestDamagedAddressFile(t *testing.T) {
 	for _, text := range []string{"", "127.0.0.1:1", "a b c d e", "127.0.0.1:1\ninstance x\nprocess many\n",
 		"\x00\nbad host:1\ninstance x process 1", strings.Repeat("x", 1<<20)} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644))
 		if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("%.20q: %v", text, err)
 		}

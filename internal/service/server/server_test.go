@@ -20,6 +20,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,10 +49,7 @@ func start(t *testing.T, o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s, err := Start(o, example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(o, example))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -75,10 +73,7 @@ func request(t *testing.T, s *Server, method, path string, header map[string]str
 // send is request with a body.
 func send(t *testing.T, s *Server, method, path string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequest(method, "http://"+s.Address()+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, "http://"+s.Address()+path, body))(t)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 		if header[i] == "Host" {
@@ -87,15 +82,9 @@ func send(t *testing.T, s *Server, method, path string, body io.Reader, header .
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	conforms(t, s, response, string(text))
 	return response, string(text)
 }
@@ -104,9 +93,7 @@ func TestStatusIsTheCrawls(t *testing.T) {
 	s := start(t, Options{})
 	response, body := request(t, s, "GET", "/api/v1/status", nil)
 	var got crawl.Status
-	if err := json.Unmarshal([]byte(body), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(body), &got))
 	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/json" ||
 		got.State != "running" || got.URLs["queued"] != 4 {
 		t.Errorf("%d, %s, %+v", response.StatusCode, response.Header.Get("Content-Type"), got)
@@ -225,14 +212,8 @@ func TestTooLongHeader(t *testing.T) {
 
 // Close does not wait for clients that hold a connection and say nothing.
 func TestCloseCutsSilentClients(t *testing.T) {
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now}, example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := net.Dial("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now}, example))(t)
+	c := must.Get(net.Dial("tcp", s.Address()))(t)
 	defer c.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testweb"
 )
 
@@ -20,10 +21,7 @@ func crawlVirtually(t *testing.T, o Options, fault string) (report Report) {
 		if fault == "honesty-token" {
 			o.Token = "refbot"
 		}
-		lab, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab := must.Get(New(o))(t)
 		defer lab.Close()
 		run := Run{Starts: []time.Time{time.Now()}, Exited: true}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // maxFamilies is how many names a reader finds in internal/.
@@ -16,10 +18,7 @@ const maxFamilies = 12
 // TestFamilies: each folder of internal/ is a family of packages with a page, which says what the family may import.
 // The rules of modules and their tests are in TestCoreImportsNoModule.
 func TestFamilies(t *testing.T) {
-	folders, err := os.ReadDir("../../../internal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folders := must.Get(os.ReadDir("../../../internal"))(t)
 	if len(folders) > maxFamilies {
 		t.Errorf("internal/ has %d folders, more than %d", len(folders), maxFamilies)
 	}

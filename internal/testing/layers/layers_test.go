@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const module = "github.com/amble-crawler/amble/"
@@ -92,10 +94,7 @@ func checkImport(t *testing.T, floors map[string]int, name string, floor int, im
 // readTable reads the floors from docs/ARCHITECTURE.md: rows "| floor | `package` | ...".
 func readTable(t *testing.T) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/ARCHITECTURE.md"))(t)
 	floors := make(map[string]int)
 	rows := regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\|")
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // concurrent is how the tests that need the race detector are called in packages that are mostly
@@ -55,10 +57,7 @@ func (f sourceFile) hasConcurrent() bool {
 // packagesOf returns the packages that the Makefile has in a variable, from the root of the repository.
 func packagesOf(t *testing.T, variable string) []string {
 	t.Helper()
-	makefile, err := os.ReadFile("../../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile("../../../Makefile"))(t)
 	makefile = regexp.MustCompile(`\\\n`).ReplaceAll(makefile, nil)
 	value := regexp.MustCompile(`(?m)^` + variable + ` +:= (.+)$`).FindSubmatch(makefile)
 	if value == nil {
@@ -67,10 +66,7 @@ func packagesOf(t *testing.T, variable string) []string {
 	list := exec.Command("go",
 		append([]string{"list", "-f", "{{.ImportPath}}"}, strings.Fields(string(value[1]))...)...)
 	list.Dir = "../../.."
-	paths, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(list.Output())(t)
 	return strings.Fields(strings.ReplaceAll(string(paths), module, ""))
 }
 

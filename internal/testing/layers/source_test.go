@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // sourceFile is a file of Go that people write: generated ones are left out.
@@ -69,10 +71,7 @@ var parseSource = sync.OnceValues(func() (files []sourceFile, err error) {
 // readList reads a list of testdata: a line an entry, comments after #.
 func readList(t *testing.T, name string) (entries []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.Join(strings.Fields(line), " "); line != "" {

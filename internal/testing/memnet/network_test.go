@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const here = "198.51.100.1:80"
@@ -22,10 +24,7 @@ const here = "198.51.100.1:80"
 func bubble(t *testing.T, o Options, f func(t *testing.T, n *Network, l net.Listener)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New(o)
-		l, err := n.Listen("tcp", here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(n.Listen("tcp", here))(t)
 		defer l.Close()
 		f(t, n, l)
 	})
@@ -215,10 +214,7 @@ func TestHTTP(t *testing.T) {
 		go func() { served <- server.Serve(l) }()
 		transport := &http.Transport{DialContext: n.Dial}
 		start := time.Now()
-		resp, err := (&http.Client{Transport: transport}).Get("http://" + here + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: transport}).Get("http://" + here + "/"))(t)
 		line, _ := bufio.NewReader(resp.Body).ReadString('\n')
 		_ = resp.Body.Close()
 		if _, err := netip.ParseAddrPort(line); err != nil || time.Since(start) != time.Minute+4*time.Second {

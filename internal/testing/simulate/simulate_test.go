@@ -6,21 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const docs = "../../../docs"
 
 // TestDocumentation: the tables and drawings of the documentation match the results in it.
 func TestDocumentation(t *testing.T) {
-	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(readResults(filepath.Join(docs, filepath.FromSlash(resultsFile))))(t)
 	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(docs, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(docs, filepath.FromSlash(name))))(t)
 		return string(b)
 	}
 	if page := read(document); !strings.Contains(page, tablesIn+r.tables()+tablesTo) ||
@@ -37,10 +33,7 @@ func TestDocumentation(t *testing.T) {
 // TestTargets checks the results against the scheduler's targets, with the limits of hosts in
 // force.
 func TestTargets(t *testing.T) {
-	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(readResults(filepath.Join(docs, filepath.FromSlash(resultsFile))))(t)
 	for _, target := range []struct{ budget, fresh, penalty float64 }{{100, 0.72, 0.43}, {300, 0.84, 0.21}} {
 		got := r.of(webs[0].name, target.budget, ours)
 		for seed, s := range got.Seeds {
@@ -88,9 +81,7 @@ func TestSmallRun(t *testing.T) {
 func TestConcurrentRuns(t *testing.T) {
 	var r Results
 	uniform := policies()[0]
-	if err := r.run(webs[0].name, []policy{uniform}, Seeds{1, 2}, 4, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.run(webs[0].name, []policy{uniform}, Seeds{1, 2}, 4, 1, 1))
 	got := r.Results[1].Seeds[1]
 	if want, err := run(0, 2, uniform, budgets[1], 1, 1); err != nil || got != want {
 		t.Errorf("%+v at the same time as others, alone %+v (%v)", got, want, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -47,16 +48,10 @@ func TestForetold(t *testing.T) {
 		all := spedWeb(seed)
 		o := recrawl.DefaultOptions()
 		o.Min, o.Max, o.Budget = time.Second, time.Minute, spedBudget*day.Seconds()
-		plan, err := recrawl.New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(recrawl.New(o))(t)
 		f := frontier.DefaultOptions()
 		f.Politeness.Delay = 20 * time.Millisecond
-		c, err := newCrawl(all, plan, f, answers{least: 1, extra: 1}, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(newCrawl(all, plan, f, answers{least: 1, extra: 1}, seed))(t)
 		c.until(epoch.Add(spedWarmUp))
 		before := c.recrawls
 		c.until(epoch.Add(spedLength))

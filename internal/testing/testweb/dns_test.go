@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestDNSAnswers(t *testing.T) {
@@ -65,15 +67,10 @@ func TestDNSMessage(t *testing.T) {
 			Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA,
 				Class: dnsmessage.ClassINET}},
 		}
-		packed, err := query.Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
+		packed := must.Get(query.Pack())(t)
 		var reply dnsmessage.Message
 		answer, _ := web.dns.reply(packed)
-		if err := reply.Unpack(answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reply.Unpack(answer))
 		if reply.ID != 4711 || !reply.Response || reply.RCode != want || len(reply.Questions) != 1 {
 			t.Errorf("%s: reply %+v, want code %v", name, reply.Header, want)
 		}
@@ -91,10 +88,7 @@ func FuzzDNSReply(f *testing.F) {
 	query := dnsmessage.Message{Questions: []dnsmessage.Question{
 		{Name: dnsmessage.MustNewName("a.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
 	}}
-	packed, err := query.Pack()
-	if err != nil {
-		f.Fatal(err)
-	}
+	packed := must.Get(query.Pack())(f)
 	f.Add(packed)
 	f.Add(packed[:12])
 	f.Add([]byte{})

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestMeshIsConnected(t *testing.T) {
@@ -54,10 +56,7 @@ func TestMeshIsConnected(t *testing.T) {
 
 func startMesh(t *testing.T, m Mesh) *Web {
 	t.Helper()
-	web, err := NewMesh(m, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(NewMesh(m, Config{}))(t)
 	t.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -69,15 +68,9 @@ func startMesh(t *testing.T, m Mesh) *Web {
 // anchors returns the absolute targets of a page's links.
 func anchors(t *testing.T, response *http.Response, body string) []string {
 	t.Helper()
-	document, err := goquery.NewDocumentFromReader(strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(goquery.NewDocumentFromReader(strings.NewReader(body)))(t)
 	return document.Find("a[href]").Map(func(_ int, a *goquery.Selection) string {
-		link, err := response.Request.URL.Parse(a.AttrOr("href", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		link := must.Get(response.Request.URL.Parse(a.AttrOr("href", "")))(t)
 		return link.String()
 	})
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // finished waits until the server has finished all that it recorded.
@@ -36,17 +38,11 @@ func finished(t *testing.T, web *Web) Log {
 func TestRecordHasTheRequest(t *testing.T) {
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{"/p?q=1": Page("P")}}}})
 	client := newClient(t, web)
-	request, err := http.NewRequest(http.MethodHead, web.URL("a.test", "/p?q=1"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest(http.MethodHead, web.URL("a.test", "/p?q=1"), nil))(t)
 	request.Header.Set("User-Agent", "amble/1")
 	request.Header.Set("If-None-Match", `"x"`)
 	request.Header.Set("If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Do(request))(t)
 	_ = response.Body.Close()
 	get(t, client, web.URL("a.test", "/missing"))
 
@@ -157,10 +153,7 @@ func TestClientThatLeavesIsAborted(t *testing.T) {
 		})}}})
 	client := newClient(t, web)
 	ctx, cancel := context.WithCancel(context.Background())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL("a.test", "/"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, web.URL("a.test", "/"), nil))(t)
 	go func() {
 		<-begun
 		cancel()
@@ -188,9 +181,7 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := web.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, web.Settle(t.Context()))
 	for _, q := range web.Requests() {
 		if !q.Done {
 			t.Errorf("%+v", q)
@@ -273,19 +264,12 @@ func TestSave(t *testing.T) {
 	}
 	log := finished(t, web)
 	file := filepath.Join(t.TempDir(), "requests.jsonl")
-	if err := log.Save(file); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, log.Save(file))
+	text := must.Get(os.ReadFile(file))(t)
 	var loaded Log
 	for line := range bytes.Lines(text) {
 		var q Request
-		if err := json.Unmarshal(line, &q); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &q))
 		loaded = append(loaded, q)
 	}
 	loaded.sort()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,10 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start runs a web until the test ends.
 func start(t *testing.T, c Config) *Web {
 	t.Helper()
-	web, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := must.Get(New(c))(t)
 	t.Cleanup(func() {
 		if err := web.Close(); err != nil {
 			t.Errorf("close: %v", err)

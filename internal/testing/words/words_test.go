@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const (
@@ -55,10 +57,7 @@ func TestScan(t *testing.T) {
 		{".git/a.md", "ask", nil},
 		{"docs/GLOSSARY.md", "ask", nil},
 	}
-	l, err := readLists(testOld, testKept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(readLists(testOld, testKept))(t)
 	for _, c := range cases {
 		found, err := scan(fstest.MapFS{c.path: {Data: []byte(c.text)}}, l)
 		if err != nil {
@@ -100,9 +99,7 @@ func TestLists(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("One renewal.\nNothing shall be.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.md"), []byte("One renewal.\nNothing shall be.\n"), 0o600))
 	var out bytes.Buffer
 	found, err := run(&out, dir, true)
 	if err != nil || found != 2 {

@@ -5,15 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 // TestNeedsBrowser: a page says that it needs a browser if scripts make its content.
 func TestNeedsBrowser(t *testing.T) {
-	base, err := weburl.Parse("http://a.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(weburl.Parse("http://a.test/"))(t)
 	text := strings.Repeat("some words ", 40)
 	for _, c := range []struct {
 		name, document string

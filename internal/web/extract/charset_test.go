@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // Sentences long enough to be distinguished, one for each encoding.
@@ -20,14 +22,8 @@ const (
 
 func encode(t *testing.T, name, text string) []byte {
 	t.Helper()
-	e, err := htmlindex.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := e.NewEncoder().Bytes([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(htmlindex.Get(name))(t)
+	b := must.Get(e.NewEncoder().Bytes([]byte(text)))(t)
 	return b
 }
 
@@ -69,10 +65,7 @@ func TestCharset(t *testing.T) {
 
 func check(t *testing.T, body []byte, contentType, want string) {
 	t.Helper()
-	p, err := HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, DefaultOptions()))(t)
 	want = strings.Join(strings.Fields(want), " ")
 	if p.Title != want {
 		t.Errorf("title %q\nwant  %q", p.Title, want)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // family is a family of hostile texts of any size for one parser: each has n units.
@@ -25,18 +27,14 @@ func (f *family) read(t testing.TB, text string) {
 	if f.kind != NotAList {
 		SniffList(f.contentType, []byte(text), true)
 		o := ListOptions{MaxItems: 1 << 30, MaxBytes: 1 << 40, Media: true}
-		if _, err := ReadList(strings.NewReader(text), f.kind, f.contentType, base, o,
-			func(Item) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ReadList(strings.NewReader(text), f.kind, f.contentType, base, o,
+			func(Item) error { return nil }))(t)
 		return
 	}
 	o := Options{MaxLinks: 1 << 30, MaxNodes: 500_000, MaxDepth: 512, MaxText: 1 << 30, Text: true, LinkText: true,
 		Media: true, Forms: true}
 	header := http.Header{"Content-Type": {f.contentType}}
-	if _, err := HTML([]byte(text), header, base, []string{"amble"}, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(HTML([]byte(text), header, base, []string{"amble"}, o))(t)
 }
 
 // count repeats a format with a number in it.

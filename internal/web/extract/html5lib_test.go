@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // movedLinks are inputs with a link before a frameset. Browsers, and golang.org/x/net, open the
@@ -17,17 +19,12 @@ var movedLinks = []string{"tests18#21", "tests19#40", "tests6#46"}
 // TestTreeConstructionInputs reads the inputs of the tree-construction tests of html5lib: as they
 // are, and with elements behind each tag that show where the parser is at that point.
 func TestTreeConstructionInputs(t *testing.T) {
-	f, err := os.Open("testdata/html5lib/inputs.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("testdata/html5lib/inputs.jsonl"))(t)
 	defer f.Close()
 	inputs := 0
 	for lines := bufio.NewScanner(f); lines.Scan(); inputs++ {
 		var input [2]string
-		if err := json.Unmarshal(lines.Bytes(), &input); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(lines.Bytes(), &input))
 		name, text := input[0], input[1]
 		agree(t, name+" "+text, []byte(text), false)
 		agree(t, name+" and more "+text,

@@ -8,15 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
 func mustParse(t testing.TB, s string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(s))(t)
 	return u
 }
 
@@ -26,11 +24,8 @@ func typed(contentType string) http.Header { return http.Header{"Content-Type": 
 // read extracts text as a page at http://site.test/dir/page in UTF-8.
 func read(t testing.TB, text string) Page {
 	t.Helper()
-	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"),
-		[]string{"amble"}, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"),
+		[]string{"amble"}, DefaultOptions()))(t)
 	return p
 }
 
@@ -190,10 +185,7 @@ func TestErrors(t *testing.T) {
 func TestReferencesAreBounded(t *testing.T) {
 	base := mustParse(t, "http://site.test/"+strings.Repeat("x", 2000)+"/")
 	text := count(10_000, "<a href=%d>")
-	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), base, nil, DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(HTML([]byte(text), typed("text/html; charset=utf-8"), base, nil, DefaultOptions()))(t)
 	bytes := 0
 	for _, l := range p.Links {
 		bytes += len(l.URL.String())
@@ -213,10 +205,7 @@ func TestBounds(t *testing.T) {
 	}
 	base := mustParse(t, "http://a.test/")
 	extract := func(text string, o Options) Page {
-		p, err := HTML([]byte(text), typed("text/html"), base, nil, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(HTML([]byte(text), typed("text/html"), base, nil, o))(t)
 		return p
 	}
 	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || p.Cut == 0 {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // judged reads a document in UTF-8 as HTML does, but from the tree of golang.org/x/net. ok is false
@@ -75,11 +77,8 @@ func agree(t *testing.T, name string, text []byte, ordered bool) {
 	}
 	for _, full := range []bool{false, true} {
 		o.LinkText, o.Text = full, full
-		got, err := HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"),
-			[]string{"amble"}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"),
+			[]string{"amble"}, o))(t)
 		if got.Cut|want.Cut != 0 {
 			continue
 		}
@@ -124,10 +123,7 @@ func TestTreeAgreesWithTheJudge(t *testing.T) {
 		t.Fatal("no samples: ", err)
 	}
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(os.ReadFile(file))(t)
 		agree(t, file, toUTF8(body, "text/html"), true)
 	}
 	for name, f := range families() {

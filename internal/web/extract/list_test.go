@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf16"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // showItem writes an item as "role path", with its other data.
@@ -33,14 +35,11 @@ func readAll(t testing.TB, text string, o ListOptions) (List, []string) {
 	t.Helper()
 	kind := SniffList("", []byte(text), true)
 	items := []string{}
-	list, err := ReadList(strings.NewReader(text), kind, "", mustParse(t, "http://site.test/dir/list"), o,
+	list := must.Get(ReadList(strings.NewReader(text), kind, "", mustParse(t, "http://site.test/dir/list"), o,
 		func(i Item) error {
 			items = append(items, showItem(i))
 			return nil
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}))(t)
 	if list.Items != len(items) {
 		t.Errorf("%d items handed over, the list says %d", len(items), list.Items)
 	}
@@ -51,12 +50,8 @@ func zipped(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write([]byte(text)))(t)
+	must.Do(t, z.Close())
 	return b.String()
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestMediaAndForms(t *testing.T) {
@@ -16,10 +18,7 @@ func TestMediaAndForms(t *testing.T) {
 	o := DefaultOptions()
 	o.Media, o.Forms = true, true
 	for name, text := range map[string]string{"tree": text, "flat": text + strings.Repeat("<div>", 600)} {
-		p, err := HTML([]byte(text), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(HTML([]byte(text), typed("text/html"), mustParse(t, "http://site.test/"), nil, o))(t)
 		var got []string
 		for _, l := range p.Links {
 			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
@@ -45,11 +44,8 @@ func TestSrcset(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		o.Media = true
-		p, err := HTML([]byte(`<img srcset="`+srcset+`">`), typed("text/html"),
-			mustParse(t, "http://site.test/"), nil, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(HTML([]byte(`<img srcset="`+srcset+`">`), typed("text/html"),
+			mustParse(t, "http://site.test/"), nil, o))(t)
 		var got []string
 		for _, l := range p.Links {
 			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))

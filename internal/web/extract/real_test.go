@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/PuerkitoBio/goquery"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // documentation are Debian packages with HTML of as many generators: 42,000 files in Debian 12.
@@ -35,10 +37,7 @@ func unpackDocumentation(t *testing.T) string {
 		}
 	}
 	run("apt-get", append([]string{"download", "-q"}, documentation...)...)
-	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packages := must.Get(filepath.Glob(filepath.Join(dir, "*.deb")))(t)
 	for _, p := range packages {
 		run("dpkg", "-x", p, filepath.Join(dir, "files"))
 	}
@@ -100,9 +99,7 @@ func TestRealDocumentation(t *testing.T) {
 		return nil
 	}
 	for _, dir := range []string{"/usr/share/doc", unpackDocumentation(t)} {
-		if err := filepath.WalkDir(dir, visit); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, filepath.WalkDir(dir, visit))
 	}
 	t.Logf("%d pages, %d links", pages, links)
 }

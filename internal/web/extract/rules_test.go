@@ -11,14 +11,13 @@ import (
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func mustRule(t testing.TB, text RuleText) *Rule {
 	t.Helper()
-	r, err := NewRule(&text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRule(&text))(t)
 	return r
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // samples are the contents of the files of testdata/charset: language, title, which is also the
@@ -48,10 +50,7 @@ func TestCharsetSamples(t *testing.T) {
 		t.Fatalf("%v: %d files, %d samples", err, len(files), len(samples))
 	}
 	for name, want := range samples {
-		body, err := os.ReadFile("testdata/charset/" + name + ".html")
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(os.ReadFile("testdata/charset/" + name + ".html"))(t)
 		undeclared := []byte(strings.Replace(string(body), "<meta charset=\""+name+"\">", "", 1))
 		for how, p := range map[string]Page{
 			"by itself":     sample(t, body, "text/html"),
@@ -75,9 +74,6 @@ func sample(t *testing.T, body []byte, contentType string) Page {
 	t.Helper()
 	o := DefaultOptions()
 	o.Text = true
-	p, err := HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, o))(t)
 	return p
 }

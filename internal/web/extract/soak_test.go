@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // counted are the packages whose statements TestSoakWorkIsLinear counts.
@@ -49,26 +51,17 @@ func statements(t *testing.T, child, family string, units int) (n int) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%s of %d: %v\n%s", family, units, err, out)
 	}
-	f, err := os.Open(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(profile))(t)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() { // file.go:1.2,3.4 statements executions
 		var inBlock, executed int
 		if fields := strings.Fields(lines.Text()); len(fields) == 3 {
-			if _, err := fmt.Sscan(fields[1], &inBlock); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := fmt.Sscan(fields[2], &executed); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(fields[1], &inBlock))(t)
+			must.Get(fmt.Sscan(fields[2], &executed))(t)
 			n += inBlock * executed
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lines.Err())
 	return n
 }

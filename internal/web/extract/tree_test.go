@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // measured is the size and cost of a document.
@@ -133,9 +135,7 @@ func TestJudgedDifferences(t *testing.T) {
 		var got bytes.Buffer
 		b := measured(tt.text, true)
 		for n := b.body.node.FirstChild; n != nil; n = n.NextSibling {
-			if err := html.Render(&got, n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, html.Render(&got, n))
 		}
 		if got.String() != tt.want {
 			t.Errorf("%s: %s, want %s", tt.text, got.String(), tt.want)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // A child of TestSoakWorkIsLinear reads a family, and how many units of it, from these.
@@ -21,10 +23,7 @@ func TestWorkChild(t *testing.T) {
 	if !wanted {
 		t.Skip("for TestSoakWorkIsLinear")
 	}
-	n, err := strconv.Atoi(os.Getenv(workUnits))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(os.Getenv(workUnits)))(t)
 	f.read(t, f.text(n))
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // inBuffers is what a connection of memnet holds that was sent and not read, and packet how much of
@@ -92,10 +93,7 @@ func (s *sender) most(host string, perSecond int64) (excess int64) {
 func serveSent(t *testing.T, config *tls.Config, more func(net.Conn)) *sender {
 	t.Helper()
 	s := &sender{network: memnet.New(memnet.Options{}), sent: make(map[string][]sending)}
-	l, err := s.network.Listen("tcp", "198.51.100.1:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.network.Listen("tcp", "198.51.100.1:80"))(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -250,10 +248,7 @@ func TestBandwidthIsNotTheHostsFault(t *testing.T) {
 				c.SetBandwidth(0, func(string) int64 { return 1 << 10 })
 				start := time.Now()
 				const length = 200 << 10
-				resp, err := receiveOf(t, c, scheme, "example.com", length)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(receiveOf(t, c, scheme, "example.com", length))(t)
 				took := time.Since(start)
 				if took < (length-chunk)/(1<<10)*time.Second || resp.Throttled != took {
 					t.Errorf("the request took %v and waited %v for bandwidth", took, resp.Throttled)
@@ -358,9 +353,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 				start := time.Now()
 				timer := time.AfterFunc(10*time.Second, func() { set(tt.after) })
 				defer timer.Stop()
-				if _, err := receiveOf(t, c, "http", "a.test", length); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(receiveOf(t, c, "http", "a.test", length))(t)
 				slack := time.Second
 				if after := max(tt.after, -tt.after); after > 0 {
 					slack += chunk * time.Second / time.Duration(after) // which came just before or after the change
@@ -386,9 +379,7 @@ func TestChangeOfAnotherLimit(t *testing.T) {
 			return 2 << 10
 		}
 		c.SetBandwidth(0, of) // so that the limit of the host is still remembered
-		if _, err := receiveOf(t, c, "http", "other.test", 1000); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(receiveOf(t, c, "http", "other.test", 1000))(t)
 		c.SetBandwidth(1<<10, of)
 		ctx, cancel := context.WithCancel(t.Context())
 		var changes sync.WaitGroup
@@ -402,9 +393,7 @@ func TestChangeOfAnotherLimit(t *testing.T) {
 			}
 		})
 		start := time.Now()
-		if _, err := receiveOf(t, c, "http", "a.test", 100<<10); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(receiveOf(t, c, "http", "a.test", 100<<10))(t)
 		if took := time.Since(start); took > 102*time.Second {
 			t.Errorf("100 KiB at 1 KiB/s took %v", took)
 		}
@@ -438,10 +427,7 @@ func TestLimitWhileReceiving(t *testing.T) {
 		start := time.Now()
 		limited := time.AfterFunc(2*time.Second, func() { c.SetBandwidth(1<<10, nil) })
 		defer limited.Stop()
-		resp, err := c.Do(t.Context(), virtualRequest(t, "http://a.test/"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(t.Context(), virtualRequest(t, "http://a.test/")))(t)
 		_ = resp.Close()
 		if took := time.Since(start); took < 100*time.Second || took > 106*time.Second {
 			t.Errorf("200 KiB, the second half at 1 KiB/s from second 5 on, took %v", took)
@@ -470,10 +456,7 @@ func TestBandwidthOverHTTP2IsNotTheHostsFault(t *testing.T) {
 	bounds := func(o *Options) { o.Timeout, o.MinRate = 2*time.Second, 64<<10 }
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
 		c.SetBandwidth(1<<10, nil)
-		resp, err := c.Do(t.Context(), virtualRequest(t, "https://example.com/"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(t.Context(), virtualRequest(t, "https://example.com/")))(t)
 		_ = resp.Close()
 	}, short(time.Second), bounds)
 }
@@ -526,10 +509,7 @@ func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(from))
 		network := memnet.New(memnet.Options{})
-		l, err := network.Listen("tcp", "198.51.100.1:443")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(network.Listen("tcp", "198.51.100.1:443"))(t)
 		serving := &http.Server{TLSConfig: server,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write(make([]byte, length))
@@ -556,10 +536,7 @@ func TestBandwidthOverHTTP2(t *testing.T) {
 		c.SetBandwidth(16<<10, nil)
 		start := time.Now()
 		for range 2 { // the second one over the same connection
-			resp, err := c.Do(t.Context(), virtualRequest(t, "https://example.com/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(c.Do(t.Context(), virtualRequest(t, "https://example.com/")))(t)
 			if resp.Proto != "HTTP/2.0" || resp.Throttled < 60*time.Second {
 				t.Errorf("%s, waited %v", resp.Proto, resp.Throttled)
 			}
@@ -578,10 +555,7 @@ func TestTripsUnderALimit(t *testing.T) {
 		for range 2 {
 			time.Sleep(2 * quickFor)
 			c.SetBandwidth(1<<10, nil)
-			resp, err := c.Do(t.Context(), virtualRequest(t, u))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(c.Do(t.Context(), virtualRequest(t, u)))(t)
 			if resp.Proto != proto || resp.Throttled < 2*quickTrip || !c.line.isQuick() {
 				t.Errorf("%s, waited %v, the line is quick: %t", resp.Proto, resp.Throttled, c.line.isQuick())
 			}
@@ -622,9 +596,7 @@ func TestLimitsOfHostsAreForgotten(t *testing.T) {
 		}
 		start := time.Now()
 		for range 100 {
-			if _, err := receiveOf(t, c, "http", "a.test", 1000); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(receiveOf(t, c, "http", "a.test", 1000))(t)
 		}
 		if took := time.Since(start); took < 93*time.Second {
 			t.Errorf("100 KB at 1 KiB/s took %v", took)

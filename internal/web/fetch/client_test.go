@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 const okEmpty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -26,10 +28,8 @@ func TestRequestOnTheWire(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.From = "crawl@amble.test"; o.Accept = "text/html" }))
 	u := s.url(t, "/a/%7eb%2F;c='d'?e=f|g&%zz=")
-	if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback, ETag: `W/"x"`,
-		LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback, ETag: `W/"x"`,
+		LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}))(t)
 	want := "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.HostPort() + "\r\n" +
 		"User-Agent: amble-test/1 (+https://amble.test/)\r\nFrom: crawl@amble.test\r\nAccept: text/html\r\n" +
 		"Accept-Encoding: gzip, deflate, br, zstd\r\nIf-None-Match: W/\"x\"\r\nIf-Modified-Since: Mon, 02 Jan 2006 " +
@@ -56,20 +56,14 @@ func TestResponse(t *testing.T) {
 				"chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"))
 	clock := time.Unix(1000, 0)
 	var mu sync.Mutex
-	c, err := New(quick(), func() time.Time {
+	c := must.Get(New(quick(), func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		clock = clock.Add(time.Second)
 		return clock
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer c.Close()
-	r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback}))(t)
 	if r.Status != 404 || r.Proto != "HTTP/1.1" || text(t, r) != "hello world" || r.Truncated ||
 		len(r.Header["X-Robots-Tag"]) != 2 {
 		t.Errorf("response %+v", r)
@@ -154,10 +148,7 @@ func TestFieldsOnSeveralLines(t *testing.T) {
 				"no-store\r\n"+
 				"Content-Type: text/plain\r\nContent-Type: text/html\r\nLocation: /a\r\nLocation: /b\r\nX-Robots-Tag: "+
 				"a\r\nX-Robots-Tag: b\r\nContent-Length: 0\r\n\r\n"))
-	r, err := get(t, newClient(t, quick()), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(get(t, newClient(t, quick()), s))(t)
 	want := http.Header{"Retry-After": {"120"}, "Cache-Control": {"max-age=5, no-store"}, "Content-Type": {"text/html"},
 		"X-Robots-Tag": {"a", "b"}, "Content-Length": {"0"}}
 	if !maps.EqualFunc(r.Header, want, slices.Equal) {

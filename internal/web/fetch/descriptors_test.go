@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // childPort is the environment variable that makes TestDescriptorsInChild do something: the port of
@@ -35,10 +37,7 @@ func TestDescriptorsInChild(t *testing.T) {
 		t.Skip("is a part of TestDescriptorsRunOut")
 	}
 	open := func() int {
-		list, err := os.ReadDir("/dev/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(os.ReadDir("/dev/fd"))(t)
 		return len(list)
 	}
 	c := newClient(t, quick())
@@ -47,13 +46,9 @@ func TestDescriptorsInChild(t *testing.T) {
 			Address: loopback})
 		return err
 	}
-	if err := request(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, request(0))
 	limit := syscall.Rlimit{Cur: uint64(open() + 10), Max: uint64(open() + 10)}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	for n := range 50 {
 		if err := request(n); err != nil {
 			t.Fatalf("request %d, with %d idle connections: %v", n, c.pool.len(), err)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // A name is resolved once while its result holds, absence included. The cache has no more names
@@ -19,10 +21,7 @@ func TestResolutionsAreCached(t *testing.T) {
 	})
 	now := time.Unix(1_000_000, 0)
 	o := quick(func(o *Options) { o.Resolver, o.ResolveCache, o.ResolveTimeout = ns.address, 2, 500*time.Millisecond })
-	c, err := New(o, func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(o, func() time.Time { return now }))(t)
 	defer c.Close()
 	resolve := func(host string, want bool) Resolution {
 		t.Helper()
@@ -148,9 +147,7 @@ func TestEveryAddressIsCached(t *testing.T) {
 		if _, _, known := c.Known("both.test", step.every); known != step.known {
 			t.Errorf("step %d: known: %t", i, known)
 		}
-		if _, err := c.Resolve(context.Background(), "both.test", step.every); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Resolve(context.Background(), "both.test", step.every))(t)
 		if n := len(ns.typesQueried()); n != step.queries {
 			t.Errorf("step %d: %d queries, want %d", i, n, step.queries)
 		}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // portedServer is a name server that notes from which port each query comes. Before each answer it
@@ -21,10 +23,7 @@ type portedServer struct {
 
 func servePorts(t *testing.T, z zone) *portedServer {
 	t.Helper()
-	udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	udp := must.Get(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 	s := &portedServer{nameServer: &nameServer{zone: z, address: udp.LocalAddr().String()}, ports: make(map[uint16]int)}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -60,10 +59,7 @@ func TestQuerySockets(t *testing.T) {
 	ns := servePorts(t, z)
 	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
 	for i := range names {
-		res, err := c.Resolve(context.Background(), fmt.Sprintf("n%d.test", i), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(c.Resolve(context.Background(), fmt.Sprintf("n%d.test", i), false))(t)
 		if want := time.Duration(3000-20*i) * time.Second; res.TTL != want ||
 			!slices.Equal(res.Aliases, []string{fmt.Sprintf("a%d.test", i)}) {
 			t.Errorf("n%d.test: %v, aliases %q, want %v and its own alias", i, res.TTL, res.Aliases, want)
@@ -104,25 +100,18 @@ func TestQuerySocketsAge(t *testing.T) {
 	now := time.Now()
 	s := &querySockets{now: func() time.Time { return now }}
 	dial := func(address string) *querySocket {
-		conn, err := net.Dial("udp", "127.0.0.1:9")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("udp", "127.0.0.1:9"))(t)
 		return &querySocket{UDPConn: conn.(*net.UDPConn), address: address, made: now}
 	}
 	c := dial("a")
-	if err := s.put(c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.put(c))
 	if got := s.take("b"); got != nil {
 		t.Error("a socket to another address")
 	}
 	if got := s.take("a"); got != c {
 		t.Error("the socket was not kept")
 	}
-	if err := s.put(c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.put(c))
 	now = now.Add(maxSocketAge)
 	if got := s.take("a"); got != nil || c.SetDeadline(time.Time{}) == nil {
 		t.Error("an old socket is used, or not closed")

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -48,10 +49,7 @@ func short(d time.Duration) func(*Options) {
 
 func newClient(t testing.TB, o Options) *Client {
 	t.Helper()
-	c, err := New(o, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(o, time.Now))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -71,10 +69,7 @@ func serve(t testing.TB, handle func(net.Conn, *bufio.Reader)) *server {
 
 func serveOn(t testing.TB, address string, handle func(net.Conn, *bufio.Reader)) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", address))(t)
 	s := &server{Listener: l}
 	s.wg.Go(func() {
 		for {
@@ -119,10 +114,7 @@ func (s *server) url(t testing.TB, path string) weburl.URL {
 
 func parseURL(t testing.TB, s string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(s))(t)
 	return u
 }
 
@@ -180,10 +172,7 @@ func wantKind(t *testing.T, err error, kind Kind) *Error {
 // whole is the body of r.
 func whole(t testing.TB, r *Response) []byte {
 	t.Helper()
-	b, err := r.Body.Load(nil, r.Body.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(r.Body.Load(nil, r.Body.Size()))(t)
 	return b
 }
 

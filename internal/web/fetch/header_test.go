@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -32,9 +33,7 @@ func TestHeaders(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) {
 		o.Headers = []Header{{"accept", "text/html"}, {"Accept-Language", "de, en;q=0.5"}}
 	}))
-	if _, err := get(t, c, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(get(t, c, s))(t)
 	head := <-seen
 	if !strings.Contains(head, "\r\naccept: text/html\r\nAccept-Language: de, en;q=0.5\r\n") ||
 		strings.Contains(head, "\r\nAccept: ") {
@@ -148,19 +147,14 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		t.Errorf("captured %q, %v", sent, err)
 	}
 	u := parseURL(t, fmt.Sprintf("http://other.test:%d/", s.port()))
-	if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 	if head := <-seen; strings.Contains(head, "Authorization") {
 		t.Errorf("head %q", head)
 	}
 }
 
 func TestCookies(t *testing.T) {
-	one, err := ParseHostPattern("*.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(ParseHostPattern("*.test"))(t)
 	c := newCookies([]HostPattern{one})
 	set := func(u string, lines ...string) { c.take(parseURL(t, u), http.Header{"Set-Cookie": lines}) }
 	want := func(u, want string) {
@@ -206,10 +200,7 @@ func TestCookiesAreBounded(t *testing.T) {
 		t.Errorf("a header of %d bytes", n)
 	}
 	for i := range maxCookieHosts + 10 {
-		v, err := weburl.Parse(fmt.Sprintf("http://h%d.test/", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(weburl.Parse(fmt.Sprintf("http://h%d.test/", i)))(t)
 		c.take(v, http.Header{"Set-Cookie": {"a=b"}})
 	}
 	if len(c.jars) != maxCookieHosts || c.lru.Len() != maxCookieHosts {
@@ -227,9 +218,7 @@ func TestCookiesOnTheWire(t *testing.T) {
 	}{{nil, false}, {[]HostPattern{"site.test"}, true}, {[]HostPattern{"other.test"}, false}} {
 		c := newClient(t, quick(func(o *Options) { o.CookieHosts = tt.hosts }))
 		for i := range 2 {
-			if _, err := get(t, c, s); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(get(t, c, s))(t)
 			if head, want := <-seen, tt.want && i == 1; strings.Contains(head, "\r\nCookie: sid=42\r\n") != want {
 				t.Errorf("%v: request %d: %q", tt.hosts, i, head)
 			}

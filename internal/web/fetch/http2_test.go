@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // After one request that a reused connection failed, without a fault of the server, each request
@@ -363,10 +365,7 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 				})
 				c := newClient(t, quick(trust))
 				for n := range 3 {
-					r, err := getTLS(t, c, "example.com", int(s.port()), "/")
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := must.Get(getTLS(t, c, "example.com", int(s.port()), "/"))(t)
 					if got := text(t, r); got == "forged" {
 						t.Fatal("an unsolicited response was taken")
 					}
@@ -408,9 +407,7 @@ func TestTicketsDoNotEndAConnection(t *testing.T) {
 	})
 	c := newClient(t, quick(trust))
 	for range 5 {
-		if _, err := getTLS(t, c, "example.com", int(s.port()), "/"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(getTLS(t, c, "example.com", int(s.port()), "/"))(t)
 	}
 	if s.accepted() != 1 {
 		t.Errorf("%d connections, want 1", s.accepted())

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestOptionsValidate(t *testing.T) {
-	if err := quick().Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, quick().Validate())
 	for want, change := range map[string]func(*Options){
 		"UserAgent is empty": func(o *Options) { o.UserAgent = " " },
 		`UserAgent "a\nb"`:   func(o *Options) { o.UserAgent = "a\nb" },

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestPermit: whichever write of a request the permit refuses, on a new connection or a reused one,
@@ -40,9 +42,7 @@ func TestPermit(t *testing.T) {
 					if reused {
 						first := r
 						first.URL = parseURL(t, fmt.Sprintf("%s://example.com:%d/", scheme, securePort(s.Listener)))
-						if _, err := c.Do(context.Background(), first); err != nil {
-							t.Fatal(err)
-						}
+						must.Get(c.Do(context.Background(), first))(t)
 					}
 					var calls atomic.Int32
 					r.Permit = func() error {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // relay copies both ways until one side ends.
@@ -169,10 +171,7 @@ func TestThroughSOCKS5(t *testing.T) {
 }
 
 func TestProxyFailures(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed.Close()
 	strict, _ := connectProxy(t, "me:secret")
 	open, _ := connectProxy(t, "")

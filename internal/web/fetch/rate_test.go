@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testing/memnet"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestMinRate: a response below the minimum rate over ten seconds ends then, in any phase, in
@@ -91,10 +92,7 @@ func virtualRequest(t *testing.T, u string) Request {
 // serveVirtually answers one request at 198.51.100.1:80.
 func serveVirtually(t *testing.T, network *memnet.Network, answer func(net.Conn)) {
 	t.Helper()
-	l, err := network.Listen("tcp", "198.51.100.1:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("tcp", "198.51.100.1:80"))(t)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -115,18 +113,9 @@ func serveVirtually(t *testing.T, network *memnet.Network, answer func(net.Conn)
 // clog keeps the line of a network busy, so that a round trip takes more than a second.
 func clog(t *testing.T, network *memnet.Network) {
 	t.Helper()
-	l, err := network.Listen("tcp", "198.51.100.9:80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	near, err := network.Dial(context.Background(), "tcp", "198.51.100.9:80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("tcp", "198.51.100.9:80"))(t)
+	near := must.Get(network.Dial(context.Background(), "tcp", "198.51.100.9:80"))(t)
+	far := must.Get(l.Accept())(t)
 	_, _ = far.Write(make([]byte, 150))
 	t.Cleanup(func() { _ = errors.Join(near.Close(), far.Close(), l.Close()) })
 }

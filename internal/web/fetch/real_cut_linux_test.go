@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // machines are two network namespaces with a link between them: machines with kernels of their own, as far as the
@@ -88,7 +90,7 @@ func (m *machines) on(namespace string, f func() error) error {
 // unsent reports whether the kernel of the client still has something to deliver.
 func (m *machines) unsent() (is bool) {
 	m.t.Helper()
-	err := m.on(m.client, func() error {
+	must.Do(m.t, m.on(m.client, func() error {
 		table, err := os.ReadFile("/proc/thread-self/net/tcp")
 		for _, line := range strings.Split(string(table), "\n") {
 			if f := strings.Fields(line); len(f) > 4 && f[0] != "sl" && !strings.HasPrefix(f[4], "00000000:") {
@@ -96,10 +98,7 @@ func (m *machines) unsent() (is bool) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	}))
 	return is
 }
 
@@ -115,12 +114,10 @@ func TestRealCutOff(t *testing.T) {
 			}))
 			s.Config.ErrorLog = log.New(io.Discard, "", 0)
 			s.Listener.Close()
-			if err := m.on(m.server, func() (err error) {
+			must.Do(t, m.on(m.server, func() (err error) {
 				s.Listener, err = net.Listen("tcp4", serverNet+":0")
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			scheme, roots := "http", x509.NewCertPool()
 			if s.EnableHTTP2 = proto == "HTTP/2.0"; proto == "HTTP/1.1" {
 				s.Start()

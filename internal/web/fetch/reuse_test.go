@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // keepAlive answers every request, counting them.
@@ -29,9 +31,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	s := serve(t, keepAlive(&requests))
 	c := newClient(t, quick())
 	for range 5 {
-		if _, err := get(t, c, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(get(t, c, s))(t)
 	}
 	if s.accepted() != 1 || requests.Load() != 5 {
 		t.Errorf("%d connections for %d requests", s.accepted(), requests.Load())
@@ -63,9 +63,7 @@ func TestNoSecondSendOnAReusedConnection(t *testing.T) {
 				}
 			})
 			c := newClient(t, quick())
-			if _, err := get(t, c, s); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(get(t, c, s))(t)
 			_, err := get(t, c, s)
 			if e := wantKind(t, err, KindLostOnReuse); !e.Sent {
 				t.Error("the request had been sent")
@@ -127,9 +125,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	})
 	c := newClient(t, quick())
 	for range 3 {
-		if _, err := get(t, c, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(get(t, c, s))(t)
 		<-closed
 		for _, idle := range c.pool.idle {
 			for idle[0].silent() {
@@ -170,9 +166,7 @@ func TestConnectionsThatMayNotBeReused(t *testing.T) {
 				}
 			})
 			c := newClient(t, quick())
-			if _, err := get(t, c, s); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(get(t, c, s))(t)
 			if n := c.pool.len(); n != 0 {
 				t.Errorf("%d idle connections", n)
 			}
@@ -189,10 +183,7 @@ func TestAddressIsPinned(t *testing.T) {
 	for range 2 {
 		for _, address := range []string{"127.0.0.1", "127.0.0.2", "::ffff:127.0.0.2"} {
 			addr := netip.MustParseAddr(address)
-			r, err := c.Do(context.Background(), Request{URL: a.url(t, "/"), Address: addr})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(c.Do(context.Background(), Request{URL: a.url(t, "/"), Address: addr}))(t)
 			if r.RemoteAddr.Addr() != addr.Unmap() {
 				t.Errorf("fetched from %v, want %v", r.RemoteAddr, addr)
 			}
@@ -210,9 +201,7 @@ func TestConnectionsBelongToOneName(t *testing.T) {
 	c := newClient(t, quick())
 	for _, host := range []string{"a.test", "b.test"} {
 		u := parseURL(t, fmt.Sprintf("http://%s:%d/", host, s.port()))
-		if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 	}
 	if s.accepted() != 2 {
 		t.Errorf("%d connections, want 2", s.accepted())
@@ -225,9 +214,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 2 }))
 	request := func(host string) {
 		u := parseURL(t, fmt.Sprintf("http://%s.test:%d/", host, s.port()))
-		if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 	}
 	idle := func() string {
 		c.pool.mu.Lock()
@@ -308,9 +295,7 @@ func TestHostsInTurnReuseConnections(t *testing.T) {
 	visit := func(from int) {
 		for i := range hosts {
 			u := parseURL(t, fmt.Sprintf("http://h%d.test:%d/", from+i, s.port()))
-			if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Do(context.Background(), Request{URL: u, Address: loopback}))(t)
 		}
 	}
 	for range rounds {
@@ -332,9 +317,7 @@ func TestIdleConnectionsExpire(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, keepAlive(&requests))
 	c := newClient(t, quick(func(o *Options) { o.IdleTimeout = 10 * time.Millisecond }))
-	if _, err := get(t, c, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(get(t, c, s))(t)
 	for c.pool.len() > 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -347,9 +330,7 @@ func TestNoIdleConnections(t *testing.T) {
 		fmt.Fprint(c, okEmpty)
 	})
 	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 0 }))
-	if _, err := get(t, c, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(get(t, c, s))(t)
 	if head := <-heads; !strings.Contains(head, "\r\nConnection: close\r\n") || c.pool.len() != 0 {
 		t.Errorf("head %q, %d idle", head, c.pool.len())
 	}

@@ -14,15 +14,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
 func newSpool(t testing.TB, above, budget int64) *spool.Pool {
 	t.Helper()
-	p, err := spool.Open(spool.Options{Dir: t.TempDir(), Above: above, Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(spool.Open(spool.Options{Dir: t.TempDir(), Above: above, Budget: budget}))(t)
 	t.Cleanup(func() {
 		if p.Held() != 0 || p.Files() != 0 {
 			t.Errorf("%d bytes and %d files are still held", p.Held(), p.Files())
@@ -35,12 +33,8 @@ func gzipped(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := io.WriteString(z, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(z, text))(t)
+	must.Do(t, z.Close())
 	return b.String()
 }
 
@@ -70,10 +64,7 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := newSpool(t, tt.above, tt.budget)
 			c := newClient(t, quick(func(o *Options) { o.Spool, o.MaxBody = pool, tt.max }))
-			r, err := get(t, c, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(get(t, c, s))(t)
 			defer r.Close()
 			if _, in := r.Body.Bytes(); in != tt.inMemory {
 				t.Errorf("in memory: %v", in)
@@ -135,13 +126,8 @@ func TestFailedBodies(t *testing.T) {
 // A directory that cannot be written is a fault of this machine, not of the server.
 func TestSpoolWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
-	pool, err := spool.Open(spool.Options{Dir: dir + "/s", Above: 8 << 10, Budget: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(dir + "/s"); err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(spool.Open(spool.Options{Dir: dir + "/s", Above: 8 << 10, Budget: 1 << 20}))(t)
+	must.Do(t, os.Remove(dir+"/s"))
 	page := strings.Repeat("x", 40<<10)
 	s := serve(t, answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(page), page)))
 	for _, capture := range []bool{false, true} {
@@ -241,10 +227,7 @@ func TestCaptureIsBounded(t *testing.T) {
 			c := newClient(t, quick(func(o *Options) {
 				o.Spool, o.Capture, o.MaxBody, o.MaxHeader = newSpool(t, 8<<10, 1<<20), true, 100_000, 1024
 			}))
-			r, err := get(t, c, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(get(t, c, s))(t)
 			defer r.Close()
 			if n := r.Wire.Response.Size(); n < 50_000 || n > 101_024 || !r.Wire.Truncated || !r.Truncated {
 				t.Errorf("%d bytes, truncated %v", n, r.Wire.Truncated)
@@ -301,10 +284,7 @@ func TestCaptureEndsWithTheResponse(t *testing.T) {
 	} {
 		s := serve(t, answer(want+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"))
 		c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
-		r, err := get(t, c, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(get(t, c, s))(t)
 		if received, err := r.Wire.Response.Load(nil, 1<<20); err != nil || string(received) != want ||
 			strings.TrimSpace(text(t, r)) != "hello" {
 			t.Errorf("captured %q, %v, want %q", received, err, want)

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // secure starts a TLS server for "example.com", and returns it with the options to trust it.
@@ -57,12 +59,9 @@ func TestTLS(t *testing.T) {
 			c := newClient(t, quick(trust))
 			port := securePort(s.Listener)
 			for range 3 {
-				r, err := c.Do(context.Background(),
+				r := must.Get(c.Do(context.Background(),
 					Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/a%%2f?b|c",
-						port)), Address: loopback, ETag: `"e"`})
-				if err != nil {
-					t.Fatal(err)
-				}
+						port)), Address: loopback, ETag: `"e"`}))(t)
 				want := fmt.Sprintf("/a%%2f?b|c example.com:%d example.com amble-test/1 (+https://amble.test/) \"e\"",
 					port)
 				if text(t, r) != want || r.Proto != tt.proto {

@@ -13,14 +13,13 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func open(t testing.TB, above, budget int64) *Pool {
 	t.Helper()
-	p, err := Open(Options{Dir: filepath.Join(t.TempDir(), "s[1]"), Above: above, Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Open(Options{Dir: filepath.Join(t.TempDir(), "s[1]"), Above: above, Budget: budget}))(t)
 	return p
 }
 
@@ -99,9 +98,7 @@ func TestContentIsWhatWasWritten(t *testing.T) {
 				for _, p := range []*Pool{nil, open(t, 65_536, 1<<20), open(t, HeadBytes, 1<<20),
 					open(t, 1<<20, 20_000), open(t, 1<<20, 0)} {
 					w := p.NewWriter(guess)
-					if err := write(w); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, write(w))
 					c := w.Content()
 					check(t, c, want)
 					if _, in := c.Bytes(); p != nil && in && int64(size) > min(p.o.Above, p.o.Budget) {
@@ -127,12 +124,8 @@ func TestTruncate(t *testing.T) {
 	for _, p := range []*Pool{nil, open(t, HeadBytes, 1<<20)} {
 		for _, n := range []int{0, 10, HeadBytes, 49_999, 50_000, 60_000} {
 			w := p.NewWriter(0)
-			if _, err := w.Write(want); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Truncate(int64(n)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(want))(t)
+			must.Do(t, w.Truncate(int64(n)))
 			c := w.Content()
 			check(t, c, want[:min(n, len(want))])
 			_ = c.Close()
@@ -173,18 +166,14 @@ func TestBudgetIsShared(t *testing.T) {
 func TestDirectoryIsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"content-1.tmp", "content-abc.tmp", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
 	p, err := Open(Options{Dir: dir, Above: HeadBytes, Budget: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := p.NewWriter(0)
-	if _, err := io.Copy(w, strings.NewReader("hello")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(w, strings.NewReader("hello")))(t)
 	defer w.Discard()
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || left[0].Name() != "notes.txt" {
@@ -194,9 +183,7 @@ func TestDirectoryIsEmpty(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	p := open(t, HeadBytes, 1<<20)
-	if err := os.Remove(p.o.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(p.o.Dir))
 	var failed *Error
 	w := p.NewWriter(0)
 	if _, err := w.Write(random(10_000)); !errors.As(err, &failed) {
@@ -239,9 +226,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	for i := range 100 {
 		w := p.NewWriter(int64(1 + i*600))
 		for range 1 + i*500/10 {
-			if _, err := w.Write(bytes.Repeat([]byte{byte(i)}, 10)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(bytes.Repeat([]byte{byte(i)}, 10)))(t)
 		}
 		held = append(held, w.Content())
 		if i%3 != 0 {
@@ -269,9 +254,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	var last *byte
 	for range 100 {
 		w := p.NewWriter(20_000)
-		if _, err := w.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte("x")))(t)
 		if &w.mem[0] == last {
 			again++
 		}
@@ -299,10 +282,7 @@ func TestRoom(t *testing.T) {
 func TestRoomForDecoders(t *testing.T) {
 	p := open(t, 1<<20, 100)
 	hold := func(n int64) func() {
-		release, err := p.Room(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(p.Room(t.Context(), n))(t)
 		return release
 	}
 	first := hold(300) // more than the budget, and nobody else holds any

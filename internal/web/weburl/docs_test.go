@@ -6,15 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestDocumentedExamples checks every example of docs/URLS.md. Its code spans are a text and its
 // canonical form, after the page if the text is a reference.
 func TestDocumentedExamples(t *testing.T) {
-	document, err := os.ReadFile("../../../docs/URLS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(os.ReadFile("../../../docs/URLS.md"))(t)
 	examples := 0
 	for line := range strings.Lines(string(document)) {
 		if !strings.HasPrefix(line, "|") {
@@ -57,20 +56,14 @@ func cellsOf(t *testing.T, row string) []string {
 func checkExample(t *testing.T, cells []string) {
 	t.Helper()
 	if rules := documentedRules[cells[0]]; rules != nil && len(cells) == 3 {
-		u, err := Parse(cells[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(Parse(cells[1]))(t)
 		u, _ = rules.Apply(u)
 		checkResult(t, u, nil, cells[2])
 		return
 	}
 	var base URL
 	if len(cells) == 3 {
-		page, err := Parse(cells[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(Parse(cells[0]))(t)
 		base, cells = page, cells[1:]
 	}
 	if len(cells) != 2 {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // sentinels are the four errors by the names that the tables use.
@@ -262,10 +264,7 @@ func TestPartsOfURL(t *testing.T) {
 		{"http://127.0.0.1:65535//", "http", "127.0.0.1", "127.0.0.1:65535", "//", 65535},
 	}
 	for _, test := range tests {
-		u, err := Parse(test.raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(Parse(test.raw))(t)
 		if u.Scheme() != test.scheme || u.Host() != test.host || u.HostPort() != test.hostPort ||
 			u.RequestURI() != test.requestURI || u.Port() != test.port {
 			t.Errorf("%q: got %q, %q, %q, %q, %d",
@@ -297,9 +296,7 @@ func TestEqualURLs(t *testing.T) {
 	a, errA := Parse("HTTP://Example.com:80/x/../a#top")
 	b, errB := Parse("http://example.com/a")
 	c, errC := Parse("http://example.com/a?")
-	if err := errors.Join(errA, errB, errC); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(errA, errB, errC))
 	if a != b || b == c {
 		t.Errorf("want %q == %q and %q != %q", a, b, b, c)
 	}

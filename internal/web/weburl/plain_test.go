@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestPlainIsTaken lists texts that must not fall back to the full path. No other test would notice
@@ -27,10 +29,7 @@ func TestPlainIsTaken(t *testing.T) {
 			checkInvariants(t, u)
 		}
 	}
-	base, err := Parse("https://example.com:8443/a/b?c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(Parse("https://example.com:8443/a/b?c"))(t)
 	for _, ref := range []string{
 		"", "#x y", "?x", "?", "/", "/x/y?z#f", "x", "x/y?z#f", "./x", "../x", "../../x", "../", "./x:y", "x?y:z",
 		"//example.org", "//example.org/x", "http://example.org/x", "https://example.org",
@@ -81,10 +80,7 @@ func TestPlainEqualsFullOnTables(t *testing.T) {
 		sameAsFull(t, URL{}, "https://"+test.raw+":8080/a")
 	}
 	for _, test := range resolveCases {
-		base, err := Parse(test.base)
-		if err != nil {
-			t.Fatal(err)
-		}
+		base := must.Get(Parse(test.base))(t)
 		sameAsFull(t, base, test.ref)
 		sameAsFull(t, base, test.ref+"/..")
 		sameAsFull(t, base, test.ref+"#")
@@ -96,10 +92,7 @@ func TestPlainEqualsFullOnTables(t *testing.T) {
 
 // TestPlainEqualsFullForEveryByte tries every byte in every part of a URL.
 func TestPlainEqualsFullForEveryByte(t *testing.T) {
-	base, err := Parse("http://example.com/a/b?c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(Parse("http://example.com/a/b?c"))(t)
 	templates := []string{
 		"http://example.com/a\x00b", "http://example.com/\x00", "http://example.com/?a\x00b", "http://exa\x00mple.com/",
 		"http://\x00.com/", "http://example.com\x00", "http://example.com\x008080/", "http://example.com:8\x000/",
@@ -159,10 +152,7 @@ func TestPlainEqualsFullOnTokenSoup(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	base, err := Parse("https://example.com:8443/a/b?c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(Parse("https://example.com:8443/a/b?c"))(t)
 	var length int
 	tests := []struct {
 		name string

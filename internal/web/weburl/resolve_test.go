@@ -3,6 +3,8 @@ package weburl
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 var resolveCases = []struct{ base, ref, want string }{
@@ -127,10 +129,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveLength(t *testing.T) {
-	base, err := Parse("http://h/a/b?" + strings.Repeat("q", 2000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(Parse("http://h/a/b?" + strings.Repeat("q", 2000)))(t)
 	room := MaxLength - len("http://h/a/")
 	fits, tooLong := strings.Repeat("x", room), strings.Repeat("x", room+1)
 	tests := []struct{ name, ref, want string }{

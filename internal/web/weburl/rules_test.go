@@ -3,6 +3,8 @@ package weburl
 import (
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // allRules has every rule.
@@ -49,10 +51,7 @@ func TestRules(t *testing.T) {
 		{&allRules, "/a%2e%2E/b", "/a../b"},
 	}
 	for _, tt := range tests {
-		u, err := Parse("https://example.com" + tt.uri)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(Parse("https://example.com" + tt.uri))(t)
 		checkRules(t, tt.rules, u)
 		if got, _ := tt.rules.Apply(u); got.RequestURI() != tt.want {
 			t.Errorf("%s: %s, want %s", tt.uri, got.RequestURI(), tt.want)
@@ -75,10 +74,7 @@ func checkRules(t *testing.T, r *Rules, u URL) {
 }
 
 func TestRulesLength(t *testing.T) {
-	u, err := Parse("http://example.com/?utm_x=" + strings.Repeat("a", 100))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(Parse("http://example.com/?utm_x=" + strings.Repeat("a", 100)))(t)
 	for _, tt := range []struct {
 		rules Rules
 		want  bool
@@ -91,10 +87,7 @@ func TestRulesLength(t *testing.T) {
 }
 
 func TestUnusedRulesCostNothing(t *testing.T) {
-	u, err := Parse("http://example.com/a/b?c=d&e=f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(Parse("http://example.com/a/b?c=d&e=f"))(t)
 	var r Rules
 	if n := testing.AllocsPerRun(100, func() { r.Apply(u) }); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // wptCase is a case of urltestdata.json of the Web Platform Tests, without the fields that these
@@ -20,23 +22,16 @@ type wptCase struct {
 // wptData reads a file of the Web Platform Tests. It leaves out items that are comments.
 func wptData[T any](t testing.TB, name string) []T {
 	t.Helper()
-	text, err := os.ReadFile("testdata/wpt/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/wpt/" + name))(t)
 	var items []json.RawMessage
-	if err := json.Unmarshal(text, &items); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &items))
 	var all []T
 	for _, item := range items {
 		if item[0] != '{' {
 			continue
 		}
 		var c T
-		if err := json.Unmarshal(item, &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(item, &c))
 		all = append(all, c)
 	}
 	return all

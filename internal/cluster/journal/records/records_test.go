@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -34,10 +35,7 @@ func fullBatch(t testing.TB) *storage.Batch {
 		Bytes: 20_000, Digest: 0xd1d2d3d4d5d6d7d8, Line: 7, ETag: `"etag"`, Modified: "Sun, 06 Nov 1994 08:49:37 GMT",
 		History: [8]byte{1, 2, 3}, Simhash: 5, Note: "note", Usage: "usage", Stamp: 7,
 	}
-	metadata, err := storage.Metadata{"key": {"value"}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	metadata := must.Get(storage.Metadata{"key": {"value"}}.Encode())(t)
 	f := storage.Found{
 		URL: u, Fingerprint: 7, Stripped: "/a/b?c=d", Depth: 3, Redirects: 1,
 		Seed: true, Sitemap: true, Frequency: 4, Priority: -5, ViaHost: 2, ViaOrdinal: 9, At: someTime(), Listed: true,
@@ -90,14 +88,8 @@ func TestRecordHasAllFields(t *testing.T) {
 			t.Errorf("no item of fullBatch sets %s", name)
 		}
 	}
-	encoded, err := Codec{}.Encode(&storage.Change{Number: 2, Batch: *b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Codec{}.Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(Codec{}.Encode(&storage.Change{Number: 2, Batch: *b}))(t)
+	got := must.Get(Codec{}.Decode(encoded))(t)
 	for i := range b.Found {
 		got.Batch.Found[i].Fingerprint = b.Found[i].Fingerprint
 	}
@@ -163,9 +155,7 @@ func goldenRecord(t *testing.T, version byte, batch *storage.Batch) {
 	}
 	path := filepath.Join("testdata", fmt.Sprintf("record-%d.txt", version))
 	if *updateGolden {
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text.String()), 0o644))
 	}
 	if want, err := os.ReadFile(path); text.String() != string(want) || err != nil {
 		t.Errorf("the record is\n%s, want\n%s", text.String(), want)
@@ -238,10 +228,7 @@ func TestRecordOfAPage(t *testing.T) {
 	c := storage.Change{Number: 1 << 30, Batch: *b, Local: b.Marks}
 	c.Limits = storage.Limits{Queries: 2000, SameDigest: 200}
 	c.Batch.Marks = nil
-	encoded, err := Codec{}.Encode(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(Codec{}.Encode(&c))(t)
 	t.Logf("%d bytes a page", len(encoded)/pages)
 	if each := len(encoded) / pages; each > 750 {
 		t.Errorf("%d bytes a page with ten links", each)
@@ -262,10 +249,7 @@ func FuzzRecord(f *testing.F) {
 			Done:  []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Fetched, At: someTime()}}},
 			Hosts: []storage.HostUpdate{{Host: 1, Requests: 1, Cursors: []storage.Cursor{{Origin: 0, Next: 1}}}}}},
 	} {
-		b, err := Codec{}.Encode(&c)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(Codec{}.Encode(&c))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -292,10 +276,7 @@ func FuzzRecord(f *testing.F) {
 
 // applied replays a record into a fresh store: all of it, or nothing.
 func applied(t *testing.T, record []byte) {
-	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true, MapBytes: 1 << 24}))(t)
 	defer s.Close()
 	before := rows(t, s)
 	if err := s.Replay(Codec{}, storage.LogRecord{Sequence: 1, Data: record}); err != nil {
@@ -317,14 +298,8 @@ func TestMarksOfADirectory(t *testing.T) {
 		{Local: map[string][]byte{"paused": {1}}},
 	} {
 		c.Number, c.Key = 1, []byte("0123456789abcdef")
-		b, err := Codec{}.Encode(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Codec{}.Encode(&c))(t)
+		s := must.Get(storage.Open(t.TempDir(), storage.Options{NoSync: true}))(t)
 		if err := s.Replay(Codec{}, storage.LogRecord{Sequence: 1, Data: b}); !errors.Is(err, storage.ErrRecord) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -335,17 +310,12 @@ func TestMarksOfADirectory(t *testing.T) {
 func rows(t *testing.T, s *storage.Store) string {
 	t.Helper()
 	var b strings.Builder
-	if err := s.WriteRows(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WriteRows(&b))
 	return b.String()
 }
 
 func parse(t testing.TB, text string) weburl.URL {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	return u
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -57,10 +58,7 @@ func FuzzParse(f *testing.F) {
 
 func request(t *testing.T, text string, at time.Time, status int) *requestlog.Request {
 	t.Helper()
-	u, err := weburl.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(weburl.Parse(text))(t)
 	q := &requestlog.Request{URL: u, Start: at, End: at.Add(300 * time.Millisecond), Status: status, Sent: true}
 	if status < 0 {
 		q.Status, q.End = 0, time.Time{}
@@ -86,10 +84,7 @@ func TestMatch(t *testing.T) {
 		line(112, "/killed", 200, "amble/1") +
 		"nonsense\n" +
 		line(200, "/other", 200, "Mozilla/5.0")
-	m, err := Read(strings.NewReader(log), Options{Host: "a.test", Product: "amble", Skew: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(Read(strings.NewReader(log), Options{Host: "a.test", Product: "amble", Skew: 2 * time.Second}))(t)
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
 	for _, q := range []*requestlog.Request{
 		request(t, "https://a.test/robots.txt", at(101), 200), // its clock is a second ahead

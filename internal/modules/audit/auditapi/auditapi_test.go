@@ -13,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
 	"github.com/amble-crawler/amble/internal/service/server"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -36,32 +37,22 @@ func (l logged) OptOuts() ([]crawl.OptOut, error) {
 func writeLog(t *testing.T, dir, host string, gaps ...time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour)
-	log, err := requestlog.Open(filepath.Join(dir, requestlog.DirName), requestlog.DefaultOptions(),
-		requestlog.Process{Began: at, Boot: "boot", Agent: "amble", Tokens: []string{"amble"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(requestlog.Open(filepath.Join(dir, requestlog.DirName), requestlog.DefaultOptions(),
+		requestlog.Process{Began: at, Boot: "boot", Agent: "amble", Tokens: []string{"amble"}}))(t)
 	for _, gap := range gaps {
 		at = at.Add(gap)
 		q := requestlog.Request{URL: testkit.Parse(t, "http://"+host+"/robots.txt"), Kind: requestlog.Robots,
 			Sent: true, Address: netip.MustParseAddr("192.0.2.1"), Status: 404, Delay: time.Second, Start: at, End: at}
-		if err := log.Add(&q); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, log.Add(&q))
 	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, log.Close())
 }
 
 // serve starts the API of a crawl, and returns what gets a path of it.
 func serve(t *testing.T, c logged) func(path string) (*http.Response, string) {
 	t.Helper()
-	s, err := server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now,
-		Operations: []server.Operations{Register}}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.Start(server.Options{Listen: "127.0.0.1:0", DataDir: c.dir, Now: time.Now,
+		Operations: []server.Operations{Register}}, c))(t)
 	t.Cleanup(func() {
 		if err := s.Close(t.Context()); err != nil && !errors.Is(err, t.Context().Err()) {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -34,54 +35,34 @@ func testSign(letter string) (Sign, map[string]ed25519.PublicKey) {
 // them.
 func writeLog(t testing.TB, dir string, requests int, sign Sign) (end time.Time) {
 	t.Helper()
-	l, err := requestlog.Open(dir, requestlog.Options{MaxSize: 24 << 20},
-		requestlog.Process{Began: began, Agent: "amble/1", Tokens: []string{"amble"}, Obey: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(requestlog.Open(dir, requestlog.Options{MaxSize: 24 << 20},
+		requestlog.Process{Began: began, Agent: "amble/1", Tokens: []string{"amble"}, Obey: true}))(t)
 	for i := range requests {
-		u, err := weburl.Parse(fmt.Sprintf("https://host%d.test/articles/%d", i%50, i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(weburl.Parse(fmt.Sprintf("https://host%d.test/articles/%d", i%50, i)))(t)
 		end = began.Add(time.Duration(i) * time.Second)
 		q := requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.7"), Sent: true,
 			Start: end.Add(-time.Second / 2), Decided: end.Add(-time.Second / 2), End: end,
 			Status: 200, Bytes: 1000, LedgerOffset: uint64(1000 + i)}
-		if err := l.Add(&q); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Add(&q))
 		if i%(requests/100) == requests/100-1 {
-			if err := l.Flush(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Append(dir, end, sign); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Flush())
+			must.Get(Append(dir, end, sign))(t)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	return end.Add(time.Hour)
 }
 
 // logFiles returns the files of a log, without that of the heads.
 func logFiles(t testing.TB, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.log")))(t)
 	return files
 }
 
 func mustVerify(t testing.TB, dir string, keys map[string]ed25519.PublicKey, saved string, now time.Time) *Report {
 	t.Helper()
-	r, err := Verify(dir, keys, saved, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Verify(dir, keys, saved, now))(t)
 	return r
 }
 
@@ -132,10 +113,7 @@ func TestFindsEveryChange(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		name := files[random.IntN(len(files))]
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(name))(t)
 		from, to := frameAt(t, content, 1+random.IntN(requests/len(files)/2))
 		changed := slices.Clone(content)
 		changed[from+2] ^= 1
@@ -144,9 +122,7 @@ func TestFindsEveryChange(t *testing.T) {
 			"dropped": slices.Delete(slices.Clone(content), from, to),
 			"doubled": slices.Insert(slices.Clone(content), from, content[from:to]...),
 		} {
-			if err := os.WriteFile(name, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(name, text, 0o600))
 			r := mustVerify(t, dir, keys, "", now)
 			if len(r.Findings) == 0 {
 				t.Errorf("%s in %s at %d is not found", what, name, from)
@@ -155,26 +131,17 @@ func TestFindsEveryChange(t *testing.T) {
 				t.Errorf("%s in %s at %d: %+v", what, name, from, f)
 			}
 		}
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, content, 0o600))
 	}
 	t.Run("late", func(t *testing.T) {
-		content, err := os.ReadFile(files[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(os.ReadFile(files[1]))(t)
 		from, to := frameAt(t, content, 5)
 		restore := slices.Clone(content)
-		if err := os.WriteFile(files[1], append(content, content[from:to]...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(files[1], append(content, content[from:to]...), 0o600))
 		if r := mustVerify(t, dir, keys, "", now); !slices.Equal(kinds(r), []string{Late}) {
 			t.Errorf("%+v", r.Findings)
 		}
-		if err := os.WriteFile(files[1], restore, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(files[1], restore, 0o600))
 	})
 	t.Run("files", func(t *testing.T) { testFilesGone(t, dir, files, keys, now) })
 	t.Run("heads", func(t *testing.T) { testHeads(t, dir, keys, now) })
@@ -186,18 +153,14 @@ func TestFindsEveryChange(t *testing.T) {
 // testFilesGone: the oldest file may go, as the bounds of the log have it; no other.
 func testFilesGone(t *testing.T, dir string, files []string, keys map[string]ed25519.PublicKey, now time.Time) {
 	for i, name := range files {
-		if err := os.Rename(name, name+".away"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(name, name+".away"))
 		r := mustVerify(t, dir, keys, "", now)
 		if i == 0 && (len(r.Findings) > 0 || r.Deleted != 1) {
 			t.Errorf("the oldest file is deleted: %+v", r)
 		} else if i > 0 && !slices.Contains(kinds(r), Dropped) {
 			t.Errorf("file %d is gone: %+v", i, r)
 		}
-		if err := os.Rename(name+".away", name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(name+".away", name))
 	}
 }
 
@@ -205,16 +168,11 @@ func testFilesGone(t *testing.T, dir string, files []string, keys map[string]ed2
 // by whoever has kept one.
 func testHeads(t *testing.T, dir string, keys map[string]ed25519.PublicKey, now time.Time) {
 	name := filepath.Join(dir, FileName)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	lines = lines[:len(lines)-1]
 	saved := filepath.Join(t.TempDir(), "saved.jsonl")
-	if err := os.WriteFile(saved, lines[len(lines)-1], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(saved, lines[len(lines)-1], 0o600))
 	if r := mustVerify(t, dir, keys, saved, now); len(r.Findings) > 0 {
 		t.Errorf("a head that was kept: %+v", r.Findings)
 	}
@@ -239,16 +197,12 @@ func testHeads(t *testing.T, dir string, keys map[string]ed25519.PublicKey, now 
 		{"of the future", lines, keys, "", began, Broken},
 		{"the last ones dropped, and one was kept", lines[:90], keys, saved, now, Dropped},
 	} {
-		if err := os.WriteFile(name, bytes.Join(c.lines, nil), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, bytes.Join(c.lines, nil), 0o600))
 		if r := mustVerify(t, dir, c.keys, c.saved, c.now); !slices.Contains(kinds(r), c.want) {
 			t.Errorf("%s: %v", c.name, kinds(r))
 		}
 	}
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, text, 0o600))
 }
 
 func replaced(lines [][]byte, at int, by []byte) [][]byte {
@@ -274,20 +228,14 @@ func TestAppend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, append(text, []byte(`{"head":{"at"`)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, append(text, []byte(`{"head":{"at"`)...), 0o600))
 	files := logFiles(t, dir)
 	f, err := os.OpenFile(files[len(files)-1], os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString("more"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteString("more"))(t)
+	must.Do(t, f.Close())
 	if r := mustVerify(t, dir, keys, "", now); len(r.Findings) > 0 || r.Unsigned != 4 {
 		t.Errorf("%+v", r)
 	}
@@ -310,9 +258,7 @@ func FuzzVerify(f *testing.F) {
 	dir := f.TempDir()
 	_, keys := testSign("a")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(filepath.Join(dir, FileName), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, FileName), text, 0o600))
 		r, err := Verify(dir, keys, "", began)
 		if err == nil && r.Heads > 0 && len(r.Findings) == 0 {
 			t.Errorf("%q passes", text)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/modules/identity"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestByWall: what is kept of a run is summed up by wall, and names no host.
@@ -38,9 +39,7 @@ func TestAnswersOfEarlierRun(t *testing.T) {
 	kept := `{"at":"2026-11-20T12:00:00Z","walls":[{"origin":"all origins","asked":false,"unsigned":{"served":0,` +
 		`"refused":7},"signed":{"served":6,"refused":0},"wall":"Maker"}]}`
 	write := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, answersFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, answersFile), []byte(text), 0o600))
 	}
 	write(kept)
 	text, columns, rows, err := p.Answers(dir)

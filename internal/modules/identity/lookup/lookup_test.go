@@ -23,6 +23,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/rules/optout"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -361,16 +362,9 @@ func TestWishes(t *testing.T) {
 func (b *bench) restart(random *rand.Rand) {
 	b.t.Helper()
 	if path := filepath.Join(b.dir, FileName); random.IntN(2) == 0 {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if _, err := io.WriteString(f, `{"at":"2026-11-28T`); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			b.t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(b.t)
+		must.Get(io.WriteString(f, `{"at":"2026-11-28T`))(b.t)
+		must.Do(b.t, f.Close())
 	}
 	b.open()
 }

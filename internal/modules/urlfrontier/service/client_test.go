@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // client is a client of the service by grpc-go.
@@ -33,10 +34,7 @@ func start(t testing.TB, o Options, crawls Crawls) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := Start(o, crawls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Start(o, crawls))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -51,10 +49,7 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *client {
 	if len(options) == 0 {
 		options = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///"+address, options...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t, conn}
 }

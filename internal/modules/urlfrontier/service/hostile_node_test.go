@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -31,9 +32,7 @@ func TestOddCrawlIDs(t *testing.T) {
 	}
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "above", "data")
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o750))
 	crawls, stop := startNode(t, dir, nil)
 	c := dial(t, start(t, Options{}, crawls).Address())
 	for n, id := range ids {
@@ -248,9 +247,7 @@ func TestDeleteCrawlUnderStream(t *testing.T) {
 	for round := range 5 {
 		i := info("http://one.test/")
 		i.CrawlID = "../x"
-		if err := stream.SendMsg(discovered(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(discovered(i)))
 		ack := new(urlfrontierpb.AckMessage)
 		if err := stream.RecvMsg(ack); err != nil || ack.GetStatus() != urlfrontierpb.AckMessage_OK {
 			t.Fatalf("round %d: %v, %v", round, ack, err)
@@ -259,9 +256,7 @@ func TestDeleteCrawlUnderStream(t *testing.T) {
 			t.Errorf("round %d: %v", round, n)
 		}
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.CloseSend())
 	if err := stream.RecvMsg(new(urlfrontierpb.AckMessage)); err != io.EOF {
 		t.Errorf("the stream ends with %v", err)
 	}

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -52,9 +53,7 @@ func TestHugeMessages(t *testing.T) {
 			huge, huge, huge}},
 	} {
 		stream := c.open(t.Context(), name)
-		if err := stream.SendMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(m))
 		if err := stream.RecvMsg(new(urlfrontierpb.Empty)); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -94,20 +93,14 @@ func post(t *testing.T, s *Service, path string, flag byte, body []byte) (status
 	transport := &http.Transport{Protocols: protocols}
 	defer transport.CloseIdleConnections()
 	frame := append([]byte{flag}, binary.BigEndian.AppendUint32(nil, uint32(len(body)))...)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address()+path,
-		bytes.NewReader(append(frame, body...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address()+path,
+		bytes.NewReader(append(frame, body...))))(t)
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("Te", "trailers")
 	if flag == 1 {
 		r.Header.Set("Grpc-Encoding", "gzip")
 	}
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
 	all, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	return response.Header.Get("Grpc-Status") + response.Trailer.Get("Grpc-Status"), string(all)
@@ -129,10 +122,7 @@ func TestGarbage(t *testing.T) {
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 4096),
 		"POST /urlfrontier.URLFrontier/GetStats HTTP/1.1\r\n" +
 			"Host: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"key\":[}"} {
-		conn, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", s.Address()))(t)
 		_, _ = io.WriteString(conn, text)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, conn)
@@ -382,10 +372,8 @@ func TestSlowReaders(t *testing.T) {
 	}
 	other.put(items...)
 	stream = slow().open(t.Context(), "GetURLs")
-	if err := errors.Join(stream.SendMsg(&urlfrontierpb.GetParams{Key: "one.test", DelayRequestable: 600}),
-		stream.CloseSend()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(stream.SendMsg(&urlfrontierpb.GetParams{Key: "one.test", DelayRequestable: 600}),
+		stream.CloseSend()))
 	fake := f.crawls["DEFAULT"]
 	testkit.Until(t, "the condition", func() bool {
 		fake.mu.Lock()
@@ -401,9 +389,7 @@ func TestIdle(t *testing.T) {
 	l.Idle, l.IdleConnection = time.Second, time.Second
 	s := start(t, Options{Limits: l}, newFakeCrawls())
 	stream := dial(t, s.Address()).open(t.Context(), "PutURLs")
-	if err := stream.SendMsg(discovered(info("http://one.test/"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.SendMsg(discovered(info("http://one.test/"))))
 	var err error
 	for err == nil { // the acknowledgement may be too late
 		err = stream.RecvMsg(new(urlfrontierpb.AckMessage))
@@ -423,10 +409,8 @@ func TestBounds(t *testing.T) {
 	var streams []grpc.ClientStream
 	for range l.Streams {
 		stream := c.open(t.Context(), "PutURLs")
-		if err := errors.Join(stream.SendMsg(discovered(info("http://one.test/"))),
-			stream.RecvMsg(new(urlfrontierpb.AckMessage))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(stream.SendMsg(discovered(info("http://one.test/"))),
+			stream.RecvMsg(new(urlfrontierpb.AckMessage))))
 		streams = append(streams, stream)
 	}
 	more := c.open(t.Context(), "PutURLs")
@@ -435,10 +419,7 @@ func TestBounds(t *testing.T) {
 	}
 	_ = do[pbStats](c, "GetStats", &pbQueue{})
 	for range 50 {
-		conn, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", s.Address()))(t)
 		defer conn.Close()
 	}
 	_ = do[pbStats](c, "GetStats", &pbQueue{})
@@ -515,9 +496,7 @@ func TestClose(t *testing.T) {
 	c := dial(t, s.Address())
 	stream := c.open(t.Context(), "PutURLs")
 	for n := range 10 {
-		if err := stream.SendMsg(discovered(info(number("http://one.test/", n)))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(discovered(info(number("http://one.test/", n)))))
 	}
 	watch, err := c.conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, health.HealthWatchProcedure)
 	if err != nil {
@@ -525,14 +504,10 @@ func TestClose(t *testing.T) {
 	}
 	next := func() health.HealthCheckResponse_ServingStatus {
 		var m health.HealthCheckResponse
-		if err := watch.RecvMsg(&m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, watch.RecvMsg(&m))
 		return m.GetStatus()
 	}
-	if err := errors.Join(watch.SendMsg(&health.HealthCheckRequest{}), watch.CloseSend()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(watch.SendMsg(&health.HealthCheckRequest{}), watch.CloseSend()))
 	if next() != health.HealthCheckResponse_SERVING {
 		t.Error("it is not serving")
 	}
@@ -588,9 +563,7 @@ func TestGrouping(t *testing.T) {
 	for i := range n {
 		u := info(number("http://one.test/", i))
 		bytes += messageBytes + itemBytes + bytesOf(u)
-		if err := stream.SendMsg(discovered(u)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stream.SendMsg(discovered(u)))
 	}
 	testkit.Until(t, "the condition", func() bool { return s.memory.held() == bytes })
 	close(gate)

@@ -20,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/node"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -64,10 +65,7 @@ func startNode(t testing.TB, dir string, change func(*crawl.Options)) (crawls Cr
 	if change != nil {
 		change(&o)
 	}
-	n, err := node.Open(node.DefaultOptions(o), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(node.Open(node.DefaultOptions(o), slog.New(slog.DiscardHandler)))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	over.Go(func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/modules/urlfrontier/health"
 	urlfrontierpb "github.com/amble-crawler/amble/internal/modules/urlfrontier/proto"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // gathered returns the counts of metrics by name and labels.
@@ -24,10 +25,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	counts := make(map[string]float64)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -158,10 +156,7 @@ func TestProtocols(t *testing.T) {
 			if r, err := c.GetActive(ctx, &urlfrontierpb.Local{}); err != nil || !r.GetState() {
 				t.Errorf("%v, %v", r, err)
 			}
-			stream, err := c.ListURLs(ctx, &urlfrontierpb.ListUrlParams{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(c.ListURLs(ctx, &urlfrontierpb.ListUrlParams{}))(t)
 			for stream.Receive() {
 			}
 			if err := stream.Err(); err != nil {

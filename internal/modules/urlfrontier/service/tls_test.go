@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
 
@@ -22,10 +23,7 @@ import (
 func certify(t *testing.T) (cert, key string, trusting *x509.CertPool) {
 	t.Helper()
 	cert, key = testkit.Certify(t, t.TempDir())
-	certificate, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := must.Get(os.ReadFile(cert))(t)
 	trusting = x509.NewCertPool()
 	trusting.AppendCertsFromPEM(certificate)
 	return cert, key, trusting

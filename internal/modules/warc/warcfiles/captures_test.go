@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestSeekLine compares the search in sorted lines with a linear search.
@@ -96,15 +97,10 @@ func TestHostileIndex(t *testing.T) {
 	const base = "amble-20261120121415-000001-h"
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write(base+".warc.gz", "")
-	c, err := OpenCollection(dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCollection(dir, known()))(t)
 	write(base+".cdxj", "com,example)/ "+strings.Repeat("x", 2*maxLine)+"\n")
 	each := func(*warc.Entry) error { return nil }
 	if err := c.Captures(context.Background(), "", each); !errors.Is(err, warc.ErrEntry) {
@@ -161,21 +157,15 @@ func TestVerifyFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(paths[0], test.harm(bytes.Clone(before)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(paths[0], test.harm(bytes.Clone(before)), 0o644))
 		c, _ := OpenCollection(o.Dir, known())
 		var problems []string
-		if _, err := c.Verify(context.Background(),
-			func(p Problem) { problems = append(problems, p.String()) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Verify(context.Background(),
+			func(p Problem) { problems = append(problems, p.String()) }))(t)
 		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
 			t.Errorf("%s: found %q, want %q", test.pattern, problems, test.want)
 		}
-		if err := os.WriteFile(paths[0], before, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(paths[0], before, 0o644))
 	}
 }
 
@@ -190,10 +180,7 @@ func TestVerifyFindsInZstd(t *testing.T) {
 	finish(t, w)
 	verify(t, o.Dir)
 	path := filepath.Join(o.Dir, "amble-20261120121415-000001-localhost.warc.zst")
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path))(t)
 	start := len(warc.Compression(o.Records).Start())
 	for name, test := range map[string]struct {
 		harm func([]byte) []byte
@@ -205,15 +192,11 @@ func TestVerifyFindsInZstd(t *testing.T) {
 		"no dictionary": {func(b []byte) []byte { return b[start:] }, "record at"},
 		"gzip":          {func([]byte) []byte { return []byte("\x1f\x8b") }, "the file ends within a record"},
 	} {
-		if err := os.WriteFile(path, test.harm(bytes.Clone(whole)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, test.harm(bytes.Clone(whole)), 0o644))
 		c, _ := OpenCollection(o.Dir, known())
 		var problems []string
-		if _, err := c.Verify(context.Background(),
-			func(p Problem) { problems = append(problems, p.String()) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Verify(context.Background(),
+			func(p Problem) { problems = append(problems, p.String()) }))(t)
 		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
 			t.Errorf("%s: found %q, want %q", name, problems, test.want)
 		}

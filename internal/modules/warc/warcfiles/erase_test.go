@@ -16,6 +16,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/weburl"
 )
 
@@ -23,10 +24,7 @@ import (
 // but for one of each format that was set aside with a torn end.
 func erasable(t testing.TB, o archive.Options) {
 	t.Helper()
-	w, err := archive.Open(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(archive.Open(o, nil))(t)
 	e := newEncoder(t, o)
 	for n := range 60 {
 		host := []string{"a.test", "b.test", "www.b.test", "bb.test"}[n%7%4]
@@ -45,12 +43,8 @@ func erasable(t testing.TB, o archive.Options) {
 		}
 		mustWrite(t, w, mustEncode(t, e, v))
 	}
-	if _, err := w.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Committed(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Finish())(t)
+	must.Do(t, w.Committed())
 	w.Close()
 	for _, file := range filesOf(t, o.Dir) {
 		if strings.Contains(file, "-000001") && !strings.HasSuffix(file, indexExtension) {
@@ -62,28 +56,20 @@ func erasable(t testing.TB, o archive.Options) {
 
 func filesOf(t testing.TB, dir string) []string {
 	t.Helper()
-	names, err := archive.OSDisk{}.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(archive.OSDisk{}.List(dir))(t)
 	slices.Sort(names)
 	return names
 }
 
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	return b
 }
 
 func writeFile(t testing.TB, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o640))
 }
 
 // pieces returns all records, as they are stored, and all lines of a directory in their order, by
@@ -177,10 +163,7 @@ func testErase(t *testing.T, records archive.Compression) {
 		erasable(t, o)
 		want := pieces(t, o.Dir, names)
 		captured := verify(t, o.Dir)
-		gone, err := eraseAll(NewEraser(o.Dir, known(), names))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone := must.Get(eraseAll(NewEraser(o.Dir, known(), names)))(t)
 		if got := pieces(t, o.Dir, weburl.Names{}); !maps.EqualFunc(got, want, slices.Equal) {
 			t.Fatalf("%s: what stays differs", compression)
 		}
@@ -269,13 +252,9 @@ func TestEraseKilled(t *testing.T) {
 		}
 		openAll(t, dir)
 		eraseUntil(t, dir, names, step/2+1)
-		if err := NewEraser(dir, known(), names).Recover(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, NewEraser(dir, known(), names).Recover())
 		verify(t, dir) // also if nobody erases the rest
-		if _, err := eraseAll(NewEraser(dir, known(), names)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(eraseAll(NewEraser(dir, known(), names)))(t)
 		if got := pieces(t, dir, weburl.Names{}); !maps.EqualFunc(got, want, slices.Equal) {
 			t.Fatalf("step %d: what stays differs", step)
 		}
@@ -292,10 +271,7 @@ func TestEraseKilled(t *testing.T) {
 // openAll opens every capture that the indexes name: no index is that of another file.
 func openAll(t testing.TB, dir string) {
 	t.Helper()
-	c, err := OpenCollection(dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCollection(dir, known()))(t)
 	if err := c.Captures(context.Background(), "", func(e *warc.Entry) error {
 		if e.Mime == warc.MimeRevisit { // its original may be in a file that has no index at the moment
 			return nil
@@ -319,9 +295,7 @@ func eraseUntil(t *testing.T, dir string, names weburl.Names, steps int) (ended 
 	}()
 	e := NewEraser(dir, known(), names)
 	e.disk = killed{left: &steps}
-	if _, err := eraseAll(e); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(eraseAll(e))(t)
 	return true
 }
 
@@ -382,12 +356,8 @@ func TestEraseReferring(t *testing.T) {
 	for _, x := range []*archive.Exchange{original, again, other} {
 		mustWrite(t, w, mustEncode(t, e, &archive.Visit{Exchange: x}))
 	}
-	if _, err := w.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Committed(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Finish())(t)
+	must.Do(t, w.Committed())
 	w.Close()
 	gone, err := eraseAll(NewEraser(o.Dir, known(), weburl.Names{Name: "b.test"}))
 	if err != nil || len(gone) != 1 {

@@ -18,6 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/records/digest"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/web/spool"
 )
 
@@ -32,10 +33,7 @@ func allOptions(t testing.TB) archive.Options {
 // compressions are the ways to compress WARC records, by name.
 func compressions(t testing.TB) map[string]archive.Compression {
 	t.Helper()
-	dictionary, err := os.ReadFile("../testdata/dictionary")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dictionary := must.Get(os.ReadFile("../testdata/dictionary"))(t)
 	return map[string]archive.Compression{
 		"gzip":            {Format: warc.FormatGzip, Level: 1},
 		"zstd":            {Format: warc.FormatZstd, Level: 2},
@@ -65,19 +63,13 @@ func exchangeOf(url, body string, seconds int) *archive.Exchange {
 
 func newEncoder(t testing.TB, o archive.Options) *archive.Encoder {
 	t.Helper()
-	e, err := archive.NewEncoder(o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(archive.NewEncoder(o, nil))(t)
 	return e
 }
 
 func mustEncode(t testing.TB, e *archive.Encoder, v *archive.Visit) *archive.Item {
 	t.Helper()
-	item, err := e.Encode(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := must.Get(e.Encode(v))(t)
 	return item
 }
 
@@ -95,9 +87,7 @@ func visitOf(n int) *archive.Visit {
 func mustWrite(t testing.TB, w *archive.Writer, items ...*archive.Item) []archive.Mark {
 	t.Helper()
 	for _, i := range items {
-		if err := w.Append(i, startOfTime); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(i, startOfTime))
 	}
 	return mustSync(t, w)
 }
@@ -105,31 +95,19 @@ func mustWrite(t testing.TB, w *archive.Writer, items ...*archive.Item) []archiv
 // verify checks that a directory has no defect.
 func verify(t testing.TB, dir string) Verified {
 	t.Helper()
-	c, err := OpenCollection(dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := c.Verify(context.Background(), func(p Problem) { t.Errorf("%s", p) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCollection(dir, known()))(t)
+	v := must.Get(c.Verify(context.Background(), func(p Problem) { t.Errorf("%s", p) }))(t)
 	return v
 }
 
 // captures returns the URLs of all captures, in their order in each file.
 func captures(t testing.TB, dir string) (urls []string) {
 	t.Helper()
-	c, err := OpenCollection(dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.Captures(context.Background(), "", func(e *warc.Entry) error {
+	c := must.Get(OpenCollection(dir, known()))(t)
+	must.Do(t, c.Captures(context.Background(), "", func(e *warc.Entry) error {
 		urls = append(urls, e.URL)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return urls
 }
 
@@ -403,18 +381,9 @@ func TestTruncated(t *testing.T) {
 		t.Error("a part is said to be stored as a whole")
 	}
 	mustWrite(t, w, item)
-	c, err := OpenCollection(o.Dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry, err := c.Find(context.Background(), x.URL, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Open(context.Background(), entry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(OpenCollection(o.Dir, known()))(t)
+	entry := must.Get(c.Find(context.Background(), x.URL, time.Time{}))(t)
+	s := must.Get(c.Open(context.Background(), entry))(t)
 	defer s.Close()
 	if s.Truncated != archive.TooLong {
 		t.Error("the record does not say that it was cut")
@@ -494,9 +463,7 @@ func testIndexIsMadeAgain(t *testing.T, records archive.Compression) {
 			if err != nil || len(journals) != 1 {
 				t.Fatalf("journals %v: %v", journals, err)
 			}
-			if err := harm(journals[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, harm(journals[0]))
 			w = mustOpen(t, o, marks)
 			mustWrite(t, w, mustEncode(t, e, visitOf(10)))
 			finish(t, w)
@@ -528,9 +495,7 @@ func testFilesRotateByAge(t *testing.T, records archive.Compression) {
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	now := startOfTime
 	for n := range 4 {
-		if err := w.Append(mustEncode(t, e, visitOf(n)), now); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(mustEncode(t, e, visitOf(n)), now))
 		mustSync(t, w)
 		now = now.Add(31 * time.Minute)
 	}
@@ -553,9 +518,7 @@ func testFilesExpire(t *testing.T, records archive.Compression) {
 	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{Name, archive.FormatJSONL}, 1<<20, time.Hour
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	add := func(n int, at time.Time) []archive.Mark {
-		if err := w.Append(mustEncode(t, e, visitOf(n)), at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(mustEncode(t, e, visitOf(n)), at))
 		return mustSync(t, w)
 	}
 	var marks []archive.Mark
@@ -616,9 +579,7 @@ func TestChangedCompression(t *testing.T) {
 	if !slices.Equal(w.Marks(), want) {
 		t.Errorf("marks are %v, want %v", w.Marks(), want)
 	}
-	if err := w.Committed(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Committed())
 	wantNames(t, o.Dir, "pages-000001.jsonl")
 	mustAppend(t, w, "{}")
 	mustSync(t, w)
@@ -644,9 +605,7 @@ func TestChangedRecords(t *testing.T) {
 				w.Close()
 				o.Records = second
 				w, e = mustOpen(t, o, marks), newEncoder(t, o)
-				if err := w.Committed(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.Committed())
 				mustWrite(t, w, mustEncode(t, e, visitOf(1)))
 				const base = "amble-20261120121415-00000"
 				if name == other {
@@ -680,18 +639,11 @@ func TestDamagedDictionary(t *testing.T) {
 	marks := mustWrite(t, w, mustEncode(t, e, visitOf(0)))
 	w.Close()
 	var mark archive.FileMark
-	if err := json.Unmarshal([]byte(marks[0]), &mark); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(marks[0]), &mark))
 	path := filepath.Join(o.Dir, mark.File+archive.SuffixOpen)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(path))(t)
 	content[7] = 0xff // of the length of the dictionary
-	if err := os.WriteFile(path, content, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, content, 0o640))
 	w = mustOpen(t, o, marks)
 	mustWrite(t, w, mustEncode(t, e, visitOf(1)))
 	finish(t, w)

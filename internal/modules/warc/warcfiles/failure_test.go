@@ -12,6 +12,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // failingDisk fails one operation, or every write once its room is used up. It never syncs, since
@@ -146,16 +147,10 @@ func TestFullDisk(t *testing.T) {
 	o := rawLines(t)
 	o.MaxFileBytes = 1000
 	d := &failingDisk{room: 500}
-	w, err := archive.OpenOn(o, nil, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(archive.OpenOn(o, nil, d))(t)
 	defer w.Close()
 	e := newEncoder(t, o)
-	marks, err := batch(e, w, lines(0, 20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	marks := must.Get(batch(e, w, lines(0, 20)))(t)
 	for range 3 { // it stays full for a while
 		if _, err := batch(e, w, lines(20, 100)); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("got %v", err)
@@ -167,9 +162,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	d.room = 1 << 20
-	if _, err := batch(e, w, lines(20, 100)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(batch(e, w, lines(20, 100)))(t)
 	wantOutput(t, o.Dir, lines(0, 120))
 }
 

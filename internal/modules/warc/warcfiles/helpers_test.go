@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // options returns options with small files, so that a few lines fill one.
@@ -23,10 +24,7 @@ func options(t testing.TB) archive.Options {
 
 func mustOpen(t testing.TB, o archive.Options, marks []archive.Mark) *archive.Writer {
 	t.Helper()
-	w, err := archive.Open(o, marks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(archive.Open(o, marks))(t)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
@@ -54,18 +52,13 @@ func mustAppend(t testing.TB, w *archive.Writer, lines ...string) {
 	t.Helper()
 	e := newEncoder(t, rawLines(t))
 	for _, l := range lines {
-		if err := w.Append(mustEncode(t, e, &archive.Visit{Page: &archive.Page{URL: l}}), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Append(mustEncode(t, e, &archive.Visit{Page: &archive.Page{URL: l}}), time.Now()))
 	}
 }
 
 func mustSync(t testing.TB, w *archive.Writer) []archive.Mark {
 	t.Helper()
-	marks, err := w.Sync()
-	if err != nil {
-		t.Fatal(err)
-	}
+	marks := must.Get(w.Sync())(t)
 	return marks
 }
 
@@ -86,10 +79,7 @@ func output(t testing.TB, dir string) []string {
 		if strings.Contains(name, archive.SuffixUnmarked) || !strings.Contains(name, ".jsonl") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		for l := range strings.Lines(string(data)) {
 			text, whole := strings.CutSuffix(l, "\n")
 			if !whole {
@@ -103,10 +93,7 @@ func output(t testing.TB, dir string) []string {
 
 func names(t testing.TB, dir string) []string {
 	t.Helper()
-	all, err := archive.OSDisk{}.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(archive.OSDisk{}.List(dir))(t)
 	slices.Sort(all)
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // readsDisk counts how often a WARC file that is being written is read.
@@ -54,9 +55,7 @@ func TestJournalIsWhole(t *testing.T) {
 			write := func(items []*archive.Item) []archive.Mark {
 				t.Helper()
 				for _, item := range items {
-					if err := w.Append(item, startOfTime); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, w.Append(item, startOfTime))
 				}
 				return mustSync(t, w)
 			}
@@ -94,7 +93,5 @@ func changeJournal(t *testing.T, dir string, change func(string) string) {
 	if err != nil || len(text) == 0 {
 		t.Fatalf("journal of %d bytes: %v", len(text), err)
 	}
-	if err := os.WriteFile(paths[0], []byte(change(string(text))), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(paths[0], []byte(change(string(text))), 0o640))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/modules/warc"
 
 	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 func TestOptionsValidate(t *testing.T) {
@@ -80,9 +81,7 @@ func TestOptionsLoad(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no dictionary"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(text, []byte("no dictionary"), 0o600))
 	if _, err := load(text); !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), text) {
 		t.Errorf("a text: %v", err)
 	}

@@ -15,16 +15,15 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/testing/must"
 )
 
 // TestHeavyToday fetches all pages of some hosts: their sizes, their parts, their encodings, protocols
 // and connections are those of the description.
 func TestHeavyToday(t *testing.T) {
 	today := Web{Hosts: 16, Pages: 4, PerConnection: 2}
-	w, err := New(today)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(today))(t)
 	defer w.Close()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.Authorities())

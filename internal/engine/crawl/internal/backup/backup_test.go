@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -32,26 +33,14 @@ func testBackups(t *testing.T, database func() []byte) (*Maker, *bytes.Buffer) {
 // TestSecondCopyIsWhole: a copy that is damaged, or cannot be written, never replaces the one before, and a part that a
 // killed process has left is removed.
 func TestSecondCopyIsWhole(t *testing.T) {
-	s, err := storage.Open(t.TempDir(), storage.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Commit(&storage.Batch{Ensure: []string{"a.test"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(storage.Open(t.TempDir(), storage.Options{}))(t)
+	must.Get(s.Commit(&storage.Batch{Ensure: []string{"a.test"}}))(t)
+	must.Do(t, s.Close())
+	good := must.Get(os.ReadFile(s.Path()))(t)
 	content := good
 	b, _ := testBackups(t, func() []byte { return content })
 	path := filepath.Join(b.Dir, storage.FileName)
-	if err := os.MkdirAll(filepath.Join(b.Dir, backupPart+"1"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(b.Dir, backupPart+"1"), 0o750))
 	check := func() {
 		t.Helper()
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, good) {
@@ -61,9 +50,7 @@ func TestSecondCopyIsWhole(t *testing.T) {
 			t.Errorf("%v, %v", all, err)
 		}
 	}
-	if err := b.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.make(t.Context()))
 	check()
 	content = bytes.Clone(good)
 	for i := range content[2*4096:] {
