@@ -63,11 +63,6 @@ func (pm *permits) releasePages() {
 // Fetched returns how many pages are fetched, over all runs, as committed.
 func (c *commands) Fetched() uint64 { return c.store.Counters().Of(storage.Fetched) }
 
-// Wake has the dispatcher look what it may do now. The errors are those of Control.
-func (c *commands) Wake(ctx context.Context) error {
-	return c.mailbox.Load().call(ctx, func(*dispatcher) {})
-}
-
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
 type sharedScope struct {
 	known int             // changes of seeds of all shards that the scope has

@@ -67,7 +67,9 @@ func pageOut(t *testing.T, url string) starts.Start {
 func robotsOut(t *testing.T, url, origin string) starts.Start {
 	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
 		Robots: &frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
-	return starts.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: recovery.Note(&l)}
+	return starts.Start{
+		Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: recovery.Note(&l),
+	}
 }
 
 // reopen opens a data directory as the next process does, and closes it.
@@ -240,7 +242,8 @@ func TestSuspectsAreSeparated(t *testing.T) {
 	}
 	times := make(map[int64]int)
 	for u, outcome := range stored(t, o.DataDir) {
-		if outcome.State != storage.Retrying || time.Until(outcome.Due) > recovery.SuspectAfter+recovery.MaxSuspense+time.Second {
+		const most = recovery.SuspectAfter + recovery.MaxSuspense + time.Second
+		if outcome.State != storage.Retrying || time.Until(outcome.Due) > most {
 			t.Errorf("%s is %s, due %v", u, outcome.State, outcome.Due)
 		}
 		if !outcome.At.IsZero() { // else the request log would not know the next request as a second one

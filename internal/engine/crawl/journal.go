@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -221,34 +220,6 @@ func (s *loggedStore) via(f *storage.Found) (string, error) {
 		return "", nil
 	}
 	return u.String(), err
-}
-
-// Snapshot has write copy the database while the crawl goes on: backup is [storage.Store.Backup]. The
-// copy has the record of the log at at and all before it, and the URLs of other shards up to the
-// sequence incoming. The error is ErrCopying, that of write, or that there is no journal.
-func (e *Engine) Snapshot(write func(at storage.LogPosition, incoming uint64,
-	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) error) error {
-	logged, ok := e.store.(*loggedStore)
-	if !ok {
-		return errors.New("a crawl without a journal has no snapshots")
-	}
-	if !e.copying.TryLock() {
-		return ErrCopying
-	}
-	defer e.copying.Unlock()
-	encoded, err := e.store.Mark(marks.Incoming)
-	if err != nil {
-		return err
-	}
-	incoming, err := storage.DecodeOffset(encoded)
-	if err != nil {
-		return fmt.Errorf("mark %s: %w", marks.Incoming, err)
-	}
-	at, err := logged.LogPosition()
-	if err != nil {
-		return err
-	}
-	return write(at, incoming, e.store.Backup)
 }
 
 // incoming adds the URLs that other shards have found. It runs besides the dispatcher, and each

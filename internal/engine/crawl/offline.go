@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/disk"
-	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/seeds"
 	"github.com/amble-crawler/amble/storage"
-	"github.com/amble-crawler/amble/storage/starts"
 )
 
 // offline is the store of a crawl that does not run.
@@ -126,14 +124,6 @@ func (r *Retrier) Retry(
 
 // Replay brings the database of a shard up to the end of its log.
 func Replay(s *storage.Store, j Journal) error { return replay(s, j) }
-
-// RestartHolds returns what gives a host, by its encoded politeness, the restart hold of requests that no commit knows
-// of. The ledger has them.
-func RestartHolds(o Options, ledger starts.Uncommitted) func(host string, encoded []byte) ([]byte, error) {
-	o.fill()
-	held := recovery.Holds{Ledger: ledger, Limits: newInForce(&o, o.Live()).politeness, Now: o.Now()}
-	return held.Apply
-}
 
 // Time returns the time by the clock of the options.
 func (o Options) Time() time.Time {

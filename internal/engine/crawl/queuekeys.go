@@ -1,17 +1,13 @@
 package crawl
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
 	"github.com/amble-crawler/amble/internal/engine/marks"
-	"github.com/amble-crawler/amble/storage"
 )
 
 // A queue of a client that decides everything has a key. It is the name of its host, or any text that the client
@@ -196,12 +192,6 @@ func hostsOfQueue(s queueStore, key, after string, most int) ([]string, error) {
 	return names, err
 }
 
-// HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
-// at most so many. Any goroutine may call it.
-func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
-	return hostsOfQueue(i.database, key, after, most)
-}
-
 // keyOf returns the key of the queue of a host, as it is on disk.
 func (i *keyIndex) keyOf(host string) (string, error) {
 	if !i.any.Load() {
@@ -249,78 +239,4 @@ func (l *queueList) add(key string) {
 	} else {
 		l.keys = append(l.keys, key)
 	}
-}
-
-// ListQueues returns keys of queues with URLs: first those of several hosts by their keys, and then the other hosts
-// in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
-// store. Any goroutine may call it.
-func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
-	l := &queueList{QueueQuery: q, store: i.database, now: i.now()}
-	keyed := i.any.Load()
-	if keyed {
-		err = l.keyed(ctx)
-	}
-	for at := storage.HostID(1); err == nil && at != storage.NoHost && !l.isFull(); {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		at, err = i.database.HostsFrom(at, queuesPage, func(h *storage.Host) error {
-			if l.isFull() {
-				return nil
-			}
-			matches, err := l.matches(h, l.now)
-			if matches && keyed && err == nil {
-				matches, err = l.isAlone(h.Name)
-			}
-			if matches && err == nil {
-				l.add(h.Name)
-			}
-			return err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list queues: %w", err)
-	}
-	return l.keys, nil
-}
-
-// keyed adds the queues whose keys are not the names of their hosts.
-func (l *queueList) keyed(ctx context.Context) error {
-	last := ""
-	for after := marks.QueueHost; !l.isFull(); {
-		names, err := l.store.MarkNames(marks.QueueHost, after, queuesPage)
-		if err = errors.Join(err, ctx.Err()); err != nil || len(names) == 0 {
-			return err
-		}
-		for _, name := range names {
-			escaped, host, _ := strings.Cut(strings.TrimPrefix(name, marks.QueueHost), "/")
-			if escaped == last || l.isFull() {
-				continue
-			}
-			h, err := queueOf(l.store, host)
-			if errors.Is(err, inspect.ErrUnknown) {
-				continue
-			}
-			matches, err := l.matches(&h, l.now)
-			if err != nil {
-				return err
-			}
-			if key, err := url.QueryUnescape(escaped); matches && err == nil {
-				last = escaped
-				l.add(key)
-			}
-		}
-		after = names[len(names)-1]
-	}
-	return nil
-}
-
-// isAlone reports whether a host is in the queue of its name, and no other host is.
-func (l *queueList) isAlone(host string) (bool, error) {
-	key, err := l.store.Mark(marks.QueueKey + host)
-	if err != nil || len(key) > 0 {
-		return false, err
-	}
-	others, err := hostsOfQueue(l.store, host, "", 1)
-	return len(others) == 0, err
 }

@@ -209,20 +209,6 @@ func (e *Engine) SetDefaultDelay(ctx context.Context, delay time.Duration) error
 	})
 }
 
-// SetActive lets leases be given, or none. Puts and reports go on. It is in force and on disk when it
-// returns. The errors are those of Control. Any goroutine may call it.
-func (l *lendings) SetActive(ctx context.Context, on bool) error {
-	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error {
-		mark := []byte("1")
-		if on {
-			mark = nil
-		}
-		d.inactive.Store(!on)
-		d.pending.setMark(marks.Inactive, mark)
-		return nil
-	})
-}
-
 // Active reports whether leases are given. Any goroutine may call it.
 func (l *lendings) Active() bool { return !l.inactive.Load() }
 
@@ -305,13 +291,4 @@ func (l *lendings) QueueStats(ctx context.Context, host string) (s QueueStats, e
 			s.InProcess = uint64(v.InFlight)
 		}
 	})
-}
-
-// matches reports whether a query selects a host.
-func (q *QueueQuery) matches(h *storage.Host, now time.Time) (bool, error) {
-	if q.IncludeInactive || h.URLs() == h.Completed() {
-		return q.IncludeInactive && h.URLs() > 0, nil
-	}
-	state, err := politeness.DecodeState(h.Politeness)
-	return blockedUntil(&state, now).IsZero(), err
 }

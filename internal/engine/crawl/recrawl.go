@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -69,17 +68,6 @@ func (pm *permits) followBudget() {
 		pm.plan.SetBudget(budget)
 		pm.f.BudgetChanged(pm.o.Now())
 	}
-}
-
-// RecrawlDemand returns the price of the recrawl plan, in seconds, and the recrawls a day that its pages would
-// need at another price: see recrawl.Plan.Demand. The errors are those of Control.
-func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay float64, err error) {
-	err = c.mailbox.Load().call(ctx, func(d *dispatcher) {
-		if d.plan != nil {
-			price, perDay = d.plan.Demand(at, d.fetchedPages())
-		}
-	})
-	return price, perDay, err
 }
 
 // markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it from.

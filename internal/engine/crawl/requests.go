@@ -2,14 +2,12 @@ package crawl
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/internal/engine/requestlog"
-	"github.com/amble-crawler/amble/internal/system/boot"
 	"github.com/amble-crawler/amble/storage"
 	"github.com/amble-crawler/amble/storage/starts"
 )
@@ -104,28 +102,4 @@ func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
 		return nil
 	}
 	return err
-}
-
-// HasUncommitted reports whether a crawl that is not open has requests whose results are not committed,
-// in its start ledger or in the mark, so that the request log may not have them.
-func HasUncommitted(dir string) (has bool, err error) {
-	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	text, err := s.Mark(storage.MarkUncommitted)
-	if err != nil || len(text) > 0 {
-		return len(text) > 0, err
-	}
-	encoded, err := s.Mark(storage.MarkLedger)
-	if err != nil {
-		return false, err
-	}
-	committed, err := storage.DecodeOffset(encoded)
-	if err != nil {
-		return false, fmt.Errorf("mark %s: %w", storage.MarkLedger, err)
-	}
-	_, err = starts.Read(dir, committed, boot.ID(), func(uint64, starts.Start) { has = true })
-	return has, err
 }

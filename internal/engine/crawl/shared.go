@@ -271,20 +271,6 @@ const (
 	leastBandwidth = 1
 )
 
-// SetPart makes this process use a part of the limits of requests and of bytes a second, from 0 to 1. At
-// first it is all.
-func (s *Shared) SetPart(part float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if part == s.limits.part {
-		return
-	}
-	s.limits.part = part
-	s.rate.set(s.limits.ratePart(), s.now())
-	s.client.SetBandwidth(s.limits.bandwidthPart(), s.limits.ofHost)
-	s.wakeUp(0)
-}
-
 // setBandwidth limits the received bytes a second of all nodes of a cluster, and of each host.
 func (s *Shared) setBandwidth(all int64, ofHost func(host string) int64) {
 	s.mu.Lock()

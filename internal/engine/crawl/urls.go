@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/engine/inspect"
@@ -172,91 +171,4 @@ type URLQuery struct {
 	Start, Size int    // of the URLs that match: how many are skipped, and the most that follow; Size 0: all
 	Filter      string // they contain it; empty: all
 	IgnoreCase  bool   // of Filter
-}
-
-// filter returns a function that reports whether a URL passes the filter.
-func (q *URLQuery) filter() func(weburl.URL) bool {
-	switch {
-	case q.Filter == "":
-		return func(weburl.URL) bool { return true }
-	case !q.IgnoreCase:
-		return func(u weburl.URL) bool { return strings.Contains(u.String(), q.Filter) }
-	}
-	text := strings.ToLower(q.Filter)
-	return func(u weburl.URL) bool { return strings.Contains(strings.ToLower(u.String()), text) }
-}
-
-// ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
-// in which they did. An error of yield ends it and is returned. It reads in short transactions, none
-// while yield runs. An unknown host has no URLs. Any goroutine may call it.
-func (v *views) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
-	skip, left := q.Start, q.Size
-	host, key := "", ""
-	return v.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
-		if skip > 0 {
-			skip--
-			return nil
-		}
-		u, status := l.URL(), newURLStatus(&l.Head, l.Metadata)
-		if u.Host() != host {
-			if key, err = v.keyOf(u.Host()); err != nil {
-				return err
-			}
-			host = u.Host()
-		}
-		status.Key = key
-		if err := yield(u, status); err != nil {
-			return err
-		}
-		if left--; left == 0 {
-			return storage.ErrStop
-		}
-		return nil
-	})
-}
-
-// CountURLs returns how many URLs match, whatever Start and Size are. With a filter it reads all URLs
-// of the host, in short transactions. Any goroutine may call it.
-func (v *views) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
-	switch {
-	case q.Filter != "":
-		err = v.walkURLs(ctx, &q, func(*storage.Located) error {
-			n++
-			return nil
-		})
-		return n, err
-	case q.Host == "":
-		return v.store.Counters().URLs, nil
-	}
-	h, err := queueOf(v.store, q.Host)
-	if errors.Is(err, inspect.ErrUnknown) {
-		return 0, nil
-	}
-	return uint64(h.URLs()), err
-}
-
-// walkURLs calls f for the URLs that match.
-func (v *views) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
-	only, from := storage.NoHost, storage.Position{}
-	if q.Host != "" {
-		h, err := queueOf(v.store, q.Host)
-		if errors.Is(err, inspect.ErrUnknown) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		only, from.Host = h.ID, h.ID
-	}
-	passes := q.filter()
-	_, err := v.store.Walk(ctx, from, 0, func(l *storage.Located) error {
-		switch {
-		case only != storage.NoHost && l.At.Host != only:
-			return storage.ErrStop
-		case l.Host == nil || !passes(l.URL()):
-			return nil
-		}
-		return f(l)
-	})
-	return err
 }

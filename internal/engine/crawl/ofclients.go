@@ -1,0 +1,210 @@
+//go:build !core
+
+package crawl
+
+// What the service for clients of URLFrontier uses of an engine, and nobody else.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/engine/inspect"
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// ListQueues returns keys of queues with URLs: first those of several hosts by their keys, and then the other hosts
+// in the order in which they became known. It reads in short transactions. The error is that of ctx or of the
+// store. Any goroutine may call it.
+func (i *keyIndex) ListQueues(ctx context.Context, q QueueQuery) (keys []string, err error) {
+	l := &queueList{QueueQuery: q, store: i.database, now: i.now()}
+	keyed := i.any.Load()
+	if keyed {
+		err = l.keyed(ctx)
+	}
+	for at := storage.HostID(1); err == nil && at != storage.NoHost && !l.isFull(); {
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		at, err = i.database.HostsFrom(at, queuesPage, func(h *storage.Host) error {
+			if l.isFull() {
+				return nil
+			}
+			matches, err := l.matches(h, l.now)
+			if matches && keyed && err == nil {
+				matches, err = l.isAlone(h.Name)
+			}
+			if matches && err == nil {
+				l.add(h.Name)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return l.keys, nil
+}
+
+// HostsOfQueue returns the hosts whose queue has a key that is not their name, in rising order: those after a name,
+// at most so many. Any goroutine may call it.
+func (i *keyIndex) HostsOfQueue(key, after string, most int) ([]string, error) {
+	return hostsOfQueue(i.database, key, after, most)
+}
+
+// ListURLs calls yield for URLs, in the order in which their hosts became known, and of a host in that
+// in which they did. An error of yield ends it and is returned. It reads in short transactions, none
+// while yield runs. An unknown host has no URLs. Any goroutine may call it.
+func (v *views) ListURLs(ctx context.Context, q URLQuery, yield func(weburl.URL, URLStatus) error) error {
+	skip, left := q.Start, q.Size
+	host, key := "", ""
+	return v.walkURLs(ctx, &q, func(l *storage.Located) (err error) {
+		if skip > 0 {
+			skip--
+			return nil
+		}
+		u, status := l.URL(), newURLStatus(&l.Head, l.Metadata)
+		if u.Host() != host {
+			if key, err = v.keyOf(u.Host()); err != nil {
+				return err
+			}
+			host = u.Host()
+		}
+		status.Key = key
+		if err := yield(u, status); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return storage.ErrStop
+		}
+		return nil
+	})
+}
+
+// CountURLs returns how many URLs match, whatever Start and Size are. With a filter it reads all URLs
+// of the host, in short transactions. Any goroutine may call it.
+func (v *views) CountURLs(ctx context.Context, q URLQuery) (n uint64, err error) {
+	switch {
+	case q.Filter != "":
+		err = v.walkURLs(ctx, &q, func(*storage.Located) error {
+			n++
+			return nil
+		})
+		return n, err
+	case q.Host == "":
+		return v.store.Counters().URLs, nil
+	}
+	h, err := queueOf(v.store, q.Host)
+	if errors.Is(err, inspect.ErrUnknown) {
+		return 0, nil
+	}
+	return uint64(h.URLs()), err
+}
+
+// SetActive lets leases be given, or none. Puts and reports go on. It is in force and on disk when it
+// returns. The errors are those of Control. Any goroutine may call it.
+func (l *lendings) SetActive(ctx context.Context, on bool) error {
+	return l.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+		mark := []byte("1")
+		if on {
+			mark = nil
+		}
+		d.inactive.Store(!on)
+		d.pending.setMark(marks.Inactive, mark)
+		return nil
+	})
+}
+
+// keyed adds the queues whose keys are not the names of their hosts.
+func (l *queueList) keyed(ctx context.Context) error {
+	last := ""
+	for after := marks.QueueHost; !l.isFull(); {
+		names, err := l.store.MarkNames(marks.QueueHost, after, queuesPage)
+		if err = errors.Join(err, ctx.Err()); err != nil || len(names) == 0 {
+			return err
+		}
+		for _, name := range names {
+			escaped, host, _ := strings.Cut(strings.TrimPrefix(name, marks.QueueHost), "/")
+			if escaped == last || l.isFull() {
+				continue
+			}
+			h, err := queueOf(l.store, host)
+			if errors.Is(err, inspect.ErrUnknown) {
+				continue
+			}
+			matches, err := l.matches(&h, l.now)
+			if err != nil {
+				return err
+			}
+			if key, err := url.QueryUnescape(escaped); matches && err == nil {
+				last = escaped
+				l.add(key)
+			}
+		}
+		after = names[len(names)-1]
+	}
+	return nil
+}
+
+// isAlone reports whether a host is in the queue of its name, and no other host is.
+func (l *queueList) isAlone(host string) (bool, error) {
+	key, err := l.store.Mark(marks.QueueKey + host)
+	if err != nil || len(key) > 0 {
+		return false, err
+	}
+	others, err := hostsOfQueue(l.store, host, "", 1)
+	return len(others) == 0, err
+}
+
+// walkURLs calls f for the URLs that match.
+func (v *views) walkURLs(ctx context.Context, q *URLQuery, f func(*storage.Located) error) error {
+	only, from := storage.NoHost, storage.Position{}
+	if q.Host != "" {
+		h, err := queueOf(v.store, q.Host)
+		if errors.Is(err, inspect.ErrUnknown) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		only, from.Host = h.ID, h.ID
+	}
+	passes := q.filter()
+	_, err := v.store.Walk(ctx, from, 0, func(l *storage.Located) error {
+		switch {
+		case only != storage.NoHost && l.At.Host != only:
+			return storage.ErrStop
+		case l.Host == nil || !passes(l.URL()):
+			return nil
+		}
+		return f(l)
+	})
+	return err
+}
+
+// matches reports whether a query selects a host.
+func (q *QueueQuery) matches(h *storage.Host, now time.Time) (bool, error) {
+	if q.IncludeInactive || h.URLs() == h.Completed() {
+		return q.IncludeInactive && h.URLs() > 0, nil
+	}
+	state, err := politeness.DecodeState(h.Politeness)
+	return blockedUntil(&state, now).IsZero(), err
+}
+
+// filter returns a function that reports whether a URL passes the filter.
+func (q *URLQuery) filter() func(weburl.URL) bool {
+	switch {
+	case q.Filter == "":
+		return func(weburl.URL) bool { return true }
+	case !q.IgnoreCase:
+		return func(u weburl.URL) bool { return strings.Contains(u.String(), q.Filter) }
+	}
+	text := strings.ToLower(q.Filter)
+	return func(u weburl.URL) bool { return strings.Contains(strings.ToLower(u.String()), text) }
+}

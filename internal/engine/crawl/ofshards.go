@@ -1,0 +1,108 @@
+//go:build !core
+
+package crawl
+
+// What the shards of a cluster use of an engine, and nobody else.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/amble-crawler/amble/internal/engine/crawl/internal/recovery"
+	"github.com/amble-crawler/amble/internal/engine/marks"
+	"github.com/amble-crawler/amble/internal/system/boot"
+	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/storage/starts"
+)
+
+// HasUncommitted reports whether a crawl that is not open has requests whose results are not committed,
+// in its start ledger or in the mark, so that the request log may not have them.
+func HasUncommitted(dir string) (has bool, err error) {
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	text, err := s.Mark(storage.MarkUncommitted)
+	if err != nil || len(text) > 0 {
+		return len(text) > 0, err
+	}
+	encoded, err := s.Mark(storage.MarkLedger)
+	if err != nil {
+		return false, err
+	}
+	committed, err := storage.DecodeOffset(encoded)
+	if err != nil {
+		return false, fmt.Errorf("mark %s: %w", storage.MarkLedger, err)
+	}
+	_, err = starts.Read(dir, committed, boot.ID(), func(uint64, starts.Start) { has = true })
+	return has, err
+}
+
+// RestartHolds returns what gives a host, by its encoded politeness, the restart hold of requests that no commit knows
+// of. The ledger has them.
+func RestartHolds(o Options, ledger starts.Uncommitted) func(host string, encoded []byte) ([]byte, error) {
+	o.fill()
+	held := recovery.Holds{Ledger: ledger, Limits: newInForce(&o, o.Live()).politeness, Now: o.Now()}
+	return held.Apply
+}
+
+// Snapshot has write copy the database while the crawl goes on: backup is [storage.Store.Backup]. The
+// copy has the record of the log at at and all before it, and the URLs of other shards up to the
+// sequence incoming. The error is ErrCopying, that of write, or that there is no journal.
+func (e *Engine) Snapshot(write func(at storage.LogPosition, incoming uint64,
+	backup func(begin func(size int64) (io.Writer, error)) (int64, error)) error) error {
+	logged, ok := e.store.(*loggedStore)
+	if !ok {
+		return errors.New("a crawl without a journal has no snapshots")
+	}
+	if !e.copying.TryLock() {
+		return ErrCopying
+	}
+	defer e.copying.Unlock()
+	encoded, err := e.store.Mark(marks.Incoming)
+	if err != nil {
+		return err
+	}
+	incoming, err := storage.DecodeOffset(encoded)
+	if err != nil {
+		return fmt.Errorf("mark %s: %w", marks.Incoming, err)
+	}
+	at, err := logged.LogPosition()
+	if err != nil {
+		return err
+	}
+	return write(at, incoming, e.store.Backup)
+}
+
+// Wake has the dispatcher look what it may do now. The errors are those of Control.
+func (c *commands) Wake(ctx context.Context) error {
+	return c.mailbox.Load().call(ctx, func(*dispatcher) {})
+}
+
+// RecrawlDemand returns the price of the recrawl plan, in seconds, and the recrawls a day that its pages would
+// need at another price: see recrawl.Plan.Demand. The errors are those of Control.
+func (c *commands) RecrawlDemand(ctx context.Context, at float64) (price, perDay float64, err error) {
+	err = c.mailbox.Load().call(ctx, func(d *dispatcher) {
+		if d.plan != nil {
+			price, perDay = d.plan.Demand(at, d.fetchedPages())
+		}
+	})
+	return price, perDay, err
+}
+
+// SetPart makes this process use a part of the limits of requests and of bytes a second, from 0 to 1. At
+// first it is all.
+func (s *Shared) SetPart(part float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if part == s.limits.part {
+		return
+	}
+	s.limits.part = part
+	s.rate.set(s.limits.ratePart(), s.now())
+	s.client.SetBandwidth(s.limits.bandwidthPart(), s.limits.ofHost)
+	s.wakeUp(0)
+}
