@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
@@ -305,11 +306,13 @@ func TestUnionMarks(t *testing.T) {
 	}
 	add("a.test", map[string][]byte{
 		"retry/1": []byte(`{"selection":{"states":4},"host":2,"ordinal":2,"back":1}`), "drop/1": {1}, "drop/2": {2},
-		"in": storage.EncodeOffset(3),
+		"in": storage.EncodeOffset(3), frontier.MarkSeedPages + "http://a.test/": []byte("9"),
+		frontier.MarkSeedPages + "http://b.test/": []byte("10"),
 	})
 	add("b.test", map[string][]byte{
 		"retry/7": []byte(`{"selection":{"states":4},"host":1,"back":3}`), "drop/2": {3}, marks.Paused: {1},
 		"retry/8": []byte(`{"selection":{"host":"b.test"},"host":2,"ordinal":3}`),
+		frontier.MarkSeedPages + "http://a.test/": []byte("11"), frontier.MarkSeedPages + "http://b.test/": []byte("8"),
 	})
 	stored := must.Get(write())(t)
 	delete(stored, marks.Held)
@@ -320,6 +323,7 @@ func TestUnionMarks(t *testing.T) {
 	want := []string{
 		"drop/1=\x02", "drop/2=\x03", `retry/1={"selection":{"states":4}}`,
 		`retry/2={"selection":{"host":"b.test"},"host":2,"ordinal":3}`,
+		"seedpages/http://a.test/=11", "seedpages/http://b.test/=10", // the greatest
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the whole has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/crawl/internal/stamp"
 	"github.com/amble-crawler/amble/internal/output/archive"
 	"github.com/amble-crawler/amble/internal/rules/expensive"
@@ -178,11 +179,16 @@ func (rd *reading) trap(res *result, u weburl.URL) storage.Trap {
 	if t == storage.NoTrap && rd.o.Traps.Expensive == expensive.Skip && isExpensive(res, u) {
 		t = storage.TrapExpensive
 	}
-	if t == storage.NoTrap && u.Host() != res.lease.HostName && rd.scope().Seeds().IsFar() && !rd.hosts.Add(u.Host()) {
+	if t == storage.NoTrap && u.Host() != res.lease.HostName && mayBeAnyHost(rd.scope(), u) && !rd.hosts.Add(u.Host()) {
 		t = storage.TrapHosts
 	}
 	rd.refuse(res, u, t)
 	return t
+}
+
+// mayBeAnyHost reports whether links such as one may lead to any number of hosts.
+func mayBeAnyHost(scope *frontier.Scope, u weburl.URL) bool {
+	return scope.Seeds().IsFar() || scope.ChecksOutside() && scope.Seeds().Home(u) == nil
 }
 
 // refuse has the store count a URL that leads into a trap. It reports whether it does.

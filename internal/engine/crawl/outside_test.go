@@ -104,6 +104,34 @@ func TestCheckOutside(t *testing.T) {
 	})
 }
 
+// TestCheckOutsideWildcard: links to a domain with a wildcard in the DNS are checked at as many hosts as
+// traps.domain_hosts says.
+func TestCheckOutsideWildcard(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(t *testing.T, serve func(...testweb.Site) *testweb.Web) {
+		var links []string
+		var sites []testweb.Site
+		for i := range 30 {
+			host := fmt.Sprintf("h%d.wild.example", i)
+			links = append(links, "//"+host+"/")
+			sites = append(sites, testweb.Site{Host: host, Handler: testweb.Routes{"/": testweb.Page("home")}})
+		}
+		web := serve(append(sites, site("a.test", "", nil, testweb.Routes{"/": testweb.Page("a", links...)}))...)
+		o := testOptions(t, web)
+		o.CheckOutside, o.MaxDomainHosts = true, 10
+		crawl(t, o, web.URL("a.test", "/"))
+		visited := 0
+		for _, site := range sites {
+			if web.ServedBy(site.Host) > 0 {
+				visited++
+			}
+		}
+		if visited != 10 {
+			t.Errorf("links of %d hosts were checked, want 10", visited)
+		}
+	})
+}
+
 // storedPages returns how many pages a crawl has.
 func storedPages(t *testing.T, o Options) (n uint64) {
 	commitTo(t, o, func(s *storage.Store, _ *storage.Batch) { n = s.Counters().Of(storage.Fetched) })

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/engine/marks"
 	"github.com/amble-crawler/amble/internal/engine/sweep"
 	"github.com/amble-crawler/amble/internal/rules/recrawl"
@@ -83,12 +84,14 @@ func TestNewErasure(t *testing.T) {
 		marks.QueueKey + "www.b.test": []byte("k"), marks.OfQueueHost("k", "www.b.test"): {1},
 		marks.QueueKey + "a.test":             []byte("b.test"),
 		marks.OfQueueHost("b.test", "a.test"): {1}, marks.QueueKey + "c.test": []byte("k"),
-		marks.OfQueueHost("k", "c.test"): {1},
-		storage.MarkUncommitted:          []byte("1 http://a.test/\n2 http://b.test/\n"),
-		marks.Deaths:                     []byte("2 page http://www.b.test/\n"),
-		sweep.RetryMark(1):               selection(sweep.Selection{Host: "B.test"}),
-		sweep.RetryMark(2):               selection(sweep.Selection{Host: "a.test"}),
-		sweep.MarkRecheck + "2/0":        []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"),
+		marks.OfQueueHost("k", "c.test"):              {1},
+		storage.MarkUncommitted:                       []byte("1 http://a.test/\n2 http://b.test/\n"),
+		marks.Deaths:                                  []byte("2 page http://www.b.test/\n"),
+		sweep.RetryMark(1):                            selection(sweep.Selection{Host: "B.test"}),
+		sweep.RetryMark(2):                            selection(sweep.Selection{Host: "a.test"}),
+		frontier.MarkSeedPages + "http://www.b.test/": []byte("7"),
+		frontier.MarkSeedPages + "http://a.test/":     []byte("7"),
+		sweep.MarkRecheck + "2/0":                     []byte("1"), sweep.MarkRecheck + "1/0": []byte("1"),
 		sweep.MarkDrop + "2": []byte("1"),
 		sweep.CrashMark(2):   []byte("1"),
 		sweep.CrashMark(1):   []byte("1"), sweep.MarkOffer + "2": []byte("1"), sweep.MarkDelete + "2": []byte("1"),
@@ -113,7 +116,7 @@ func TestNewErasure(t *testing.T) {
 	}
 	want := []string{sweep.CrashMark(1), marks.Deaths, marks.Held, marks.Paused, marks.Plan,
 		marks.QueueKey + "c.test", marks.OfQueueHost("k", "c.test"), sweep.MarkRecheck + "1/0", sweep.RetryMark(2),
-		marks.TDM + "http://a.test", storage.MarkUncommitted}
+		frontier.MarkSeedPages + "http://a.test/", marks.TDM + "http://a.test", storage.MarkUncommitted}
 	if got := slices.Sorted(maps.Keys(left)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}
