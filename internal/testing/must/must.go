@@ -5,8 +5,8 @@ import "testing"
 
 // Do ends the test if err is not nil.
 func Do(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // only here: it walks the stack
 		t.Fatal(err)
 	}
 }
@@ -17,8 +17,10 @@ func Do(t testing.TB, err error) {
 //	f := must.Get(os.Open(name))(t)
 func Get[T any](value T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
-		t.Helper()
-		Do(t, err)
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
 		return value
 	}
 }
