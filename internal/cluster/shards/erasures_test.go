@@ -143,7 +143,10 @@ func TestErasureUndone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Millisecond, shortTTL)
 	c := w.erases()
-	if _, err := natsconn.OpenStream(t.Context(), c.js, names, 1); err != nil {
+	if err := untilUp(t.Context(), func() error {
+		_, err := natsconn.OpenStream(t.Context(), c.js, names, 1)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c.begin("gone.test")

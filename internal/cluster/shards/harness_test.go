@@ -289,7 +289,7 @@ func serveAPI(t testing.TB, n *Node, dir string) *server.Server {
 // nodeOptions are those of a node with four shards.
 func nodeOptions(crawling crawl.Options, name string, ttl time.Duration) Options {
 	o := DefaultOptions(crawling)
-	o.Names, o.Replicas, o.Timeout = names, 1, 2*time.Second
+	o.Names, o.Replicas, o.Timeout = names, 1, 10*time.Second // less is too little when cores are scarce
 	o.Agreed = map[string]string{"scope.mode": "seed-hosts"}
 	o.Uptime = func() time.Duration {
 		_, uptime := boot.Clock()
