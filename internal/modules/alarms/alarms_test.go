@@ -189,3 +189,22 @@ func TestDocs(t *testing.T) {
 		t.Errorf("docs/OPERATING.md should have in its section of alarms:\n%s", want.String())
 	}
 }
+
+// TestNearlyFull: a disk is nearly full by what has to stay free, or by its size.
+func TestNearlyFull(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		free, size, least uint64
+		full              bool
+	}{
+		{100 * gib, 1000 * gib, gib, false}, {3 * gib, 100 * gib, gib, true}, {5 * gib, 100 * gib, gib, false},
+		{15 * gib, 1000 * gib, gib, true}, {3 * gib, 100 * gib, 0, false},
+	} {
+		w := NewWatch(noTrouble)
+		w.MinFree(c.least)
+		w.room = func(string) (uint64, uint64, error) { return c.free, c.size, nil }
+		if text := w.nearlyFull(&crawl.Status{DataDir: "data"}); (text != "") != c.full {
+			t.Errorf("%+v: %q", c, text)
+		}
+	}
+}
