@@ -32,7 +32,7 @@ type Program struct {
 // Commands returns the commands of amble archive.
 func (p Program) Commands() []*cobra.Command {
 	return []*cobra.Command{p.getCommand(), p.listCommand(), p.verifyCommand(), p.waczCommand(),
-		p.mirrorCommand(), p.replayCommand()}
+		p.mirrorCommand(), p.replayCommand(), p.manifestCommand()}
 }
 
 // Open opens the output directory of the settings.

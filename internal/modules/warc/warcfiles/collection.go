@@ -151,3 +151,11 @@ func (c *Collection) Complete() (files []File, open int, err error) {
 
 // OpenFile opens a file of the collection.
 func (c *Collection) OpenFile(f File) (*os.File, error) { return c.open(f) }
+
+// IndexName returns the name of the index of a complete file; empty: it has none.
+func IndexName(f File) string {
+	if f.Format != Name {
+		return ""
+	}
+	return baseOf(f.Name) + indexExtension
+}

@@ -126,6 +126,7 @@ func newWarcinfo(o *archive.Options) (*warcinfo, error) {
 	facts.Add("software", o.Crawler.Software)
 	facts.Add("format", "WARC File Format 1.1")
 	facts.Add("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
+	facts.Add("isPartOf", o.Prefix)
 	facts.Add("hostname", o.Host)
 	facts.Add("operator", o.Crawler.Operator)
 	facts.Add("robots", o.Crawler.Robots)
