@@ -257,7 +257,7 @@ func (e *engines) tookPart(epochs []uint64) bool {
 }
 
 // leaveAtEnd makes the node leave when the crawl is over, until the context ends.
-func (n *Node) leaveAtEnd(ctx context.Context) {
+func (n *Node) leaveAtEnd(ctx context.Context, left *outputLeft) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -273,6 +273,7 @@ func (n *Node) leaveAtEnd(ctx context.Context) {
 	case err == nil:
 		n.engines.finish()
 		close(n.over)
+		left.finish(ctx) // while the log can be read
 		n.member.Leave()
 		<-ctx.Done() // the decider tells the others again until it has given up its shard
 	case !errors.Is(err, context.Canceled):

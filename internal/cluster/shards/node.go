@@ -104,13 +104,14 @@ func (n *Node) open(ctx context.Context, log *slog.Logger) (err error) {
 func (n *Node) Run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
+	left := &outputLeft{Node: n, tried: make(map[cluster.Shard]cluster.Sequence)}
 	readers.Go(func() { n.serve(reading) })
 	readers.Go(func() { n.engines.scope.run(reading) })
 	if n.engines.maxPages != nil {
 		readers.Go(func() { n.engines.maxPages.run(reading) })
 	}
 	if n.engines.o.Crawl.ExitWhenDone || n.engines.maxPages != nil {
-		readers.Go(func() { n.leaveAtEnd(reading) })
+		readers.Go(func() { n.leaveAtEnd(reading, left) })
 	}
 	if n.engines.recrawls != nil {
 		readers.Go(func() { n.engines.recrawls.run(reading) })
@@ -121,6 +122,7 @@ func (n *Node) Run(ctx context.Context) error {
 	old := &oldDatabases{engines: n.engines, member: n.member, since: make(map[cluster.Shard]time.Duration)}
 	readers.Go(func() { old.run(reading) })
 	readers.Go(func() { n.engines.eraseLeft(reading) })
+	readers.Go(func() { left.run(reading) })
 	readers.Go(func() { n.follow(reading) })
 	readers.Go(func() { n.engines.makeSnapshots(reading) })
 	readers.Go(func() { newDiskWatch(n.member, n.engines.o, n.engines.log).run(reading) })

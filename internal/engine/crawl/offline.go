@@ -160,3 +160,20 @@ func checkErasure(dir string) error {
 	return fmt.Errorf("%w: %s is there; amble run goes on with it and then crawls, amble erase --resume goes on "+
 		"with it alone", ErrErasing, path)
 }
+
+// FinishOutput gives the output files of a shard that another process crawls now their final names, with what is
+// committed of them: the log says how much.
+func FinishOutput(o Options, log *slog.Logger) error {
+	s, err := openStore(&o)
+	if err != nil {
+		return err
+	}
+	logged, err := openLogged(s, &o)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	o.fill()
+	e := &Engine{space: newDiskSpace(&o)}
+	e.o, e.log, e.store = o, log, logged
+	return errors.Join(e.openOutput(), e.closeParts())
+}

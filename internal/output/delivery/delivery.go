@@ -62,7 +62,9 @@ func Dirs(dataDir, output string, inCluster bool) func() []string {
 		for _, of := range []string{"crawls", "shards"} {
 			entries, _ := os.ReadDir(filepath.Join(dataDir, of)) // without it there are none
 			for _, e := range entries {
-				dirs = append(dirs, filepath.Join(dataDir, of, e.Name(), "output"))
+				if e.IsDir() { // the shards have a file besides
+					dirs = append(dirs, filepath.Join(dataDir, of, e.Name(), "output"))
+				}
 			}
 		}
 		return dirs
