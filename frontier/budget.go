@@ -11,7 +11,7 @@ import (
 // A budget is the number of pages that may be fetched from a host, or from all hosts of a
 // registrable domain, over all runs. The committed outcomes say what was fetched. A page in flight
 // counts as fetched until its outcome says that it was not. So a budget is never exceeded, and a
-// restart changes nothing.
+// restart changes nothing. Requisites do not count, and are fetched when the budget is spent.
 
 // domain is the budget of a registrable domain.
 type domain struct {
@@ -25,7 +25,9 @@ type budgets struct {
 	domains   []domain          // the first one stands for none
 	ids       map[string]uint32 // index in domains by registrable domain
 	completed map[storage.HostID]*completedLimit
-	counts    hostCounts
+	// requisites are how many of a host wait, as of the last commit; most hosts have none.
+	requisites map[storage.HostID]uint32
+	counts     hostCounts
 }
 
 // maxRevived is how many hosts are scheduled again when there is room for one more page in the
@@ -60,17 +62,45 @@ func (b *budgets) left(h *host) uint32 {
 	return left
 }
 
-// isOver reports whether no more pages of a host may be fetched, or it has its limit of
-// completed URLs. With OnlyJobs no host may have any.
-func (b *budgets) isOver(h *host) bool { return b.o.OnlyJobs || b.left(h) == 0 || b.hasCompleted(h) }
+// isOver reports whether no more pages of a host may be fetched, and none of what they are made of waits, or
+// it has its limit of completed URLs. With OnlyJobs no host may have any.
+func (b *budgets) isOver(h *host) bool {
+	return b.o.OnlyJobs || b.left(h) == 0 && b.requisites[h.id] == 0 || b.hasCompleted(h)
+}
 
-// within is how many of n pages of a host its budgets allow.
-func (b *budgets) within(h *host, n int) int { return min(n, int(b.left(h))) }
+// leastPriority is the least that a URL of a host needs: beyond the budget of pages that of a requisite.
+func (b *budgets) leastPriority(h *host) int8 {
+	if b.left(h) == 0 {
+		return storage.PriorityRequisite
+	}
+	return math.MinInt8
+}
+
+// restore takes over a host of the store.
+func (b *budgets) restore(h *host, s *storage.Host) {
+	b.setRequisites(h.id, s.Waiting())
+	b.setName(h, s.Name, h.fetched)
+}
+
+// setRequisites sets how many requisites of a host wait.
+func (b *budgets) setRequisites(id storage.HostID, waiting uint32) {
+	if waiting > 0 {
+		b.requisites[id] = waiting
+	} else {
+		delete(b.requisites, id)
+	}
+}
+
+// within is how many of n URLs of a host its budgets allow.
+func (b *budgets) within(h *host, n int) int {
+	requisites := min(n, int(b.requisites[h.id]))
+	return requisites + min(n-requisites, int(b.left(h)))
+}
 
 // countPage counts a page that is about to be fetched. One that was fetched before is counted
 // already.
 func (b *budgets) countPage(h *host, head *storage.Head) {
-	if head.Last.State != storage.Fetched {
+	if head.Last.State != storage.Fetched && !head.IsRequisite() {
 		h.fetched++
 		b.domains[h.domain].fetched++
 	}
@@ -80,7 +110,7 @@ func (b *budgets) countPage(h *host, head *storage.Head) {
 func (s *scheduler) uncountPage(out *outstanding, became storage.State, now instant) {
 	h, head := out.host, &out.lease.Head
 	s.pages.end(out.pages, became)
-	if became == storage.Fetched {
+	if became == storage.Fetched || head.IsRequisite() {
 		return
 	}
 	s.budgets.uncountSitemap(h, head)

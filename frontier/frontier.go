@@ -48,10 +48,10 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	}
 	f.readClock(now)
 	h := f.hosts.ensure(s.ID)
-	if h.fetched = s.Of(storage.Fetched); h.fetched > 0 {
+	if h.fetched = s.Pages(); s.Of(storage.Fetched) > 0 {
 		h.lookup = resolved
 	}
-	f.budgets.setName(h, s.Name, h.fetched)
+	f.budgets.restore(h, s)
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
 	f.gate.tellStored(s.Name, polite)
@@ -337,6 +337,7 @@ func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 		}
 	}
 	h.backlog = c.Backlog
+	f.budgets.setRequisites(h.id, c.Waiting)
 	f.budgets.counts.count(h, c.URLs > 0, c.Queued+c.Due > 0)
 	if f.o.Batches && c.URLs == 0 {
 		h.forgetRequests()

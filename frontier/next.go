@@ -132,7 +132,7 @@ func (t *turn) takeURL() (out *outstanding) {
 // pick chooses the queue whose turn it is, and whether to fetch one of its pages to recrawl.
 func (s *scheduler) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	if !s.budgets.isOver(h) {
-		q = h.active.pick(now, s.deferredQueue(h))
+		q = h.active.pick(now, s.deferredQueue(h), s.budgets.leastPriority(h))
 	}
 	if s.recrawls.allowed(now) && !s.budgets.hasCompleted(h) && (q == nil || s.recrawls.first()) {
 		if r := h.active.pickRecrawl(now); r != nil {
@@ -222,7 +222,8 @@ func (m *matches) checkURL(
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	seed := m.scope.Seeds().Of(u, RefOf(&head.Entry))
-	if head.Depth > seed.Depth(m.o.MaxDepth) && !head.Sitemap && RefOf(&head.Entry) != seeds.Checked {
+	goesOn := head.Sitemap || head.IsRequisite() || RefOf(&head.Entry) == seeds.Checked
+	if head.Depth > seed.Depth(m.o.MaxDepth) && !goesOn {
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
 	if v, known = m.match(q, head); known && !v.Allowed && m.o.Obey {

@@ -51,7 +51,7 @@ func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
 
 // FirstPriority is that of URLs that decide about all others of their origin: while one is in flight, no other is
 // fetched.
-const FirstPriority int8 = 100
+const FirstPriority int8 = 127
 
 // isBlocked reports whether the queue waits for its robots.txt, for what was found with that, or for a match.
 func (q *originQueue) isBlocked() bool {
@@ -107,10 +107,10 @@ func (a *active) originIndex(o weburl.Origin) int {
 // one that has been due longest comes first; at the same instant the one whose next URL has the
 // higher priority.
 
-// offers reports whether a queue has a URL in memory whose turn may have come.
-func (a *active) offers(q *originQueue) bool {
+// offers reports whether a queue has a URL in memory, of a least priority, whose turn may have come.
+func (a *active) offers(q *originQueue, least int8) bool {
 	priority, ok := q.First()
-	return ok && (priority >= 0 || !a.expectsMore())
+	return ok && priority >= least && (priority >= 0 || !a.expectsMore())
 }
 
 // expectsMore reports whether there may be URLs of the default priority that are not in memory:
@@ -145,14 +145,15 @@ func (a *active) topPriority() int8 {
 // that are due: after a failure, so that a host is not judged by one page that fails again and again.
 func (a *active) newFirst() bool { return a.polite.Failing() }
 
-// pick chooses the queue whose turn it is. The deferred one lets any other go first.
-func (a *active) pick(now instant, deferred *originQueue) *originQueue {
+// pick chooses the queue whose turn it is, of those with a URL of a least priority. The deferred one lets any other
+// go first.
+func (a *active) pick(now instant, deferred *originQueue, least int8) *originQueue {
 	var best *originQueue
 	hasDeferred, newFirst := false, a.newFirst()
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
+		case q.isBlocked() || q.heldUntil > now || !a.offers(q, least):
 		case q == deferred:
 			hasDeferred = true
 		case best == nil || q.Before(&best.Queue, newFirst):

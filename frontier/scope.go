@@ -151,8 +151,17 @@ func (s *Scope) CheckSitemap(u weburl.URL, from seeds.Ref) ScopeVerdict {
 	return InScope
 }
 
-// CheckHead is Check for a URL of the store.
+// CheckHead is Check for a URL of the store. A requisite may be anywhere.
 func (s *Scope) CheckHead(u weburl.URL, head *storage.Entry) ScopeVerdict {
+	switch {
+	case !head.IsRequisite():
+	case s.isOptedOut(u):
+		return OptedOut
+	case matchesAny(s.exclude, u.String()):
+		return IsExcluded
+	default:
+		return InScope
+	}
 	if head.Sitemap {
 		return s.CheckSitemap(u, RefOf(head))
 	}

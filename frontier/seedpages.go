@@ -67,7 +67,7 @@ func (s *seedPages) mark(seed weburl.URL, value []byte) {
 
 // find returns the pages of the seed of a URL; nil: it has no limit, or the URL does not count.
 func (s *seedPages) find(u weburl.URL, head *storage.Head) (p *pagesOf, most uint32) {
-	if !s.scope.seeds.LimitsPages() || head.Last.State == storage.Fetched {
+	if !s.scope.seeds.LimitsPages() || head.Last.State == storage.Fetched || head.IsRequisite() {
 		return nil, 0
 	}
 	m := s.scope.seeds.Of(u, RefOf(&head.Entry))

@@ -82,7 +82,7 @@ func newScheduler(b *base) *scheduler {
 		base: b, hosts: new(register), lookups: new(lookups), recrawls: &recrawlPlan{b, newShare(&b.o)},
 		budgets: &budgets{
 			base: b, domains: make([]domain, 1), ids: make(map[string]uint32),
-			completed: make(map[storage.HostID]*completedLimit),
+			completed: make(map[storage.HostID]*completedLimit), requisites: make(map[storage.HostID]uint32),
 		},
 		limits:  &sharedLimits{base: b, all: make(map[LimitKey]*limit), groups: newGroups(b.o.Groups)},
 		results: &results{base: b},
@@ -329,8 +329,9 @@ func (m *inMemory) workAt(h *host, polite instant) (instant, bool) {
 	if m.budgets.isOver(h) {
 		return max(at, polite), len(a.jobs) > 0
 	}
+	least := m.budgets.leastPriority(h)
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
+		if q := &a.queues[i]; !q.isBlocked() && a.offers(q, least) {
 			at = min(at, q.heldUntil)
 		}
 	}

@@ -53,6 +53,7 @@ type Found struct {
 	Sitemap     bool      // not a page: something calls it a sitemap
 	Frequency   Frequency // from a sitemap
 	Priority    int8      // URLs of a host with a higher one come first; 0: in the order of discovery
+	Room        uint8     // as in an Entry
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
@@ -133,6 +134,7 @@ type HostChange struct {
 	Tail uint32 // ordinals below this exist
 	Backlog
 	URLs      uint32 // of the host, in all states
+	Waiting   uint32 // requisites that are queued or retrying
 	Completed uint32 // those that are neither queued nor retrying
 	PutDue    uint32 // Unix seconds of the earliest time that the Outcome of a Found made a URL due at; 0: none
 }

@@ -174,7 +174,7 @@ func (c *checker) host(k, v []byte) {
 // whether all texts can be read.
 func (c *checker) urls(rd *reader) bool {
 	r := &rd.row
-	var counts [numStates]uint32
+	var counts, requisites [numStates]uint32
 	queues := make([]Backlog, len(r.origins))
 	for n := r.first; n < r.next; n++ {
 		e, err := rd.entry(n)
@@ -193,10 +193,17 @@ func (c *checker) urls(rd *reader) bool {
 		}
 		counts[o.State]++
 		c.sum.States[o.State]++
+		if e.IsRequisite() {
+			requisites[o.State]++
+			c.sum.Requisites[o.State]++
+		}
 		c.queue(r, &queues[e.Origin], &e, &o)
 	}
 	if counts != r.counts {
 		c.found("host %d: counts are %v, a full count gives %v", r.id, r.counts, counts)
+	}
+	if requisites != r.requisites {
+		c.found("host %d: counts of requisites are %v, a full count gives %v", r.id, r.requisites, requisites)
 	}
 	for i, o := range r.origins {
 		if got := o.Backlog; got != queues[i] {

@@ -300,6 +300,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	t := HostChange{Host: id, Tail: r.next, Backlog: r.backlog()}
 	t.URLs, t.Completed, t.PutDue = r.urls(), r.urls()-r.counts[Queued]-r.counts[Retrying], w.putDue
+	t.Waiting = r.requisites[Queued] + r.requisites[Retrying]
 	w.result.Hosts = append(w.result.Hosts, t)
 	return nil
 }

@@ -138,9 +138,12 @@ func decodeErrors(d *wire.Decoder, c errorCounts) errorCounts {
 
 // Counters count over the whole store. Every commit writes them.
 type Counters struct {
-	Hosts    uint64
-	URLs     uint64
-	States   [numStates]uint64
+	Hosts  uint64
+	URLs   uint64
+	States [numStates]uint64
+	// Requisites are those of States that are requisites.
+	Requisites [numStates]uint64
+
 	Requests uint64
 	Bytes    uint64
 	Policies uint64
@@ -156,13 +159,28 @@ func (c Counters) Any(states States) bool {
 	return false
 }
 
+// Pages returns how many pages are fetched: URLs without requisites.
+func (c Counters) Pages() uint64 { return c.Of(Fetched) - c.Requisites[Fetched] }
+
 // Of returns the count of URLs in the given state.
 func (c Counters) Of(s State) uint64 { return c.States[s] }
 
 // ByName returns the counts of URLs by the names of their states.
 func (c Counters) ByName() map[string]int {
-	m := make(map[string]int, len(c.States))
-	for state, n := range c.States {
+	return byName(c.States[:])
+}
+
+// RequisitesByName returns the counts of requisites by the names of their states; nil: there are none.
+func (c Counters) RequisitesByName() map[string]int {
+	if c.Requisites == [numStates]uint64{} {
+		return nil
+	}
+	return byName(c.Requisites[:])
+}
+
+func byName(counts []uint64) map[string]int {
+	m := make(map[string]int, len(counts))
+	for state, n := range counts {
 		m[State(state).String()] = int(n)
 	}
 	return m
@@ -174,6 +192,7 @@ func (c *Counters) Add(other Counters) {
 	c.Bytes, c.Policies = c.Bytes+other.Bytes, c.Policies+other.Policies
 	for s, n := range other.States {
 		c.States[s] += n
+		c.Requisites[s] += other.Requisites[s]
 	}
 }
 
@@ -184,7 +203,11 @@ func appendCounters(b []byte, c Counters) []byte {
 	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	for _, n := range c.States {
+	all := c.States[:]
+	if c.Requisites != [numStates]uint64{} {
+		all = append(all[:numStates:numStates], c.Requisites[:]...)
+	}
+	for _, n := range all {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return b
@@ -195,6 +218,11 @@ func decodeCounters(b []byte) (Counters, bool) {
 	c := Counters{Hosts: d.Uint64(), URLs: d.Uint64(), Requests: d.Uint64(), Bytes: d.Uint64(), Policies: d.Uint64()}
 	for i := range c.States {
 		c.States[i] = d.Uint64()
+	}
+	for i := range c.Requisites {
+		if d.Len() > 0 {
+			c.Requisites[i] = d.Uint64()
+		}
 	}
 	return c, d.End() == nil
 }

@@ -48,7 +48,7 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	}
 	e := Entry{
 		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects,
-		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority,
+		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, Room: f.Room,
 		ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 		From: f.From,
 	}
@@ -124,9 +124,8 @@ func (w *hostWork) add(r *hostRow, e *Entry) error {
 		return err
 	}
 	r.next++
-	r.counts[Queued]++
 	w.counters.URLs++
-	w.counters.States[Queued]++
+	w.count(r, e.Priority, Queued, 1)
 	w.result.Added++
 	if n := len(w.index); n >= maxTail || n >= blockSize && len(w.tail) >= maxTailBytes {
 		return w.spill(r)

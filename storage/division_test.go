@@ -32,7 +32,7 @@ func TestDivision(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			d.commit(t)
 		}
-		if rapid.Bool().Draw(t, "age") && !d.model.hasPurged() {
+		if rapid.Bool().Draw(t, "age") && !d.model.isNewer() {
 			age(t, d.store)
 		}
 		mustCommit(t, d.store, &Batch{Marks: map[string][]byte{MarkOutput: {1}}})

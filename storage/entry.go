@@ -23,11 +23,12 @@ const (
 // without; the full one follows at the end.
 const depthSession = 1 << 16
 
-// depthSitemap is set with the depth of a URL that something calls a sitemap. depthFrequency is the
-// offset of the bits of a page's frequency.
+// depthSitemap is set with the depth of a URL that something calls a sitemap. depthFrequency and
+// depthRoom are the offsets of the bits of a page's frequency and of the room of a requisite.
 const (
 	depthSitemap   = 1 << 17
 	depthFrequency = 18
+	depthRoom      = 21
 )
 
 // entryFrom is set with the number of redirects if a SeedRef follows the priority.
@@ -68,7 +69,7 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	if e.Sitemap {
 		depth |= depthSitemap
 	}
-	depth |= uint64(e.Frequency&7) << depthFrequency
+	depth |= uint64(e.Frequency&7)<<depthFrequency | uint64(e.Room)<<depthRoom
 	b = binary.AppendUvarint(b, uint64(len(text)))
 	b = append(b, text...)
 	b = binary.AppendUvarint(b, depth)
@@ -147,6 +148,7 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 	}
 	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
+	e.Room = uint8(depth >> depthRoom)
 	e.FirstSeen = FromSeconds(d.Uint32())
 	if via := d.Uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)

@@ -256,6 +256,7 @@ func (e *Erasure) host(k, v []byte) ([]byte, error) {
 	e.counters.Bytes -= r.bytes
 	for s, n := range r.counts {
 		e.counters.States[s] -= uint64(n)
+		e.counters.Requisites[s] -= uint64(r.requisites[s])
 	}
 	left := hostRow{id: id, name: []byte(erasedName(id))}
 	return left.append(nil), nil

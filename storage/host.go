@@ -23,6 +23,7 @@ type Host struct {
 	First      uint32 // ordinals below this are deleted
 	Tail       uint32 // ordinals from First to below this exist
 	Counts     [numStates]uint32
+	Requisites [numStates]uint32 // those of Counts that are requisites
 	Requests   uint32
 	Bytes      uint64
 	Politeness []byte       // as committed, encoded by the politeness package
@@ -42,6 +43,12 @@ func (h *Host) Backlog() (b Backlog) {
 
 // Of returns the count of the host's URLs in a state.
 func (h *Host) Of(s State) uint32 { return h.Counts[s] }
+
+// Pages returns how many pages of the host are fetched: URLs without requisites.
+func (h *Host) Pages() uint32 { return h.Of(Fetched) - h.Requisites[Fetched] }
+
+// Waiting returns how many requisites of the host wait.
+func (h *Host) Waiting() uint32 { return h.Requisites[Queued] + h.Requisites[Retrying] }
 
 // URLs returns how many URLs the host has.
 func (h *Host) URLs() uint32 { return h.Tail - h.First }
@@ -86,7 +93,7 @@ func earlier(a, b uint32) uint32 {
 func (r *hostRow) host() Host {
 	h := Host{
 		ID: r.id, Name: string(r.name), First: r.first, Tail: r.next, Counts: r.counts, Requests: r.requests,
-		Bytes:      r.bytes,
+		Bytes: r.bytes, Requisites: r.requisites,
 		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
 	}
 	if len(r.site) > 0 {

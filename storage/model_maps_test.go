@@ -124,7 +124,7 @@ func (m *model) apply(b *Batch) Result {
 	for id := range changed {
 		h := m.hosts[id-1].host(id)
 		t := HostChange{Host: id, Tail: h.Tail, Backlog: h.Backlog()}
-		t.URLs, t.Completed, t.PutDue = h.URLs(), h.Completed(), m.hosts[id-1].putDue
+		t.URLs, t.Completed, t.Waiting, t.PutDue = h.URLs(), h.Completed(), h.Waiting(), m.hosts[id-1].putDue
 		m.hosts[id-1].putDue = 0
 		r.Hosts = append(r.Hosts, t)
 	}
@@ -289,6 +289,9 @@ func (h *modelHost) host(id HostID) Host {
 	}
 	for _, u := range h.live() {
 		host.Counts[u.Last.State]++
+		if u.Priority == PriorityRequisite {
+			host.Requisites[u.Last.State]++
+		}
 		q := &host.Queues[u.Origin]
 		if u.Last.State == Queued && !h.prioritized(&u) {
 			q.Queued++
@@ -368,6 +371,9 @@ func (m *model) counters() Counters {
 		c.Bytes += h.bytes
 		for _, u := range h.live() {
 			c.States[u.Last.State]++
+			if u.Priority == PriorityRequisite {
+				c.Requisites[u.Last.State]++
+			}
 		}
 	}
 	return c
@@ -467,7 +473,9 @@ func (m *model) age() {
 	}
 }
 
-// hasPurged reports whether URLs were deleted, which no file of version 1 can say.
-func (m *model) hasPurged() bool {
-	return slices.ContainsFunc(m.hosts, func(h *modelHost) bool { return h.first > 0 })
+// isNewer reports whether URLs were deleted, or are requisites, which no file of version 1 can say.
+func (m *model) isNewer() bool {
+	return slices.ContainsFunc(m.hosts, func(h *modelHost) bool {
+		return h.first > 0 || h.host(0).Requisites != [numStates]uint32{}
+	})
 }

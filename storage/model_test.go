@@ -45,7 +45,7 @@ func againstModel(t *testing.T) {
 			case 1:
 				d.reopen(t)
 			case 2:
-				if rapid.IntRange(0, 1).Draw(t, "age") == 1 && !d.model.hasPurged() {
+				if rapid.IntRange(0, 1).Draw(t, "age") == 1 && !d.model.isNewer() {
 					age(t, d.store)
 					d.model.age()
 				}

@@ -249,10 +249,8 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		}
 		origin.Queued--
 	}
-	r.counts[before.State]--
-	r.counts[d.Outcome.State]++
-	w.counters.States[before.State]--
-	w.counters.States[d.Outcome.State]++
+	w.count(r, d.Priority, before.State, -1)
+	w.count(r, d.Priority, d.Outcome.State, 1)
 	to, recrawlTo := d.Outcome.plan()
 	if err := w.moveDue(r, d, from, to); err != nil {
 		return err
@@ -265,6 +263,16 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	}
 	w.content(r, d, before.State)
 	return w.putOutcome(r, d)
+}
+
+// count adds 1 or -1 to the number of URLs in a state.
+func (w *hostWork) count(r *hostRow, priority int8, s State, n int) {
+	r.counts[s] += uint32(n)
+	w.counters.States[s] += uint64(n)
+	if priority == PriorityRequisite {
+		r.requisites[s] += uint32(n)
+		w.counters.Requisites[s] += uint64(n)
+	}
 }
 
 // outcome returns the last outcome of an ordinal, the zero Outcome if there is none.

@@ -133,8 +133,7 @@ func (w *hostWork) uncount(r *hostRow, ordinal uint32) error {
 	} else if o.State == Queued {
 		r.origins[e.Origin].Queued--
 	}
-	r.counts[o.State]--
-	w.counters.States[o.State]--
+	w.count(r, e.Priority, o.State, -1)
 	w.counters.URLs--
 	d := Done{Host: r.id, Ordinal: ordinal, Origin: e.Origin, Priority: e.Priority}
 	if err := w.moveDue(r, &d, due, 0); err != nil {

@@ -21,6 +21,9 @@ const (
 	rowWall                 // hostRow.wall
 )
 
+// rowRequisites is set with the number of origins if hostRow.requisites follow the first ordinal.
+const rowRequisites = 0x80
+
 // Bounds of the tail, beyond which whole blocks of it move out of the host's row.
 const (
 	maxTail      = 4 * blockSize
@@ -58,6 +61,7 @@ type hostRow struct {
 	spilled    uint32 // ordinals below it are in the url and seen buckets
 	stateTop   uint32 // ordinals from here on have no row in the state bucket
 	counts     [numStates]uint32
+	requisites [numStates]uint32 // those of counts that are requisites
 	requests   uint32
 	bytes      uint64
 	politeness []byte
@@ -91,12 +95,20 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	}
 	r.id, r.site, r.wall = id, nil, nil
 	origins := int(d.Byte())
+	hasRequisites := origins&rowRequisites != 0
+	origins &^= rowRequisites
 	r.next, r.spilled, r.stateTop = d.Uint32(), d.Uint32(), d.Uint32()
 	for i := range r.counts {
 		r.counts[i] = d.Uint32()
 	}
 	if r.first = 0; version >= 4 {
 		r.first = d.Uint32()
+	}
+	r.requisites = [numStates]uint32{}
+	for i := range r.requisites {
+		if hasRequisites {
+			r.requisites[i] = d.Uint32()
+		}
 	}
 	r.requests, r.bytes = d.Uint32(), d.Uint64()
 	r.name, r.politeness = d.Short(), d.Short()
@@ -238,6 +250,9 @@ func (r *hostRow) prioritized(ordinal uint32, priority int8) bool {
 
 func (r *hostRow) append(b []byte) []byte {
 	b = append(b, rowVersion, byte(len(r.origins)))
+	if r.requisites != [numStates]uint32{} {
+		b[len(b)-1] |= rowRequisites
+	}
 	b = binary.BigEndian.AppendUint32(b, r.next)
 	b = binary.BigEndian.AppendUint32(b, r.spilled)
 	b = binary.BigEndian.AppendUint32(b, r.stateTop)
@@ -245,6 +260,11 @@ func (r *hostRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
 	b = binary.BigEndian.AppendUint32(b, r.first)
+	if r.requisites != [numStates]uint32{} {
+		for _, n := range r.requisites {
+			b = binary.BigEndian.AppendUint32(b, n)
+		}
+	}
 	b = binary.BigEndian.AppendUint32(b, r.requests)
 	b = binary.BigEndian.AppendUint64(b, r.bytes)
 	b = append(append(b, byte(len(r.name))), r.name...)

@@ -183,7 +183,7 @@ func (c *rowCopy) host(id HostID, v []byte) ([]byte, error) {
 	}
 	sum := Counters{Hosts: 1, URLs: uint64(r.urls()), Requests: uint64(r.requests), Bytes: r.bytes}
 	for s, n := range r.counts {
-		sum.States[s] = uint64(n)
+		sum.States[s], sum.Requisites[s] = uint64(n), uint64(r.requisites[s])
 	}
 	c.counters.Add(sum)
 	return r.append(nil), nil

@@ -357,7 +357,8 @@ func (b *hostBuilder) found(e *Entry) Found {
 	f := Found{
 		URL: r.url(e), Fingerprint: b.to.Fingerprint(r.identity(e)), Stripped: e.Stripped, Depth: e.Depth,
 		Redirects: e.Redirects, Seed: e.Seed, Sitemap: e.Sitemap, Frequency: e.Frequency, Priority: e.Priority,
-		At: e.FirstSeen, From: e.From, Metadata: b.rd.tx.Bucket(bucketMetadata).Get(appendURLKey(nil, r.id, e.Ordinal)),
+		Room: e.Room, At: e.FirstSeen, From: e.From,
+		Metadata: b.rd.tx.Bucket(bucketMetadata).Get(appendURLKey(nil, r.id, e.Ordinal)),
 	}
 	switch {
 	case e.ViaHost == r.id:

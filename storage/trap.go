@@ -185,7 +185,7 @@ func (w *hostWork) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	}
 	uri := f.URL.RequestURI()
 	query := strings.IndexByte(uri, '?')
-	if limits.Queries == 0 || query < 0 {
+	if limits.Queries == 0 || query < 0 || f.Priority == PriorityRequisite {
 		return 0
 	}
 	path := w.store.pathKey(&r.origins[origin], uri[:query])

@@ -99,11 +99,19 @@ type Entry struct {
 	Sitemap    bool   // not a page: something calls it a sitemap
 	Frequency  Frequency
 	Priority   int8
+	Room       uint8  // of a requisite: how many it may lead to itself
 	ViaHost    HostID // the page it was found on; NoHost: none
 	ViaOrdinal uint32
 	FirstSeen  time.Time // whole seconds
 	From       SeedRef
 }
+
+// PriorityRequisite is the priority of all that pages are made of, and of nothing else. Requisites have counts of their
+// own.
+const PriorityRequisite int8 = 126
+
+// IsRequisite reports whether the URL is no page, but what a page is made of.
+func (e *Entry) IsRequisite() bool { return e.Priority == PriorityRequisite }
 
 // SeedID identifies a seed; the zero value is none.
 type SeedID = facts.SeedID

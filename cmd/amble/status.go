@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/console"
+	"github.com/amble-crawler/amble/internal/console/outcome"
 	"github.com/amble-crawler/amble/internal/engine/crawl"
 	"github.com/amble-crawler/amble/internal/engine/remote"
 	"github.com/amble-crawler/amble/storage"
@@ -76,6 +77,7 @@ func printStatus(w io.Writer, s crawl.Status, more ...[]string) error {
 	for state := storage.Queued; state <= storage.Retrying; state++ {
 		rows = append(rows, []string{state.String(), console.Grouped(s.URLs[state.String()]), stateMeaning(state)})
 	}
+	rows = append(rows, outcome.RequisiteRows(s)...)
 	active, waiting := hostsAt(s)
 	hosts := ""
 	if !s.Started.IsZero() {

@@ -40,6 +40,7 @@ type Config struct {
 	Consent     Consent     `mapstructure:"consent"`
 	Storage     Storage     `mapstructure:"storage"`
 	Output      Output      `mapstructure:"output"`
+	Archive     Archive     `mapstructure:"archive"`
 	Audit       Audit       `mapstructure:"audit"`
 	Server      Server      `mapstructure:"server"`
 	URLFrontier URLFrontier `mapstructure:"urlfrontier"`
@@ -139,6 +140,12 @@ type Output struct {
 	OnComplete        string        `mapstructure:"on_complete"`
 	OnCompleteTimeout time.Duration `mapstructure:"on_complete_timeout" range:"1s..168h" default:"1h"`
 	Webhook           Webhook       `mapstructure:"webhook"`
+}
+
+// Archive says what is archived besides pages.
+type Archive struct {
+	Requisites bool `mapstructure:"requisites"`
+	PerPage    int  `mapstructure:"requisites_per_page" range:"1..1000"`
 }
 
 // Webhook is where output.format webhook posts to.

@@ -30,6 +30,7 @@ type entry struct {
 	seed       bool
 	sitemap    bool
 	frequency  storage.Frequency
+	room       uint8
 	from       storage.SeedRef
 }
 
@@ -37,7 +38,7 @@ func newEntry(from *storage.Entry) entry {
 	e := entry{
 		ordinal: from.Ordinal, viaHost: from.ViaHost, viaOrdinal: from.ViaOrdinal,
 		depth: from.Depth, redirects: from.Redirects, priority: from.Priority, seed: from.Seed, sitemap: from.Sitemap,
-		frequency: from.Frequency, from: from.From,
+		frequency: from.Frequency, room: from.Room, from: from.From,
 	}
 	if !from.FirstSeen.IsZero() {
 		e.firstSeen = uint32(from.FirstSeen.Unix())
@@ -66,7 +67,7 @@ func (s *entries) at(i int, origin uint8) storage.Entry {
 	e := storage.Entry{
 		RequestURI: s.textOf(i), Ordinal: x.ordinal, Origin: origin, ViaHost: x.viaHost, ViaOrdinal: x.viaOrdinal,
 		Depth: x.depth, Redirects: x.redirects, Priority: x.priority, Seed: x.seed, Sitemap: x.sitemap,
-		Frequency: x.frequency, From: x.from,
+		Frequency: x.frequency, Room: x.room, From: x.from,
 	}
 	if x.firstSeen > 0 {
 		e.FirstSeen = time.Unix(int64(x.firstSeen), 0)

@@ -18,7 +18,7 @@ func TestEntryKeepsFields(t *testing.T) {
 	e := storage.Entry{
 		Ordinal: 1 << 31, Origin: 3, RequestURI: "/a?b&sid=1", Stripped: "/a?b", Depth: 1 << 15, Redirects: 200,
 		Seed: true, From: storage.SeedRef{ID: storage.SeedID{1, 2}, Outside: 3},
-		Priority: -100, Sitemap: true, Frequency: 7,
+		Priority: -100, Sitemap: true, Frequency: 7, Room: 200,
 		ViaHost: 1 << 30, ViaOrdinal: 7, FirstSeen: time.Unix(1<<32-1, 0),
 	}
 	fields := reflect.ValueOf(e)

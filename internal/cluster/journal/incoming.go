@@ -51,7 +51,7 @@ func appendDiscoveries(b []byte, scope uint64, all []storage.Discovery) ([]byte,
 		found[i].ViaHost, found[i].ViaOrdinal = 1, n
 	}
 	version := byte(2)
-	if records.HaveSeeds(found) {
+	if records.AreNewer(found) {
 		version = discoveriesVersion
 	}
 	b = append(b, version)

@@ -118,7 +118,8 @@ func (c *Crawl) Status(ctx context.Context) (server.CrawlStatus, error) {
 	n := store.Counters()
 	s.Status = crawl.Status{
 		State: "not running", At: c.Now(), URLs: n.ByName(), HostStates: map[string]int{},
-		Hosts: int(n.Hosts), Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
+		Requisites: n.RequisitesByName(),
+		Hosts:      int(n.Hosts), Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
 		ProductToken: c.Robots.ProductToken,
 	}
 	return s, store.Close()

@@ -61,7 +61,7 @@ func (pm *permits) releasePages() {
 }
 
 // Fetched returns how many pages are fetched, over all runs, as committed.
-func (c *commands) Fetched() uint64 { return c.store.Counters().Of(storage.Fetched) }
+func (c *commands) Fetched() uint64 { return c.store.Counters().Pages() }
 
 // sharedScope is what the scope has of other shards. The dispatcher owns it.
 type sharedScope struct {

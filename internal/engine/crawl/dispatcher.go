@@ -307,9 +307,10 @@ func (pm *permits) limit() End {
 	return pm.limits.Reached(pm.store.Counters().Bytes, pm.o.Now())
 }
 
-// fetchedPages counts the pages that are fetched, over all runs, and those in flight.
+// fetchedPages counts the pages that are fetched, over all runs, and those in flight. Requisites do not count when they
+// are fetched.
 func (pm *permits) fetchedPages() uint64 {
-	return pm.store.Counters().Of(storage.Fetched) + uint64(pm.flights.pages+pm.uncommitted)
+	return pm.store.Counters().Pages() + uint64(pm.flights.pages+pm.uncommitted)
 }
 
 // isDone reports whether the crawl is over.

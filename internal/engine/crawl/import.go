@@ -126,6 +126,9 @@ func newSortRoom(pool *spool.Pool, space *disk.Space) *hostsort.Room {
 	return hostsort.NewRoom(pool, o)
 }
 
+// mostPriority is the highest that a list may give a URL: those above are of this program alone.
+const mostPriority = 100
+
 // Add implements Import.
 func (i *listImport) Add(a Addition) error {
 	if i.committed {
@@ -157,7 +160,9 @@ func (i *listImport) Add(a Addition) error {
 		return nil
 	}
 	return i.order.take(&listItem{
-		Found: storage.Found{URL: u, Depth: a.Depth, Priority: a.Priority, From: storage.SeedRef(from)},
+		Found: storage.Found{
+			URL: u, Depth: a.Depth, Priority: min(a.Priority, mostPriority), From: storage.SeedRef(from),
+		},
 		index: index, again: a.Again, put: a.Put,
 	})
 }

@@ -288,7 +288,11 @@ func (in *incoming) take(ctx context.Context, sequence uint64, urls []storage.Di
 func (o *Options) admitIncoming(scope *frontier.Scope, p fingerprinter,
 	d *storage.Discovery) (f storage.Found, ok bool) {
 	f = d.Found
-	if _, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}, seeds.Ref(f.From)); !in && !f.Seed {
+	_, in := o.admitAddition(scope, &Addition{URL: f.URL, Depth: f.Depth}, seeds.Ref(f.From))
+	if e := (storage.Entry{Priority: f.Priority}); e.IsRequisite() {
+		in = scope.CheckHead(f.URL, &e) == frontier.InScope
+	}
+	if !in && !f.Seed {
 		return f, false
 	}
 	f.Fingerprint = p.Fingerprint(f.URL)

@@ -351,7 +351,7 @@ func (oc *outcomes) completePage(res *result) error {
 		oc.logRequest(res, &res.page.Report)
 		return oc.completeOverridden(res)
 	}
-	if res.page.Outcome.State == storage.Fetched {
+	if res.page.Outcome.State == storage.Fetched && !l.Head.IsRequisite() {
 		oc.pending.pages++
 		oc.uncommitted++
 	}

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -232,19 +233,30 @@ func newParsers() parsers {
 func (rd *reading) html(
 	ctx context.Context, resp *fetch.Response, base weburl.URL, o extract.Options,
 ) (extract.Page, error) {
+	var page extract.Page
+	var invalid error
+	err := rd.withText(ctx, resp, func(text []byte) {
+		page, invalid = extract.HTML(text, resp.Header, base, rd.o.Frontier.Tokens, o)
+	})
+	return page, cmp.Or(err, invalid)
+}
+
+// withText calls f with the start of a body, when it is its turn.
+func (rd *reading) withText(ctx context.Context, resp *fetch.Response, f func(text []byte)) error {
 	var buf []byte
 	select {
 	case buf = <-rd.parsers:
 	case <-ctx.Done():
-		return extract.Page{}, ctx.Err()
+		return ctx.Err()
 	}
 	defer func() { rd.parsers <- buf }()
 	text, err := resp.Body.Load(buf, maxParse)
 	if err != nil {
-		return extract.Page{}, err
+		return err
 	}
 	if _, inMemory := resp.Body.Bytes(); !inMemory {
 		buf = text
 	}
-	return extract.HTML(text, resp.Header, base, rd.o.Frontier.Tokens, o)
+	f(text)
+	return nil
 }

@@ -30,7 +30,7 @@ func TestStatusAdd(t *testing.T) {
 				Robots: uint64(n), Added: uint64(n), Outside: uint64(n), Commits: uint64(n)},
 			Finish: float64(n), Slowest: []SlowHost{{Host: state, Finish: float64(n)}}, Parked: n,
 			Walls: map[string]int{"x": n}, WallMakers: map[string]int{"x": n}, Slowdowns: []Slowdown{{Address: state}},
-			DeadSeeds: &DeadSeeds{Count: n, First: []SeedResult{{URL: state}}},
+			Requisites: map[string]int{"queued": n}, DeadSeeds: &DeadSeeds{Count: n, First: []SeedResult{{URL: state}}},
 		}
 	}
 	var sum Status

@@ -86,9 +86,11 @@ type Options struct {
 	Extract  extract.Options
 	Spool    spool.Options // Dir empty: "spool" under DataDir
 	Sitemaps SitemapOptions
-	Archive  archive.Options
-	Requests requestlog.Options
-	Storage  storage.Options
+	// Requisites are fetched for the archive.
+	Requisites RequisiteOptions
+	Archive    archive.Options
+	Requests   requestlog.Options
+	Storage    storage.Options
 
 	// Journal is the log of the shard of a cluster that the engine crawls; nil: the engine is the
 	// whole crawl, on one machine.
@@ -138,7 +140,8 @@ func DefaultOptions() Options {
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),
 		Sitemaps: SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()},
 		Archive:  defaultArchive(), Requests: requestlog.DefaultOptions(),
-		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
+		Storage:    storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
+		Requisites: RequisiteOptions{PerPage: 200, Find: formats.Requisites},
 	}
 }
 
@@ -176,7 +179,7 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("crawl: SimilarBits is %d, should be 0 to 64", o.SimilarBits))
 	}
 	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(),
-		o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate())
+		o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate(), o.Requisites.validate())
 	return errors.Join(errs...)
 }
 

@@ -68,6 +68,9 @@ func (ar *archiving) output(
 		if ar.o.Archive.Outlinks {
 			x.Facts = facts.AppendOutlinks(x.Facts, res.visit.Links)
 		}
+		for _, u := range res.requisites {
+			x.Facts.Add("requisite", u)
+		}
 	}
 	if res.visit.Exchange == nil {
 		res.visit.Beside = nil

@@ -99,6 +99,7 @@ func (s *Status) Add(more *Status) {
 		s.addState(more)
 	}
 	addCounts(&s.URLs, more.URLs)
+	addCounts(&s.Requisites, more.Requisites)
 	addCounts(&s.HostStates, more.HostStates)
 	addCounts(&s.Held, more.Held)
 	addCounts(&s.Walls, more.Walls)

@@ -31,7 +31,7 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 	etag, modified := w.validators(l)
 	req := fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
-		MaxBody: w.maxBody(&l.Head), AnyType: l.Head.Sitemap,
+		MaxBody: w.maxBody(&l.Head), AnyType: l.Head.Sitemap || l.Head.IsRequisite(), Referer: w.referer(l),
 	}
 	if w.scope().OnlyChecks(l.URL, &l.Head.Entry) {
 		req = checkOf(l)
@@ -62,6 +62,9 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		w.tally.Recrawls.Add(1)
 	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
+	if l.Head.IsRequisite() {
+		page.Kind = kindRequisite
+	}
 	res.seed = w.scope().Seeds().Of(l.URL, frontier.RefOf(&l.Head.Entry))
 	if m := res.seed; m != nil {
 		page.Seed, page.Tags = m.Root.String(), m.Tags
@@ -84,7 +87,9 @@ func (w *worker) takePage(ctx context.Context, res *result, resp *fetch.Response
 		}
 	}
 	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
-		w.tally.Pages.Add(1)
+		if !l.Head.IsRequisite() {
+			w.tally.Pages.Add(1)
+		}
 		res.passed.Response(page.ContentType, report.Bytes)
 	}
 	w.output(ctx, res, &page, resp, failure)
@@ -148,6 +153,9 @@ func (rd *reading) judge(ctx context.Context, res *result, resp *fetch.Response,
 		if rd.skipsStoring(res) {
 			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
 			page.Title, page.Fields = "", nil
+		} else if err := rd.takeRequisites(ctx, res, resp, page); err != nil {
+			res.page.Outcome = rd.unreadable(page, err)
+			return
 		}
 		o.Simhash, o.Stamp, o.Usage = res.simhash, res.stamp, res.keptUsage
 		rd.compare(res, &o, resp.Header)
@@ -195,7 +203,9 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	}
 	scope := rd.scope()
 	from := rd.reached(scope, res, target)
-	verdict := scope.CheckHead(target, &storage.Entry{Sitemap: l.Head.Sitemap, From: storage.SeedRef(from)})
+	verdict := scope.CheckHead(target, &storage.Entry{
+		Sitemap: l.Head.Sitemap, Priority: l.Head.Priority, From: storage.SeedRef(from),
+	})
 	if l.Head.Seed && (verdict == frontier.OutOfSeeds || verdict == frontier.InScope && from == seeds.Ref{}) &&
 		scope.Seeds().Widens(res.seed, target) {
 		res.scopeSeeds = []Seed{{URL: target, Of: res.seed.Root}}
@@ -219,7 +229,9 @@ func (rd *reading) redirect(res *result, resp *fetch.Response, page *archive.Pag
 	if l.Head.Sitemap {
 		f.Sitemap, f.Priority = true, l.Head.Priority
 	}
-	postpone(rd.o.Traps.Expensive, res, &f)
+	if postpone(rd.o.Traps.Expensive, res, &f); l.Head.IsRequisite() {
+		f.Priority, f.Room = l.Head.Priority, l.Head.Room
+	}
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
 }
@@ -243,6 +255,9 @@ func (rd *reading) read(ctx context.Context, res *result, resp *fetch.Response, 
 	rd.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
 	if !res.hasBody() {
 		rd.takeReported(res, page, &wishes)
+		return nil
+	}
+	if !rd.leadsOn(&res.lease) {
 		return nil
 	}
 	kind := rd.listKind(&res.lease, res.seed, resp)

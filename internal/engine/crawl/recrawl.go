@@ -133,6 +133,6 @@ func (o *Options) stamps() *stamp.Maker {
 		return nil
 	}
 	e.Rules = nil // nobody takes what they find
-	return stamp.NewMaker(o.URLs, o.Traps, o.MaxDomainHosts, o.SessionNames, o.NoFollow, o.Sitemaps, e,
+	return stamp.NewMaker(o.URLs, o.Traps, o.MaxDomainHosts, o.SessionNames, o.NoFollow, o.Sitemaps, e, o.Requisites,
 		o.Frontier.Tokens, o.Frontier.MaxDepth, o.Frontier.MaxRedirects)
 }

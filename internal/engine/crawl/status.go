@@ -19,14 +19,16 @@ import (
 
 // Status is a snapshot of a crawl, made once a second. It is plain data and goes out as JSON.
 type Status struct {
-	State      string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
-	Reason     string         `json:"reason,omitempty"`
-	End        End            `json:"end,omitempty"`    // why the run ends: see the ends
-	Started    time.Time      `json:"started,omitzero"` // of the run
-	Since      time.Time      `json:"since,omitzero"`   // when it came into this state
-	At         time.Time      `json:"at"`
-	URLs       map[string]int `json:"urls"`  // by state, over all runs
-	Hosts      int            `json:"hosts"` // known
+	State   string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
+	Reason  string         `json:"reason,omitempty"`
+	End     End            `json:"end,omitempty"`    // why the run ends: see the ends
+	Started time.Time      `json:"started,omitzero"` // of the run
+	Since   time.Time      `json:"since,omitzero"`   // when it came into this state
+	At      time.Time      `json:"at"`
+	URLs    map[string]int `json:"urls"`  // by state, over all runs
+	Hosts   int            `json:"hosts"` // known
+	// Requisites are those of URLs that are no pages, but what pages are made of; absent: there are none.
+	Requisites map[string]int `json:"requisites,omitempty"`
 	HostStates map[string]int `json:"host_states"`
 	Held       map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
 	InFlight   int            `json:"in_flight"`
@@ -131,7 +133,7 @@ func (v *views) publish(s Status) {
 	s.At, s.DataDir = v.o.Now(), v.o.DataDir
 	s.OutputDir, s.ProductToken = v.o.Archive.Dir, v.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
-	s.URLs = c.ByName()
+	s.URLs, s.Requisites = c.ByName(), c.RequisitesByName()
 	if s.HostStates == nil {
 		s.HostStates = map[string]int{}
 	}

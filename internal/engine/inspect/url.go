@@ -22,6 +22,7 @@ type URL struct {
 	Priority     int       `json:"priority,omitempty"`
 	Seed         bool      `json:"seed,omitempty"`
 	Sitemap      bool      `json:"sitemap,omitempty"`    // it was announced as a sitemap
+	Requisite    bool      `json:"requisite,omitempty"`  // no page, but what the page that it was found on is made of
 	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, according to a sitemap
 	Redirects    int       `json:"redirects,omitempty"`  // redirects and refreshes in a row that led here
 	Via          string    `json:"via,omitempty"`        // the page it was found on
@@ -73,7 +74,7 @@ func newURL(text string, h *storage.Head) URL {
 	o := &h.Last
 	u := URL{
 		URL: text, State: o.State.String(), Reason: ReasonName(o.Reason), Status: int(o.Status),
-		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap,
+		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap, Requisite: h.IsRequisite(),
 		ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
 		Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
 		RobotsLine: int(o.Line), Note: o.Note, Usage: usageOf(o.Usage),

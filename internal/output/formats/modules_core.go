@@ -2,7 +2,14 @@
 
 package formats
 
-import "github.com/amble-crawler/amble/internal/output/archive"
+import (
+	"github.com/amble-crawler/amble/internal/output/archive"
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+)
+
+// Requisites is nil: this program is the core alone.
+var Requisites func(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite
 
 // ofModules is empty: this program is the core alone.
 func ofModules() []archive.Format { return nil }

@@ -139,7 +139,7 @@ func FuzzAttributes(f *testing.F) {
 		}
 		o := fuzzOptions()
 		c := newCollector(mustParse(t, "http://site.test/"), []string{"amble"}, o, len(text))
-		c.srcset(text)
+		EachCandidate(text, func(u string) { c.refer(u, Media, false) })
 		if len(c.p.Links) > o.MaxLinks || c.references > len(text)+1 {
 			t.Errorf("%d links, %d references", len(c.p.Links), c.references)
 		}

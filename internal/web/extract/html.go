@@ -29,7 +29,7 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	if base.IsZero() {
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
-	text := fewAttributes(toUTF8(body, header.Get("Content-Type")))
+	text := Text(body, header.Get("Content-Type"))
 	c := newCollector(base, tokens, o, len(text))
 	c.p.Robots = HeaderDirectives(header, tokens)
 	rule, number := o.ruleFor(base)
@@ -52,6 +52,9 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	c.p.NeedsBrowser = needsBrowser(text, c.p.Links)
 	return c.p, nil
 }
+
+// Text returns a document in UTF-8, with a bounded number of attributes in a tag. It may be the body itself.
+func Text(body []byte, contentType string) []byte { return fewAttributes(toUTF8(body, contentType)) }
 
 // IsHTML reports whether a response is an HTML or XHTML document, by its Content-Type, or by its
 // first bytes if that is missing or no media type.

@@ -20,7 +20,7 @@ func (c *collector) media(a atom.Atom, attrs []html.Attribute) {
 		case key == "src", key == "poster" && a == atom.Video, key == "data" && a == atom.Object:
 			c.refer(attrs[i].Val, Media, false)
 		case key == "srcset" && (a == atom.Img || a == atom.Source):
-			c.srcset(attrs[i].Val)
+			EachCandidate(attrs[i].Val, func(u string) { c.refer(u, Media, false) })
 		}
 	}
 }
@@ -34,8 +34,8 @@ func isMedia(a atom.Atom) bool {
 	return false
 }
 
-// srcset takes each image of a srcset (HTML, section 4.8.4.3.2, "parsing a srcset attribute").
-func (c *collector) srcset(s string) {
+// EachCandidate calls f for each image of a srcset (HTML, section 4.8.4.3.2, "parsing a srcset attribute").
+func EachCandidate(s string, f func(reference string)) {
 	for {
 		s = strings.TrimLeft(s, space+",")
 		if s == "" {
@@ -46,7 +46,7 @@ func (c *collector) srcset(s string) {
 			end = len(s)
 		}
 		u := strings.TrimRight(s[:end], ",")
-		c.refer(u, Media, false)
+		f(u)
 		if s = s[end:]; len(u) == end { // a descriptor may follow
 			s = afterDescriptors(s)
 		}

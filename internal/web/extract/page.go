@@ -48,6 +48,12 @@ type Link struct {
 	Text, Rel string
 }
 
+// Requisite is a URL that a document is made of.
+type Requisite struct {
+	URL   weburl.URL
+	Leads bool // it may be made of more itself: a style sheet, a manifest
+}
+
 // Page is the extracted content of a document.
 type Page struct {
 	// Title is the text of the first <title>, white space collapsed, at most 1 KiB.

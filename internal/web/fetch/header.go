@@ -103,6 +103,9 @@ func (c *Client) fields(r Request) []field {
 	if r.LastModified != "" && validHeaderValue(r.LastModified) {
 		fs = append(fs, field{name: "If-Modified-Since", value: r.LastModified})
 	}
+	if r.Referer != "" && validHeaderValue(r.Referer) {
+		fs = append(fs, field{name: "Referer", value: r.Referer})
+	}
 	if c.proxy.forwards(r.URL.Scheme()) && c.proxy.authorization != "" {
 		fs = append(fs, field{name: "Proxy-Authorization", value: c.proxy.authorization, secret: true})
 	}

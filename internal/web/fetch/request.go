@@ -21,6 +21,8 @@ type Request struct {
 	// ETag and LastModified are the validators of a stored response, sent as
 	// If-None-Match and If-Modified-Since (RFC 9110, section 13.1) unless empty.
 	ETag, LastModified string
+	// Referer is sent as it is unless it is empty.
+	Referer string
 	// MaxBody bounds the body in bytes. 0: Options.MaxBody.
 	MaxBody int64
 	// AnyType takes a body of any type, whatever Options.ContentTypes says.

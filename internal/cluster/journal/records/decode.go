@@ -171,7 +171,7 @@ func (d *decoder) discovery(last *foundContext) (f storage.Found) {
 	d.Require(flags < 1<<numFoundFlags)
 	if flags&foundMore != 0 {
 		more = d.Byte()
-		d.Require(0 < more && more < 1<<numFoundMore)
+		d.Require(0 < more)
 	}
 	if flags&foundOrigin != 0 {
 		last.origin = d.origin()
@@ -225,6 +225,10 @@ func (d *decoder) discovery(last *foundContext) (f storage.Found) {
 		copy(f.From.ID[:], d.Bytes(len(f.From.ID)))
 		f.From.Outside = d.Byte()
 		d.Require(f.From != storage.SeedRef{})
+	}
+	if more&foundRoom != 0 {
+		f.Room = d.Byte()
+		d.Require(f.Room > 0)
 	}
 	return f
 }

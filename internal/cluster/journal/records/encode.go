@@ -196,6 +196,7 @@ func (e *encoder) discovery(f *storage.Found, last *foundContext) {
 	set(&more, foundMetadata, len(f.Metadata) > 0)
 	set(&more, foundOutcome, f.Outcome != nil)
 	set(&more, foundFrom, f.From != storage.SeedRef{})
+	set(&more, foundRoom, f.Room != 0)
 	set(&flags, foundMore, more != 0)
 	e.body = append(e.body, flags)
 	if more != 0 {
@@ -237,6 +238,10 @@ func (e *encoder) discovery(f *storage.Found, last *foundContext) {
 	if more&foundFrom != 0 {
 		e.newer = true
 		e.body = append(append(e.body, f.From.ID[:]...), f.From.Outside)
+	}
+	if more&foundRoom != 0 {
+		e.newer = true
+		e.body = append(e.body, f.Room)
 	}
 	*last = now
 }

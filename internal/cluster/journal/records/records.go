@@ -71,7 +71,7 @@ const (
 	foundMetadata
 	foundOutcome
 	foundFrom
-	numFoundMore = iota
+	foundRoom
 )
 
 // Flags of an outcome in a record.
@@ -97,9 +97,10 @@ const (
 // payloadDigest says that the digest is not the start of the payload's SHA-256.
 const payloadDigest = 1
 
-// HaveSeeds reports whether one of the discoveries says which seed it was reached from.
-func HaveSeeds(all []storage.Found) bool {
-	return slices.ContainsFunc(all, func(f storage.Found) bool { return f.From != storage.SeedRef{} })
+// AreNewer reports whether one of the discoveries says which seed it was reached from, or is a requisite that may
+// lead to others.
+func AreNewer(all []storage.Found) bool {
+	return slices.ContainsFunc(all, func(f storage.Found) bool { return f.From != storage.SeedRef{} || f.Room > 0 })
 }
 
 // AppendFound appends discoveries as a record has them. Fingerprints are left out, as are

@@ -81,6 +81,9 @@ var notLogged = []string{"Batch.InsertResults"}
 // does not know comes back as its zero value.
 func TestRecordHasAllFields(t *testing.T) {
 	b := fullBatch(t)
+	sheet := b.Found[1]
+	sheet.URL, sheet.Room = parse(t, "https://www.example.com:8443/a.css"), 9
+	b.Found = append(b.Found, sheet)
 	unset := make(map[string]bool)
 	allFields(reflect.ValueOf(*b), unset)
 	for name, is := range unset {

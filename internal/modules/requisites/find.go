@@ -1,0 +1,108 @@
+package requisites
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/web/extract"
+	"github.com/amble-crawler/amble/internal/web/weburl"
+)
+
+const (
+	// maxReferences bounds the references of a document that are resolved.
+	maxReferences = 20_000
+	// maxManifest is how many bytes of a manifest are read.
+	maxManifest = 1 << 20
+)
+
+// Find returns what a document is made of, each URL once and at most so many. Those that lead to more come first, then
+// the others in the order of the document. base is the URL that it was fetched from.
+func Find(text []byte, contentType string, base weburl.URL, most int) []extract.Requisite {
+	f := finder{self: base, base: base, most: most, seen: make(map[weburl.URL]bool)}
+	switch kindOf(text, contentType, base) {
+	case page:
+		f.page(extract.Text(text, contentType))
+	case sheet:
+		f.sheet(extract.Text(text, contentType))
+	case manifest:
+		f.manifest(text)
+	}
+	all := append(f.leading, f.others...)
+	return all[:min(len(all), most)]
+}
+
+// kind is a kind of document.
+type kind uint8
+
+const (
+	other kind = iota
+	page
+	sheet
+	manifest
+)
+
+// kindOf returns the kind of a document, by its type and, if that says little, by its name.
+func kindOf(text []byte, contentType string, u weburl.URL) kind {
+	media, _, _ := strings.Cut(contentType, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	name, _, _ := strings.Cut(u.RequestURI(), "?")
+	vague := media == "" || media == "text/plain" || media == "application/octet-stream"
+	switch {
+	case media == "text/css", vague && path.Ext(name) == ".css":
+		return sheet
+	case media == "application/manifest+json", vague && path.Ext(name) == ".webmanifest",
+		media == "application/json" && (path.Ext(name) == ".webmanifest" || path.Base(name) == "manifest.json"):
+		return manifest
+	case extract.IsHTML(contentType, text):
+		return page
+	}
+	return other
+}
+
+// finder gathers what one document is made of.
+type finder struct {
+	self, base      weburl.URL
+	most            int
+	references      int
+	seen            map[weburl.URL]bool
+	leading, others []extract.Requisite
+}
+
+// add takes a reference.
+func (f *finder) add(reference string, leads bool) {
+	reference = strings.Trim(reference, " \t\n\f\r")
+	into := &f.others
+	if leads {
+		into = &f.leading
+	}
+	if f.references++; reference == "" || reference[0] == '#' || len(*into) >= f.most || f.references > maxReferences {
+		return
+	}
+	u, err := f.base.Resolve(reference)
+	if err != nil || u == f.self || f.seen[u] {
+		return
+	}
+	f.seen[u] = true
+	*into = append(*into, extract.Requisite{URL: u, Leads: leads})
+}
+
+// addImage takes the reference to an image.
+func (f *finder) addImage(reference string) { f.add(reference, false) }
+
+// manifest takes the icons of a web app manifest.
+func (f *finder) manifest(text []byte) {
+	var m struct {
+		Icons []struct {
+			Src string `json:"src"`
+		} `json:"icons"`
+	}
+	text = bytes.TrimPrefix(text[:min(len(text), maxManifest)], []byte("\xef\xbb\xbf"))
+	if json.Unmarshal(text, &m) != nil {
+		return
+	}
+	for _, icon := range m.Icons {
+		f.add(icon.Src, false)
+	}
+}
