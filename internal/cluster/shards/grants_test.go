@@ -238,7 +238,7 @@ func TestHandOver(t *testing.T) {
 
 // handOver is TestHandOver with some of three nodes that leave one by one, and a delay of the address.
 func handOver(t *testing.T, delay time.Duration, leaving int) {
-	const ttl = 20 * time.Second
+	const ttl = time.Minute
 	want := ringPages()
 	web := serve(t, sharing(oneAddress, 0))
 	w := newWorldOf(t, web, allSeeds(t, web), natstest.Start(t, names, 1, nil), time.Millisecond, ttl)
