@@ -265,11 +265,11 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	return w.putOutcome(r, d)
 }
 
-// count adds 1 or -1 to the number of URLs in a state.
+// count adds 1 or -1 to the URLs in a state. Imports of older versions may have left requisites that none counted.
 func (w *hostWork) count(r *hostRow, priority int8, s State, n int) {
 	r.counts[s] += uint32(n)
 	w.counters.States[s] += uint64(n)
-	if priority == PriorityRequisite {
+	if priority == PriorityRequisite && (n > 0 || r.requisites[s] > 0) {
 		r.requisites[s] += uint32(n)
 		w.counters.Requisites[s] += uint64(n)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/amble-crawler/amble/internal/testing/crawlcheck"
 )
 
-// TestWriteJudgement: a broken rule is named and is an error, one that was not shown is named, and a group of which
-// nothing was run is left out.
+// TestWriteJudgement: a broken rule is named and is an error, one that was not shown is named, and a group that
+// was not run is left out.
 func TestWriteJudgement(t *testing.T) {
 	result := func(group, name string, v crawlcheck.Verdict, gap float64) crawlcheck.Result {
 		return crawlcheck.Result{Group: group, Station: group + "-" + name, Verdict: v, LeastGap: gap}

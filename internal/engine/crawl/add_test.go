@@ -25,7 +25,7 @@ func daemon(t *testing.T, o Options, seeds ...string) (e *Engine, stop func() Su
 	return daemonOf(t, o, seedList(t, seeds...)...)
 }
 
-// daemonOf is daemon with seeds of which something is said.
+// daemonOf is daemon with seeds that have fields of their own.
 func daemonOf(t *testing.T, o Options, seeds ...Seed) (e *Engine, stop func() Summary) {
 	t.Helper()
 	o.ExitWhenDone = false
