@@ -10,20 +10,16 @@ import (
 
 // The Go collector lets the heap double before it runs. With much live memory that is much garbage,
 // and most of it is bodies, which cost the collector next to nothing to mark. So a large heap grows
-// by less. With little live memory the collector runs many times a second, for little. So a small heap
-// grows by more.
+// by less.
 const (
-	// heapGrowth bounds the garbage that a heap of more than that may gather, in bytes.
+	// heapGrowth bounds the garbage that a heap may gather, in bytes.
 	heapGrowth = 80 << 20
-	// smallGrowth is the garbage that a heap of less than that may gather, in bytes.
-	smallGrowth = 40 << 20
 	// usualPercent is the setting of the runtime: the heap may grow by as much as is live.
 	usualPercent = 100
 	// leastPercent keeps a very large heap from being collected all the time.
 	leastPercent = 25
-	// mostPercent keeps a heap small before its first collection, when nothing is known about it: Go lets
-	// it grow to 4 MiB times that.
-	mostPercent = 400
+	// mostPercent is for a small heap: less would cost more processor time than the memory is worth.
+	mostPercent = 125
 )
 
 // Pace follows the live memory with the setting of the runtime, after each collection: a second later the heap may
@@ -81,11 +77,5 @@ func (p *Pace) set(percent int) {
 
 // heapPercent returns by how many percent a heap with so many bytes of live memory may grow.
 func heapPercent(live uint64) int {
-	switch {
-	case live > heapGrowth:
-		return int(max(heapGrowth*usualPercent/live, leastPercent))
-	case live < smallGrowth:
-		return int(min(smallGrowth*usualPercent/max(live, 1), mostPercent))
-	}
-	return usualPercent
+	return int(min(max(heapGrowth*100/max(live, 1), leastPercent), mostPercent))
 }

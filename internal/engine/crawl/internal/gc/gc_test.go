@@ -10,8 +10,8 @@ import (
 
 func TestHeapPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
-		0: 400, 1 << 20: 400, smallGrowth / 4: 400, smallGrowth / 2: 200, smallGrowth: 100, heapGrowth: 100,
-		heapGrowth / 4 * 5: 80, 2 * heapGrowth: 50, 4 * heapGrowth: 25, 1 << 40: 25,
+		0: 125, 1 << 20: 125, 64 << 20: 125, heapGrowth: 100, heapGrowth / 4 * 5: 80, 2 * heapGrowth: 50,
+		4 * heapGrowth: 25, 1 << 40: 25,
 	} {
 		if got := heapPercent(live); got != want {
 			t.Errorf("%d bytes live: the heap may grow by %d %%, want %d %%", live, got, want)
