@@ -38,11 +38,17 @@ func isHTML(mime string) bool {
 	return mime == "text/html" || mime == "application/xhtml+xml"
 }
 
-// page takes a record into the lists: a page waits for its metadata record, which says whether it is a seed.
+// page takes a record into the lists: a page waits for its metadata record, which says whether it is a seed, or no page
+// at all.
 func (r *recordReader) page(ctx context.Context, rec *warc.Record, e *warc.Entry, isPage bool,
 	head, body []byte) error {
 	if r.waiting != nil && rec.Type() == warc.TypeMetadata && rec.Header.Get(warc.FieldConcurrentTo) == r.answer {
-		return r.put(bytes.Contains(append([]byte("\r\n"), head...), []byte("\r\nseed: true\r\n")))
+		fields := append([]byte("\r\n"), head...)
+		if bytes.Contains(fields, []byte("\r\nkind: requisite\r\n")) {
+			r.waiting = nil // a frame, which is shown with its page
+			return nil
+		}
+		return r.put(bytes.Contains(fields, []byte("\r\nseed: true\r\n")))
 	}
 	if rec.Type() != warc.TypeResponse && rec.Type() != warc.TypeRevisit {
 		return nil

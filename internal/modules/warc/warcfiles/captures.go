@@ -106,13 +106,13 @@ func (c *Collection) searchFile(f File, key string, each func(*warc.Entry) error
 // searchJournal searches a journal. It ignores a line that a crawl has not yet written completely.
 func searchJournal(r io.Reader, key string, each func(*warc.Entry) error) error {
 	return eachLine(r, func(line []byte) (bool, error) {
-		j, ok := parseJournal(line)
+		j, ok := splitJournal(line)
 		if !ok || !bytes.HasPrefix(j.entry, []byte(key)) || len(j.entry) == 0 {
 			return true, nil
 		}
 		e, err := warc.ParseEntry(j.entry)
 		if err != nil {
-			return false, err
+			return true, nil // a power cut has left a hole in it
 		}
 		return true, each(&e)
 	})
@@ -217,32 +217,6 @@ func (c *Collection) capturesOf(ctx context.Context, url string, each func(*warc
 		}
 		return nil
 	})
-}
-
-// original finds the capture that a revisit record refers to: that of the URL and time that the
-// record names, else the newest one of its own URL before it.
-func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Entry, err error) {
-	url := h.Get(warc.FieldRefersToTargetURI)
-	at, dateErr := warc.ParseDate(h.Get(warc.FieldRefersToDate))
-	refers := url != "" && dateErr == nil
-	if !refers {
-		url = h.Get(warc.FieldTargetURI)
-		if at, err = warc.ParseDate(h.Get(warc.FieldDate)); err != nil {
-			return best, fmt.Errorf("archive: a revisit record without a date: %w", err)
-		}
-	}
-	err = c.capturesOf(ctx, url, func(e *warc.Entry) {
-		switch {
-		case e.Mime == warc.MimeRevisit || e.Time.After(at) || refers && !e.Time.Equal(at.Truncate(time.Second)):
-		case refers && h.Get(warc.FieldPayloadDigest) != e.Digest:
-		case best.URL == "" || !e.Time.Before(best.Time):
-			best = *e
-		}
-	})
-	if err == nil && best.URL == "" {
-		err = fmt.Errorf("%w: the one of %s of %s, which has the content", ErrNoCapture, url, warc.FormatDate(at))
-	}
-	return best, err
 }
 
 // Stored is a capture that can be read.

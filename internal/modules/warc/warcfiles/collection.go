@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/modules/warc"
@@ -18,8 +19,9 @@ import (
 // Collection reads the files of an output directory. It changes nothing, and may be used while a
 // crawl writes the files. It keeps no file open. It is safe for concurrent use.
 type Collection struct {
-	dir   string
-	known []archive.Format
+	dir    string
+	known  []archive.Format
+	listed atomic.Pointer[[]File] // by byTime
 }
 
 // OpenCollection returns the collection of a directory, with the files of some formats, this one among them. The

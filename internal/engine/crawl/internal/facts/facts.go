@@ -51,6 +51,9 @@ func truncation(k fetch.Kind) archive.Truncation {
 func Page(l *frontier.Lease, page *archive.Page, resp *fetch.Response) archive.Facts {
 	facts := make(archive.Facts, 0, 16)
 	facts.Add("via", page.Via)
+	if l.Head.IsRequisite() {
+		facts.Add("kind", page.Kind)
+	}
 	facts.Add("depth", strconv.Itoa(page.Depth))
 	if l.Head.Seed {
 		facts.Add("seed", "true")
