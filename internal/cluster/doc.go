@@ -97,7 +97,8 @@
 //   - Slots go back only by a request, which says how many the user keeps. It keeps no more from the
 //     instant before it sends that, and takes no answer to an earlier request. So an answer under way
 //     and a request under way never make the granter count less than the user has. When slots have
-//     expired, the next request keeps none.
+//     expired, the next request keeps none. One that gives slots back, or wants none any more, is repeated
+//     until it is answered.
 //   - A user whose membership is over has no slots, because its requests have ended.
 //   - A granter that releases its shard leaves what it has granted in the release ([Handover]), so the
 //     next one goes on at once. Whoever claims the shard has seen the release, because its claim has the

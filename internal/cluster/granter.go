@@ -281,10 +281,16 @@ func (a *allowance) isDue(now Instant, o *Options) bool {
 		return true
 	}
 	more := a.answered && a.want() > a.requested
-	if a.number != 0 && now.Sub(a.repeated) < o.Retry && !more || a.want() == 0 {
+	if a.number != 0 && now.Sub(a.repeated) < o.Retry && !more || a.want() == 0 && !a.isUnheard(now, o) {
 		return false
 	}
 	return a.slots == 0 || !a.answered || a.want() > a.slots && a.slots < a.share || a.isOld(now, o)
+}
+
+// isUnheard reports whether the granter may count slots that the node has not: those that it gave back, or was granted
+// when it did not wait any more. Nobody else would get them before they expire, so the node says it again.
+func (a *allowance) isUnheard(now Instant, o *Options) bool {
+	return a.number != 0 && !a.answered && now.Sub(a.sent) < o.TTL
 }
 
 // isOld reports whether half of the time is over for which the newest request has slots, or could have.
@@ -300,7 +306,7 @@ func (a *allowance) isOld(now Instant, o *Options) bool {
 // again unless something is given back or that one is old: an answer to an earlier request is of no use,
 // and may be under way for longer than Retry.
 func (a *allowance) request(now Instant, o *Options, user Member, number uint64) GrantRequest {
-	if kept := a.keep(now, o); a.number == 0 || kept < a.slots || a.isOld(now, o) {
+	if kept := a.keep(now, o); a.number == 0 || kept < a.slots || a.want() > 0 && a.isOld(now, o) {
 		a.slots, a.number, a.sent, a.answered = kept, number, now, false
 	}
 	a.requested, a.repeated = a.want(), now

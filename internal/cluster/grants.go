@@ -158,7 +158,9 @@ func (n *grants) tickGrants(now Instant) {
 	for _, a := range n.allowances {
 		n.tickAllowance(now, a)
 	}
-	n.allowances = slices.DeleteFunc(n.allowances, func(a *allowance) bool { return a.want() == 0 && a.slots == 0 })
+	n.allowances = slices.DeleteFunc(n.allowances, func(a *allowance) bool {
+		return a.want() == 0 && a.slots == 0 && !a.isUnheard(now, &n.o)
+	})
 }
 
 // tickGranter lets the granter of a shard forget limits.

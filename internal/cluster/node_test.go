@@ -449,6 +449,65 @@ func TestGrant(t *testing.T) {
 	}
 }
 
+// TestSlotsGoBack: what a node gives back, or does not wait for any more, is said again until the granter has heard
+// it: it gives the slot to nobody else for a TTL.
+func TestSlotsGoBack(t *testing.T) {
+	o := testOptions()
+	for name, granted := range map[string]bool{"used": true, "granted too late": false} {
+		t.Run(name, func(t *testing.T) {
+			n := member(t, o)
+			beatAll(n, 4*time.Second, 30*time.Second)
+			requested := func(after time.Duration) *GrantRequest {
+				n.Tick(at(after))
+				if r, ok := find[SendGrantRequest](n.Actions()); ok {
+					return &r.Request
+				}
+				return nil
+			}
+			grant := func(r *GrantRequest, after time.Duration, slots int) {
+				n.Granted(at(after), Grant{Key: "key", User: n.Member(), Number: r.Number, Slots: slots, For: o.TTL})
+			}
+			n.Need(at(30*time.Second), "key", Need{Limit{Slots: 1}, 1, false})
+			first, _ := find[SendGrantRequest](n.Actions())
+			if granted {
+				grant(&first.Request, 30*time.Second, 1)
+				if !n.Start(at(30*time.Second), "key") {
+					t.Fatal("no start")
+				}
+			}
+			n.Need(at(30*time.Second), "key", Need{Limit: Limit{Slots: 1}})
+			n.End(at(30*time.Second), "key")
+			n.Actions()
+			if requested(30*time.Second+o.Retry-1) != nil {
+				t.Error("said again before Retry")
+			}
+			r := requested(30*time.Second + o.Retry)
+			if r == nil || r.Keep != 0 || r.Want != 0 {
+				t.Fatalf("the slot does not go back: %+v", r)
+			}
+			if requested(30*time.Second+2*o.Retry) == nil {
+				t.Error("not said again")
+			}
+			if !granted { // the grant arrives at last
+				grant(r, 35*time.Second, 1)
+				if r = requested(35 * time.Second); r == nil || r.Number == first.Request.Number || r.Keep != 0 {
+					t.Fatalf("the slot that came too late does not go back: %+v", r)
+				}
+			}
+			grant(r, 36*time.Second, 0)
+			if r := requested(36*time.Second + o.Retry); r != nil || len(n.allowances) != 0 {
+				t.Errorf("said again after the answer: %+v", r)
+			}
+		})
+	}
+	n := member(t, o)
+	n.Need(at(4*time.Second), "key", Need{Limit{Slots: 1}, 1, false})
+	n.Need(at(4*time.Second), "key", Need{Limit: Limit{Slots: 1}})
+	if n.Tick(at(4*time.Second + o.TTL)); len(n.allowances) != 0 {
+		t.Error("an allowance without a use stays for longer than a TTL")
+	}
+}
+
 // TestExpiredRequest: a request that has outlived its grant does not go on under a later one that has no
 // room for it, or whose turn has not come.
 func TestExpiredRequest(t *testing.T) {

@@ -154,6 +154,8 @@ var (
 func (c *conn) take(f frame) {
 	c.silent.Store(0)
 	switch f.kind {
+	case kindOpen:
+		_ = c.publish(frame{kind: kindAccept}) // the other node sends it until it is answered
 	case kindAccept:
 		select {
 		case <-c.accepted:

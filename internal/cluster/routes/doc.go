@@ -10,7 +10,7 @@
 // to that of the other, with the same ID. A message names the subject of its sender as the one to reply
 // to. Each begins with the version of the format, its kind and a number:
 //
-//	open     the first message of whoever dials
+//	open     the first message of whoever dials, each second until it is answered
 //	accept   the answer
 //	data     up to 32 KiB of the stream. The number counts those before it
 //	credit   the number says how many data messages the other side has taken. It is also sent every 5

@@ -123,17 +123,22 @@ func (r *Routes) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if !r.add(c, false) {
 		return nil, fmt.Errorf("node %s: %w", node, net.ErrClosed)
 	}
-	if err := c.publish(frame{kind: kindOpen}); err != nil {
-		c.finish(err)
-	}
-	select {
-	case <-c.accepted:
-		return c, nil
-	case <-c.done:
-		return nil, fmt.Errorf("node %s: %w: %w", node, ErrUnreachable, c.err)
-	case <-ctx.Done():
-		c.finish(ctx.Err())
-		return nil, fmt.Errorf("node %s: %w: %w", node, ErrUnreachable, ctx.Err())
+	again := time.NewTicker(tick)
+	defer again.Stop()
+	for {
+		if err := c.publish(frame{kind: kindOpen}); err != nil {
+			c.finish(err)
+		}
+		select {
+		case <-c.accepted:
+			return c, nil
+		case <-c.done:
+			return nil, fmt.Errorf("node %s: %w: %w", node, ErrUnreachable, c.err)
+		case <-ctx.Done():
+			c.finish(ctx.Err())
+			return nil, fmt.Errorf("node %s: %w: %w", node, ErrUnreachable, ctx.Err())
+		case <-again.C: // a node that leaves may not have read it: then nobody has the name any more
+		}
 	}
 }
 

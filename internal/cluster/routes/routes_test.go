@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/amble-crawler/amble/internal/cluster/natsconn"
+	"github.com/amble-crawler/amble/internal/testing/must"
 	"github.com/amble-crawler/amble/internal/testing/natstest"
 	"github.com/amble-crawler/amble/internal/testing/testkit"
 )
@@ -210,6 +211,37 @@ func TestDeadNode(t *testing.T) {
 	}
 	if _, err := get(bounded(t), a, "b", "/", nil); !errors.Is(err, ErrUnreachable) {
 		t.Error(err)
+	}
+}
+
+// TestLeavingNode: the message that opens a connection is sent until it is answered, as is the answer. So a node that
+// leaves with it unread is missed at once.
+func TestLeavingNode(t *testing.T) {
+	servers := natstest.Start(t, names, 1, nil)
+	a := connect(t, servers, "a", http.NotFoundHandler())
+	b := connect(t, servers, "b", http.NotFoundHandler())
+	unread := make(chan *nats.Msg, 2)
+	sub := must.Get(b.nc.ChanSubscribe(b.subject("c", "*"), unread))(t)
+	must.Do(t, sub.AutoUnsubscribe(cap(unread)))
+	must.Do(t, b.nc.FlushWithContext(bounded(t)))
+	_, err := a.Dial(bounded(t), "c")
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "its name") {
+		t.Errorf("%v, want that nobody has its name", err)
+	}
+	for range cap(unread) {
+		if m := <-unread; must.Get(decodeFrame(m.Data))(t).kind != kindOpen {
+			t.Errorf("%x in place of the message that opens", m.Data)
+		}
+	}
+
+	id := strings.Repeat("0", idLength)
+	accepted := must.Get(b.nc.SubscribeSync(b.subject("x", id)))(t)
+	for range 2 {
+		must.Do(t, b.nc.PublishRequest(b.subject("a", id), b.subject("x", id), (&frame{kind: kindOpen}).encode()))
+		m := must.Get(accepted.NextMsgWithContext(bounded(t)))(t)
+		if f := must.Get(decodeFrame(m.Data))(t); f.kind != kindAccept {
+			t.Errorf("message %d in place of that of acceptance", f.kind)
+		}
 	}
 }
 

@@ -65,16 +65,24 @@ func TestDueSnapshots(t *testing.T) {
 	w.alter = func(o *Options) { o.SnapshotAbove, o.SnapshotEvery = 1, time.Hour }
 	p := w.start("one", t.TempDir())
 	p.commits(ringPages())
-	p.node.engines.makeDueSnapshots(t.Context())
-	reports, err := journal.ReadReports(t.Context(), p.node.js, names, shards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range reports {
-		if reports[i].Snapshot.Size == 0 {
-			t.Errorf("shard %d has no snapshot", i)
+	w.eventually("all shards have snapshots", func() error {
+		w.stalled.Store(0)
+		p.node.engines.makeDueSnapshots(t.Context())
+		reports, err := journal.ReadReports(t.Context(), p.node.js, names, shards)
+		if err != nil {
+			return err
 		}
-	}
+		for i := range reports {
+			if reports[i].Snapshot.Size > 0 {
+				continue
+			}
+			if time.Duration(w.stalled.Load()) < time.Second { // otherwise it may not have had the shard
+				t.Fatalf("shard %d has no snapshot", i)
+			}
+			return fmt.Errorf("shard %d has none", i)
+		}
+		return nil
+	})
 }
 
 // snapshot makes snapshots of the shards of a node that has left, which deletes the logs behind them.
