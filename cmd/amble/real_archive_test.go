@@ -221,6 +221,12 @@ func startReplay(t *testing.T, files []string) (address string) {
 	}
 	manage("init", "real")
 	manage(append([]string{"add", "real"}, files...)...)
+	return servePywb(t, bin, dir)
+}
+
+// servePywb lets pywb serve what its settings in a directory say.
+func servePywb(t *testing.T, bin, dir string) (address string) {
+	t.Helper()
 	address = freeAddresses(t, []site{{host: "127.0.0.4"}})[0]
 	host, port, _ := strings.Cut(address, ":")
 	p := start(t, filepath.Join(bin, "wayback"), "-d", dir, "-b", host, "-p", port)

@@ -66,6 +66,7 @@ type finder struct {
 	self, base      weburl.URL
 	most            int
 	references      int
+	framed          bool // in a frame whose text the page has
 	seen            map[weburl.URL]bool
 	leading, others []extract.Requisite
 }

@@ -66,6 +66,8 @@ func TestPage(t *testing.T) {
 		{"not itself", `<img src="">` + `<img src=page><img src="#x">`, ""},
 		{"no URL of the web", `<img src="data:,x"><img src="blob:x"><img src="file:///x"><img src="http://[">`, ""},
 		{"frames are pages", `<iframe src=f.html></iframe>`, ""},
+		{"text of a frame", `<iframe srcdoc="&lt;base href=/b/>&lt;img src=a.png>` +
+			`&lt;iframe srcdoc='<img src=no.png>'>"></iframe><img src=b.png>`, "/b/a.png /dir/b.png"},
 		{"in a comment", `<!-- <img src=a.png> -->`, ""},
 		{"the first of equal attributes", `<img src=a.png src=b.png>`, "/dir/a.png"},
 		{"those that lead come first", `<img src=a.png><link rel=stylesheet href=s.css>`, "+/dir/s.css /dir/a.png"},

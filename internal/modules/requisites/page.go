@@ -30,7 +30,7 @@ func (a attributes) read(z *extract.Tokenizer) {
 func counts(name string) bool {
 	switch name {
 	case "href", "xlink:href", "src", "srcset", "imagesrcset", "rel", "as", "type", "poster", "data",
-		"background", "style", "data-src", "data-srcset", "data-original", "data-lazy-src":
+		"background", "style", "srcdoc", "data-src", "data-srcset", "data-original", "data-lazy-src":
 		return true
 	}
 	return false
@@ -93,6 +93,13 @@ func (f *finder) element(name string, a attributes) {
 		f.add(a["xlink:href"], false)
 	case "object":
 		f.add(a["data"], false)
+	case "iframe":
+		if text := a["srcdoc"]; text != "" && !f.framed {
+			base := f.base
+			f.framed = true
+			f.page([]byte(text))
+			f.framed, f.base = false, base
+		}
 	}
 	f.add(a["background"], false)
 	if a["style"] != "" {

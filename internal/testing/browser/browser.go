@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type Tab struct {
 	mu        sync.Mutex
 	messages  []string // errors and warnings on the console, exceptions, and what the browser refused
 	requested []string // URLs
+	failures  []string // requests without an answer, and answers that say no
 }
 
 // findChromium returns the program.
@@ -45,14 +47,17 @@ func findChromium(t *testing.T) string {
 }
 
 // Open opens a tab, which the end of the test closes. The test is skipped where there is no Chromium, and fails there
-// when BROWSER_TESTS is set, as it is in continuous integration.
-func Open(t *testing.T) *Tab {
+// when BROWSER_TESTS is set, as it is in continuous integration. Flags are those of Chromium.
+func Open(t *testing.T, flags ...string) *Tab {
 	t.Helper()
 	// Chromium keeps sockets and shared files; in a home of its own they go with the test.
-	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(),
-		append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(findChromium(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
-			chromedp.WindowSize(1280, 900))...)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(findChromium(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1280, 900))
+	for _, flag := range flags {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	tab, closeTab := chromedp.NewContext(allocator)
 	ctx, cancel := context.WithTimeout(tab, 10*time.Minute)
 	b := &Tab{t: t, ctx: ctx}
@@ -77,18 +82,66 @@ func Open(t *testing.T) *Tab {
 			}
 		}
 	})
-	requests := chromedp.Events(ctx, network.RequestWillBeSent)
+	watch(b, &watching, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) {
+		b.requested = append(b.requested, e.Request.URL)
+	})
+	watch(b, &watching, network.ResponseReceived, func(e network.EventResponseReceived) {
+		if e.Response.Status >= 400 {
+			b.failures = append(b.failures, fmt.Sprintf("%s answers %d", e.Response.URL, e.Response.Status))
+		}
+	})
+	watch(b, &watching, network.LoadingFailed, func(e network.EventLoadingFailed) {
+		if !e.Canceled {
+			b.failures = append(b.failures, fmt.Sprintf("%s: %s", e.Type, e.ErrorText))
+		}
+	})
+	return b
+}
+
+// watch calls f for each event of a kind, with the tab locked.
+func watch[E any](b *Tab, watching *sync.WaitGroup, kind cdp.Event[E], f func(E)) {
+	events := chromedp.Events(b.ctx, kind)
 	watching.Go(func() {
-		for e, err := range requests {
+		for e, err := range events {
 			if err != nil {
 				return
 			}
 			b.mu.Lock()
-			b.requested = append(b.requested, e.Request.URL)
+			f(e)
 			b.mu.Unlock()
 		}
 	})
-	return b
+}
+
+// Forget forgets the requests so far, and those that failed.
+func (b *Tab) Forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.requested, b.failures = nil, nil
+}
+
+// Requested returns the URLs that were requested.
+func (b *Tab) Requested() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.requested)
+}
+
+// Failures returns the requests that got no response, and the responses with a status of an error.
+func (b *Tab) Failures() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.failures)
+}
+
+// Screenshot returns a PNG of what the window shows.
+func (b *Tab) Screenshot() []byte {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return picture
 }
 
 func (b *Tab) do(steps ...chromedp.Action[chromedp.Void]) {

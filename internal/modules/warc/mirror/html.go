@@ -17,6 +17,7 @@ type document struct {
 	resolve func(ref, base string) string
 	base    string // of <base>: it is taken out
 	style   bool   // the text of a style element follows
+	framed  bool   // it is in a frame whose text a page has
 }
 
 // rewrite copies a document.
@@ -56,6 +57,9 @@ func (d *document) reference(ref string) string { return d.resolve(ref, d.base) 
 // tag returns a tag with its references rewritten; raw, if it has none.
 func (d *document) tag(z *html.Tokenizer, raw []byte) []byte {
 	t := z.Token()
+	if t.Data == "noscript" {
+		z.NextIsNotRawText()
+	}
 	before := slices.Clone(t.Attr)
 	has := func(key, part string) bool {
 		i := slices.IndexFunc(before, func(a html.Attribute) bool { return a.Key == key })
@@ -89,7 +93,8 @@ func (d *document) tag(z *html.Tokenizer, raw []byte) []byte {
 // value returns the value of an attribute.
 func (d *document) value(tag, key, value string, has func(key, part string) bool) string {
 	switch key {
-	case "href", "src", "poster", "background", "data-src", "xlink:href", "action", "formaction":
+	case "href", "src", "poster", "background", "data-src", "data-original", "data-lazy-src", "xlink:href",
+		"action", "formaction":
 		return d.reference(value)
 	case "data":
 		if tag == "object" {
@@ -97,6 +102,13 @@ func (d *document) value(tag, key, value string, has func(key, part string) bool
 		}
 	case "srcset", "imagesrcset", "data-srcset":
 		return d.candidates(value)
+	case "srcdoc":
+		if tag == "iframe" && !d.framed {
+			var b strings.Builder
+			frame := document{resolve: d.resolve, base: d.base, framed: true}
+			_ = frame.rewrite(&b, strings.NewReader(value)) // neither fails
+			return b.String()
+		}
 	case "style":
 		return string(styles([]byte(value), d.reference))
 	case "content":

@@ -133,6 +133,11 @@ func TestMirror(t *testing.T) {
 		capture{"https://h.test/gone", "HTTP/1.1 404 Not Found", ""},
 		capture{"https://h.test/b?q=1", "text/html", "same body"},
 		capture{"https://h.test/based/", "text/html", "<base href=/docs/><a href=../a>a</a>"},
+		capture{"https://h.test/framing", "text/html", `<iframe srcdoc="&lt;img src=/i.png>"></iframe>` +
+			"<noscript><img data-original=/i.png></noscript>"},
+		capture{"https://h.test/odd.css", "text/css",
+			`@import url(\2f s.css) screen; a { b: image-set("i\.png" 1x, "/no\"\
+.png" 2x); c: url(/i\.png`},
 		capture{"https://h.test/", page, "new <a href=/b?q=1>"},
 	)
 	want := map[string]string{
@@ -146,6 +151,10 @@ func TestMirror(t *testing.T) {
 		"h.test/i.png": "png",
 		"h.test/s.css": `/* url(/i.png) */ @import url("https://h.test/t.css"); ` +
 			`a { b: url("i.png"); c: "/i.png" }`,
+		"h.test/framing.htm": `<iframe srcdoc="&lt;img src=&#34;i.png&#34;&gt;"></iframe>` +
+			`<noscript><img data-original="i.png"></noscript>`,
+		"h.test/odd.css": `@import url("s.css") screen; ` +
+			`a { b: image-set("i.png" 1x, "https://h.test/no%22.png" 2x); c: url("i.png")`,
 		"h.test/based/index.html": `<base><a href="../a.htm">a</a>`,
 	}
 	for name, text := range want {

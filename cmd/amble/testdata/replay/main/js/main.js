@@ -1,0 +1,2 @@
+import { paint } from "./part.js";
+paint("#c0e0c0");

@@ -1,0 +1,1 @@
+export function paint(color) { document.body.style.background = color; }
